@@ -1,0 +1,66 @@
+# `make help` lists the targets. PIP, PYTHON and TORCH may be set in the environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP ?= $(BIN)/python -m pip
+TORCH ?= torch==2.13.0
+PYTEST := $(BIN)/python -m pytest -q
+READY := $(VENV)/.ready
+PROTO := src/refluid/ir/framework.proto
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all check format bench docs gpu proto clean
+MAKEFLAGS += --no-print-directory
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv with refluid and everything to develop it
+
+$(READY): pyproject.toml
+	@echo "setting up $(VENV) (a few minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet "$(TORCH)"
+	@$(PIP) install --quiet -e ".[dev,report]"
+	@touch $@
+
+demo: $(READY) ## train a small model and print what it does
+	@$(BIN)/refluid run examples/recognize_digits.py
+
+test: $(READY) ## the tests, without the slow ones
+	@$(PYTEST) -m "not slow and not gpu"
+
+test-all: $(READY) ## every test that needs no GPU
+	@$(PYTEST) -m "not gpu"
+
+check: $(READY) ## lint, format, types, layers and policies
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || \
+	  { echo "not formatted (make format):"; $(BIN)/ruff format --check .; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache --no-logo > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
+	@$(PYTEST) tests/policies
+
+format: $(READY) ## format the code and mend what ruff can mend
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+bench: $(READY) ## measure training steps against eager PyTorch
+	@$(BIN)/python benchmarks/steps.py
+
+docs: $(READY) ## write the pages made from code (docs/operators.md)
+	@$(BIN)/python scripts/build_docs.py
+
+gpu: $(READY) ## tests and benchmark on a CUDA device, where there is one
+	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
+	  $(PYTEST) -m gpu; status=$$?; test $$status -eq 0 -o $$status -eq 5 || exit $$status; \
+	  $(BIN)/python benchmarks/steps.py --device cuda; \
+	else echo "make gpu: torch sees no CUDA device here; nothing was run"; fi
+
+proto: ## make framework_pb2.py anew from framework.proto
+	@test -x .venv-proto/bin/python || $(PYTHON) -m venv .venv-proto
+	@.venv-proto/bin/python -m pip install --quiet grpcio-tools==1.62.3 "setuptools<80"
+	@cd src && ../.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. \
+	  $(PROTO:src/%=%)
+
+clean: ## remove what the targets made
+	@rm -rf $(VENV) .venv-proto .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,3 @@
+"""refluid: PaddlePaddle Fluid training programs on PyTorch's kernels."""
+
+__version__ = "0.1.0"

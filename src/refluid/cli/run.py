@@ -1,0 +1,62 @@
+"""`refluid run`: a Fluid script, unchanged, with `paddle` found in refluid."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated
+
+import typer
+
+from refluid import paddle
+from refluid.cli.console import refuse
+
+_INTERRUPTED = 130
+
+
+def run(
+    script: Annotated[str, typer.Argument(help="A Python file (with -m: a module's name).")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed on to the script.")
+    ] = None,
+    module: Annotated[
+        bool, typer.Option("-m", "--module", help="SCRIPT is a module's name.")
+    ] = False,
+) -> None:
+    """Run a script that imports paddle.fluid.
+
+    The script runs as __main__ with its own sys.argv; its output and exit status are passed on.
+    """
+    if not module and not Path(script).exists():
+        refuse(f"no such script: {script}")
+    sys.argv = [script, *(arguments or [])]
+    paddle.install()
+    try:
+        (_run_module if module else _run_file)(script)
+    except KeyboardInterrupt:
+        raise SystemExit(_INTERRUPTED) from None
+    except Exception as error:
+        error = error.with_traceback(_from_script(error.__traceback__))
+        sys.excepthook(type(error), error, error.__traceback__)
+        raise SystemExit(1) from None
+
+
+def _run_file(script: str) -> None:
+    if Path(script).is_file():
+        sys.path.insert(0, str(Path(script).resolve().parent))
+    runpy.run_path(script, run_name="__main__")
+
+
+def _run_module(name: str) -> None:
+    sys.path.insert(0, str(Path.cwd()))
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def _from_script(frames: TracebackType | None) -> TracebackType | None:
+    """Leaves out the frames before the script's: they are refluid's and runpy's."""
+    own = {__file__, runpy.__file__, "<frozen runpy>"}
+    while frames is not None and frames.tb_frame.f_code.co_filename in own:
+        frames = frames.tb_next
+    return frames

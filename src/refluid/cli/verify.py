@@ -1,0 +1,103 @@
+"""`refluid verify`: proves on recordings that refluid computes what Fluid computed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from refluid.cli.recordings import find_recordings, load_recording
+from refluid.cli.replay import Outcome, replay
+from refluid.core.errors import EnforceNotMet
+
+TIERS = ("interpreted",)
+
+
+def verify(
+    cases: Annotated[list[Path], typer.Argument(help="Recordings, or folders of them.")],
+    tier: Annotated[str, typer.Option(help="Execution tier: interpreted.")] = "interpreted",
+    json_out: Annotated[
+        Path | None, typer.Option("--json", help="Write the outcomes as a JSON list.")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show failures and the summary only.")
+    ] = False,
+) -> None:
+    """Replays recordings of real Fluid and compares every result. Exit status 1 on any failure."""
+    console = Console(stderr=True)
+    if tier not in TIERS:
+        raise typer.BadParameter(f"{tier!r}; the tiers are {', '.join(TIERS)}", param_hint="--tier")
+    try:
+        paths = list(find_recordings(cases))
+    except EnforceNotMet as error:
+        raise typer.BadParameter(str(error)) from error
+    if not paths:
+        raise typer.BadParameter("no recordings there", param_hint="CASES")
+    outcomes = _replay_all(paths, _common_root(cases), console, quiet=quiet)
+    if json_out is not None:
+        json_out.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
+    _summary(outcomes, console)
+    if not all(outcome.passed for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+def _common_root(cases: list[Path]) -> Path:
+    return cases[0] if len(cases) == 1 and cases[0].is_dir() else Path()
+
+
+def _replay_all(paths: list[Path], root: Path, console: Console, *, quiet: bool) -> list[Outcome]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    outcomes = []
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task("replaying", total=len(paths))
+        for path in paths:
+            name = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+            progress.update(task, description=name[-60:])
+            outcome = replay_file(path, name or path.name)
+            outcomes.append(outcome)
+            progress.advance(task)
+            if not (quiet and outcome.passed):
+                progress.console.print(_line(outcome), highlight=False, soft_wrap=True)
+    return outcomes
+
+
+def replay_file(path: Path, name: str) -> Outcome:
+    """Replays one recording; a file that can't be read is a failed case."""
+    name = path.name if name == "." else name
+    try:
+        recording = load_recording(path)
+    except EnforceNotMet as error:
+        return Outcome(name, False, None, 0.0, str(error))
+    return replay(recording, name)
+
+
+def _line(outcome: Outcome) -> str:
+    mark = "[green]pass[/]" if outcome.passed else "[red]FAIL[/]"
+    error = "       -" if outcome.max_error is None else f"{outcome.max_error:8.1e}"
+    reason = outcome.reason.split("\n")[0].replace("[", r"\[")
+    return f"{mark} {error} {outcome.seconds:7.2f} s  {outcome.case}  {reason}".rstrip()
+
+
+def _summary(outcomes: list[Outcome], console: Console) -> None:
+    passed = sum(outcome.passed for outcome in outcomes)
+    table = Table(title=f"{passed} of {len(outcomes)} recordings pass", title_justify="left")
+    table.add_column("reason of failure")
+    table.add_column("cases", justify="right")
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        prefix = "operators missing: "
+        if outcome.reason.startswith(prefix):
+            for kind in outcome.reason.removeprefix(prefix).split(", "):
+                counts[f"no operator {kind}"] += 1
+        elif not outcome.passed:
+            counts[outcome.reason.split("\n")[0][:90].replace("[", r"\[")] += 1
+    for reason, count in counts.most_common(20):
+        table.add_row(reason, str(count))
+    console.print(table if counts else f"{passed} of {len(outcomes)} recordings pass")

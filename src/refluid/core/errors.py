@@ -1,0 +1,15 @@
+"""Error types of Fluid's core, so that `except core.EnforceNotMet` of a script keeps working."""
+
+from __future__ import annotations
+
+
+class EnforceNotMet(Exception):
+    """A condition of the runtime does not hold: bad input, missing variable, failing operator."""
+
+
+class EOFException(Exception):
+    """A reader has no more data; call `reset()` on it before the next epoch."""
+
+
+class OperatorNotImplemented(EnforceNotMet):
+    """A program asks for an operator that refluid does not have."""

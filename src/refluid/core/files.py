@@ -1,0 +1,92 @@
+"""Whole files of tensors: read with nothing left over, written so that no reader sees a part."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from refluid.core.codec import Buffer, decode_lod_tensor, decode_selected_rows
+from refluid.core.errors import EnforceNotMet
+from refluid.core.lod_tensor import LoDTensor
+from refluid.core.selected_rows import SelectedRows
+
+PathLike = str | os.PathLike[str]
+
+
+def write_file(path: PathLike, write: Callable[[BinaryIO], object], durable: bool = True) -> None:
+    """Calls `write` with a file that takes the place of `path` once it is complete.
+
+    Folders are made as needed. If anything fails, `path` is as before. Unless `durable` is False
+    the data is on disk when this returns.
+    """
+    target = Path(path).resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        with part.open("xb") as file:
+            write(file)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def decode_file(path: PathLike) -> LoDTensor:
+    """The one LoDTensor of a file.
+
+    Raises EnforceNotMet if the file is missing, truncated, damaged or has bytes left over.
+    """
+    data = map_file(path)
+    value, end = decode_lod_tensor(data, 0, str(path))
+    check_end(data, end, path)
+    return value
+
+
+def decode_selected_rows_file(path: PathLike) -> SelectedRows:
+    """The one SelectedRows of a file; errors as for `decode_file`."""
+    data = map_file(path)
+    value, end = decode_selected_rows(data, 0, str(path))
+    check_end(data, end, path)
+    return value
+
+
+def decode_combined_file(path: PathLike, names: Sequence[str]) -> dict[str, LoDTensor]:
+    """The LoDTensors of a combined file, which holds no names: they must be given in its order.
+
+    (Fluid's order is by name.) Errors as for `decode_file`, naming the variable too.
+    """
+    data = map_file(path)
+    end = 0
+    values: dict[str, LoDTensor] = {}
+    for name in names:
+        values[name], end = decode_lod_tensor(data, end, f"{path} (variable {name})")
+    check_end(data, end, path)
+    return values
+
+
+def map_file(path: PathLike) -> Buffer:
+    """The bytes of a file without reading them all; EnforceNotMet if it cannot be opened."""
+    try:
+        with open(path, "rb") as file:
+            empty = os.fstat(file.fileno()).st_size == 0
+            # Mapped, not read: what is decoded from it is the only copy in memory.
+            return (
+                b"" if empty else memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            )
+    except OSError as error:
+        raise EnforceNotMet(f"{path}: cannot be opened: {error.strerror}") from error
+
+
+def check_end(data: Buffer, end: int, path: PathLike) -> None:
+    """Raises EnforceNotMet if `data` goes on after `end`."""
+    if end != len(data):
+        raise EnforceNotMet(
+            f"{path}: {len(data) - end} bytes follow after the last value, which ends at byte "
+            f"{end} of {len(data)}: more variables were saved in this file than are loaded"
+        )

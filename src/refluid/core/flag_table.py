@@ -1,0 +1,167 @@
+"""The table of Fluid's FLAGS_*: name, default (which gives the type), what refluid makes of it.
+
+Names and defaults are those of Fluid 1.8; `refluid.core.flags` reads and sets the values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+Value = bool | int | float | str
+
+
+class Status(Enum):
+    """What setting a flag does in refluid."""
+
+    EFFECTIVE = "effective"
+    IGNORED_BY_FLUID = "ignored by Fluid on this place"
+    NOT_YET = "not yet in refluid"
+    NO_COUNTERPART = "left to PyTorch"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One knob; the type of its values is that of `default`.
+
+    `gpu` marks a flag that only GPU code looks at; `minimum` bounds integers Fluid keeps unsigned.
+    """
+
+    name: str
+    default: Value
+    status: Status
+    help: str
+    gpu: bool = False
+    minimum: int | None = None
+
+    @property
+    def kind(self) -> type[Value]:
+        """bool, int, float or str."""
+        return type(self.default)
+
+
+_Row = tuple[str, Value, str]
+
+_EFFECTIVE: list[_Row] = [
+    ("eager_delete_tensor_gb", 0.0, "garbage kept before it is freed, GB; negative: never free"),
+]
+
+_EFFECTIVE_GPU: list[_Row] = [
+    ("selected_gpus", "", "comma-separated device numbers that cuda_places() returns"),
+]
+
+_NOT_YET: list[_Row] = [
+    ("benchmark", False, "wait for each operator, so that times are true"),
+    ("check_nan_inf", False, "check every output for NaN and infinity; slow"),
+    ("fast_check_nan_inf", False, "a cheaper check_nan_inf"),
+    ("cpu_deterministic", False, "sum gradients of devices in a fixed order"),
+    ("eager_delete_scope", True, "delete local scopes at once"),
+    ("memory_fraction_of_eager_deletion", 1.0, "share of temporaries freed early, largest first"),
+    ("local_exe_sub_scope_limit", 256.0, "MB of local scopes per device; -1: no limit"),
+    ("enable_parallel_graph", False, "one graph per device, each with its own workers"),
+    ("enable_unused_var_check", False, "warn of operator inputs that are never read"),
+    ("enable_rpc_profiler", False, "profile parameter server calls"),
+    ("fuse_parameter_groups_size", 1, "gradients per fused all-reduce; -1: one group"),
+    ("fuse_parameter_memory_size", -1.0, "MB of gradients per fused all-reduce; negative: off"),
+    ("skip_fused_all_reduce_check", False, "trust that fused gradients lie side by side"),
+    ("init_allocated_mem", False, "fill new memory with junk, to find reads of unset values"),
+    ("inner_op_parallelism", 0, "threads inside operators that split their own work"),
+    ("paddle_num_threads", 1, "threads of one operator on the CPU"),
+    ("dist_threadpool_size", 0, "threads of distributed operators; 0: one per core"),
+    ("io_threadpool_size", 100, "threads that do input and output"),
+    ("pe_profile_fname", "", "file for a profile of ParallelExecutor"),
+    ("tracer_profile_fname", "xxgperf", "file for a profile of the dygraph tracer"),
+    ("dygraph_debug", 0, "debug level of dygraph"),
+    ("print_sub_graph_dir", "", "file that receives unconnected sub-graphs"),
+    ("reader_queue_speed_test_mode", False, "readers return their batch again and never end"),
+    ("communicator_fake_rpc", False, "leave calls to servers out, to time the rest"),
+    ("communicator_independent_recv_thread", True, "receive parameters in a thread of its own"),
+    ("communicator_is_sgd_optimizer", True, "sum gradients of threads instead of averaging"),
+    ("communicator_max_merge_var_num", 20, "most gradients merged into one push"),
+    ("communicator_merge_sparse_grad", True, "merge equal rows before a push"),
+    ("communicator_min_send_grad_num_before_recv", 20, "pushes before parameters are pulled"),
+    ("communicator_send_queue_size", 20, "gradients that may wait to be pushed, per variable"),
+    ("communicator_send_wait_times", 5, "waits for more gradients before a smaller push"),
+    ("communicator_thread_pool_size", 5, "threads that push and pull"),
+    ("rpc_deadline", 180000, "milliseconds after which a call to a server fails"),
+    ("rpc_disable_reuse_port", False, "never share a server's port"),
+    ("rpc_get_thread_num", 12, "threads that pull parameters"),
+    ("rpc_prefetch_thread_num", 12, "threads that pull sparse rows ahead"),
+    ("rpc_retry_bind_port", 3, "attempts to bind a server's port"),
+    ("rpc_retry_times", 3, "attempts of a call to a server"),
+    ("rpc_send_thread_num", 12, "threads that push gradients"),
+    ("rpc_server_profile_path", "./profile_ps", "prefix of a server's profile files"),
+    ("worker_update_interval_secs", 900, "seconds of silence after which a worker counts as lost"),
+]
+
+_NOT_YET_GPU: list[_Row] = [
+    ("conv_workspace_size_limit", 512, "MB of workspace for cuDNN's convolutions"),
+    ("cudnn_batchnorm_spatial_persistent", False, "cuDNN's persistent batch normalisation"),
+    ("cudnn_deterministic", False, "only deterministic cuDNN algorithms"),
+    ("cudnn_exhaustive_search", False, "time all cuDNN convolution algorithms, keep the fastest"),
+    ("enable_cublas_tensor_op_math", False, "tensor cores for matrix products"),
+    ("sync_nccl_allreduce", True, "wait for each NCCL all-reduce"),
+    ("fast_eager_deletion_mode", True, "free memory before the kernels that use it have ended"),
+    ("gpu_memory_limit_mb", 0, "most MB of GPU memory; 0: no limit"),
+    ("fraction_of_gpu_memory_to_use", 0.92, "share of GPU memory taken at the start"),
+    ("fraction_of_cuda_pinned_memory_to_use", 0.5, "share of host memory used as pinned memory"),
+]
+
+_NO_COUNTERPART: list[_Row] = [
+    ("allocator_strategy", "auto_growth", "auto_growth or naive_best_fit"),
+    ("fraction_of_cpu_memory_to_use", 1.0, "share of host memory for the allocator's chunk"),
+    ("free_idle_chunk", False, "give idle chunks back at once"),
+    ("free_when_no_cache_hit", False, "give idle chunks back when none fits"),
+    ("initial_cpu_memory_in_mb", 500, "MB of the allocator's first chunk"),
+    ("use_pinned_memory", True, "lock the pages of host memory"),
+    ("use_system_allocator", False, "bypass the caching allocator; for tests"),
+    ("use_mkldnn", False, "oneDNN kernels"),
+    ("multiple_of_cupti_buffer_size", 1, "size of the GPU profiler's buffer"),
+    ("nt", 1, "threads of the stand-alone trainer"),
+    ("max_body_size", 2147483647, "largest message of the brpc transport, bytes"),
+    ("unittest", False, "set by Fluid's own tests"),
+    ("color", True, "coloured log lines"),
+    ("cuda_dir", "", "folder of CUDA's libraries"),
+    ("cudnn_dir", "", "folder of cuDNN"),
+    ("cupti_dir", "", "folder of CUPTI"),
+    ("mklml_dir", "", "folder of MKL"),
+    ("nccl_dir", "", "folder of NCCL"),
+    ("op_dir", "", "folder of operator libraries"),
+    ("tensorrt_dir", "", "folder of TensorRT"),
+    ("devices", "", "devices of the stand-alone inference demo"),
+    ("init_p2p", False, "peer access in the stand-alone inference demo"),
+    ("math_num_threads", 1, "threads of the stand-alone inference demo"),
+    ("profile", False, "profile the stand-alone inference demo"),
+    ("dump_jitcode", False, "write generated machine code to files"),
+    ("flrpc_get_thread_num", 12, "threads that pull in federated learning"),
+    ("flrpc_send_thread_num", 12, "threads that push in federated learning"),
+]
+
+_NO_COUNTERPART_GPU: list[_Row] = [
+    ("gpu_allocator_retry_time", 10000, "milliseconds an allocation waits for memory"),
+    ("initial_gpu_memory_in_mb", 0, "MB of the first chunk; 0: by fraction_of_gpu_memory_to_use"),
+    ("reallocate_gpu_memory_in_mb", 0, "MB of further chunks; 0: by fraction_of_gpu_memory_to_use"),
+]
+
+_UNSIGNED = {
+    "conv_workspace_size_limit",
+    "dygraph_debug",
+    "gpu_memory_limit_mb",
+    "initial_cpu_memory_in_mb",
+    "initial_gpu_memory_in_mb",
+    "reallocate_gpu_memory_in_mb",
+}
+
+FLAGS: dict[str, Flag] = {
+    name: Flag(name, default, status, text, gpu, 0 if name in _UNSIGNED else None)
+    for rows, status, gpu in (
+        (_EFFECTIVE, Status.EFFECTIVE, False),
+        (_EFFECTIVE_GPU, Status.EFFECTIVE, True),
+        (_NOT_YET, Status.NOT_YET, False),
+        (_NOT_YET_GPU, Status.NOT_YET, True),
+        (_NO_COUNTERPART, Status.NO_COUNTERPART, False),
+        (_NO_COUNTERPART_GPU, Status.NO_COUNTERPART, True),
+    )
+    for name, default, text in rows
+}
+"""Every flag by its name without `FLAGS_`."""

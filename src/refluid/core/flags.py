@@ -1,0 +1,192 @@
+"""Flags (`FLAGS_x`) and the environment, which is read here and nowhere else.
+
+Values start from the environment when refluid is imported; `set_flags` changes them. A value that
+changes nothing in refluid is said so once, in the log; a misspelt name is answered by the nearest.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import operator
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from refluid.core.flag_table import FLAGS, Flag, Status, Value
+
+_LOGGER = logging.getLogger("refluid")
+_PREFIX = "FLAGS_"
+_WORDS = dict.fromkeys(("1", "t", "true", "y", "yes"), True)
+_WORDS |= dict.fromkeys(("0", "f", "false", "n", "no"), False)
+_NO_EFFECT = {
+    Status.IGNORED_BY_FLUID: "only matters on a GPU, in Fluid too, and this process has none",
+    Status.NOT_YET: "is known but not implemented in refluid yet; nothing changes",
+    Status.NO_COUNTERPART: "steers a part of Fluid whose work PyTorch does here; nothing changes",
+}
+_values: dict[str, Value] = {name: flag.default for name, flag in FLAGS.items()}
+_said: set[str] = set()
+
+
+def status_of(name: str) -> Status:
+    """What setting the flag `name` (without `FLAGS_`) does, on this machine."""
+    flag = FLAGS[name]
+    if flag.gpu and not torch.cuda.is_available():
+        return Status.IGNORED_BY_FLUID
+    return flag.status
+
+
+def value(name: str) -> Any:
+    """The present value of the flag `name`, written without `FLAGS_`; KeyError if there is none."""
+    return _values[name]
+
+
+def get_flags(flags: str | list[str] | tuple[str, ...]) -> dict[str, Any]:
+    """The values of one or several flags, by their names `FLAGS_x`.
+
+    Raises TypeError unless given a str, list or tuple, ValueError for an unknown name.
+    """
+    if not isinstance(flags, str | list | tuple):
+        raise TypeError(f"get_flags takes a str, list or tuple of names, not {_type_name(flags)}")
+    names = [flags] if isinstance(flags, str) else flags
+    return {name: _values[_find(name).name] for name in names}
+
+
+def set_flags(flags: Mapping[str, Any]) -> None:
+    """Sets flags from a dict of `FLAGS_x` to value; all of them, or none if one is refused.
+
+    Raises TypeError for a value of the wrong type, ValueError for an unknown name or a value out
+    of range.
+    """
+    if not isinstance(flags, Mapping):
+        raise TypeError(f"set_flags takes a dict of name to value, not {_type_name(flags)}")
+    checked = [(flag := _find(name), _check(flag, given)) for name, given in flags.items()]
+    for flag, accepted in checked:
+        _values[flag.name] = accepted
+        _say_if_without_effect(flag)
+
+
+@contextmanager
+def override(flags: Mapping[str, Any]) -> Iterator[None]:
+    """Within the block the given flags hold; afterwards the former values are back."""
+    former = get_flags(list(flags))
+    set_flags(flags)
+    try:
+        yield
+    finally:
+        _values.update({name.removeprefix(_PREFIX): old for name, old in former.items()})
+
+
+def environment_str(name: str, default: str | None = None) -> str | None:
+    """The environment variable `name` as it is now; `default` where unset or empty."""
+    return os.environ.get(name, "").strip() or default
+
+
+def environment_int(name: str, default: int | None = None) -> int | None:
+    """The whole number in the environment variable `name`; `default` where unset or empty.
+
+    Raises ValueError for anything that is not a whole number.
+    """
+    text = environment_str(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f"the environment variable {name} must be a whole number, not {text!r}"
+        ) from None
+
+
+def load_environment(environment: Mapping[str, str]) -> None:
+    """Takes every `FLAGS_x` of `environment`; done once for the process's own when imported.
+
+    Unknown names are logged with the nearest known one. Raises ValueError for unreadable values.
+    """
+    for key, text in environment.items():
+        if not key.startswith(_PREFIX):
+            continue
+        flag = FLAGS.get(key.removeprefix(_PREFIX))
+        if flag is None:
+            _LOGGER.warning("%s in the environment is ignored: no such flag%s", key, _nearest(key))
+            continue
+        _values[flag.name] = _check(flag, _parse(flag, text))
+        _say_if_without_effect(flag)
+
+
+def _parse(flag: Flag, text: str) -> Value:
+    try:
+        return _WORDS[text.strip().lower()] if flag.kind is bool else flag.kind(text)
+    except (KeyError, ValueError):
+        raise ValueError(
+            f"{_PREFIX}{flag.name}={text!r} in the environment is no {flag.kind.__name__}; "
+            f"unset it or give a value like {flag.default!r}"
+        ) from None
+
+
+def _check(flag: Flag, given: Any) -> Value:
+    """`given` as a value of `flag`: whole numbers pass for floats, 0 and 1 for booleans."""
+    accepted: Any = _CHECKS[flag.kind](given)
+    if accepted is None:
+        raise TypeError(
+            f"{_PREFIX}{flag.name} takes a {flag.kind.__name__} like {flag.default!r}, "
+            f"not {given!r} of type {_type_name(given)}"
+        )
+    if flag.minimum is not None and accepted < flag.minimum:
+        raise ValueError(f"{_PREFIX}{flag.name} must be at least {flag.minimum}, not {given!r}")
+    result: Value = accepted
+    return result
+
+
+def _as_int(given: Any) -> int | None:
+    try:
+        return None if isinstance(given, bool) else operator.index(given)
+    except TypeError:
+        return None
+
+
+def _as_bool(given: Any) -> bool | None:
+    number = int(given) if type(given).__name__ in ("bool", "bool_") else _as_int(given)
+    return bool(number) if number in (0, 1) else None
+
+
+def _as_float(given: Any) -> float | None:
+    number = given if isinstance(given, float) else _as_int(given)
+    return None if number is None else float(number)
+
+
+def _as_str(given: Any) -> str | None:
+    return given if isinstance(given, str) else None
+
+
+_CHECKS: dict[type, Any] = {bool: _as_bool, int: _as_int, float: _as_float, str: _as_str}
+
+
+def _find(name: str) -> Flag:
+    flag = FLAGS.get(name.removeprefix(_PREFIX)) if isinstance(name, str) else None
+    if flag is None or not name.startswith(_PREFIX):
+        raise ValueError(f"there is no flag {name!r}{_nearest(str(name))}")
+    return flag
+
+
+def _nearest(name: str) -> str:
+    known: Iterable[str] = (_PREFIX + flag for flag in FLAGS)
+    close = difflib.get_close_matches(_PREFIX + name.removeprefix(_PREFIX), known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _say_if_without_effect(flag: Flag) -> None:
+    reason = _NO_EFFECT.get(status_of(flag.name))
+    if reason and _values[flag.name] != flag.default and flag.name not in _said:
+        _said.add(flag.name)
+        _LOGGER.warning("%s%s=%r %s", _PREFIX, flag.name, _values[flag.name], reason)
+
+
+def _type_name(thing: object) -> str:
+    return type(thing).__name__
+
+
+load_environment(os.environ)

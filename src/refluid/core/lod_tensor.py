@@ -1,0 +1,155 @@
+"""`LoDTensor`: a tensor with sequence offsets, and arrays of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from refluid.core.dtypes import VarType, as_dtype, dtype_name, to_torch
+from refluid.core.errors import EnforceNotMet
+from refluid.core.lod import Lod, lengths_to_offsets, lod_error, offsets_to_lengths
+from refluid.core.places import CUDAPinnedPlace, Place, require_available
+
+_C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "int64": "int64_t"}
+_SHOWN = 1000
+
+
+class LoDTensor:
+    """A `torch.Tensor` and the offsets that part its rows into (nested) sequences.
+
+    `LoDTensor()` is empty until `set`; `LoDTensor(tensor, lod)` wraps a tensor without a copy and
+    takes the offsets as they are; `LoDTensor(lod)` is Fluid's form for offsets alone.
+    `numpy.array(t)` copies the data, `numpy.asarray(t)` shares it where it lies on the CPU.
+    """
+
+    __slots__ = ("_lod", "_tensor")
+
+    def __init__(
+        self,
+        tensor: torch.Tensor | Sequence[Sequence[int]] | None = None,
+        lod: Sequence[Sequence[int]] = (),
+    ) -> None:
+        self._tensor: torch.Tensor | None = None
+        if tensor is None or isinstance(tensor, torch.Tensor):
+            self._tensor = tensor
+        else:
+            lod = tensor
+        self._lod: Lod = [list(level) for level in lod]
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """The data itself; EnforceNotMet if none was set."""
+        if self._tensor is None:
+            raise EnforceNotMet("The LoDTensor holds no data yet; call set(array, place) first")
+        return self._tensor
+
+    @tensor.setter
+    def tensor(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+
+    def set(self, array: npt.ArrayLike, place: Place, zero_copy: bool = False) -> None:
+        """Takes the values of a NumPy array to `place`; the LoD stays as it is.
+
+        With `zero_copy` on the CPU the array's memory is shared. Raises TypeError for element
+        types tensors do not have, EnforceNotMet if the machine lacks `place`.
+        """
+        require_available(place)
+        source = np.asarray(array)
+        wanted = to_torch(as_dtype(source.dtype))
+        source = np.asarray(source, order="C", dtype=source.dtype.newbyteorder("="))
+        if not (zero_copy and source.flags.writeable):
+            source = source.copy()
+        data = torch.from_numpy(source).to(device=place.device, dtype=wanted)
+        self._tensor = data.pin_memory() if isinstance(place, CUDAPinnedPlace) else data
+
+    def shape(self) -> list[int]:
+        """The sizes; `[0]` while there is no data."""
+        return [0] if self._tensor is None else list(self._tensor.shape)
+
+    def lod(self) -> Lod:
+        """The offsets of each level: `[[0, 2, 5]]` for sequences of 2 and 3 rows."""
+        return [list(level) for level in self._lod]
+
+    def set_lod(self, lod: Iterable[Iterable[int]]) -> None:
+        """Sets the offsets; EnforceNotMet if they are inconsistent or do not fit the data."""
+        offsets = [[int(offset) for offset in level] for level in lod]
+        reason = lod_error(offsets, self._height())
+        if reason:
+            raise EnforceNotMet(f"The provided LoD is invalid: {reason}")
+        self._lod = offsets
+
+    def recursive_sequence_lengths(self) -> Lod:
+        """The LoD as lengths: `[[2, 3]]` for sequences of 2 and 3 rows."""
+        return offsets_to_lengths(self._lod)
+
+    def set_recursive_sequence_lengths(self, lengths: Iterable[Iterable[int]]) -> None:
+        """Sets the LoD from lengths; EnforceNotMet if they do not fit one another or the data."""
+        try:
+            self.set_lod(lengths_to_offsets(lengths))
+        except EnforceNotMet as error:
+            raise EnforceNotMet(
+                f"The provided recursive_sequence_lengths info is invalid. {error}"
+            ) from None
+
+    def has_valid_recursive_sequence_lengths(self) -> bool:
+        """Whether the LoD is consistent and covers exactly the rows of the data."""
+        return lod_error(self._lod, self.shape()[0] if self.shape() else 0) is None
+
+    def _height(self) -> int | None:
+        return None if self._tensor is None or not self._tensor.dim() else self._tensor.shape[0]
+
+    def _is_initialized(self) -> bool:
+        return self._tensor is not None
+
+    def _dtype(self) -> VarType:
+        return as_dtype(self.tensor.dtype)
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        data = self.tensor.detach()
+        if data.dtype == torch.bfloat16:
+            raise TypeError("NumPy has no bfloat16; cast the tensor to float32 first")
+        if copy is False and data.device.type != "cpu":
+            raise ValueError(f"an array of {data.device} data cannot be made without a copy")
+        return np.array(data.cpu().numpy(), dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> LoDTensor:
+        """A part of the data, sharing its memory and without LoD; indexed as torch tensors are."""
+        return LoDTensor(self.tensor[key])
+
+    def __str__(self) -> str:
+        lod = "{" + ", ".join("{" + ", ".join(map(str, level)) + "}" for level in self._lod) + "}"
+        if self._tensor is None:
+            return f"\tlod: {lod}\n\tnot initialized"
+        name = dtype_name(self._dtype())
+        flat = self._tensor.detach().reshape(-1)
+        shown = " ".join(map(_number, flat[:_SHOWN].tolist()))
+        more = f" ... {flat.numel()} values" if flat.numel() > _SHOWN else ""
+        return (
+            f"\tlod: {lod}\n\tdim: {', '.join(map(str, self.shape()))}\n\tlayout: NCHW\n"
+            f"\tdtype: {_C_NAMES.get(name, name)}\n\tdata: [{shown}{more}]"
+        )
+
+    __repr__ = __str__
+
+
+def _number(number: float) -> str:
+    return f"{number:g}" if isinstance(number, float) else str(int(number))
+
+
+class LoDTensorArray(list[LoDTensor | torch.Tensor]):
+    """The values of a `while` loop's steps or of a decoder; grows by `append`.
+
+    Elements are `LoDTensor`, or bare tensors where there is no LoD.
+    """
+
+    def append(self, tensor: LoDTensor | torch.Tensor) -> None:
+        """Adds a tensor at the end; TypeError for anything else."""
+        if not isinstance(tensor, LoDTensor | torch.Tensor):
+            raise TypeError(f"a LoDTensorArray holds LoDTensors, not {type(tensor).__name__}")
+        super().append(tensor)

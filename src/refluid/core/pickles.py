@@ -1,0 +1,103 @@
+"""Fluid's `.pdparams` and `.pdopt`: pickled dicts of NumPy arrays, read without executing them.
+
+What may be in a pickle is decided by `refluid.core.unpickler`.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Mapping
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.files import PathLike, map_file, write_file
+from refluid.core.unpickler import ArrayUnpickler, plain_value
+
+Array = npt.NDArray[Any]
+
+_FAILURES = (
+    pickle.UnpicklingError,
+    EOFError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+class State(NamedTuple):
+    """What a file holds: arrays by name, and everything that is no array."""
+
+    arrays: dict[str, Array]
+    others: dict[str, Any]
+
+
+def load_arrays(path: PathLike) -> dict[str, Array]:
+    """The arrays of a `.pdparams` or `.pdopt` file by name; errors as for `load_state`."""
+    return load_state(path).arrays
+
+
+def load_state(path: PathLike) -> State:
+    """Arrays and other entries (such as `StructuredToParameterName@@`, a dict of str) of a file.
+
+    Raises EnforceNotMet if the file is missing, damaged, or is not a dict of arrays and plain
+    values; nothing in it is ever executed.
+    """
+    return load_state_bytes(bytes(map_file(path)), str(path))
+
+
+def load_state_bytes(data: bytes, name: str = "the buffer") -> State:
+    """As `load_state`, from bytes; `name` is used in errors."""
+    stream = io.BytesIO(data)
+    try:
+        content = ArrayUnpickler(stream, encoding="latin1").load()
+        if stream.tell() != len(data):
+            raise pickle.UnpicklingError(f"{len(data) - stream.tell()} bytes follow after its end")
+        if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+            raise pickle.UnpicklingError("it is not a dict of names")
+        values = {key: plain_value(value) for key, value in content.items()}
+    except _FAILURES as error:
+        raise EnforceNotMet(
+            f"{name}: cannot be loaded as pickled arrays: {str(error) or type(error).__name__}. "
+            "Only dicts of NumPy arrays and plain values are accepted"
+        ) from error
+    arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
+    return State(arrays, {key: value for key, value in values.items() if key not in arrays})
+
+
+def dump_arrays(path: PathLike, arrays: Mapping[str, npt.ArrayLike]) -> None:
+    """Writes arrays as Fluid does: the same bytes as Python 3.7 and NumPy 1 made of this dict."""
+    exact = {name: _exact(array) for name, array in arrays.items()}
+    refused = [name for name, array in exact.items() if array.dtype.kind not in "biufc"]
+    if refused:
+        raise TypeError(f"{', '.join(refused)}: only arrays of numbers and booleans can be saved")
+    data = pickle.dumps(exact, protocol=2)
+    write_file(path, lambda file: _write_with_old_name(file, data))
+
+
+def _exact(array: npt.ArrayLike) -> Array:
+    # NumPy's one object for a type: pickle writes an object once and refers to it afterwards.
+    plain = np.asarray(array, order="C")
+    dtype = np.dtype(plain.dtype.newbyteorder("=").str)
+    return plain.astype(dtype, copy=False).view(dtype)
+
+
+_NEW_NAME, _OLD_NAME = b"cnumpy._core.multiarray\n_reconstruct\n", b"cnumpy.core.multiarray\n"
+
+
+def _write_with_old_name(file: BinaryIO, data: bytes) -> None:
+    # NumPy 2 moved this function; Fluid's NumPy knows only the old place. It is named once.
+    at = data.find(_NEW_NAME)
+    if at < 0:
+        file.write(data)
+        return
+    file.write(memoryview(data)[:at])
+    file.write(_OLD_NAME)
+    file.write(memoryview(data)[at + _NEW_NAME.index(b"_reconstruct") :])

@@ -1,0 +1,152 @@
+"""Places: where values live and programs run, as Fluid names them."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
+
+_LOGGER = logging.getLogger("refluid")
+
+
+@dataclass(frozen=True, slots=True)
+class CPUPlace:
+    """The processor."""
+
+    @property
+    def device(self) -> torch.device:
+        """The torch device of tensors that live here."""
+        return torch.device("cpu")
+
+    def __str__(self) -> str:
+        return "CPUPlace"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class CUDAPlace:
+    """The GPU with number `id`. It may be named without one; running on it then raises."""
+
+    id: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.id, bool) or not isinstance(self.id, int):
+            raise TypeError(f"CUDAPlace takes a device number, not {self.id!r}")
+        if self.id < 0:
+            raise EnforceNotMet(f"CUDAPlace({self.id}): device numbers start at 0")
+
+    @property
+    def device(self) -> torch.device:
+        """The torch device of tensors that live here."""
+        return torch.device("cuda", self.id)
+
+    def __str__(self) -> str:
+        return f"CUDAPlace({self.id})"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class CUDAPinnedPlace:
+    """Host memory that a GPU can copy from directly."""
+
+    @property
+    def device(self) -> torch.device:
+        """The torch device of tensors that live here (pinned memory is the host's)."""
+        return torch.device("cpu")
+
+    def __str__(self) -> str:
+        return "CUDAPinnedPlace"
+
+    __repr__ = __str__
+
+
+Place = CPUPlace | CUDAPlace | CUDAPinnedPlace
+
+
+def is_compiled_with_cuda() -> bool:
+    """Whether programs can run on a GPU here."""
+    return torch.cuda.is_available()
+
+
+def get_cuda_device_count() -> int:
+    """The number of GPUs that can be used; 0 without CUDA."""
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def require_available(place: Place) -> None:
+    """Raises EnforceNotMet if this machine does not have `place`, TypeError if it is no place."""
+    if not isinstance(place, Place):
+        raise TypeError(f"expected CPUPlace(), CUDAPlace(id) or CUDAPinnedPlace(), not {place!r}")
+    if isinstance(place, CPUPlace):
+        return
+    count = get_cuda_device_count()
+    if count == 0:
+        raise EnforceNotMet(
+            f"{place} cannot be used: PyTorch finds no CUDA device. Use CPUPlace(), or install a "
+            "CUDA build of torch on a machine with a GPU"
+        )
+    if isinstance(place, CUDAPlace) and place.id >= count:
+        raise EnforceNotMet(f"{place} cannot be used: this machine has {count} CUDA device(s)")
+
+
+def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
+    """`device_count` CPU places; by default as many as the environment's CPU_NUM says, else 1."""
+    return [CPUPlace()] * _host_count(device_count)
+
+
+def cuda_pinned_places(device_count: int | None = None) -> list[CUDAPinnedPlace]:
+    """`device_count` pinned places, counted like `cpu_places`; AssertionError without CUDA."""
+    _assert_cuda()
+    return [CUDAPinnedPlace()] * _host_count(device_count)
+
+
+def cuda_places(device_ids: Sequence[int] | None = None) -> list[CUDAPlace]:
+    """The given GPUs; by default those of FLAGS_selected_gpus, else all.
+
+    Raises AssertionError without CUDA, ValueError if FLAGS_selected_gpus is unreadable.
+    """
+    _assert_cuda()
+    return [CUDAPlace(number) for number in (_cuda_ids() if device_ids is None else device_ids)]
+
+
+def _assert_cuda() -> None:
+    if not is_compiled_with_cuda():
+        raise AssertionError("Not compiled with CUDA: PyTorch finds no CUDA device here")
+
+
+def _cuda_ids() -> list[int]:
+    # Launchers set the variable late, so a set flag comes first, then the environment of now.
+    text = flags.value("selected_gpus") or flags.environment_str("FLAGS_selected_gpus", "") or ""
+    if not text:
+        return list(range(get_cuda_device_count()))
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"FLAGS_selected_gpus must look like 0,1 and not {text!r}") from None
+
+
+def _host_count(device_count: int | None) -> int:
+    if device_count is None:
+        device_count = flags.environment_int("CPU_NUM")
+    if device_count is None:
+        _say_cpu_num_unset()
+        return 1
+    if device_count < 1:
+        raise ValueError(f"the number of CPU devices (CPU_NUM) must be >= 1, not {device_count}")
+    return device_count
+
+
+@functools.cache
+def _say_cpu_num_unset() -> None:
+    _LOGGER.warning(
+        "The CPU_NUM is not specified, so one CPU device is used. Set CPU_NUM in the environment "
+        "to the number of devices (a program without data parallelism needs none)"
+    )

@@ -1,0 +1,101 @@
+"""`SelectedRows`: some rows of a tall matrix, the form of sparse gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.lod_tensor import LoDTensor
+
+
+class SelectedRows:
+    """Rows `rows[i]` -> `value[i]` of a tensor of `height` rows; equal rows add up.
+
+    `rows` is a list or an int64 tensor of n row numbers, `value` a tensor of shape [n, ...].
+    """
+
+    __slots__ = ("_data", "_height", "index")
+
+    index: torch.Tensor
+
+    def __init__(
+        self,
+        rows: Sequence[int] | torch.Tensor = (),
+        height: int = 0,
+        value: torch.Tensor | None = None,
+    ) -> None:
+        self._height = int(height)
+        self._data = LoDTensor(value)
+        self.set_rows(rows)
+
+    @property
+    def value(self) -> torch.Tensor:
+        """The rows' values, shape [n, ...]; EnforceNotMet if none were set."""
+        return self._data.tensor
+
+    def rows(self) -> list[int]:
+        """The row numbers; `index` has them as an int64 tensor."""
+        rows: list[int] = self.index.tolist()
+        return rows
+
+    def set_rows(self, rows: Sequence[int] | torch.Tensor) -> None:
+        """Replaces the row numbers."""
+        self.index = torch.as_tensor(rows, dtype=torch.int64)
+        if self.index.dim() != 1:
+            raise EnforceNotMet(
+                f"SelectedRows takes a flat list of rows, not shape {tuple(self.index.shape)}"
+            )
+
+    def height(self) -> int:
+        """The number of rows of the dense tensor this stands for."""
+        return self._height
+
+    def set_height(self, height: int) -> None:
+        """Replaces the height."""
+        self._height = int(height)
+
+    def get_tensor(self) -> LoDTensor:
+        """The values as a LoDTensor; `set` on it changes this object."""
+        return self._data
+
+    def numel(self) -> int:
+        """The number of stored elements."""
+        return self.value.numel()
+
+    def sync_index(self) -> None:
+        """Kept for Fluid's programs: the rows are always in step here."""
+
+    def merged(self) -> SelectedRows:
+        """The same tensor with each row once, ascending; values of equal rows added."""
+        rows, where = torch.unique(self.index, return_inverse=True)
+        if rows.numel() == self.index.numel():
+            order = torch.argsort(self.index)
+            return SelectedRows(rows, self._height, self.value[order])
+        value = self.value.new_zeros((rows.numel(), *self.value.shape[1:]))
+        return SelectedRows(rows, self._height, value.index_add_(0, where, self.value))
+
+    def to_dense(self) -> torch.Tensor:
+        """The tensor of shape [height, ...] with all other rows zero; equal rows are added.
+
+        Raises EnforceNotMet where rows and values differ in number or a row is not in the height.
+        """
+        self._check()
+        dense = self.value.new_zeros((self._height, *self.value.shape[1:]))
+        return dense.index_add_(0, self.index.to(dense.device), self.value)
+
+    def _check(self) -> None:
+        count, found = self.index.numel(), self.value.shape[0] if self.value.dim() else 0
+        if count != found:
+            raise EnforceNotMet(f"SelectedRows has {count} row numbers but {found} rows of values")
+        if count and not (int(self.index.min()) >= 0 and int(self.index.max()) < self._height):
+            raise EnforceNotMet(
+                f"SelectedRows has rows {int(self.index.min())}..{int(self.index.max())} "
+                f"but its height is {self._height}"
+            )
+
+    def __str__(self) -> str:
+        return f"\trows: {self.rows()}\n\theight: {self._height}\n{self._data}"
+
+    __repr__ = __str__

@@ -1,0 +1,25 @@
+"""The values of variables that are more than a tensor, gathered under one name."""
+
+from __future__ import annotations
+
+import torch
+
+from refluid.core.lod import Lod, lengths_to_offsets, lod_error, offsets_to_lengths
+from refluid.core.lod_tensor import LoDTensor, LoDTensorArray
+from refluid.core.selected_rows import SelectedRows
+
+__all__ = [
+    "LoDTensor",
+    "LoDTensorArray",
+    "Lod",
+    "SelectedRows",
+    "as_lod_tensor",
+    "lengths_to_offsets",
+    "lod_error",
+    "offsets_to_lengths",
+]
+
+
+def as_lod_tensor(value: LoDTensor | torch.Tensor) -> LoDTensor:
+    """`value` as a LoDTensor, sharing its data."""
+    return value if isinstance(value, LoDTensor) else LoDTensor(value)

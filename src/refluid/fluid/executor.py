@@ -1,0 +1,151 @@
+"""Executor: runs programs. Semantics and messages as Fluid 1.8's `fluid.Executor`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from refluid.core import flags
+from refluid.core.places import CPUPlace, CUDAPlace, require_available
+from refluid.core.values import LoDTensor
+from refluid.fluid.feeding import FeedSlot, feed_slots
+from refluid.ir.defaults import default_main_program
+from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+from refluid.runtime.codegen import Request
+from refluid.runtime.plan import Fetched, Plan
+from refluid.runtime.scope import Scope, global_scope, scope_guard
+
+__all__ = ["Executor", "global_scope", "scope_guard"]
+
+_PLANS = 64
+
+
+class Executor:
+    """Runs programs on one place.
+
+    place: `CPUPlace()` (default) or `CUDAPlace(i)`. Plans are cached per program version, fed
+    variables and fetches, so running a program again costs no preparation.
+    """
+
+    def __init__(self, place: CPUPlace | CUDAPlace | None = None) -> None:
+        self.place = CPUPlace() if place is None else place
+        require_available(self.place)
+        self._device: torch.device = self.place.device
+        self._closed = False
+        self._plans: OrderedDict[Any, tuple[Program, tuple[FeedSlot, ...], dict[Any, Plan]]]
+        self._plans = OrderedDict()
+
+    def close(self) -> None:
+        """Ends the executor; running anything afterwards is a RuntimeError."""
+        self._closed = True
+        self._plans.clear()
+
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Sequence[Variable | str] | Variable | str | None = None,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
+        scope: Scope | None = None,
+        return_numpy: bool = True,
+        use_program_cache: bool = False,
+        return_merged: bool = True,
+        use_prune: bool = False,
+    ) -> list[Any]:
+        """Runs a program once; the fetched values in the order of `fetch_list`.
+
+        feed: variable name -> array, `LoDTensor` or torch tensor of the declared shape and
+            element type. return_numpy: arrays instead of `LoDTensor`s.
+        Raises RuntimeError after `close`, TypeError for a feed that is no dict or a program
+        that is none, ValueError for a fed value of wrong shape or type, EnforceNotMet for
+        whatever goes wrong inside, naming the operator and the line that made it.
+        Plans are always cached, so `use_program_cache` changes nothing.
+        """
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Executor")
+        program = default_main_program() if program is None else program
+        if not isinstance(program, Program):
+            raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
+        feed = self._checked_feed(feed)
+        fetches = _fetch_names(fetch_list)
+        slots, plan = self._plan(program, feed, fetches, use_prune)
+        converted = [slot.convert(feed[slot.name]) for slot in slots]
+        lods = [lod for _, lod in converted]
+        fed_lods = frozenset(slot.name for slot, lod in zip(slots, lods, strict=True) if lod)
+        results = plan(fed_lods).run(
+            global_scope() if scope is None else scope,
+            [tensor for tensor, _ in converted],
+            lods,
+        )
+        return [_returned(result, return_numpy) for result in results]
+
+    def _checked_feed(self, feed: Any) -> Mapping[str, Any]:
+        if feed is None:
+            return {}
+        if isinstance(feed, list | tuple) and len(feed) == 1:
+            feed = feed[0]
+        if not isinstance(feed, Mapping):
+            raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}")
+        return feed
+
+    def _plan(
+        self, program: Program, feed: Mapping[str, Any], fetches: tuple[str, ...], prune: bool
+    ) -> tuple[tuple[FeedSlot, ...], Any]:
+        """The feed slots, and a function from the names fed with LoD to their plan."""
+        free = _frees_early()
+        key = (id(program), program.change_count, tuple(feed), fetches, free)
+        entry = self._plans.get(key)
+        if entry is None:
+            entry = (program, feed_slots(program, feed, self._device), {})
+            self._plans[key] = entry
+            if len(self._plans) > _PLANS:
+                self._plans.popitem(last=False)
+        _, slots, plans = entry
+
+        def plan(fed_lods: frozenset[str]) -> Plan:
+            if fed_lods not in plans:
+                names = tuple(slot.name for slot in slots)
+                block = program.global_block()
+                plans[fed_lods] = Plan(Request(block, names, fetches, self._device, fed_lods, free))
+            return plans[fed_lods]
+
+        return slots, plan
+
+
+def _frees_early() -> bool:
+    return bool(flags.value("eager_delete_tensor_gb") >= 0)
+
+
+def _fetch_names(fetch_list: Any) -> tuple[str, ...]:
+    if fetch_list is None:
+        return ()
+    if isinstance(fetch_list, Variable | str):
+        fetch_list = [fetch_list]
+    names = []
+    for item in fetch_list:
+        if not isinstance(item, Variable | str):
+            raise TypeError(f"fetch_list holds variables or their names, not {type(item).__name__}")
+        names.append(item if isinstance(item, str) else item.name)
+    return tuple(names)
+
+
+def _returned(result: Fetched, return_numpy: bool) -> Any:
+    value = result.value
+    if not isinstance(value, torch.Tensor):
+        return value
+    if not return_numpy:
+        return LoDTensor(value, result.lod)
+    if result.lod:
+        raise RuntimeError(
+            "Some of your fetched tensors hold LoD information. They can not be completely cast "
+            "to Python ndarray. Please set the parameter 'return_numpy' as 'False' to return "
+            "LoDTensor itself directly."
+        )
+    array: np.ndarray[Any, Any] = value.cpu().numpy()
+    return array

@@ -1,0 +1,101 @@
+"""What a user feeds, checked against the program and turned into torch tensors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from refluid.core.dtypes import VarType, as_dtype, dtype_name, to_numpy, to_torch
+from refluid.core.values import LoDTensor
+from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+
+Lod = list[list[int]]
+
+
+class FeedSlot:
+    """One variable that is fed: converts and checks what the user gives for it.
+
+    Raises ValueError for a wrong shape or element type, RuntimeError for nested lists.
+    """
+
+    def __init__(self, var: Variable, device: torch.device) -> None:
+        self.name = var.name
+        self.checked = var.need_check_feed or var.is_data
+        self.shape = var.shape
+        self.kind = var.dtype
+        self.device = device
+        self._numpy = None if self.kind == VarType.BF16 else to_numpy(self.kind)
+        self._torch = to_torch(self.kind)
+
+    def convert(self, value: Any) -> tuple[Tensor, Lod]:
+        """The value as tensor on the plan's device, and its LoD."""
+        lod: Lod = []
+        if isinstance(value, LoDTensor):
+            lod = value.lod()
+            tensor = value.tensor
+        elif isinstance(value, Tensor):
+            tensor = value.detach()
+        else:
+            tensor = self._from_array(value)
+        if tensor.dtype != self._torch and self.checked:
+            raise ValueError(
+                f"The data type of fed Variable {self.name!r} must be {dtype_name(self.kind)!r}, "
+                f"but received {dtype_name(as_dtype(tensor.dtype))!r}"
+            )
+        if self.checked and not _fits(tuple(tensor.shape), self.shape):
+            raise ValueError(
+                f"The fed Variable {self.name!r} should have dimensions = {len(self.shape)}, "
+                f"shape = {self.shape}, but received fed shape {list(tensor.shape)} on each device"
+            )
+        return (tensor if tensor.device == self.device else tensor.to(self.device)), lod
+
+    def _from_array(self, value: Any) -> Tensor:
+        if not isinstance(value, np.ndarray):
+            value = _as_array(value, self.name, self._numpy)
+        if not value.flags.writeable or not value.flags.c_contiguous:
+            value = value.copy(order="C")
+        return torch.from_numpy(value)
+
+
+def _as_array(value: Any, name: str, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
+    if isinstance(value, list | tuple) and any(isinstance(item, LoDTensor) for item in value):
+        raise TypeError(f"feed of {name!r}: give one LoDTensor, not a list of them")
+    if isinstance(value, list) and any(isinstance(item, list | np.ndarray) for item in value):
+        raise RuntimeError(
+            "Some of your feed data hold LoD information. They can not be completely cast from a "
+            f"list of Python ndarray to LoDTensor (variable {name!r}). Please convert data to "
+            "LoDTensor with fluid.create_lod_tensor before feeding it."
+        )
+    array = np.asarray(value)
+    return array.astype(dtype) if dtype is not None and array.dtype.kind in "fiub" else array
+
+
+def _fits(shape: tuple[int, ...], declared: Sequence[int]) -> bool:
+    return len(shape) == len(declared) and all(
+        want < 0 or want == size for size, want in zip(shape, declared, strict=True)
+    )
+
+
+def feed_slots(
+    program: Program, feed: Mapping[str, Any], device: torch.device
+) -> tuple[FeedSlot, ...]:
+    """One slot per fed variable of the program; a name it doesn't have is a warning."""
+    block = program.global_block()
+    slots = []
+    for name in feed:
+        var = block.vars.get(name)
+        if var is None:
+            warnings.warn(
+                f"The variable {name} is not found in program. It is not declared or is pruned.",
+                UserWarning,
+                stacklevel=4,
+            )
+            continue
+        slots.append(FeedSlot(var, device))
+    return tuple(slots)

@@ -1,0 +1,172 @@
+"""Operator: one node of a program, with named slots of variables and typed attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from refluid.ir import schema
+from refluid.ir.attributes import (
+    CALLSTACK,
+    COMMON,
+    AttrType,
+    convert,
+    guess_type,
+)
+
+if TYPE_CHECKING:
+    from refluid.ir.block import Block
+
+Slots = Mapping[str, Any]
+
+
+def argument_names(arguments: Any) -> list[str]:
+    """Variable names of a slot given as variable, name, or a sequence of them."""
+    if arguments is None:
+        return []
+    if not isinstance(arguments, list | tuple):
+        arguments = [arguments]
+    return [argument if isinstance(argument, str) else argument.name for argument in arguments]
+
+
+class Operator:
+    """An operator of a block. Made by `Block.append_op`, never directly by users.
+
+    Attributes are kept in the order given, each with its type, so that a program that was
+    read from a file is written back as it was.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        type: str,
+        inputs: Slots | None = None,
+        outputs: Slots | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        attr_types: Mapping[str, AttrType] | None = None,
+    ) -> None:
+        self.block = block
+        self.type = type
+        self.inputs = {slot: argument_names(args) for slot, args in (inputs or {}).items()}
+        self.outputs = {slot: argument_names(args) for slot, args in (outputs or {}).items()}
+        self.attrs: dict[str, Any] = {}
+        self.attr_types: dict[str, AttrType] = {}
+        self.is_target: bool | None = None
+        for name, value in (attrs or {}).items():
+            if value is not None:
+                self._put(name, value, (attr_types or {}).get(name))
+
+    def _put(self, name: str, value: Any, kind: AttrType | None = None) -> None:
+        kind = self._declared(name) if kind is None else kind
+        kind = guess_type(value) if kind is None else kind
+        try:
+            self.attrs[name] = convert(value, kind)
+        except (TypeError, ValueError) as error:
+            message = f"operator {self.type}: attribute {name}={value!r} is no {kind.name}"
+            raise TypeError(message) from error
+        self.attr_types[name] = kind
+
+    def _declared(self, name: str) -> AttrType | None:
+        if name in COMMON:
+            return COMMON[name]
+        found = schema.find(self.type)
+        declared = found.attributes.get(name) if found else None
+        return declared.kind if declared else None
+
+    @property
+    def idx(self) -> int:
+        """Position in the block; ValueError once it was removed."""
+        for position, op in enumerate(self.block.ops):
+            if op is self:
+                return position
+        raise ValueError(f"operator {self.type} is no longer in its block")
+
+    @property
+    def input_names(self) -> list[str]:
+        return list(self.inputs)
+
+    @property
+    def output_names(self) -> list[str]:
+        return list(self.outputs)
+
+    @property
+    def input_arg_names(self) -> list[str]:
+        return [name for names in self.inputs.values() for name in names]
+
+    @property
+    def output_arg_names(self) -> list[str]:
+        return [name for names in self.outputs.values() for name in names]
+
+    @property
+    def attr_names(self) -> list[str]:
+        return list(self.attrs)
+
+    def input(self, name: str) -> list[str]:
+        """Names of the variables in an input slot (empty where the slot is not used)."""
+        return list(self.inputs.get(name, []))
+
+    def output(self, name: str) -> list[str]:
+        """Names of the variables in an output slot."""
+        return list(self.outputs.get(name, []))
+
+    def has_attr(self, name: str) -> bool:
+        return name in self.attrs
+
+    def attr(self, name: str) -> Any:
+        """Value of an attribute, or None where the operator has none of that name."""
+        return self.attrs.get(name)
+
+    def attr_type(self, name: str) -> AttrType:
+        """Type of an attribute (KeyError when absent)."""
+        return self.attr_types[name]
+
+    def all_attrs(self) -> dict[str, Any]:
+        """All attributes by name."""
+        return dict(self.attrs)
+
+    def set_attr(self, name: str, value: Any) -> None:
+        """Sets an attribute; the program counts as changed."""
+        self._put(name, value)
+        self.block.program.touch()
+
+    _set_attr = set_attr
+
+    def rename_input(self, old: str, new: str) -> None:
+        """Reads variable `new` wherever `old` was read."""
+        self._rename(self.inputs, old, new)
+
+    def rename_output(self, old: str, new: str) -> None:
+        """Writes variable `new` wherever `old` was written."""
+        self._rename(self.outputs, old, new)
+
+    _rename_input, _rename_output = rename_input, rename_output
+
+    def _rename(self, slots: dict[str, list[str]], old: str, new: str) -> None:
+        for slot, names in slots.items():
+            slots[slot] = [new if name == old else name for name in names]
+        self.block.program.touch()
+
+    def sub_blocks(self) -> Iterable[Block]:
+        """Blocks that the operator runs."""
+        for name, kind in self.attr_types.items():
+            if kind == AttrType.BLOCK:
+                yield self.attrs[name]
+            elif kind == AttrType.BLOCKS:
+                yield from self.attrs[name]
+
+    @property
+    def callstack(self) -> Sequence[str]:
+        """The user's source lines that made the operator, innermost last."""
+        lines: Sequence[str] = self.attrs.get(CALLSTACK, [])
+        return lines
+
+    def to_string(self, throw_on_error: bool = False) -> str:
+        """The operator as one line of the text form."""
+        from refluid.ir.text import print_op
+
+        return print_op(self)
+
+    def __str__(self) -> str:
+        return self.to_string()
+
+    __repr__ = __str__

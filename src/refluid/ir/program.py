@@ -1,0 +1,212 @@
+"""Program: blocks of operators, what a Fluid script builds and an executor runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from refluid.ir.attributes import AttrType, OpRole
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.variable import Parameter, Variable
+
+FLUID_VERSION = 1008005
+_SKIP_IN_TEST = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
+
+
+class Program:
+    """A list of blocks; block 0 is the global one. New operators go to the current block."""
+
+    def __init__(self) -> None:
+        self.blocks = [Block(self, 0)]
+        self.current_block_idx = 0
+        self.version: int | None = FLUID_VERSION
+        self.op_versions: bytes | None = None
+        self.op_role: int = OpRole.FORWARD
+        self.op_role_var: Sequence[str] = []
+        self._seed = 0
+        self._changes = 0
+
+    # -- identity -------------------------------------------------------------
+
+    def touch(self) -> None:
+        """Marks the program as changed, so that plans made of it are made anew."""
+        self._changes += 1
+
+    @property
+    def change_count(self) -> int:
+        """Grows with every change; part of the key of cached plans."""
+        return self._changes
+
+    @property
+    def random_seed(self) -> int:
+        """Seed of the program's random operators; 0 draws one per run."""
+        return self._seed
+
+    @random_seed.setter
+    def random_seed(self, seed: int) -> None:
+        if not isinstance(seed, int):
+            raise ValueError("Program.random_seed's input seed must be an integer")
+        self._seed = seed
+        self.touch()
+
+    def global_seed(self, seed: int = 0) -> None:
+        """Sets the seed of this program and of those made afterwards in this process."""
+        self.random_seed = seed
+
+    # -- blocks and variables -------------------------------------------------
+
+    @property
+    def num_blocks(self) -> int:
+        return len(self.blocks)
+
+    def global_block(self) -> Block:
+        """Block 0."""
+        return self.blocks[0]
+
+    def block(self, index: int) -> Block:
+        """The block of that index."""
+        return self.blocks[index]
+
+    def current_block(self) -> Block:
+        """The block that new operators go to."""
+        return self.blocks[self.current_block_idx]
+
+    def create_block(self, parent_idx: int | None = None) -> Block:
+        """Makes a block inside the current (or the given) one and enters it."""
+        parent = self.current_block_idx if parent_idx is None else parent_idx
+        self.blocks.append(Block(self, len(self.blocks), parent))
+        self.current_block_idx = len(self.blocks) - 1
+        self.touch()
+        return self.current_block()
+
+    def rollback(self) -> None:
+        """Leaves the current block for its parent."""
+        self.current_block_idx = self.current_block().parent_idx
+
+    _create_block, _rollback = create_block, rollback
+
+    def list_vars(self) -> Iterator[Variable]:
+        """All variables of all blocks."""
+        for block in self.blocks:
+            yield from block.vars.values()
+
+    def all_parameters(self) -> list[Parameter]:
+        """All parameters."""
+        return [parameter for block in self.blocks for parameter in block.iter_parameters()]
+
+    # -- roles ----------------------------------------------------------------
+
+    @contextmanager
+    def roles(self, role: int, role_var: Sequence[str] = ()) -> Iterator[None]:
+        """Operators made within the block get this role (and the variables it is about)."""
+        former = self.op_role, self.op_role_var
+        self.op_role, self.op_role_var = role, list(role_var)
+        try:
+            yield
+        finally:
+            self.op_role, self.op_role_var = former
+
+    def optimized_guard(self, param_and_grads: Sequence[Any]) -> Any:
+        """Operators of the optimizer for a parameter and its gradient."""
+        names = [
+            var if isinstance(var, str) else var.name for var in param_and_grads if var is not None
+        ]
+        return self.roles(OpRole.OPTIMIZE, names)
+
+    def lr_schedule_guard(self, is_with_opt: bool = False) -> Any:
+        """Operators of a learning-rate schedule."""
+        return self.roles(OpRole.LR_SCHED | (OpRole.OPTIMIZE if is_with_opt else 0))
+
+    def backward_role_guard(self) -> Any:
+        """Operators of the backward pass."""
+        return self.roles(OpRole.BACKWARD)
+
+    _optimized_guard = optimized_guard
+    _lr_schedule_guard = lr_schedule_guard
+    _backward_role_guard = backward_role_guard
+
+    # -- copies ---------------------------------------------------------------
+
+    def clone(self, for_test: bool = False) -> Program:
+        """A copy that shares nothing but the values in scopes.
+
+        With `for_test` operators such as dropout and batch_norm switch to inference, and
+        backward, optimizer and learning-rate schedule operators are left out.
+        """
+        copy = Program()
+        copy._seed, copy.version, copy.op_versions = self._seed, self.version, self.op_versions
+        copy.blocks = [Block(copy, block.idx, block.parent_idx) for block in self.blocks]
+        for block, twin in zip(self.blocks, copy.blocks, strict=True):
+            twin.forward_block_idx = block.forward_block_idx
+            twin.vars = {name: var.copy_to(twin) for name, var in block.vars.items()}
+            kept = [op for op in block.ops if not (for_test and _for_training(op))]
+            twin.ops = [copy_op(op, twin) for op in kept]
+        if for_test:
+            copy.inference_mode()
+        return copy
+
+    def inference_mode(self) -> None:
+        """Sets `is_test` wherever an operator has it, and drops variables nothing uses."""
+        for block in self.blocks:
+            for op in block.ops:
+                if op.attr_types.get("is_test") == AttrType.BOOLEAN:
+                    op.set_attr("is_test", True)
+        used = {name for block in self.blocks for op in block.ops for name in _arguments(op)}
+        for block in self.blocks:
+            block.vars = {
+                name: var
+                for name, var in block.vars.items()
+                if name in used or var.is_data or not name.endswith("@GRAD")
+            }
+
+    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
+        """The program in text form (`refluid.ir.text`)."""
+        from refluid.ir.text import print_program
+
+        return print_program(self)
+
+    def serialize_to_string(self) -> bytes:
+        """The program as a ProgramDesc message."""
+        from refluid.ir.desc import encode_program
+
+        return encode_program(self).SerializeToString()
+
+    @staticmethod
+    def parse_from_string(binary_str: bytes) -> Program:
+        """Reads a ProgramDesc message; EnforceNotMet where it is none."""
+        from refluid.ir.desc import decode_program
+
+        return decode_program(binary_str)
+
+    def __str__(self) -> str:
+        return self.to_string()
+
+    __repr__ = __str__
+
+
+def _for_training(op: Operator) -> bool:
+    return bool(int(op.attrs.get("op_role", 0)) & _SKIP_IN_TEST)
+
+
+def _arguments(op: Operator) -> list[str]:
+    return op.input_arg_names + op.output_arg_names
+
+
+def copy_op(op: Operator, block: Block) -> Operator:
+    """The same operator in another block; sub-blocks become that program's of equal index."""
+    copy = Operator(block, op.type, op.inputs, op.outputs)
+    blocks = block.program.blocks
+    for name, value in op.attrs.items():
+        kind = op.attr_types[name]
+        if kind == AttrType.BLOCK:
+            value = blocks[value.idx]
+        elif kind == AttrType.BLOCKS:
+            value = [blocks[one.idx] for one in value]
+        elif isinstance(value, list):
+            value = list(value)
+        copy.attrs[name] = value
+    copy.attr_types = dict(op.attr_types)
+    copy.is_target = op.is_target
+    return copy

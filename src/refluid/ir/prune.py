@@ -1,0 +1,36 @@
+"""The part of a program that computes given variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+
+
+def prune(program: Program, targets: Iterable[str], feeds: Iterable[str] = ()) -> Program:
+    """A copy of the program with just the operators that the targets need.
+
+    Operators whose outputs are fed are left out too, and so are variables that no remaining
+    operator uses. Sub-blocks of remaining operators stay whole.
+    """
+    copy = program.clone()
+    block = copy.global_block()
+    given, needed = set(feeds), set(targets)
+    kept: list[Operator] = []
+    for op in reversed(block.ops):
+        if needed & (set(op.output_arg_names) - given):
+            kept.append(op)
+            needed |= _reads(op) - given
+    block.ops = kept[::-1]
+    used = needed | given | {name for op in kept for name in op.output_arg_names}
+    block.vars = {name: var for name, var in block.vars.items() if name in used}
+    return copy
+
+
+def _reads(op: Operator) -> set[str]:
+    names = set(op.input_arg_names)
+    for block in op.sub_blocks():
+        for inner in block.ops:
+            names |= {name for name in _reads(inner) if name not in block.vars}
+    return names

@@ -1,0 +1,76 @@
+"""What the IR knows of an operator type: its slots and attributes.
+
+Operators register themselves here (see `refluid.ops.registry`); the IR only looks them up, so
+that a program can be read, printed and rewritten without any operator being implemented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from refluid.ir.attributes import AttrType
+
+if TYPE_CHECKING:
+    from refluid.ir.operator import Operator
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An input or output slot: `many` takes any number of variables, `optional` may be empty."""
+
+    name: str
+    many: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute with its type and default; `required` ones have none."""
+
+    name: str
+    kind: AttrType
+    default: Any = None
+    required: bool = False
+
+
+class OpSchema(Protocol):
+    """The facts of one operator type."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def inputs(self) -> tuple[Slot, ...]: ...
+    @property
+    def outputs(self) -> tuple[Slot, ...]: ...
+    @property
+    def attributes(self) -> dict[str, Attribute]: ...
+
+    def infer(self, op: Operator) -> None:
+        """Sets shape, element type and LoD level of the operator's output variables."""
+
+
+_schemas: dict[str, OpSchema] = {}
+
+
+def register(schema: OpSchema) -> None:
+    """Makes an operator type known; a second one of the same name is a ValueError."""
+    if schema.type in _schemas:
+        raise ValueError(f"operator {schema.type!r} is registered twice")
+    _schemas[schema.type] = schema
+
+
+def find(op_type: str) -> OpSchema | None:
+    """The schema of an operator type, or None where nobody has registered it."""
+    return _schemas.get(op_type)
+
+
+def known() -> Iterable[str]:
+    """All registered operator types."""
+    return _schemas.keys()
+
+
+def forget(op_type: str) -> None:
+    """Takes a type out again, so that a better definition can replace it."""
+    del _schemas[op_type]

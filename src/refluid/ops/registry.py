@@ -1,0 +1,243 @@
+"""The operators: one decorated function each, and all that follows from it.
+
+    @operator("relu", outputs="Out", uses="Out")
+    def relu(X: Tensor) -> Tensor:
+        \"\"\"max(X, 0).\"\"\"
+        return torch.relu(X)
+
+    @gradient("relu")
+    def relu_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
+        return torch.ops.aten.threshold_backward(d_Out, Out, 0)
+
+The signature is the operator's proto (see `signature`). Without `@gradient` the gradient
+operator `relu_grad` exists all the same and is computed by autograd of the forward body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from refluid.ir import schema
+from refluid.ir.operator import Operator
+from refluid.ir.schema import Attribute, Slot
+from refluid.ops.infer import Infer, infer_by_probing, infer_gradient
+from refluid.ops.signature import GRAD, Body, declare, parse_slots, read_signature
+
+ALL = "*"
+
+
+@dataclass(frozen=True)
+class GradOp:
+    """A gradient operator to be appended: type and slots; attributes None mean the forward's."""
+
+    type: str
+    inputs: Mapping[str, Sequence[str]]
+    outputs: Mapping[str, Sequence[str]]
+    attrs: Mapping[str, Any] | None = None
+
+
+Maker = Callable[[Operator], list[GradOp]]
+
+
+@dataclass
+class OperatorDef:
+    """An operator type. Flags:
+
+    - `mutates`: output slot -> input slot that the body overwrites and returns.
+    - `views`: output slot -> input slot whose memory the output may share.
+    - `lod`: input slot whose LoD the outputs take, empty for none.
+    - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
+    - `effects`: must run even if nobody reads the outputs.
+    - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
+    - `forward`: of a gradient operator without body of its own, the operator it derives from.
+    """
+
+    type: str
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    attributes: dict[str, Attribute]
+    body: Body | None = None
+    keywords: dict[str, str] = field(default_factory=dict)
+    context: frozenset[str] = frozenset()
+    mutates: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, str] = field(default_factory=dict)
+    lod: str = ""
+    amp: str = "follow"
+    effects: bool = False
+    uses: tuple[str, ...] | None = None
+    maker: Maker | None = None
+    forward: OperatorDef | None = None
+    many: Body | None = None
+    infer_rule: Infer = infer_by_probing
+    reference: Callable[..., Any] | None = None
+    samples: Sequence[Any] = ()
+
+    def infer(self, op: Operator) -> None:
+        self.infer_rule(self, op)
+
+    @property
+    def doc(self) -> str:
+        """What the operator computes."""
+        return (self.body.__doc__ or "").strip() if self.body else ""
+
+
+_table: dict[str, OperatorDef] = {}
+
+
+def find(op_type: str) -> OperatorDef | None:
+    """The operator of that type, or None."""
+    return _table.get(op_type)
+
+
+def operators() -> list[OperatorDef]:
+    """All operators, by name."""
+    return [_table[name] for name in sorted(_table)]
+
+
+def add(definition: OperatorDef) -> None:
+    """Registers an operator; ValueError for a second one of the same type."""
+    schema.register(definition)
+    _table[definition.type] = definition
+
+
+def operator(
+    type: str,
+    *,
+    outputs: str,
+    extra: Mapping[str, Any] | None = None,
+    uses: str | None = ALL,
+    maker: Maker | None = None,
+    infer: Infer = infer_by_probing,
+    **flags: Any,
+) -> Callable[[Body], Body]:
+    """Registers the decorated function as operator `type` and `type_grad` with it.
+
+    outputs: slots in the order in which the body returns them (`"Out"`, `"Out*"`, `"Y XShape?"`).
+    extra: attributes that Fluid programs carry and that do not change the numbers.
+    uses: forward slots the gradient operator reads (`"X Out"`); "*" for all, None where there
+        is no gradient. maker: gives the gradient operators where they are not `type_grad`.
+    flags: fields of `OperatorDef`.
+    """
+
+    def decorate(body: Body) -> Body:
+        found = read_signature(body)
+        first = found.inputs[0].name if found.inputs else ""
+        definition = OperatorDef(
+            type,
+            found.inputs,
+            parse_slots(outputs),
+            found.attributes | declare(dict(extra or {})),
+            body,
+            found.keywords,
+            found.context,
+            maker=maker,
+            infer_rule=infer,
+            **{"lod": first} | flags,
+        )
+        add(definition)
+        if uses is not None and maker is None:
+            slots = [slot.name for slot in definition.inputs + definition.outputs]
+            definition.uses = tuple(slots if uses == ALL else uses.split())
+            add(_derived_gradient(definition))
+        return body
+
+    return decorate
+
+
+def _derived_gradient(forward: OperatorDef) -> OperatorDef:
+    slots = {slot.name: slot for slot in forward.inputs + forward.outputs}
+    used = [Slot(name, slots[name].many, True) for name in forward.uses or ()]
+    given = [Slot(slot.name + GRAD, slot.many, True) for slot in forward.outputs]
+    return OperatorDef(
+        forward.type + "_grad",
+        (*used, *given),
+        tuple(Slot(slot.name + GRAD, slot.many, True) for slot in forward.inputs),
+        forward.attributes,
+        forward=forward,
+        infer_rule=infer_gradient,
+    )
+
+
+def gradient(forward_type: str, *, type: str | None = None) -> Callable[[Body], Body]:
+    """Registers the decorated function as the gradient operator of `forward_type`.
+
+    Its signature says what it reads; it returns the gradients `d_X` of the forward inputs
+    named in its `outputs` order, that is: of all forward inputs in order, `None` where `need`
+    says that nobody wants it.
+    """
+
+    def decorate(body: Body) -> Body:
+        forward = _table[forward_type]
+        found = read_signature(body)
+        derived = _table.pop(forward_type + "_grad", None)
+        if derived is not None:
+            schema.forget(derived.type)
+        known = {slot.name for slot in forward.inputs + forward.outputs}
+        forward.uses = tuple(slot.name for slot in found.inputs if slot.name in known)
+        given = tuple(Slot(slot.name, slot.many, True) for slot in found.inputs)
+        add(
+            OperatorDef(
+                type or forward_type + "_grad",
+                given,
+                tuple(Slot(slot.name + GRAD, slot.many, True) for slot in forward.inputs),
+                forward.attributes,
+                body,
+                found.keywords,
+                found.context,
+                infer_rule=infer_gradient,
+            )
+        )
+        forward.maker = None if type is None else _renamed(forward, type, given)
+        return body
+
+    return decorate
+
+
+def _renamed(forward: OperatorDef, type: str, given: tuple[Slot, ...]) -> Maker:
+    def make(op: Operator) -> list[GradOp]:
+        return [gradient_op(op, type, [slot.name for slot in given], forward)]
+
+    return make
+
+
+def many(op_type: str) -> Callable[[Body], Body]:
+    """Registers the decorated function as doing several operators of that type at once.
+
+    It takes a list per input slot and returns nothing: such operators write in place.
+    """
+
+    def decorate(body: Body) -> Body:
+        _table[op_type].many = body
+        return body
+
+    return decorate
+
+
+def gradient_op(op: Operator, type: str, slots: Sequence[str], forward: OperatorDef) -> GradOp:
+    """The gradient operator of `op` that reads `slots` and writes all input gradients."""
+    values = {**op.outputs, **op.inputs}
+
+    def names(slot: str) -> list[str]:
+        if slot.endswith(GRAD):
+            return [name + GRAD for name in values.get(slot[: -len(GRAD)], [])]
+        return list(values.get(slot, []))
+
+    return GradOp(
+        type,
+        {slot: names(slot) for slot in slots},
+        {slot.name + GRAD: names(slot.name + GRAD) for slot in forward.inputs},
+    )
+
+
+def gradient_ops(op: Operator) -> list[GradOp]:
+    """The operators that compute the gradient of `op`; none where it has no gradient."""
+    forward = _table[op.type]
+    if forward.maker is not None:
+        return forward.maker(op)
+    if forward.uses is None:
+        return []
+    derived = _table[op.type + "_grad"]
+    slots = [slot.name for slot in derived.inputs]
+    return [gradient_op(op, derived.type, slots, forward)]

@@ -1,0 +1,121 @@
+"""Reads an operator's slots and attributes from the signature of its Python function.
+
+    def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor
+
+Positional parameters are input slots: `Tensor`, `Tensor | None` (may be missing),
+`list[Tensor]` (any number) and `list[Tensor] | None`. Keyword-only parameters are attributes;
+their annotation gives the type. `d_Out` stands for the slot `Out@GRAD`, and `lambda_` for an
+attribute whose name is a Python keyword. Names in `CONTEXT` are no attributes: the plan
+supplies them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, get_type_hints
+
+import torch
+from torch import Tensor
+
+from refluid.ir.attributes import AttrType, convert
+from refluid.ir.block import Block
+from refluid.ir.schema import Attribute, Slot
+
+Long = Annotated[int, AttrType.LONG]
+Longs = Annotated[Sequence[int], AttrType.LONGS]
+Body = Callable[..., Any]
+
+GRAD = "@GRAD"
+CONTEXT = frozenset({"device", "need", "random"})
+
+
+class Random(Protocol):
+    """Source of random numbers: `random(seed)` is a generator, a fresh one where seed is not 0."""
+
+    def __call__(self, seed: int) -> torch.Generator | None: ...
+
+
+_KIND: dict[Any, AttrType] = {
+    bool: AttrType.BOOLEAN,
+    int: AttrType.INT,
+    float: AttrType.FLOAT,
+    str: AttrType.STRING,
+    Sequence[bool]: AttrType.BOOLEANS,
+    Sequence[int]: AttrType.INTS,
+    Sequence[float]: AttrType.FLOATS,
+    Sequence[str]: AttrType.STRINGS,
+    Long: AttrType.LONG,
+    Longs: AttrType.LONGS,
+    Block: AttrType.BLOCK,
+}
+_SLOT: dict[Any, tuple[bool, bool]] = {
+    Tensor: (False, False),
+    Tensor | None: (False, True),
+    list[Tensor]: (True, False),
+    list[Tensor] | None: (True, True),
+}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What the function of an operator says about it."""
+
+    inputs: tuple[Slot, ...]
+    attributes: dict[str, Attribute]
+    keywords: dict[str, str]
+    context: frozenset[str]
+
+
+def slot_name(parameter: str) -> str:
+    """`d_Out` -> `Out@GRAD`, `X` -> `X`."""
+    return parameter[2:] + GRAD if parameter.startswith("d_") else parameter
+
+
+def read_signature(body: Body) -> Signature:
+    """Slots and attributes of `body`; TypeError where an annotation is none of the known."""
+    hints = get_type_hints(body, include_extras=True)
+    inputs: list[Slot] = []
+    attributes: dict[str, Attribute] = {}
+    keywords: dict[str, str] = {}
+    context: set[str] = set()
+    for parameter in inspect.signature(body).parameters.values():
+        hint, name = hints[parameter.name], parameter.name
+        if parameter.kind != inspect.Parameter.KEYWORD_ONLY:
+            many, optional = _known(_SLOT, hint, body, name)
+            inputs.append(Slot(slot_name(name), many, optional))
+        elif name in CONTEXT:
+            context.add(name)
+        else:
+            kind = _known(_KIND, hint, body, name)
+            required = parameter.default is inspect.Parameter.empty
+            default = None if required else convert(parameter.default, kind)
+            attribute = Attribute(name.rstrip("_"), kind, default, required)
+            attributes[attribute.name] = attribute
+            keywords[attribute.name] = name
+    return Signature(tuple(inputs), attributes, keywords, frozenset(context))
+
+
+def _known(table: dict[Any, Any], hint: Any, body: Body, name: str) -> Any:
+    if hint not in table:
+        raise TypeError(f"{body.__qualname__}: annotation {hint} of {name!r} is not an operator's")
+    return table[hint]
+
+
+def parse_slots(text: str) -> tuple[Slot, ...]:
+    """`"Out* XShape?"`: slots separated by spaces, `*` for any number, `?` for optional."""
+    return tuple(
+        Slot(word.rstrip("*?"), many="*" in word, optional="?" in word) for word in text.split()
+    )
+
+
+def declare(attributes: dict[str, Any]) -> dict[str, Attribute]:
+    """Attributes given as name -> default, their type taken from the default."""
+    from refluid.ir.attributes import guess_type
+
+    kinds = {name: guess_type(value) for name, value in attributes.items()}
+    return {
+        name: Attribute(name, kinds[name], convert(value, kinds[name]))
+        for name, value in attributes.items()
+    }

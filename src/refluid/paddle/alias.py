@@ -1,0 +1,92 @@
+"""`import paddle` finds refluid: one finder at the front of `sys.meta_path`.
+
+`paddle` is `refluid.paddle` and `paddle.fluid` is `refluid.fluid`: the same module objects under
+a second name, so that no module is run twice and a class has one identity.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+# The longest prefix counts.
+_ALIASES = {"paddle.fluid": "refluid.fluid", "paddle": "refluid.paddle"}
+
+
+def real_name(name: str) -> str | None:
+    """refluid's module for a `paddle` one: `paddle.fluid.io` is `refluid.fluid.io`."""
+    for alias, module in _ALIASES.items():
+        if name == alias or name.startswith(alias + "."):
+            return module + name.removeprefix(alias)
+    return None
+
+
+class AliasLoader(Loader):
+    """Gives the module that refluid has under its own name."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.own_spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.module)
+        self.own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs nothing: the module has run. Puts back the spec that the import replaced."""
+        module.__spec__ = self.own_spec
+
+
+class AliasFinder(MetaPathFinder):
+    """Finds `paddle` and everything in it in refluid, also where a paddle is installed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        real = real_name(fullname)
+        if real is None:
+            return None
+        found = importlib.util.find_spec(real)
+        if found is None:
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r}: refluid stands in for paddle here and has no "
+                f"{real!r}; docs/architecture.md says what it covers",
+                name=fullname,
+            )
+        is_package = found.submodule_search_locations is not None
+        return ModuleSpec(fullname, AliasLoader(real), origin=found.origin, is_package=is_package)
+
+
+def installed() -> bool:
+    """Whether `import paddle` finds refluid."""
+    return any(isinstance(finder, AliasFinder) for finder in sys.meta_path)
+
+
+def install() -> None:
+    """Makes `import paddle` find refluid from now on. Calling it again changes nothing.
+
+    Raises ImportError where another paddle has been imported already: its modules would mix.
+    """
+    if installed():
+        return
+    other = sys.modules.get("paddle")
+    if other is not None:
+        raise ImportError(
+            f"another paddle is imported already (from {getattr(other, '__file__', None)}); "
+            "call refluid.paddle.install() before the first `import paddle`",
+            name="paddle",
+        )
+    sys.meta_path.insert(0, AliasFinder())
+
+
+def uninstall() -> None:
+    """Undoes `install`; modules imported in between stay usable under refluid's names."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, AliasFinder)]
+    for name in [name for name in sys.modules if real_name(name) is not None]:
+        del sys.modules[name]

@@ -1,0 +1,154 @@
+"""How one operator becomes one line of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from refluid.ir.operator import Operator
+from refluid.ops.registry import OperatorDef, find
+from refluid.ops.signature import GRAD
+from refluid.runtime.liveness import EMPTY, key_of, written_in_place
+from refluid.runtime.pairing import Pair, recompute, recorder, replayer, wanted_inputs
+from refluid.runtime.source import literal
+
+if TYPE_CHECKING:
+    from refluid.runtime.codegen import Writer
+
+_CONTEXT = {"device": "device=device", "random": "random=random"}
+
+
+def write_call(writer: Writer, op: Operator, pair: Pair | None, *, copy: bool) -> None:
+    """Writes `outputs = type(inputs, attributes)` and what the scope must learn of it."""
+    definition = find(op.type)
+    assert definition is not None
+    target = _targets(writer, op, definition)
+    options = keywords(op, definition)
+    if definition.body is None:
+        _write_derived(writer, op, definition, pair, target)
+    elif pair is not None:
+        arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs])
+        wanted = wanted_inputs(pair.gradient_op, definition)
+        body = recorder(definition.body, wanted, len(definition.outputs) == 1)
+        name = writer.source.constant(f"record_{op.type}", body)
+        target = f"({target})" if "," in target else target
+        call = f"{name}({', '.join(arguments + options)})"
+        writer.source.add(f"k{pair.forward}, {target} = {call}", op)
+    else:
+        arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs])
+        name = writer.source.constant(op.type, definition.body)
+        call = f"{name}({', '.join(arguments + options)})"
+        writer.source.add(f"{target} = {call}{'.clone()' if copy else ''}", op)
+    _note_outputs(writer, op, definition)
+
+
+def _write_derived(
+    writer: Writer, op: Operator, definition: OperatorDef, pair: Pair | None, target: str
+) -> None:
+    """A gradient operator that nobody wrote by hand: from a recording, or by recomputing."""
+    forward = definition.forward
+    assert forward is not None
+    wanted = wanted_inputs(op, forward)
+    body: Callable[..., Any]
+    if pair is not None:
+        given = [slot.name + GRAD for slot in forward.outputs]
+        body = replayer(wanted, tuple(slot.many for slot in forward.inputs))
+        arguments = [f"k{pair.forward}", *slots(writer, op, definition, given)]
+    else:
+        names = [slot.name for slot in forward.inputs]
+        names += [slot.name + GRAD for slot in forward.outputs]
+        body = recompute(forward, wanted)
+        arguments = slots(writer, op, definition, names) + keywords(op, definition)
+    name = writer.source.constant(op.type, body)
+    writer.source.add(f"{target} = {name}({', '.join(arguments)})", op)
+    if pair is not None:
+        writer.source.add(f"del k{pair.forward}")
+
+
+def write_batch(writer: Writer, ops: Sequence[Operator]) -> None:
+    """Writes several operators of one type as one call with a list per slot."""
+    definition = find(ops[0].type)
+    assert definition is not None
+    assert definition.many is not None
+    name = writer.source.constant(f"{definition.type}_many", definition.many)
+    lists = []
+    for slot in definition.inputs:
+        values = [writer.local(op.block, var) for op in ops for var in op.input(slot.name)]
+        lists.append(f"[{', '.join(values)}]")
+    options = keywords(ops[0], definition)
+    writer.source.add(f"{name}({', '.join(lists + options)})", ops[0])
+
+
+def keywords(op: Operator, definition: OperatorDef) -> list[str]:
+    """`axis=1`, `device=device`: attributes that differ from the default, and the context."""
+    source = definition.forward if definition.body is None else definition
+    assert source is not None
+    parts = []
+    for name, keyword in source.keywords.items():
+        if name in op.attrs and op.attrs[name] != source.attributes[name].default:
+            parts.append(f"{keyword}={literal(op.attrs[name])}")
+    parts += [_CONTEXT[name] for name in sorted(source.context) if name in _CONTEXT]
+    if "need" in source.context:
+        needed = tuple(any(op.output(slot.name)) for slot in definition.outputs)
+        parts.append(f"need={literal(needed)}")
+    return parts
+
+
+def slots(writer: Writer, op: Operator, definition: OperatorDef, names: Sequence[str]) -> list[str]:
+    """Values of the given input slots, as source; a copy where the body overwrites what is not
+    its own."""
+    own = dict(written_in_place(op, definition))
+    overwritten = set(definition.mutates.values())
+    many = {slot.name for slot in definition.inputs if slot.many}
+    parts = []
+    for slot in names:
+        values = [writer.local(op.block, name) for name in op.input(slot)]
+        if slot in overwritten and own.get(slot) not in writer.state:
+            values = [f"{value}.clone()" for value in values]
+        if slot in many:
+            parts.append(f"[{', '.join(values)}]" if values else "None")
+        else:
+            parts.append(values[0] if values else "None")
+    return parts
+
+
+def _targets(writer: Writer, op: Operator, definition: OperatorDef) -> str:
+    parts = []
+    for slot in definition.outputs:
+        names = [
+            "_" if name == EMPTY else writer.local(op.block, name) for name in op.output(slot.name)
+        ]
+        if slot.many:
+            parts.append(f"[{', '.join(names)}]" if names else "_")
+        else:
+            parts.append(names[0] if names else "_")
+    return ", ".join(parts) or "_"
+
+
+def _note_outputs(writer: Writer, op: Operator, definition: OperatorDef) -> None:
+    """Writes new persistable values back, and notes LoD and freshness of the outputs."""
+    in_place = {key for _, key in written_in_place(op, definition)}
+    for slot in definition.outputs:
+        lod = _lod(writer, op, definition, slot.name)
+        shared = slot.name in definition.views
+        for name in op.output(slot.name):
+            key = key_of(op.block, name)
+            if name == EMPTY:
+                continue
+            if lod is not None:
+                writer.lods[key] = lod
+            if key not in writer.state:
+                writer.fresh -= {key}
+                writer.fresh |= set() if shared else {key}
+            elif key not in in_place:
+                local = writer.local(op.block, name)
+                if shared:
+                    writer.source.add(f"{local} = {local}.clone()", op)
+                writer.source.add(f"C[{writer.state[key]}].value = {local}", op)
+
+
+def _lod(writer: Writer, op: Operator, definition: OperatorDef, slot: str) -> int | None:
+    """The feed whose LoD an output has: that of `lod`, or for a gradient that of its input."""
+    origin = slot.removesuffix(GRAD) if slot.endswith(GRAD) else definition.lod
+    names = op.input(origin) if origin else []
+    return writer.lods.get(key_of(op.block, names[0])) if names else None

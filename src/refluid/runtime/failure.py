@@ -1,0 +1,57 @@
+"""Turns an exception inside a plan into Fluid's error: operator, shapes, the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from refluid.core.dtypes import as_dtype, dtype_name
+from refluid.core.errors import EnforceNotMet, EOFException
+from refluid.ir.operator import Operator
+from refluid.runtime.liveness import key_of
+from refluid.runtime.messages import not_initialized
+
+
+def explain(
+    error: Exception,
+    filename: str,
+    origin: Mapping[int, Operator],
+    name_of: Mapping[tuple[int, str], str],
+) -> Exception:
+    """The error to raise instead of `error`, which came out of the plan in `filename`."""
+    found = _plan_frame(error.__traceback__, filename)
+    if isinstance(error, EOFException) or found is None or found.tb_lineno not in origin:
+        return error
+    op = origin[found.tb_lineno]
+    values = found.tb_frame.f_locals
+    described = []
+    for slot, names in op.inputs.items():
+        for name in names:
+            value = values.get(name_of.get(key_of(op.block, name), ""))
+            if value is None and not isinstance(error, EnforceNotMet) and "@" not in name:
+                return EnforceNotMet(not_initialized(op, slot, name))
+            described.append(f"  {slot}({name}): {_describe(value)}")
+    where = "\n".join(op.callstack)
+    return EnforceNotMet(
+        f"operator {op.type} failed: {error}\n"
+        + "\n".join(described)
+        + (f"\nIt was made here:\n{where}" if where else "")
+        + f"\n  [operator < {op.type} > error]"
+    )
+
+
+def _plan_frame(trace: TracebackType | None, filename: str) -> TracebackType | None:
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == filename:
+            return trace
+        trace = trace.tb_next
+    return None
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{dtype_name(as_dtype(value.dtype))}{list(value.shape)}"
+    return "not initialized" if value is None else type(value).__name__

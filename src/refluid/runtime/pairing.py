@@ -1,0 +1,180 @@
+"""Gradients without code: a forward operator run under autograd, and its gradient operator.
+
+Where a plan meets `T_grad` and nobody wrote one, it looks for the operator `T` that made its
+inputs. That operator is run recording autograd's graph, and `T_grad` is one call of
+`torch.autograd.grad` on what was recorded. Where the forward values were overwritten in
+between, or no such operator exists, the forward runs again inside the gradient operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.ir.operator import Operator
+from refluid.ops.registry import OperatorDef, find
+from refluid.ops.signature import GRAD
+from refluid.runtime.liveness import key_of, writes
+
+
+@dataclass
+class Recording:
+    """Inputs and outputs of a forward operator with autograd's graph between them."""
+
+    leaves: list[Any]
+    outputs: list[Any]
+
+
+def find_forward(op: Operator, before: Sequence[Operator]) -> int | None:
+    """Position in `before` of the operator whose gradient `op` computes, if it is still valid."""
+    definition = find(op.type)
+    forward = definition.forward if definition else None
+    if forward is None:
+        return None
+    for position in range(len(before) - 1, -1, -1):
+        candidate = before[position]
+        if candidate.type == forward.type and _matches(op, candidate, forward):
+            later = before[position + 1 :]
+            read = {key_of(candidate.block, name) for name in candidate.input_arg_names}
+            stale = any(read & writes(other) for other in later) or read & writes(candidate)
+            return None if stale else position
+    return None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What one operator has to do with another: `gradient` reads what `forward` records."""
+
+    forward: int
+    gradient: int
+    gradient_op: Operator
+
+
+def pair_gradients(ops: Sequence[Operator]) -> dict[int, Pair]:
+    """Both positions of each pair of a forward operator and its gradient -> that pair."""
+    pairs: dict[int, Pair] = {}
+    for position, op in enumerate(ops):
+        forward = find_forward(op, ops[:position])
+        if forward is not None and forward not in pairs:
+            pair = Pair(forward, position, op)
+            pairs[forward] = pairs[position] = pair
+    return pairs
+
+
+def _matches(op: Operator, candidate: Operator, forward: OperatorDef) -> bool:
+    slots = {**candidate.outputs, **candidate.inputs}
+    same = all(op.input(slot) == slots.get(slot, []) for slot in forward.uses or ())
+    made = {name + GRAD for names in candidate.outputs.values() for name in names}
+    given = {
+        name.split("@RENAME@")[0] for slot in forward.outputs for name in op.input(slot.name + GRAD)
+    }
+    return same and given <= made | {"@EMPTY@"}
+
+
+def wanted_inputs(op: Operator, forward: OperatorDef) -> tuple[tuple[bool, ...], ...]:
+    """For each forward input slot and variable in it: whether `op` writes its gradient."""
+    wanted = []
+    for slot in forward.inputs:
+        names = op.output(slot.name + GRAD)
+        wanted.append(tuple(name != "@EMPTY@" for name in names))
+    return tuple(wanted)
+
+
+Wanted = tuple[tuple[bool, ...], ...]
+
+
+def _leaf(value: Any, wanted: tuple[bool, ...]) -> Any:
+    if isinstance(value, list):
+        flags = [*wanted, *[False] * (len(value) - len(wanted))]
+        return [_leaf(one, (flag,)) for one, flag in zip(value, flags, strict=True)]
+    needed = isinstance(value, Tensor) and any(wanted) and value.is_floating_point()
+    return value.detach().requires_grad_() if needed else value
+
+
+def _detached(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach()
+    return [_detached(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def recorder(body: Callable[..., Any], wanted: Wanted, single: bool) -> Callable[..., Any]:
+    """`body` made to return `(recording, result)`."""
+
+    def run(*inputs: Any, **attrs: Any) -> tuple[Recording, Any]:
+        leaves = [_leaf(value, flags) for value, flags in zip(inputs, wanted, strict=True)]
+        with torch.enable_grad():
+            result = body(*leaves, **attrs)
+        outputs = [result] if single else list(result)
+        return Recording(leaves, outputs), _detached(result)
+
+    return run
+
+
+def replayer(wanted: Wanted, many: tuple[bool, ...]) -> Callable[..., Any]:
+    """The gradient operator: from a recording and output gradients to input gradients."""
+
+    def run(recording: Recording, *grads: Any) -> Any:
+        pairs = list(_pairs(recording.outputs, grads))
+        leaves = _flat(recording.leaves, wanted)
+        targets = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]
+        found: list[Tensor | None] = [None] * len(targets)
+        if pairs and targets:
+            outputs, given = zip(*pairs, strict=True)
+            found = list(torch.autograd.grad(outputs, targets, given, allow_unused=True))
+        lookup = {id(target): grad for target, grad in zip(targets, found, strict=True)}
+        return _gather(recording.leaves, wanted, many, lookup)
+
+    return run
+
+
+def _pairs(outputs: Sequence[Any], grads: Sequence[Any]) -> Any:
+    for output, grad in zip(outputs, grads, strict=True):
+        if isinstance(output, list | tuple):
+            yield from _pairs(output, grad or [None] * len(output))
+        elif isinstance(output, Tensor) and output.requires_grad and grad is not None:
+            yield output, grad.reshape(output.shape).to(output.dtype)
+
+
+def _flat(leaves: Sequence[Any], wanted: Wanted) -> list[Any]:
+    flat: list[Any] = []
+    for leaf in leaves:
+        flat.extend(leaf if isinstance(leaf, list) else [leaf])
+    return flat
+
+
+def _gather(
+    leaves: Sequence[Any],
+    wanted: Wanted,
+    many: tuple[bool, ...],
+    lookup: dict[int, Tensor | None],
+) -> Any:
+    def gradient(leaf: Any, flag: bool) -> Tensor | None:
+        if not flag or not isinstance(leaf, Tensor):
+            return None
+        grad = lookup.get(id(leaf))
+        return torch.zeros_like(leaf) if grad is None else grad
+
+    results: list[Any] = []
+    for leaf, flags, several in zip(leaves, wanted, many, strict=True):
+        values = leaf if isinstance(leaf, list) else [leaf]
+        grads = [gradient(one, flag) for one, flag in zip(values, flags, strict=False)]
+        results.append(grads if several else (grads[0] if grads else None))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def recompute(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
+    """The gradient operator that runs its forward again, on the values as they are now."""
+    assert forward.body is not None
+    record = recorder(forward.body, wanted, len(forward.outputs) == 1)
+    replay = replayer(wanted, tuple(slot.many for slot in forward.inputs))
+    count = len(forward.inputs)
+
+    def run(*arguments: Any, **attrs: Any) -> Any:
+        recording, _ = record(*arguments[:count], **attrs)
+        return replay(recording, *arguments[count:])
+
+    return run

@@ -1,0 +1,27 @@
+"""Random numbers of plans: one generator per device, and seeded ones where a program says so."""
+
+from __future__ import annotations
+
+import torch
+
+_generators: dict[torch.device, torch.Generator] = {}
+
+
+class RandomSource:
+    """Gives operators their generator: `source(seed)`.
+
+    Seed 0 is the device's generator, which goes on from run to run; any other seed is a fresh
+    generator of that seed, so the operator draws the same numbers in every run, as in Fluid.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def __call__(self, seed: int) -> torch.Generator:
+        if seed:
+            return torch.Generator(self.device).manual_seed(seed)
+        generator = _generators.get(self.device)
+        if generator is None:
+            generator = _generators[self.device] = torch.Generator(self.device)
+            generator.seed()
+        return generator

@@ -1,0 +1,70 @@
+"""`refluid run` passes everything on: arguments, output, errors, exit status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def refluid(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "refluid.cli.main", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (folder / "beside.py").write_text("word = 'found'\n")
+    path = folder / "train.py"
+    path.write_text(
+        "import sys\n"
+        "import paddle, paddle.fluid as fluid\n"
+        "import beside\n"
+        "print(__name__, sys.argv[1:], fluid.__name__, beside.word)\n"
+        "if 'fail' in sys.argv: raise ValueError('as asked')\n"
+        "if 'stop' in sys.argv: sys.exit(7)\n"
+        "sys.stderr.write('own words\\n')\n"
+    )
+    return path
+
+
+def test_output_and_arguments_are_the_scripts(script: Path, tmp_path: Path) -> None:
+    given = ["--lr", "0.1", "-m", "--help", "--", "x"]
+    ran = refluid("run", "inner/train.py", *given, folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == f"__main__ {given} refluid.fluid found\n"
+    assert ran.stderr == "own words\n"
+
+
+def test_module_form(script: Path) -> None:
+    ran = refluid("run", "-m", "train", "--epochs", "3", folder=script.parent)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "__main__ ['--epochs', '3'] refluid.fluid found\n"
+
+
+def test_exit_status(script: Path, tmp_path: Path) -> None:
+    assert refluid("run", str(script), "stop", folder=tmp_path).returncode == 7
+
+
+def test_error_shows_the_scripts_frames_only(script: Path, tmp_path: Path) -> None:
+    ran = refluid("run", str(script), "fail", folder=tmp_path)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("Traceback (most recent call last):\n")
+    assert ran.stderr.endswith("ValueError: as asked\n")
+    assert ran.stderr.count('File "') == 1
+    assert "train.py" in ran.stderr
+
+
+def test_missing_script(tmp_path: Path) -> None:
+    ran = refluid("run", "nowhere.py", folder=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "no such script: nowhere.py" in ran.stderr
+
+
+def test_version(tmp_path: Path) -> None:
+    ran = refluid("--version", folder=tmp_path)
+    assert ran.stdout.startswith("refluid ")

@@ -1,0 +1,30 @@
+"""Where the recordings of Fluid 1.8.5 lie, and the marker for tests that need them.
+
+They are not part of this repository. `REFLUID_GOLDEN` names their folder; without it they are
+looked for in `shared/golden`, in the checkout or beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def _find() -> Path:
+    named = os.environ.get("REFLUID_GOLDEN")
+    if named:
+        return Path(named)
+    candidates = [_ROOT / "shared" / "golden", _ROOT.parent / "shared" / "golden"]
+    return next((path for path in candidates if path.is_dir()), candidates[-1])
+
+
+GOLDEN: Path = _find()
+
+needs_golden = pytest.mark.skipif(
+    not GOLDEN.is_dir(),
+    reason="no golden recordings: set REFLUID_GOLDEN to the folder that holds program_schema.json",
+)
