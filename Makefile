@@ -20,8 +20,8 @@ setup: $(READY) ## make .venv with refluid and everything to develop it
 $(READY): pyproject.toml
 	@echo "setting up $(VENV) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install --quiet "$(TORCH)"
-	@$(PIP) install --quiet -e ".[dev,report]"
+	@$(PIP) install -qq "$(TORCH)"
+	@$(PIP) install -qq -e ".[dev,report]"
 	@touch $@
 
 demo: $(READY) ## train a small model and print what it does
@@ -58,7 +58,7 @@ gpu: $(READY) ## tests and benchmark on a CUDA device, where there is one
 
 proto: ## make framework_pb2.py anew from framework.proto
 	@test -x .venv-proto/bin/python || $(PYTHON) -m venv .venv-proto
-	@.venv-proto/bin/python -m pip install --quiet grpcio-tools==1.62.3 "setuptools<80"
+	@.venv-proto/bin/python -m pip install -qq grpcio-tools==1.62.3 "setuptools<80"
 	@cd src && ../.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. \
 	  $(PROTO:src/%=%)
 

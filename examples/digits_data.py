@@ -1,6 +1,6 @@
 """Handwritten digits as Fluid readers and as whole batches.
 
-A Fluid reader creator is a function that returns a reader; a reader is a function that yields samples:
+A Fluid reader creator is a function that returns a reader; a reader is a function yielding samples:
 
     for image, label in digits_data.train()():   # image: float32[784] in [-1, 1], label: int
         ...
@@ -30,7 +30,7 @@ IDX_PREFIX = {"train": "train", "test": "t10k"}
 Reader = Callable[[], Iterator[tuple[npt.NDArray[np.float32], int]]]
 
 
-class DataMissing(Exception):
+class DataMissingError(Exception):
     """No digits are installed; the message says how to get them."""
 
 
@@ -47,7 +47,7 @@ class Digits:
 
 
 def data_folder() -> Path:
-    """Where `scripts/fetch_data.py` puts data sets: `$REFLUID_DATA`, or the repository's `.data/`."""
+    """Where data sets are installed: `$REFLUID_DATA`, or `.data/` in the repository."""
     return Path(os.environ.get("REFLUID_DATA") or Path(__file__).resolve().parent.parent / ".data")
 
 
@@ -55,7 +55,7 @@ def data_folder() -> Path:
 def load(split: str, source: str = "auto") -> Digits:
     """All digits of a split ("train", "test") from "mnist", "digits5k", or the first one installed.
 
-    Raises DataMissing where that data set is not installed.
+    Raises DataMissingError where that data set is not installed.
     """
     if split not in SPLITS:
         raise ValueError(f"split must be one of {SPLITS}, not {split!r}")
@@ -63,7 +63,7 @@ def load(split: str, source: str = "auto") -> Digits:
     for name in wanted:
         if (data_folder() / name).is_dir():
             return LOADERS[name](data_folder() / name, split)
-    raise DataMissing(
+    raise DataMissingError(
         f"no digits ({' or '.join(wanted)}) in {data_folder()}: run `make demo`, "
         "or `python scripts/fetch_data.py`, to install them"
     )
@@ -83,7 +83,7 @@ def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
     shape = np.frombuffer(raw, ">u4", dimensions, 4) if dimensions else ()
     start = 4 + 4 * dimensions
     if not dimensions or len(raw) != start + int(np.prod(shape)):
-        raise DataMissing(f"{path} is absent or damaged: run `python scripts/fetch_data.py`")
+        raise DataMissingError(f"{path} is absent or damaged: run `python scripts/fetch_data.py`")
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
 
 
@@ -127,8 +127,8 @@ def test() -> Reader:
 def batches(digits: Digits, size: int, shuffle_seed: int | None = None) -> Iterator[dict[str, Any]]:
     """Feeds `{"image": float32 [b, 1, 28, 28], "label": int64 [b, 1]}` of up to `size` digits each.
 
-    With `shuffle_seed` the digits come in a random order fixed by it, and a last short batch is left
-    out, so that every training step has the same shape. Without, all come in the order of the file.
+    With `shuffle_seed` the digits come in a random order fixed by it, and a short last batch is
+    left out, so that every training step has the same shape. Without, all come in the order of the file.
     """
     order = np.arange(len(digits))
     end = len(digits)

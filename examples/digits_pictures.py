@@ -34,7 +34,7 @@ def draw_digits(
     rows = [-(-len(chosen) // COLUMNS) for _, chosen in groups]
     figure, axes = plt.subplots(
         len(groups),
-        figsize=(10, 1.05 * sum(rows) + 0.35 * len(rows) + 0.5),
+        figsize=(10, 0.84 * sum(rows) + 0.3 * len(rows) + 0.5),
         height_ratios=rows,
         squeeze=False,
         layout="constrained",

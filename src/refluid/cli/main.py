@@ -12,7 +12,6 @@ from refluid import __version__
 from refluid.cli.inspect import inspect
 from refluid.cli.run import run
 from refluid.cli.verify import verify
-from refluid.cli.verify import verify
 
 app = typer.Typer(
     name="refluid",
@@ -37,7 +36,6 @@ _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 COMMANDS: dict[str, Command] = {
     "run": Command(run, _PASS_ON),
     "inspect": Command(inspect),
-    "verify": Command(verify),
     "verify": Command(verify),
 }
 

@@ -1,0 +1,196 @@
+"""The three ways to clip gradients, as operators of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from refluid.core.dtypes import VarType
+from refluid.fluid import layers
+from refluid.ir.ambient import name_scope
+from refluid.ir.attributes import NAMESCOPE, ROLE_VAR
+from refluid.ir.defaults import default_main_program
+from refluid.ir.variable import Parameter, Variable
+
+ParamGrad = tuple[Parameter, Variable | None]
+NeedClip = Callable[[Parameter], bool]
+_SCOPE = "gradient_clip"
+
+
+@dataclass
+class Group:
+    """Parameters clipped by their common norm."""
+
+    limit: float
+    limit_var: Variable
+    squares: list[Variable] = field(default_factory=list)
+    factor: Variable | None = None
+
+
+Groups = dict[str, Group]
+
+
+class GradientClipBase:
+    """Base of gradient clips: called with (parameter, gradient) pairs, returns clipped ones.
+
+    need_clip: takes a parameter, says whether it is clipped; all are by default. Raises
+    TypeError where it can't be called.
+    """
+
+    def __init__(self, need_clip: NeedClip | None = None) -> None:
+        if need_clip is not None and not callable(need_clip):
+            raise TypeError(
+                "need_clip should be a function that takes a parameter and returns bool, "
+                f"not {type(need_clip).__name__}"
+            )
+        self._need_clip_func = need_clip
+
+    def __str__(self) -> str:
+        raise NotImplementedError
+
+    def __call__(self, params_grads: Sequence[ParamGrad]) -> list[ParamGrad]:
+        """Appends the operators that clip; returns the pairs with their new gradients."""
+        chosen = [
+            (param, grad) for param, grad in params_grads if grad is not None and self.wants(param)
+        ]
+        with name_scope(_SCOPE):
+            new_grads = self.clip_all(chosen)
+        point_roles_at_clipped(new_grads)
+        return [(param, new_grads.get(param.name, grad)) for param, grad in params_grads]
+
+    def wants(self, param: Parameter) -> bool:
+        """Whether this parameter's gradient is clipped."""
+        return self._need_clip_func is None or bool(self._need_clip_func(param))
+
+    def clip_all(self, pairs: Sequence[tuple[Parameter, Variable]]) -> dict[str, Variable]:
+        """Clips all gradients; the new ones by parameter name."""
+        new_grads: dict[str, Variable] = {}
+        for param, grad in pairs:
+            with param.block.program.optimized_guard([param, grad]):
+                new_grads[param.name] = self.finish({}, grad)
+        return new_grads
+
+    def prepare(self, groups: Groups, grad: Variable) -> None:
+        """Appends what has to be known of this gradient before any can be clipped."""
+
+    def finish(self, groups: Groups, grad: Variable) -> Variable:
+        """Appends the clipping of this gradient and returns the new one."""
+        raise NotImplementedError
+
+
+class GradientClipByValue(GradientClipBase):
+    """Clips every element to [min, max].
+
+    max: upper bound. min: lower bound, `-max` by default. need_clip: as in the base class.
+    """
+
+    def __init__(
+        self, max: float, min: float | None = None, need_clip: NeedClip | None = None
+    ) -> None:
+        super().__init__(need_clip)
+        if min is None and max <= 0:
+            raise ValueError(f"max={max} should be positive where min is not given")
+        self.max = float(max)
+        self.min = -self.max if min is None else float(min)
+
+    def __str__(self) -> str:
+        return f"GradientClipByValue, min={self.min:f}, max={self.max:f}"
+
+    def finish(self, groups: Groups, grad: Variable) -> Variable:
+        return layers.clip(x=grad, min=self.min, max=self.max)
+
+
+class GradientClipByNorm(GradientClipBase):
+    """Scales each gradient whose L2 norm exceeds `clip_norm` down to that norm."""
+
+    def __init__(self, clip_norm: float, need_clip: NeedClip | None = None) -> None:
+        super().__init__(need_clip)
+        self.clip_norm = float(clip_norm)
+
+    def __str__(self) -> str:
+        return f"GradientClipByNorm, clip_norm={self.clip_norm:f}"
+
+    def finish(self, groups: Groups, grad: Variable) -> Variable:
+        return layers.clip_by_norm(x=grad, max_norm=self.clip_norm)
+
+
+class GradientClipByGlobalNorm(GradientClipBase):
+    """Scales all gradients by `clip_norm / max(global_norm, clip_norm)`.
+
+    global_norm is the L2 norm of all of them together; with `set_gradient_clip`, of those
+    with the same `group_name`, which must have the same `clip_norm` (ValueError).
+    """
+
+    def __init__(
+        self,
+        clip_norm: float,
+        group_name: str = "default_group",
+        need_clip: NeedClip | None = None,
+    ) -> None:
+        super().__init__(need_clip)
+        if not isinstance(group_name, str):
+            raise TypeError(f"group_name should be a str, not {type(group_name).__name__}")
+        self.clip_norm = float(clip_norm)
+        self.group_name = group_name
+
+    def __str__(self) -> str:
+        return f"GradientClipByGlobalNorm, global_norm={self.clip_norm:f}"
+
+    def clip_all(self, pairs: Sequence[tuple[Parameter, Variable]]) -> dict[str, Variable]:
+        if not pairs:
+            return {}
+        squares: list[Variable] = []
+        new_grads: dict[str, Variable] = {}
+        for param, grad in pairs:
+            with param.block.program.optimized_guard([param, grad]):
+                squares.append(_sum_of_squares(grad))
+        with param.block.program.optimized_guard([param, grad]):
+            norm = _norm(squares)
+            factor = _factor(self._limit(norm.dtype), norm)
+        for param, grad in pairs:
+            with param.block.program.optimized_guard([param, grad]):
+                new_grads[param.name] = layers.elementwise_mul(x=grad, y=factor)
+        return new_grads
+
+    def prepare(self, groups: Groups, grad: Variable) -> None:
+        group = groups.get(self.group_name)
+        if group is None:
+            group = Group(self.clip_norm, self._limit(grad.dtype))
+            groups[self.group_name] = group
+        elif group.limit != self.clip_norm:
+            raise ValueError(
+                "all parameters of a group should have the same clip_norm: group "
+                f"{self.group_name!r} has {group.limit} and {self.clip_norm}"
+            )
+        group.squares.append(_sum_of_squares(grad))
+
+    def finish(self, groups: Groups, grad: Variable) -> Variable:
+        group = groups[self.group_name]
+        if group.factor is None:
+            group.factor = _factor(group.limit_var, _norm(group.squares))
+        return layers.elementwise_mul(x=grad, y=group.factor)
+
+    def _limit(self, dtype: VarType) -> Variable:
+        return layers.fill_constant(shape=[1], dtype=dtype, value=self.clip_norm)
+
+
+def _sum_of_squares(grad: Variable) -> Variable:
+    if grad.type == VarType.SELECTED_ROWS:
+        grad = layers.get_tensor_from_selected_rows(layers.merge_selected_rows(grad))
+    return layers.reduce_sum(layers.square(grad))
+
+
+def _norm(squares: list[Variable]) -> Variable:
+    return layers.sqrt(layers.sums(squares))
+
+
+def _factor(limit: Variable, norm: Variable) -> Variable:
+    return layers.elementwise_div(x=limit, y=layers.elementwise_max(x=limit, y=norm))
+
+
+def point_roles_at_clipped(new_grads: Mapping[str, Variable]) -> None:
+    """Operators that clip count as being about the parameter and its clipped gradient."""
+    for op in default_main_program().global_block().ops:
+        about = op.attr(ROLE_VAR)
+        if about and about[0] in new_grads and _SCOPE in (op.attr(NAMESCOPE) or ""):
+            op.set_attr(ROLE_VAR, [about[0], new_grads[about[0]].name])

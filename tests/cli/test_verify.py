@@ -1,0 +1,91 @@
+"""`refluid verify` over all golden recordings whose operators exist."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from refluid.cli.main import app
+from refluid.cli.recordings import find_recordings, load_recording, seeded_array
+from refluid.cli.replay import digest, missing_operators, relative_error, replay
+from tests.golden import GOLDEN, needs_golden
+
+REQUIRED = (
+    "book_fit_a_line",
+    "book_mnist_softmax",
+    "book_mnist_mlp",
+    "book_mnist_cnn",
+    "book_resnet_cifar10",
+    "book_vgg_bn_drop",
+    "resnet50",
+    "mobilenet_v1",
+    "vgg11",
+)
+
+
+@needs_golden
+@pytest.mark.parametrize("model", REQUIRED)
+def test_training_runs_give_fluids_losses(model: str) -> None:
+    recording = load_recording(GOLDEN / "zoo" / model)
+    outcome = replay(recording, model)
+    assert outcome.passed, outcome.reason
+
+
+@needs_golden
+def test_operator_cases_of_implemented_operators(capsys: pytest.CaptureFixture[str]) -> None:
+    missing: Counter[str] = Counter()
+    failed, passed = [], 0
+    for path in find_recordings([GOLDEN / "ops"]):
+        recording = load_recording(path)
+        absent = missing_operators(recording.programs.values())
+        missing.update(absent)
+        if absent or recording.parallel:
+            continue
+        name = str(path.relative_to(GOLDEN / "ops"))
+        outcome = replay(recording, name)
+        passed += outcome.passed
+        if not outcome.passed and name not in KNOWN:
+            failed.append(f"{name}: {outcome.reason.splitlines()[0]}")
+    with capsys.disabled():
+        print(f"\n{passed} operator cases pass; {len(missing)} operators are missing")
+    assert passed
+    assert not failed, "\n".join(failed)
+
+
+KNOWN: dict[str, str] = {}
+
+
+def test_relative_error_sees_differences_and_forgives_rounding() -> None:
+    base = np.linspace(1, 2, 10, dtype="float32")
+    assert relative_error(base, base) == 0
+    assert relative_error(base * np.float32(1 + 1e-7), base) < 1e-6
+    assert relative_error(base * np.float32(1.001), base) > 1e-4
+    assert relative_error(np.array([np.nan, 1]), np.array([1.0, np.nan])) == float("inf")
+    assert relative_error(np.array([0.0, 1e-3]), np.array([0.0, 0.0])) == float("inf")
+
+
+def test_seeded_arrays_repeat() -> None:
+    one = seeded_array("w", [3, 2], "float32", 0.05, 0.0)
+    np.testing.assert_array_equal(one, seeded_array("w", [3, 2], "float32", 0.05, 0.0))
+    wide = seeded_array("w", [3, 2], "float32", 0.5, 1.0)
+    np.testing.assert_allclose(wide, one * 10 + 1, rtol=1e-6)
+    assert digest(one)[3] == one[0, 0]
+
+
+@needs_golden
+def test_the_command_reports_and_fails(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    case = str(GOLDEN / "zoo" / "book_fit_a_line")
+    result = CliRunner().invoke(app, ["verify", case, "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    (entry,) = json.loads(out.read_text())
+    assert entry["case"] == "book_fit_a_line"
+    assert entry["passed"] is True
+    assert entry["max_error"] < 1e-4
+    broken = tmp_path / "broken.npz"
+    broken.write_bytes(b"not an archive")
+    assert CliRunner().invoke(app, ["verify", str(broken)]).exit_code == 1
+    assert CliRunner().invoke(app, ["verify", str(tmp_path / "absent")]).exit_code == 2
