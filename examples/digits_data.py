@@ -30,7 +30,7 @@ IDX_PREFIX = {"train": "train", "test": "t10k"}
 Reader = Callable[[], Iterator[tuple[npt.NDArray[np.float32], int]]]
 
 
-class DataMissingError(Exception):
+class DataMissing(Exception):
     """No digits are installed; the message says how to get them."""
 
 
@@ -55,7 +55,7 @@ def data_folder() -> Path:
 def load(split: str, source: str = "auto") -> Digits:
     """All digits of a split ("train", "test") from "mnist", "digits5k", or the first one installed.
 
-    Raises DataMissingError where that data set is not installed.
+    Raises DataMissing where that data set is not installed.
     """
     if split not in SPLITS:
         raise ValueError(f"split must be one of {SPLITS}, not {split!r}")
@@ -63,7 +63,7 @@ def load(split: str, source: str = "auto") -> Digits:
     for name in wanted:
         if (data_folder() / name).is_dir():
             return LOADERS[name](data_folder() / name, split)
-    raise DataMissingError(
+    raise DataMissing(
         f"no digits ({' or '.join(wanted)}) in {data_folder()}: run `make demo`, "
         "or `python scripts/fetch_data.py`, to install them"
     )
@@ -83,7 +83,7 @@ def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
     shape = np.frombuffer(raw, ">u4", dimensions, 4) if dimensions else ()
     start = 4 + 4 * dimensions
     if not dimensions or len(raw) != start + int(np.prod(shape)):
-        raise DataMissingError(f"{path} is absent or damaged: run `python scripts/fetch_data.py`")
+        raise DataMissing(f"{path} is absent or damaged: run `python scripts/fetch_data.py`")
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
 
 
@@ -128,7 +128,7 @@ def batches(digits: Digits, size: int, shuffle_seed: int | None = None) -> Itera
     """Feeds `{"image": float32 [b, 1, 28, 28], "label": int64 [b, 1]}` of up to `size` digits each.
 
     With `shuffle_seed` the digits come in a random order fixed by it, and a short last batch is
-    left out, so that every training step has the same shape. Without, all come in the order of the file.
+    left out: every training step has the same shape. Without, all come in the order of the file.
     """
     order = np.arange(len(digits))
     end = len(digits)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Prefetch(Generic[T]):
-    """Iterate over `source`, read up to `depth` items ahead by a thread; `waited`: seconds we waited.
+    """Iterate over `source`, up to `depth` items read ahead by a thread; `waited`: seconds spent here.
 
     An exception in `source` is raised to the consumer after the items before it. Use it in a `with`
     block: leaving the block stops the thread, also in the middle.

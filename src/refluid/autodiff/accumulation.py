@@ -8,12 +8,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 
 from refluid.autodiff.making import Draft, bare_op, names_of
 from refluid.autodiff.pruning import EMPTY
 from refluid.ir.block import Block
+
+Written = tuple[list[str], int]
 
 
 def accumulate(drafts: Sequence[Draft], block: Block) -> list[Draft]:
@@ -21,24 +23,27 @@ def accumulate(drafts: Sequence[Draft], block: Block) -> list[Draft]:
 
     Gradients that no operator reads (those of parameters) are summed at the end.
     """
-    times = Counter(name for draft in drafts for name in names_of(draft.op.outputs))
-    parts: defaultdict[str, list[str]] = defaultdict(list)
+    pending: defaultdict[str, list[Written]] = defaultdict(list)
     result: list[Draft] = []
     for draft in drafts:
-        read = [name for name in names_of(draft.op.inputs) if name in parts]
-        result += [_sum(block, name, parts.pop(name)) for name in dict.fromkeys(read)]
+        for name in dict.fromkeys(names_of(draft.op.inputs)):
+            result += _close(block, name, pending.pop(name, []))
         for slot in sorted(draft.op.outputs):
-            draft.op.outputs[slot] = [
-                _part(name, parts[name], block) if times[name] > 1 and name != EMPTY else name
-                for name in draft.op.outputs[slot]
-            ]
+            for position, name in enumerate(draft.op.outputs[slot]):
+                if name != EMPTY:
+                    pending[name].append((draft.op.outputs[slot], position))
         result.append(draft)
-    return result + [_sum(block, name, renamed) for name, renamed in parts.items()]
+    return result + [one for name in pending for one in _close(block, name, pending[name])]
 
 
-def _part(name: str, parts: list[str], block: Block) -> str:
-    parts.append(f"{name}@RENAME@block{block.idx}@{len(parts)}")
-    return parts[-1]
+def _close(block: Block, name: str, written: list[Written]) -> list[Draft]:
+    """Renames what was written under one name and sums it; nothing to do for one writer."""
+    if len(written) < 2:
+        return []
+    parts = [f"{name}@RENAME@block{block.idx}@{number}" for number in range(len(written))]
+    for part, (names, position) in zip(parts, written, strict=True):
+        names[position] = part
+    return [_sum(block, name, parts)]
 
 
 def _sum(block: Block, name: str, parts: list[str]) -> Draft:

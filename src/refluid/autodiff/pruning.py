@@ -23,8 +23,6 @@ def prune(
         if live.isdisjoint(draft.given):
             continue
         _drop_outputs(draft, no_grad)
-        if not any(draft.op.outputs.values()):
-            continue
         missing = [n for n in names_of(draft.op.inputs) if n in draft.given and n not in live]
         kept += [_zeros(draft, name) for name in dict.fromkeys(missing)]
         kept.append(draft)

@@ -111,9 +111,7 @@ def append_regularization_ops(
     return decayed
 
 
-def _add_decay(
-    param: Parameter, grad: Variable, regularizer: WeightDecayRegularizer
-) -> Variable:
+def _add_decay(param: Parameter, grad: Variable, regularizer: WeightDecayRegularizer) -> Variable:
     block = grad.block
     decay = regularizer(param, grad, block)
     total = grad

@@ -51,6 +51,8 @@ class OperatorDef:
     - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
     - `effects`: must run even if nobody reads the outputs.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
+    - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
+      returns them; None for all inputs.
     - `forward`: of a gradient operator without body of its own, the operator it derives from.
     """
 
@@ -67,12 +69,19 @@ class OperatorDef:
     amp: str = "follow"
     effects: bool = False
     uses: tuple[str, ...] | None = None
+    differentiable: tuple[str, ...] | None = None
     maker: Maker | None = None
     forward: OperatorDef | None = None
     many: Body | None = None
     infer_rule: Infer = infer_by_probing
     reference: Callable[..., Any] | None = None
     samples: Sequence[Any] = ()
+
+    def gradient_slots(self) -> tuple[Slot, ...]:
+        """Output slots of the gradient operator."""
+        inputs = {slot.name: slot for slot in self.inputs}
+        names = tuple(inputs) if self.differentiable is None else self.differentiable
+        return tuple(Slot(name + GRAD, inputs[name].many, True) for name in names)
 
     def infer(self, op: Operator) -> None:
         self.infer_rule(self, op)
@@ -108,6 +117,7 @@ def operator(
     outputs: str,
     extra: Mapping[str, Any] | None = None,
     uses: str | None = ALL,
+    differentiable: str | None = None,
     maker: Maker | None = None,
     infer: Infer = infer_by_probing,
     **flags: Any,
@@ -117,7 +127,7 @@ def operator(
     outputs: slots in the order in which the body returns them (`"Out"`, `"Out*"`, `"Y XShape?"`).
     extra: attributes that Fluid programs carry and that do not change the numbers.
     uses: forward slots the gradient operator reads (`"X Out"`); "*" for all, None where there
-        is no gradient. maker: gives the gradient operators where they are not `type_grad`.
+        is no gradient. differentiable: input slots that have one ("X Y"), all where None. maker: gives the gradient operators where they are not `type_grad`.
     flags: fields of `OperatorDef`.
     """
 
@@ -132,6 +142,7 @@ def operator(
             body,
             found.keywords,
             found.context,
+            differentiable=None if differentiable is None else tuple(differentiable.split()),
             maker=maker,
             infer_rule=infer,
             **{"lod": first} | flags,
@@ -153,7 +164,7 @@ def _derived_gradient(forward: OperatorDef) -> OperatorDef:
     return OperatorDef(
         forward.type + "_grad",
         (*used, *given),
-        tuple(Slot(slot.name + GRAD, slot.many, True) for slot in forward.inputs),
+        forward.gradient_slots(),
         forward.attributes,
         forward=forward,
         infer_rule=infer_gradient,
@@ -163,9 +174,8 @@ def _derived_gradient(forward: OperatorDef) -> OperatorDef:
 def gradient(forward_type: str, *, type: str | None = None) -> Callable[[Body], Body]:
     """Registers the decorated function as the gradient operator of `forward_type`.
 
-    Its signature says what it reads; it returns the gradients `d_X` of the forward inputs
-    named in its `outputs` order, that is: of all forward inputs in order, `None` where `need`
-    says that nobody wants it.
+    Its signature says what it reads. It returns the gradients of the forward's `differentiable`
+    inputs in that order, `None` where `need` says that nobody wants one.
     """
 
     def decorate(body: Body) -> Body:
@@ -181,7 +191,7 @@ def gradient(forward_type: str, *, type: str | None = None) -> Callable[[Body], 
             OperatorDef(
                 type or forward_type + "_grad",
                 given,
-                tuple(Slot(slot.name + GRAD, slot.many, True) for slot in forward.inputs),
+                forward.gradient_slots(),
                 forward.attributes,
                 body,
                 found.keywords,
@@ -227,7 +237,7 @@ def gradient_op(op: Operator, type: str, slots: Sequence[str], forward: Operator
     return GradOp(
         type,
         {slot: names(slot) for slot in slots},
-        {slot.name + GRAD: names(slot.name + GRAD) for slot in forward.inputs},
+        {slot.name: names(slot.name) for slot in forward.gradient_slots()},
     )
 
 

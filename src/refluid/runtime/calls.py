@@ -52,7 +52,7 @@ def _write_derived(
     body: Callable[..., Any]
     if pair is not None:
         given = [slot.name + GRAD for slot in forward.outputs]
-        body = replayer(wanted, tuple(slot.many for slot in forward.inputs))
+        body = replayer(forward, wanted)
         arguments = [f"k{pair.forward}", *slots(writer, op, definition, given)]
     else:
         names = [slot.name for slot in forward.inputs]

@@ -205,11 +205,12 @@ class Writer:
         for position, op in enumerate(ops):
             if position in groups:
                 write_batch(self, [ops[index] for index in groups[position]])
-            elif position not in batched:
-                if op.type in CONTROL:
-                    CONTROL[op.type](self, op)
-                else:
-                    write_call(self, op, pairs.get(position), copy=position in copies)
+            elif position in batched:
+                continue
+            elif op.type in CONTROL:
+                CONTROL[op.type](self, op)
+            else:
+                write_call(self, op, pairs.get(position), copy=position in copies)
             if self.request.free_early:
                 self._free(block, ops, groups.get(position, [position]), last, kept)
 

@@ -114,19 +114,24 @@ def recorder(body: Callable[..., Any], wanted: Wanted, single: bool) -> Callable
     return run
 
 
-def replayer(wanted: Wanted, many: tuple[bool, ...]) -> Callable[..., Any]:
+def replayer(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
     """The gradient operator: from a recording and output gradients to input gradients."""
+    order = [slot.name for slot in forward.inputs]
+    places = [order.index(slot.name.removesuffix(GRAD)) for slot in forward.gradient_slots()]
 
     def run(recording: Recording, *grads: Any) -> Any:
         pairs = list(_pairs(recording.outputs, grads))
-        leaves = _flat(recording.leaves, wanted)
+        leaves = _flat(recording.leaves)
         targets = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]
         found: list[Tensor | None] = [None] * len(targets)
         if pairs and targets:
             outputs, given = zip(*pairs, strict=True)
             found = list(torch.autograd.grad(outputs, targets, given, allow_unused=True))
         lookup = {id(target): grad for target, grad in zip(targets, found, strict=True)}
-        return _gather(recording.leaves, wanted, many, lookup)
+        results = [
+            _gradients(recording.leaves[place], wanted[place], lookup) for place in places
+        ]
+        return results[0] if len(results) == 1 else tuple(results)
 
     return run
 
@@ -139,38 +144,28 @@ def _pairs(outputs: Sequence[Any], grads: Sequence[Any]) -> Any:
             yield output, grad.reshape(output.shape).to(output.dtype)
 
 
-def _flat(leaves: Sequence[Any], wanted: Wanted) -> list[Any]:
+def _flat(leaves: Sequence[Any]) -> list[Any]:
     flat: list[Any] = []
     for leaf in leaves:
         flat.extend(leaf if isinstance(leaf, list) else [leaf])
     return flat
 
 
-def _gather(
-    leaves: Sequence[Any],
-    wanted: Wanted,
-    many: tuple[bool, ...],
-    lookup: dict[int, Tensor | None],
-) -> Any:
-    def gradient(leaf: Any, flag: bool) -> Tensor | None:
-        if not flag or not isinstance(leaf, Tensor):
-            return None
-        grad = lookup.get(id(leaf))
-        return torch.zeros_like(leaf) if grad is None else grad
-
-    results: list[Any] = []
-    for leaf, flags, several in zip(leaves, wanted, many, strict=True):
-        values = leaf if isinstance(leaf, list) else [leaf]
-        grads = [gradient(one, flag) for one, flag in zip(values, flags, strict=False)]
-        results.append(grads if several else (grads[0] if grads else None))
-    return results[0] if len(results) == 1 else tuple(results)
+def _gradients(leaf: Any, flags: tuple[bool, ...], lookup: dict[int, Tensor | None]) -> Any:
+    """The gradient of one input slot: a tensor, a list of them, or None where nobody wants it."""
+    if isinstance(leaf, list):
+        return [_gradients(one, (flag,), lookup) for one, flag in zip(leaf, flags, strict=False)]
+    if not any(flags) or not isinstance(leaf, Tensor):
+        return None
+    grad = lookup.get(id(leaf))
+    return torch.zeros_like(leaf) if grad is None else grad
 
 
 def recompute(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
     """The gradient operator that runs its forward again, on the values as they are now."""
     assert forward.body is not None
     record = recorder(forward.body, wanted, len(forward.outputs) == 1)
-    replay = replayer(wanted, tuple(slot.many for slot in forward.inputs))
+    replay = replayer(forward, wanted)
     count = len(forward.inputs)
 
     def run(*arguments: Any, **attrs: Any) -> Any:

@@ -16,14 +16,14 @@ from refluid.ir.defaults import default_main_program
 from refluid.ir.variable import Variable
 
 __all__ = [
-    "exponential_decay",
-    "natural_exp_decay",
-    "inverse_time_decay",
-    "polynomial_decay",
-    "piecewise_decay",
-    "noam_decay",
     "cosine_decay",
+    "exponential_decay",
+    "inverse_time_decay",
     "linear_lr_warmup",
+    "natural_exp_decay",
+    "noam_decay",
+    "piecewise_decay",
+    "polynomial_decay",
 ]
 
 COUNTER = "@LR_DECAY_COUNTER@"
@@ -167,9 +167,7 @@ def linear_lr_warmup(
 
 
 def _constant(value: float, *, force_cpu: bool = False) -> Variable:
-    return layers.fill_constant(
-        shape=[1], dtype="float32", value=float(value), force_cpu=force_cpu
-    )
+    return layers.fill_constant(shape=[1], dtype="float32", value=float(value), force_cpu=force_cpu)
 
 
 def _rate(name: str) -> Variable:

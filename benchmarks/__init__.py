@@ -1,0 +1,1 @@
+"""Measurements of refluid against its peers, made in the same run."""

@@ -1,0 +1,114 @@
+"""Functions of one variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from refluid.ops.extras import ACTIVATION
+from refluid.ops.registry import gradient, operator
+
+aten = torch.ops.aten
+
+
+@operator("relu", outputs="Out", uses="Out", extra=ACTIVATION)
+def relu(X: Tensor) -> Tensor:
+    """max(X, 0)."""
+    return torch.relu(X)
+
+
+@gradient("relu")
+def relu_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out where Out is positive, else 0."""
+    return aten.threshold_backward(d_Out, Out, 0)
+
+
+@operator("sigmoid", outputs="Out", uses="Out", extra=ACTIVATION)
+def sigmoid(X: Tensor) -> Tensor:
+    """1 / (1 + exp(-X))."""
+    return torch.sigmoid(X)
+
+
+@gradient("sigmoid")
+def sigmoid_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out * Out * (1 - Out)."""
+    return aten.sigmoid_backward(d_Out, Out)
+
+
+@operator("tanh", outputs="Out", uses="Out", extra=ACTIVATION)
+def tanh(X: Tensor) -> Tensor:
+    """Hyperbolic tangent."""
+    return torch.tanh(X)
+
+
+@gradient("tanh")
+def tanh_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out * (1 - Out²)."""
+    return aten.tanh_backward(d_Out, Out)
+
+
+@operator("square", outputs="Out", uses="X", extra=ACTIVATION)
+def square(X: Tensor) -> Tensor:
+    """X²."""
+    return X * X
+
+
+@gradient("square")
+def square_grad(X: Tensor, d_Out: Tensor) -> Tensor:
+    """2 * X * d_Out."""
+    return (d_Out * X).mul_(2.0)
+
+
+@operator("exp", outputs="Out", uses="Out", extra=ACTIVATION)
+def exp(X: Tensor) -> Tensor:
+    """e to the power of X."""
+    return torch.exp(X)
+
+
+@gradient("exp")
+def exp_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out * Out."""
+    return d_Out * Out
+
+
+@operator("sqrt", outputs="Out", uses="Out", extra=ACTIVATION)
+def sqrt(X: Tensor) -> Tensor:
+    """Square root of X."""
+    return torch.sqrt(X)
+
+
+@gradient("sqrt")
+def sqrt_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out / (2 * Out)."""
+    return d_Out * 0.5 / Out
+
+
+def _define(name: str, compute: Callable[[Tensor], Tensor], doc: str, uses: str = "X") -> None:
+    def body(X: Tensor) -> Tensor:
+        return compute(X)
+
+    body.__name__, body.__doc__ = name, doc
+    operator(name, outputs="Out", uses=uses, extra=ACTIVATION)(body)
+
+
+_define("log", torch.log, "Natural logarithm of X.")
+_define("abs", torch.abs, "|X|.")
+_define("cos", torch.cos, "Cosine of X.")
+_define("sin", torch.sin, "Sine of X.")
+
+
+def _define_step(name: str, compute: Callable[[Tensor], Tensor], doc: str) -> None:
+    _define(name, compute, doc, uses="")
+
+    def backward(d_Out: Tensor) -> Tensor:
+        return torch.zeros_like(d_Out)
+
+    backward.__name__, backward.__doc__ = f"{name}_grad", "Zero everywhere."
+    gradient(name)(backward)
+
+
+_define_step("floor", torch.floor, "X rounded down.")
+_define_step("ceil", torch.ceil, "X rounded up.")
+_define_step("round", torch.round, "X rounded to the nearest integer.")

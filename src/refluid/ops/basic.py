@@ -1,0 +1,96 @@
+"""Constants, copies, casts and scaling."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.core.dtypes import VarType, to_torch
+from refluid.ir.operator import Operator
+from refluid.ops.registry import GradOp, operator
+from refluid.ops.signature import GRAD, Longs
+
+
+def _through(op: Operator, type: str, **attrs: object) -> list[GradOp]:
+    (source,), (out,) = op.input("X"), op.output("Out")
+    inputs = {"X": [out + GRAD]}
+    return [GradOp(type, inputs, {"Out": [source + GRAD]}, dict(op.attrs) | attrs)]
+
+
+def scale_gradient(op: Operator) -> list[GradOp]:
+    """The gradient scaled likewise, without the bias."""
+    (made,) = _through(op, "scale", bias=0.0, bias_after_scale=True)
+    inputs = {**made.inputs, "ScaleTensor": op.input("ScaleTensor")}
+    return [GradOp("scale", inputs, made.outputs, made.attrs)]
+
+
+@operator("scale", outputs="Out", maker=scale_gradient)
+def scale(
+    X: Tensor,
+    ScaleTensor: Tensor | None = None,
+    *,
+    scale: float = 1.0,
+    bias: float = 0.0,
+    bias_after_scale: bool = True,
+) -> Tensor:
+    """scale * X + bias, or scale * (X + bias); a ScaleTensor of one element replaces `scale`."""
+    factor: Tensor | float = scale if ScaleTensor is None else ScaleTensor
+    if not X.is_floating_point():
+        factor = factor if isinstance(factor, Tensor) else int(factor)
+        bias = int(bias)
+    if not bias_after_scale and bias:
+        return (X + bias) * factor
+    out = X * factor
+    return out.add_(bias) if bias else out
+
+
+def cast_gradient(op: Operator) -> list[GradOp]:
+    """The gradient cast back."""
+    kinds = {"in_dtype": op.attr("out_dtype"), "out_dtype": op.attr("in_dtype")}
+    return _through(op, "cast", **kinds)
+
+
+@operator("cast", outputs="Out", maker=cast_gradient, views={"Out": "X"})
+def cast(X: Tensor, *, in_dtype: int, out_dtype: int) -> Tensor:
+    """X with element type `out_dtype`."""
+    return X.to(to_torch(VarType(out_dtype)))
+
+
+def assign_gradient(op: Operator) -> list[GradOp]:
+    """The gradient as it is."""
+    return _through(op, "assign")
+
+
+@operator("assign", outputs="Out", maker=assign_gradient, views={"Out": "X"})
+def assign(X: Tensor) -> Tensor:
+    """X."""
+    return X
+
+
+@operator("increment", outputs="Out", maker=None, uses=None, mutates={"Out": "X"})
+def increment(X: Tensor, *, step: float = 1.0) -> Tensor:
+    """X + step, for X of one element."""
+    return X.add_(step if X.is_floating_point() else int(step))
+
+
+@operator("fill_constant", outputs="Out", uses=None, lod="")
+def fill_constant(
+    ValueTensor: Tensor | None = None,
+    ShapeTensor: Tensor | None = None,
+    ShapeTensorList: list[Tensor] | None = None,
+    *,
+    dtype: int = 5,
+    shape: Longs = (),
+    value: float = 0.0,
+    str_value: str = "",
+    force_cpu: bool = False,
+    device: torch.device,
+) -> Tensor:
+    """A tensor of `shape` filled with `value`; `str_value` is the same with all its digits."""
+    if ShapeTensor is not None:
+        shape = ShapeTensor.tolist()
+    elif ShapeTensorList:
+        shape = [int(size) for size in ShapeTensorList]
+    filling: float | Tensor = float(str_value) if str_value else value
+    filling = filling if ValueTensor is None else ValueTensor.item()
+    return torch.full(tuple(shape), filling, dtype=to_torch(VarType(dtype)), device=device)

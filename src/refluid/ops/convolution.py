@@ -1,0 +1,122 @@
+"""Convolutions, in NCHW and NHWC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.ops import padding
+from refluid.ops.extras import CONVOLUTION
+from refluid.ops.registry import gradient, operator
+
+aten = torch.ops.aten
+_ONES = (1, 1)
+_ZEROS = (0, 0)
+
+
+def _channels_first(value: Tensor, data_format: str) -> Tensor:
+    return value.permute(0, 3, 1, 2) if data_format == "NHWC" else value
+
+
+def _as_given(value: Tensor, data_format: str) -> Tensor:
+    return value.permute(0, 2, 3, 1) if data_format == "NHWC" else value
+
+
+def _padded(
+    x: Tensor,
+    kernel: Tensor,
+    strides: Sequence[int],
+    paddings: Sequence[int],
+    algorithm: str,
+    dilations: Sequence[int],
+) -> tuple[Tensor, list[int], padding.Pads | None, Sequence[int]]:
+    """The input, padded where paddings differ on both sides; symmetric paddings left over."""
+    if algorithm == "EXPLICIT" and len(paddings) == 2:
+        return x, list(paddings), None, dilations
+    if algorithm == "SAME":
+        dilations = _ONES
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel.shape[2:], dilations, strict=True)]
+    pads = padding.resolve(paddings, algorithm, x.shape[2:], extent, strides)
+    same = padding.symmetric(pads)
+    if same is not None:
+        return x, same, None, dilations
+    return torch.nn.functional.pad(x, padding.flat(pads)), [0, 0], pads, dilations
+
+
+def conv2d(
+    Input: Tensor,
+    Filter: Tensor,
+    Bias: Tensor | None = None,
+    ResidualData: Tensor | None = None,
+    *,
+    strides: Sequence[int] = _ONES,
+    paddings: Sequence[int] = _ZEROS,
+    padding_algorithm: str = "EXPLICIT",
+    groups: int = 1,
+    dilations: Sequence[int] = _ONES,
+    data_format: str = "NCHW",
+) -> Tensor:
+    """Two-dimensional convolution (no flip of the filter).
+
+    Input (N, C, H, W), Filter (M, C / groups, kh, kw), Output (N, M, H', W'); with data_format
+    NHWC input and output have the channels last. padding_algorithm: EXPLICIT, SAME or VALID.
+    """
+    x = _channels_first(Input, data_format)
+    x, pads, _, dilations = _padded(x, Filter, strides, paddings, padding_algorithm, dilations)
+    out = torch.conv2d(x, Filter, Bias, tuple(strides), pads, tuple(dilations), groups)
+    return _as_given(out, data_format)
+
+
+def conv2d_grad(
+    Input: Tensor,
+    Filter: Tensor,
+    Bias: Tensor | None,
+    d_Output: Tensor,
+    *,
+    strides: Sequence[int] = _ONES,
+    paddings: Sequence[int] = _ZEROS,
+    padding_algorithm: str = "EXPLICIT",
+    groups: int = 1,
+    dilations: Sequence[int] = _ONES,
+    data_format: str = "NCHW",
+    need: Sequence[bool] = (False, True, True),
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of bias, filter and input."""
+    x = _channels_first(Input, data_format)
+    x, pads, extra, dilations = _padded(x, Filter, strides, paddings, padding_algorithm, dilations)
+    d_x, d_filter, d_bias = aten.convolution_backward(
+        _channels_first(d_Output, data_format),
+        x,
+        Filter,
+        None if Bias is None else Bias.shape,
+        strides,
+        pads,
+        dilations,
+        False,
+        (0, 0),
+        groups,
+        (need[2], need[1], need[0]),
+    )
+    if d_x is not None and extra is not None:
+        (top, bottom), (left, right) = extra
+        height, width = d_x.shape[2:]
+        d_x = d_x[:, :, top : height - bottom, left : width - right].contiguous()
+    return d_bias, d_filter, None if d_x is None else _as_given(d_x, data_format)
+
+
+def _define(name: str, forward: Callable[..., Tensor], extra: dict[str, object]) -> None:
+    operator(
+        name,
+        outputs="Output",
+        uses="Input Filter Bias",
+        differentiable="Bias Filter Input",
+        amp="fast",
+        extra=extra,
+    )(forward)
+    gradient(name)(conv2d_grad)
+
+
+_define("conv2d", conv2d, CONVOLUTION)
+_define("depthwise_conv2d", conv2d, CONVOLUTION)

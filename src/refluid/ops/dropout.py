@@ -1,0 +1,55 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.ops.registry import gradient, operator
+from refluid.ops.signature import Random
+
+
+@operator("dropout", outputs="Out Mask", uses="Mask", differentiable="X", views={"Out": "X"})
+def dropout(
+    X: Tensor,
+    Seed: Tensor | None = None,
+    *,
+    dropout_prob: float = 0.5,
+    is_test: bool = False,
+    fix_seed: bool = False,
+    seed: int = 0,
+    dropout_implementation: str = "downgrade_in_infer",
+    random: Random,
+) -> tuple[Tensor, Tensor | None]:
+    """X with each element set to zero with probability `dropout_prob`.
+
+    `upscale_in_train` divides what is kept by 1 - dropout_prob; `downgrade_in_infer` multiplies
+    by that in inference instead. Mask is uint8: 1 where an element was kept.
+    """
+    upscale = dropout_implementation == "upscale_in_train"
+    if is_test:
+        return (X if upscale else X * (1.0 - dropout_prob)), None
+    if dropout_prob == 0.0:
+        return X, torch.ones_like(X, dtype=torch.uint8)
+    chosen = int(Seed.item()) if Seed is not None else seed if fix_seed else 0
+    drawn = torch.empty_like(X, dtype=torch.float32).uniform_(generator=random(chosen))
+    keep = drawn >= dropout_prob
+    out = X * keep
+    if upscale and dropout_prob < 1.0:
+        out /= 1.0 - dropout_prob
+    return out, keep.to(torch.uint8)
+
+
+@gradient("dropout")
+def dropout_grad(
+    Mask: Tensor,
+    d_Out: Tensor,
+    *,
+    dropout_prob: float = 0.5,
+    dropout_implementation: str = "downgrade_in_infer",
+) -> Tensor:
+    """d_Out where the mask is 1, scaled as the forward was."""
+    grad = d_Out * Mask
+    if dropout_implementation == "upscale_in_train" and 0.0 < dropout_prob < 1.0:
+        grad /= 1.0 - dropout_prob
+    return grad

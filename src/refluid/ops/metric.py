@@ -1,0 +1,39 @@
+"""Top-k and accuracy."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.ops.registry import gradient, operator
+
+
+@operator("top_k", outputs="Out Indices", uses="X Indices", differentiable="X")
+def top_k(X: Tensor, K: Tensor | None = None, *, k: int = 1) -> tuple[Tensor, Tensor]:
+    """The k largest elements of the last dimension, largest first, and their int64 positions."""
+    if K is None and k == 1:
+        values, indices = X.max(-1, keepdim=True)
+        return values, indices
+    values, indices = torch.topk(X, k if K is None else int(K.item()), -1)
+    return values, indices
+
+
+@gradient("top_k")
+def top_k_grad(X: Tensor, Indices: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out at the chosen positions, zero elsewhere."""
+    return torch.zeros_like(X).scatter_(-1, Indices, d_Out)
+
+
+@operator("accuracy", outputs="Accuracy Correct Total", uses=None, lod="")
+def accuracy(Out: Tensor, Indices: Tensor, Label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Share of rows in whose Indices (rows, k) the int64 Label (rows, 1) occurs.
+
+    Accuracy is float32 of shape (1,); Correct and Total are int32 counts of shape (1,).
+    """
+    rows = Indices.shape[0]
+    correct = (Indices == Label.reshape(rows, 1)).any(1).sum().reshape(1)
+    return (
+        correct.float() / rows,
+        correct.int(),
+        torch.full((1,), rows, dtype=torch.int32, device=Indices.device),
+    )

@@ -1,0 +1,86 @@
+"""Batch normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.ops.registry import gradient, operator
+
+aten = torch.ops.aten
+
+
+def _channels_first(value: Tensor, layout: str) -> Tensor:
+    return value.movedim(-1, 1) if layout == "NHWC" and value.dim() > 2 else value
+
+
+def _as_given(value: Tensor, layout: str) -> Tensor:
+    return value.movedim(1, -1) if layout == "NHWC" and value.dim() > 2 else value
+
+
+@operator(
+    "batch_norm",
+    outputs="Y MeanOut VarianceOut SavedMean SavedVariance ReserveSpace?",
+    uses="X Scale Bias SavedMean SavedVariance",
+    differentiable="X Scale Bias",
+    amp="keep",
+    mutates={"MeanOut": "Mean", "VarianceOut": "Variance"},
+    extra={"use_mkldnn": False, "fuse_with_relu": False},
+)
+def batch_norm(
+    X: Tensor,
+    Scale: Tensor,
+    Bias: Tensor,
+    Mean: Tensor,
+    Variance: Tensor,
+    MomentumTensor: Tensor | None = None,
+    *,
+    is_test: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+    data_layout: str = "NCHW",
+    use_global_stats: bool = False,
+    trainable_statistics: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """(X - mean) / sqrt(variance + epsilon) * Scale + Bias for each channel.
+
+    In training mean and (biased) variance are the batch's, and the running ones become
+    momentum * running + (1 - momentum) * batch. With is_test or use_global_stats they are the
+    running ones. SavedMean and SavedVariance (1 / sqrt(variance + epsilon)) are the batch's.
+    """
+    x = _channels_first(X, data_layout)
+    if use_global_stats or (is_test and not trainable_statistics):
+        y = aten.native_batch_norm(x, Scale, Bias, Mean, Variance, False, 0.0, epsilon)[0]
+        saved = torch.zeros_like(Mean), torch.zeros_like(Variance)
+        return _as_given(y, data_layout), Mean, Variance, *saved, None
+    y, mean, inverse = aten.native_batch_norm(x, Scale, Bias, None, None, True, 0.0, epsilon)
+    keep = momentum if MomentumTensor is None else MomentumTensor.item()
+    variance = (inverse * inverse).reciprocal_().sub_(epsilon)
+    Mean.mul_(keep).add_(mean, alpha=1.0 - keep)
+    Variance.mul_(keep).add_(variance, alpha=1.0 - keep)
+    return _as_given(y, data_layout), Mean, Variance, mean, inverse, None
+
+
+@gradient("batch_norm")
+def batch_norm_grad(
+    X: Tensor,
+    Scale: Tensor,
+    Bias: Tensor,
+    SavedMean: Tensor,
+    SavedVariance: Tensor,
+    d_Y: Tensor,
+    *,
+    is_test: bool = False,
+    epsilon: float = 1e-5,
+    data_layout: str = "NCHW",
+    use_global_stats: bool = False,
+    need: Sequence[bool] = (True, True, True),
+) -> tuple[Tensor | None, ...]:
+    """Gradients of X, Scale and Bias."""
+    x, grad = _channels_first(X, data_layout), _channels_first(d_Y, data_layout)
+    d_x, d_scale, d_bias = aten.native_batch_norm_backward(
+        grad, x, Scale, None, None, SavedMean, SavedVariance, True, epsilon, need
+    )
+    return None if d_x is None else _as_given(d_x, data_layout), d_scale, d_bias

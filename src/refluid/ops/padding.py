@@ -1,0 +1,42 @@
+"""Paddings of convolutions and pools: what `paddings` and `padding_algorithm` mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Pads = list[tuple[int, int]]
+
+
+def resolve(
+    paddings: Sequence[int],
+    algorithm: str,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+) -> Pads:
+    """(before, after) for each spatial dimension.
+
+    `paddings` holds one number per dimension, or two (before, after). VALID pads nothing; SAME
+    pads so that the output has ceil(size / stride) elements, the odd one at the end.
+    """
+    if algorithm == "VALID":
+        return [(0, 0)] * len(sizes)
+    if algorithm == "SAME":
+        pads = []
+        for size, extent, stride in zip(sizes, kernel, strides, strict=True):
+            total = max((-(-size // stride) - 1) * stride + extent - size, 0)
+            pads.append((total // 2, total - total // 2))
+        return pads
+    if len(paddings) == len(sizes):
+        return [(pad, pad) for pad in paddings]
+    return [(paddings[2 * i], paddings[2 * i + 1]) for i in range(len(sizes))]
+
+
+def symmetric(pads: Pads) -> list[int] | None:
+    """The paddings as one number per dimension, or None where before and after differ."""
+    return [before for before, _ in pads] if all(a == b for a, b in pads) else None
+
+
+def flat(pads: Pads) -> list[int]:
+    """The paddings as `torch.nn.functional.pad` wants them: last dimension first."""
+    return [size for pair in reversed(pads) for size in pair]
