@@ -11,6 +11,8 @@ from pathlib import Path
 
 import torch
 
+import refluid
+
 CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -43,11 +45,8 @@ def _gpu() -> str:
 
 
 def _commit() -> str:
-    try:
-        version = importlib.metadata.version("refluid")
-    except importlib.metadata.PackageNotFoundError:
-        version = "not installed"
-    command = ["git", "rev-parse", "--short", "HEAD"]
+    version = refluid.__version__
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     here = Path(__file__).resolve().parent
     found = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
     return f"{version} ({found.stdout.strip()})" if found.returncode == 0 else version

@@ -110,8 +110,8 @@ OPTIMIZERS: Mapping[str, Callable[[nn.Module, Workload], torch.optim.Optimizer]]
 class TorchStep:
     """Calling it with a feed trains one step and returns the loss.
 
-    `weights` (by state_dict name; Fluid's orientation [in, out] for fully connected layers) replace the
-    initial ones. ValueError where they don't match the network.
+    `weights` (by state_dict name; those of fully connected layers lie as in Fluid, [in, out])
+    replace the initial ones. ValueError where they don't match the network.
     """
 
     def __init__(
@@ -127,7 +127,8 @@ class TorchStep:
         module = NETWORKS[work.name]()
         if weights is not None:
             _copy_weights(weights, module)
-        self.module = module.to(self.device, memory_format=self.format)
+        self.module = module.to(self.device)
+        self.module.to(memory_format=self.format)  # type: ignore[call-overload]
         self.optimizer = OPTIMIZERS[work.optimizer](self.module, work)
 
     def __call__(self, feed: Feed) -> float:
@@ -137,7 +138,7 @@ class TorchStep:
         label = torch.from_numpy(feed["label"]).to(self.device, non_blocking=True).squeeze(1)
         self.optimizer.zero_grad(set_to_none=True)
         loss = functional.cross_entropy(self.module(image), label)
-        loss.backward()
+        torch.autograd.backward(loss)
         self.optimizer.step()
         return loss.item()
 

@@ -32,7 +32,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How much faster one side is than another (above 1: faster), with the range over the blocks."""
+    """How many times as fast one side is as another, with the range over the blocks."""
 
     value: float
     low: float
@@ -58,10 +58,10 @@ def alternate(
     warmup: int,
     tick: Callable[[], None] = lambda: None,
 ) -> dict[str, Times]:
-    """Step times of all rivals: `warmup` steps each, then `blocks` rounds of one block of `steps` each.
+    """Step times of all rivals: `warmup` steps each, then `blocks` rounds of `steps` steps each.
 
-    A step ends when its loss is a Python number, so work queued on a device is included. The order of
-    the rivals turns by one every round. `tick` is called after every block.
+    A step ends when its loss is a Python number, so work queued on a device is included. The order
+    of the rivals turns by one every round. `tick` is called after every block.
     """
     for step in rivals.values():
         first_losses(step, feeds, warmup)

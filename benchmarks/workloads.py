@@ -14,10 +14,11 @@ Feed = dict[str, npt.NDArray[np.generic]]
 class Workload:
     """One network and how it is trained; `steps` are those of one timed block.
 
-    `batches` differing batches are fed in turn: enough that the network can't learn them by heart, for
-    then gradients become denormal numbers, and processors are slow with those.
-    `tolerance` bounds the relative difference of both sides' losses in the first steps, and `reason`
-    says why it is what it is.
+    `batches` differing batches are fed in turn: enough that the network can't learn them by heart,
+    for then gradients become denormal numbers, and processors are slow with those.
+
+    `tolerance` bounds the relative difference between refluid's and PyTorch's losses in the first
+    steps; `reason` says why it is what it is.
     """
 
     name: str
@@ -77,7 +78,7 @@ WORKLOADS = {
             steps=40,
             warmup=10,
             tolerance=1e-3,
-            reason="convolutions sum in another order, and Adam divides rounding by small gradients",
+            reason="convolutions sum in any order, and Adam divides rounding by small gradients",
         ),
         Workload(
             name="resnet50",
@@ -92,7 +93,7 @@ WORKLOADS = {
             steps=2,
             warmup=1,
             tolerance=1e-3,
-            reason="53 batch norms over 8 images magnify the rounding of the convolutions",
+            reason="53 batch norms over 8 images magnify the rounding of convolutions every step",
         ),
     )
 }

@@ -12,7 +12,9 @@ T = TypeVar("T")
 
 
 class Prefetch(Generic[T]):
-    """Iterate over `source`, up to `depth` items read ahead by a thread; `waited`: seconds spent here.
+    """Iterate over `source`, of which a thread reads up to `depth` items ahead.
+
+    `waited` is how many seconds the consumer waited so far.
 
     An exception in `source` is raised to the consumer after the items before it. Use it in a `with`
     block: leaving the block stops the thread, also in the middle.

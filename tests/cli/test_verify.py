@@ -64,7 +64,7 @@ def test_relative_error_sees_differences_and_forgives_rounding() -> None:
     assert relative_error(base * np.float32(1 + 1e-7), base) < 1e-6
     assert relative_error(base * np.float32(1.001), base) > 1e-4
     assert relative_error(np.array([np.nan, 1]), np.array([1.0, np.nan])) == float("inf")
-    assert relative_error(np.array([0.0, 1e-3]), np.array([0.0, 0.0])) == float("inf")
+    assert relative_error(np.array([0.0, 1e-3]), np.array([0.0, 0.0])) > 0.99
 
 
 def test_seeded_arrays_repeat() -> None:

@@ -90,7 +90,9 @@ def test_missing_feed(net) -> None:
     main, startup, loss, _ = net
     exe = fluid.Executor()
     exe.run(startup)
-    with pytest.raises(core.EnforceNotMet, match=r"mul Op's Input Variable X\(x\) is not init") as e:
+    with pytest.raises(
+        core.EnforceNotMet, match=r"mul Op's Input Variable X\(x\) is not init"
+    ) as e:
         exe.run(main, {"y": batch()["y"]}, [loss])
     assert __file__ in str(e.value), "the message shows the user's line"
 
@@ -99,7 +101,10 @@ def test_missing_feed(net) -> None:
     ("x", "message"),
     [
         (np.ones((4, 5), "float32"), r"'x' should have dimensions = 2, shape = \(-1, 4\), but"),
-        (np.ones((4, 4)), "data type of fed Variable 'x' must be 'float32', but received 'float64'"),
+        (
+            np.ones((4, 4)),
+            "data type of fed Variable 'x' must be 'float32', but received 'float64'",
+        ),
     ],
 )
 def test_wrong_shape_or_type(net, x, message) -> None:

@@ -12,7 +12,7 @@ import pytest
 from refluid.core import names
 from refluid.fluid import layers
 from refluid.ir.attributes import AttrType, OpRole
-from refluid.ir.defaults import program_guard
+from refluid.ir.defaults import default_main_program, program_guard
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from tests.fluid import recorded_training as recording
@@ -66,8 +66,8 @@ def _polynomial(ops: Sequence[Operator]) -> Any:
 
 def _noam(ops: Sequence[Operator]) -> Any:
     warmup, rate, *later = _scales(ops)
-    noam = layers.noam_decay(round(rate**-2), round(warmup ** (-2 / 3)))
-    return noam * later[0] if later else noam
+    with default_main_program().lr_schedule_guard():
+        return layers.noam_decay(round(rate**-2), round(warmup ** (-2 / 3))) * later[0]
 
 
 # How the schedule of a model is told from its operators' attributes.

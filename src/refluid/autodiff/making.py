@@ -1,71 +1,110 @@
-"""Gradient operators: what `Block.append_op` would make, but not yet in the block."""
+"""Gradient operators of a path: complete, but not yet in the block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from refluid.autodiff.naming import EMPTY, GradientNames, names_in
 from refluid.core.errors import OperatorNotImplemented
-from refluid.ir.attributes import DEVICE, ROLE, AttrType, OpRole
+from refluid.ir.attributes import DEVICE, ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.registry import GradOp, find, gradient_ops
+from refluid.ops.signature import GRAD
 
 MakeGradients = Callable[[Operator], list[GradOp]]
 
 
 @dataclass
 class Draft:
-    """A gradient operator in the making, and the forward operator it belongs to."""
+    """An operator of the backward pass and the gradients that flow into it."""
 
     op: Operator
-    forward: Operator | None = None
+    given: list[str] = field(default_factory=list)
 
     @property
-    def given(self) -> set[str]:
-        """Names that the gradients of the forward operator's outputs have."""
-        outputs = [] if self.forward is None else self.forward.output_arg_names
-        return {grad_name(name) for name in outputs}
+    def useful(self) -> bool:
+        """Whether it computes anything that is wanted."""
+        return any(self.op.outputs.values())
 
 
-def grad_name(name: str) -> str:
-    """`x` -> `x@GRAD`."""
-    return name + "@GRAD"
-
-
-def gradients_of(op: Operator) -> list[GradOp]:
-    """The gradient operators of a registered operator; OperatorNotImplemented for others."""
+def registered_gradients(op: Operator) -> list[GradOp]:
+    """The gradient operators that `refluid.ops` knows; OperatorNotImplemented where it can't."""
     if any(True for _ in op.sub_blocks()):
-        raise OperatorNotImplemented(
-            f"the loss depends on operator {op.type}, and refluid has no gradient of "
-            "operators with sub-blocks yet; move it out of the loss, or set stop_gradient "
-            "on its outputs.\n" + "\n".join(op.callstack)
+        problem = (
+            f"the loss depends on operator {op.type}, and refluid can't differentiate operators "
+            "with sub-blocks yet; set stop_gradient on its outputs or keep it out of the loss"
         )
-    if find(op.type) is None:
-        raise OperatorNotImplemented(
-            f"refluid has no operator {op.type!r}, so it can't make its gradient.\n"
-            + "\n".join(op.callstack)
-        )
-    return gradient_ops(op)
+    elif find(op.type) is None:
+        problem = f"refluid has no operator {op.type!r}, so it can't make its gradient"
+    else:
+        return gradient_ops(op)
+    raise OperatorNotImplemented("\n".join([problem, *op.callstack]))
 
 
-def drafts_for(path: Sequence[Operator], make: MakeGradients) -> list[Draft]:
-    """The gradient operators of a path, last forward operator first."""
-    return [
-        Draft(_with_role(op, grad), op) for op in reversed(path) for grad in make(op)
-    ]
+def draft_backward(
+    path: Sequence[Operator],
+    names: GradientNames,
+    stopped: Collection[str],
+    seeds: Iterable[Draft],
+    make: MakeGradients,
+) -> list[Draft]:
+    """The gradient operators of all operators that a gradient reaches, last one first.
+
+    Gradients of `stopped` variables are not computed. Where some outputs of an operator have
+    no gradient but its gradient operator reads one, that is filled with zeros.
+    """
+    drafts = list(seeds)
+    live = {name for seed in drafts for name in seed.op.output_arg_names}
+    for forward in reversed(path):
+        outputs = {names.known(name) for name in forward.output_arg_names}
+        if live.isdisjoint(outputs):
+            continue
+        for grad in make(forward):
+            draft = _draft(forward, grad, names, stopped)
+            if live.isdisjoint(draft.given):
+                continue
+            missing = [name for name in dict.fromkeys(draft.given) if name not in live]
+            drafts += [_zeros(forward.block, name, names) for name in missing]
+            drafts.append(draft)
+            live.update(missing, draft.op.output_arg_names)
+            live.discard(EMPTY)
+    return drafts
 
 
-def _with_role(forward: Operator, grad: GradOp) -> Operator:
-    """A gradient operator takes over all attributes, or has just its own and the role."""
-    if grad.attrs is None:
-        op = Operator(
-            forward.block, grad.type, grad.inputs, grad.outputs, forward.attrs, forward.attr_types
-        )
-        op.set_attr(ROLE, OpRole.BACKWARD)
-        return op
-    return bare_op(forward.block, grad.type, grad.inputs, grad.outputs, grad.attrs, like=forward)
+def _draft(
+    forward: Operator, grad: GradOp, names: GradientNames, stopped: Collection[str]
+) -> Draft:
+    canonical = {name + GRAD: name for name in forward.output_arg_names}
+    inputs: dict[str, list[str]] = {}
+    given: list[str] = []
+    for slot, arguments in grad.inputs.items():
+        inputs[slot] = [names.of(canonical[n]) if n in canonical else n for n in arguments]
+    for name in names_in(grad.inputs):
+        given += [names.of(canonical[name])] if name in canonical else []
+    outputs: dict[str, list[str]] = {}
+    for slot, arguments in grad.outputs.items():
+        kept = [_gradient_name(name, names, stopped) for name in arguments]
+        outputs[slot] = [] if set(kept) <= {EMPTY} else kept
+    return Draft(_operator(forward, grad, inputs, outputs), given)
+
+
+def _gradient_name(name: str, names: GradientNames, stopped: Collection[str]) -> str:
+    variable = name.removesuffix(GRAD)
+    return EMPTY if name == EMPTY or variable in stopped else names.of(variable)
+
+
+def _operator(
+    forward: Operator, grad: GradOp, inputs: Mapping[str, Any], outputs: Mapping[str, Any]
+) -> Operator:
+    """It takes over all attributes of the forward operator, or has its own and no more."""
+    if grad.attrs is not None:
+        device = forward.attrs.get(DEVICE, "")
+        return bare_op(forward.block, grad.type, inputs, outputs, grad.attrs, device=device)
+    attrs = {**forward.attrs, ROLE: int(OpRole.BACKWARD)}
+    return Operator(forward.block, grad.type, inputs, outputs, attrs, forward.attr_types)
 
 
 def bare_op(
@@ -76,16 +115,12 @@ def bare_op(
     attrs: Mapping[str, Any] | None = None,
     *,
     role: int = OpRole.BACKWARD,
-    like: Operator | None = None,
+    device: str = "",
 ) -> Operator:
-    """An operator with no attributes but its own, its role and its device."""
-    device = like.attrs.get(DEVICE, "") if like is not None else ""
+    """An operator with no more attributes than its own, a role and a device."""
     return Operator(block, type, inputs, outputs, {**(attrs or {}), ROLE: role, DEVICE: device})
 
 
-def names_of(slots: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    """All names of all slots, slots in alphabetical order as program files have them."""
-    return (name for slot in sorted(slots) for name in slots[slot])
-
-
-_ = AttrType
+def _zeros(block: Block, name: str, names: GradientNames) -> Draft:
+    like = {"X": [names.variable(name)]}
+    return Draft(bare_op(block, "fill_zeros_like", like, {"Out": [name]}))

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
-from refluid.ops.signature import GRAD
+
+_NO_MODEL = OpRole.OPTIMIZE | OpRole.LR_SCHED
 
 
-def backward_path(
-    block: Block,
-    targets: Iterable[str],
-    *,
-    sources: Collection[str] = (),
-    no_grad: Collection[str] = (),
-) -> list[Operator]:
+def backward_path(block: Block, targets: Iterable[str], stopped: Collection[str]) -> list[Operator]:
     """The operators that `targets` are computed by, in program order.
 
-    sources: where given, only operators that depend on one of these variables.
-    no_grad: gradient names (`x@GRAD`) of variables that the way does not lead through.
+    The way does not lead through the variables in `stopped`, nor through optimizers and
+    learning-rate schedules.
     """
     wanted = set(targets)
     path: list[Operator] = []
-    for op in reversed(_depending(block, sources, no_grad) if sources else block.ops):
-        if wanted.isdisjoint(op.output_arg_names):
-            continue
-        path.append(op)
-        wanted |= {name for name in op.input_arg_names if name + GRAD not in no_grad}
+    for op in reversed(block.ops):
+        if not wanted.isdisjoint(op.output_arg_names) and not _apart(op):
+            path.append(op)
+            wanted.update(set(op.input_arg_names).difference(stopped))
     return path[::-1]
 
 
-def _depending(
-    block: Block, sources: Collection[str], no_grad: Collection[str]
-) -> list[Operator]:
+def depending_on(
+    sources: Iterable[str], path: Iterable[Operator], stopped: Collection[str]
+) -> tuple[list[Operator], set[str]]:
+    """The operators of a path that depend on `sources`, and all variables that do."""
     reached = set(sources)
     found: list[Operator] = []
-    for op in block.ops:
+    for op in path:
         if not reached.isdisjoint(op.input_arg_names):
             found.append(op)
-            reached |= {name for name in op.output_arg_names if name + GRAD not in no_grad}
-    return found
+            reached.update(set(op.output_arg_names).difference(stopped))
+    return found, reached
+
+
+def _apart(op: Operator) -> bool:
+    return bool(int(op.attrs.get(ROLE, 0)) & _NO_MODEL)

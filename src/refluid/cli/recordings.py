@@ -34,12 +34,15 @@ class Value:
 
 @dataclass(frozen=True)
 class Step:
-    """One run: which program, what is fed, what Fluid returned."""
+    """One run: which program, what is fed, what Fluid returned.
+
+    expected: by position of the fetch ("0"), and of the element for a tensor array ("1.0").
+    """
 
     program: str
     feeds: Mapping[str, Value]
     fetches: tuple[str, ...]
-    expected: tuple[Value, ...]
+    expected: Mapping[str, Value]
 
 
 @dataclass
@@ -108,10 +111,6 @@ def _values(data: Mapping[str, Any], prefix: str, kind: str = "") -> dict[str, V
     return found
 
 
-def _fetched(values: dict[str, Value]) -> tuple[Value, ...]:
-    return tuple(values[str(index)] for index in range(len(values)))
-
-
 def _load_run(path: Path) -> Recording:
     with np.load(path, allow_pickle=False) as archive:
         data = dict(archive)
@@ -120,7 +119,7 @@ def _load_run(path: Path) -> Recording:
     for name, shape, dtype in meta.get("seeded", []):
         state[name] = Value(seeded_array(name, shape, dtype, 0.05, 0.0))
     fetches = tuple(meta["fetch"])
-    step = Step("main", _values(data, "", "feed"), fetches, _fetched(_values(data, "", "fetch")))
+    step = Step("main", _values(data, "", "feed"), fetches, _values(data, "", "fetch"))
     return Recording(
         path.with_suffix("").name,
         {"main": Program.parse_from_string(data["program"].tobytes())},
@@ -148,7 +147,7 @@ def _load_training(path: Path) -> Recording:
             run["program"],
             _values(data, f"r{index}.", "feed"),
             tuple(run["fetch"]),
-            _fetched(_values(data, f"r{index}.", "fetch")),
+            _values(data, f"r{index}.", "fetch"),
         )
         for index, run in enumerate(meta["runs"])
     ]

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from refluid.cli import conditioning
 from refluid.cli.recordings import Array, Recording, Value
 from refluid.core.places import CPUPlace
-from refluid.core.values import LoDTensor
+from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
 from refluid.fluid.executor import Executor
 from refluid.ir.program import Program
 from refluid.ops import registry
@@ -33,6 +34,21 @@ class Outcome:
     max_error: float | None
     seconds: float
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Relative error of one result of one step, and the bound it must keep."""
+
+    step: int
+    label: str
+    error: float
+    bound: float
+    fetch: bool = False
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.step, self.label
 
 
 class MismatchError(Exception):
@@ -60,40 +76,109 @@ def replay(recording: Recording, case: str) -> Outcome:
         places = recording.parallel.get("places")
         return outcome(False, None, f"needs data parallel execution on {places} places")
     try:
-        error = _run(recording)
+        deviations = compare(recording, run(recording))
     except MismatchError as mismatch:
         return outcome(False, None, str(mismatch))
     except Exception as failure:
         return outcome(False, None, f"{type(failure).__name__}: {failure}")
-    bound = STEP_BOUND if recording.training else OPERATOR_BOUND
-    if error > bound:
-        return outcome(False, error, f"relative error {error:.2e} is above {bound:.0e}")
-    return outcome(True, error)
+    worst = max((deviation.error for deviation in deviations), default=0.0)
+    above = [deviation for deviation in deviations if deviation.error > deviation.bound]
+    if not above:
+        return outcome(True, worst)
+    first = above[0]
+    reason = f"{first.label}: relative error {first.error:.2e} is above {first.bound:.0e}"
+    if not recording.training or any(
+        deviation.step == 0 and deviation.fetch for deviation in above
+    ):
+        return outcome(False, worst, reason)
+    ill, explanation = ill_conditioned(recording, above)
+    return outcome(ill, worst, f"{reason}; {explanation}")
 
 
-def _run(recording: Recording) -> float:
+Results = list[dict[str, Value]]
+
+
+def run(recording: Recording, state: dict[str, Value] | None = None) -> Results:
+    """Per step: every fetch (`fetch N`) and every persistable variable to compare."""
     scope = Scope()
-    for name, value in recording.state.items():
+    for name, value in (recording.state if state is None else state).items():
         scope.var(name).get_tensor().set(value.array, CPUPlace())
         scope.var(name).get_tensor().set_recursive_sequence_lengths(value.lengths)
     executor = Executor(CPUPlace())
-    worst = 0.0
+    results: Results = []
     for number, step in enumerate(recording.steps):
-        results = executor.run(
+        fetched = executor.run(
             recording.programs[step.program],
             feed={name: _fed(value) for name, value in step.feeds.items()},
             fetch_list=list(step.fetches),
             scope=scope,
             return_numpy=False,
         )
-        for name, result, expected in zip(step.fetches, results, step.expected, strict=True):
-            label = f"step {number}: {name}"
-            worst = max(worst, _compare(label, result, expected, recording.random))
+        found = {}
+        for index, (name, value) in enumerate(zip(step.fetches, fetched, strict=True)):
+            found |= _fetched(index, name, value)
+        kept = [*recording.after.get(number, {}), *recording.digests.get(number, {})]
+        found |= {name: _value(_held(scope, name), name) for name in kept}
+        results.append(found)
+    return results
+
+
+def compare(recording: Recording, results: Results) -> list[Deviation]:
+    """How far each result is from Fluid's; MismatchError where shape, type or LoD differ."""
+    bound = STEP_BOUND if recording.training else OPERATOR_BOUND
+    deviations = []
+    for number, (step, found) in enumerate(zip(recording.steps, results, strict=True)):
+        for position, expected in step.expected.items():
+            key = f"fetch {position}"
+            label = f"step {number}: {step.fetches[int(position.split('.')[0])]}"
+            if key not in found:
+                raise MismatchError(f"{label}: {key} is missing")
+            error = _error(label, found[key], expected, recording.random)
+            deviations.append(Deviation(number, key, error, bound, fetch=True))
         for name, expected in recording.after.get(number, {}).items():
-            worst = max(worst, _compare(name, _held(scope, name), expected, recording.random))
-        if not recording.random:
-            _check_digests(scope, recording.digests.get(number, {}), number)
-    return worst
+            error = _error(name, found[name], expected, recording.random)
+            deviations.append(Deviation(number, name, error, bound))
+        for name, want in recording.digests.get(number, {}).items():
+            if not recording.random:
+                error = digest_error(digest(found[name].array), want, found[name].array.size)
+                deviations.append(Deviation(number, name, error, DIGEST_BOUND))
+    return deviations
+
+
+def ill_conditioned(recording: Recording, above: list[Deviation]) -> tuple[bool, str]:
+    """Whether rounding alone moves each of these results as far; and a sentence about it."""
+    base = run(recording)
+    spreads: dict[tuple[int, str], float] = {}
+    for state in conditioning.repetitions(recording):
+        for number, found in enumerate(run(recording, state)):
+            for label, value in found.items():
+                reference = base[number][label].array
+                if label.startswith("fetch "):
+                    spread = relative_error(value.array, reference)
+                else:
+                    spread = digest_error(digest(value.array), digest(reference), reference.size)
+                key = number, label
+                spreads[key] = max(spread, spreads.get(key, 0.0))
+    fetched = _running_spread(spreads)
+    for deviation in above:
+        spread = fetched[deviation.step] if deviation.fetch else spreads[deviation.key]
+        if deviation.error > conditioning.FACTOR * spread:
+            where = f"step {deviation.step}, {deviation.label}"
+            return (
+                False,
+                f"rounding alone explains {spread:.1e} of {deviation.error:.1e} at {where}",
+            )
+    widest = max(spreads[deviation.key] for deviation in above)
+    return True, f"ill-conditioned: rounding of the initial parameters alone gives {widest:.1e}"
+
+
+def _running_spread(spreads: dict[tuple[int, str], float]) -> dict[int, float]:
+    """The widest spread of any fetch up to each step: an accuracy jumps where a loss only moves."""
+    widest: dict[int, float] = {}
+    for (step, label), spread in sorted(spreads.items()):
+        former = widest.get(step, widest.get(step - 1, 0.0))
+        widest[step] = max(former, spread if label.startswith("fetch ") else 0.0)
+    return widest
 
 
 def _fed(value: Value) -> Any:
@@ -112,19 +197,29 @@ def _held(scope: Scope, name: str) -> LoDTensor:
     return cell.get_tensor()
 
 
-def _compare(label: str, result: Any, expected: Value, random: bool) -> float:
-    """The largest relative error; MismatchError where shape, type or LoD differ."""
+def _fetched(index: int, name: str, result: Any) -> dict[str, Value]:
+    """A fetched value, or the elements of a fetched tensor array, by `fetch POSITION`."""
+    if isinstance(result, LoDTensorArray):
+        return {
+            f"fetch {index}.{position}": _value(as_lod_tensor(element), name)
+            for position, element in enumerate(result)
+        }
+    return {f"fetch {index}": _value(result, name)}
+
+
+def _value(result: Any, label: str) -> Value:
     if not isinstance(result, LoDTensor):
         raise MismatchError(f"{label}: is a {type(result).__name__}")
-    actual = np.asarray(result)
-    want = expected.array
+    return Value(np.array(result), result.recursive_sequence_lengths())
+
+
+def _error(label: str, found: Value, expected: Value, random: bool) -> float:
+    actual, want = found.array, expected.array
     if actual.shape != want.shape or actual.dtype != want.dtype:
-        raise MismatchError(
-            f"{label}: {actual.dtype}{actual.shape}, Fluid {want.dtype}{want.shape}"
-        )
-    lengths = result.recursive_sequence_lengths()
-    if lengths != expected.lengths:
-        raise MismatchError(f"{label}: sequence lengths {lengths}, Fluid {expected.lengths}")
+        got = f"{actual.dtype}{actual.shape}"
+        raise MismatchError(f"{label}: {got}, Fluid {want.dtype}{want.shape}")
+    if found.lengths != expected.lengths:
+        raise MismatchError(f"{label}: lengths {found.lengths}, Fluid {expected.lengths}")
     if random:
         if not np.array_equal(np.isfinite(actual), np.isfinite(want)):
             raise MismatchError(f"{label}: not finite where Fluid is")
@@ -143,8 +238,8 @@ def relative_error(actual: Array, expected: Array) -> float:
     a, b = a[finite], b[finite]
     scale = np.abs(b) + np.abs(b).mean()
     excess = np.maximum(np.abs(a - b) - _FLOOR, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.where(excess > 0, excess / scale, 0.0)
+    scale = np.where(scale > 0, scale, np.abs(a))
+    errors = np.divide(excess, scale, out=np.zeros_like(a), where=excess > 0)
     return float(np.where(np.isnan(errors), np.inf, errors).max())
 
 
@@ -155,12 +250,11 @@ def digest(array: Array) -> Array:
     return np.array([*sums, flat[0], flat[flat.size // 2], flat[-1]])
 
 
-def _check_digests(scope: Scope, digests: dict[str, Array], step: int) -> None:
-    for name, want in digests.items():
-        array = np.asarray(_held(scope, name))
-        got = digest(array)
-        typical = np.sqrt(want[2] / array.size)
-        scale = np.array([want[1], want[1], want[2], *np.maximum(np.abs(want[3:]), typical)])
-        error = np.abs(got - want) / np.maximum(scale, 1e-12)
-        if np.any(np.abs(got - want) > DIGEST_BOUND * scale + _FLOOR):
-            raise MismatchError(f"{name} after step {step}: digest differs by {error.max():.1e}")
+def digest_error(got: Array, want: Array, size: int) -> float:
+    """Largest error of a digest: sums relative to their terms, elements to themselves or the root
+    mean square."""
+    typical = np.sqrt(want[2] / size)
+    scale = np.array([want[1], want[1], want[2], *np.maximum(np.abs(want[3:]), typical)])
+    floor = _FLOOR * np.array([size, size, size * typical, 1.0, 1.0, 1.0])
+    excess = np.maximum(np.abs(got - want) - floor, 0.0)
+    return float(np.max(excess / np.maximum(scale, 1e-30)))

@@ -67,7 +67,13 @@ def assign(X: Tensor) -> Tensor:
     return X
 
 
-@operator("increment", outputs="Out", maker=None, uses=None, mutates={"Out": "X"})
+def increment_gradient(op: Operator) -> list[GradOp]:
+    """Takes the counter back, so that the backward pass of a loop counts down."""
+    slots = {"X": op.output("Out")}, {"Out": op.input("X")}
+    return [GradOp("increment", *slots, dict(op.attrs) | {"step": -op.attr("step")})]
+
+
+@operator("increment", outputs="Out", maker=increment_gradient, mutates={"Out": "X"})
 def increment(X: Tensor, *, step: float = 1.0) -> Tensor:
     """X + step, for X of one element."""
     return X.add_(step if X.is_floating_point() else int(step))
@@ -88,7 +94,7 @@ def fill_constant(
 ) -> Tensor:
     """A tensor of `shape` filled with `value`; `str_value` is the same with all its digits."""
     if ShapeTensor is not None:
-        shape = ShapeTensor.tolist()
+        shape = ShapeTensor.flatten().tolist()
     elif ShapeTensorList:
         shape = [int(size) for size in ShapeTensorList]
     filling: float | Tensor = float(str_value) if str_value else value

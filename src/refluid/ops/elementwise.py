@@ -43,9 +43,7 @@ def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
     return grad.sum(dims).reshape(like.shape) if dims else grad.reshape(like.shape)
 
 
-@operator(
-    "elementwise_add", outputs="Out", uses="X Y", extra=ELEMENTWISE, amp="promote"
-)
+@operator("elementwise_add", outputs="Out", uses="X Y", extra=ELEMENTWISE, amp="promote")
 def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X + Y."""
     return X + align(X, Y, axis)
@@ -65,9 +63,7 @@ def elementwise_add_grad(
     return d_X, unbroadcast(d_Out, Y, axis) if need[1] else None
 
 
-@operator(
-    "elementwise_sub", outputs="Out", uses="X Y", extra=ELEMENTWISE, amp="promote"
-)
+@operator("elementwise_sub", outputs="Out", uses="X Y", extra=ELEMENTWISE, amp="promote")
 def elementwise_sub(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X - Y."""
     return X - align(X, Y, axis)
@@ -87,9 +83,7 @@ def elementwise_sub_grad(
     return d_X, -unbroadcast(d_Out, Y, axis) if need[1] else None
 
 
-@operator(
-    "elementwise_mul", outputs="Out", uses="X Y", extra=ELEMENTWISE, amp="promote"
-)
+@operator("elementwise_mul", outputs="Out", uses="X Y", extra=ELEMENTWISE, amp="promote")
 def elementwise_mul(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X * Y."""
     return X * align(X, Y, axis)
@@ -121,7 +115,7 @@ def _divide(x: Tensor, y: Tensor) -> Tensor:
     return x / y if x.is_floating_point() else torch.div(x, y, rounding_mode="trunc")
 
 
-_define("elementwise_div", _divide, "X / Y; integers are cut towards zero.", "Y Out")
+_define("elementwise_div", _divide, "X / Y; integers are cut towards zero.", "X Y Out")
 _define("elementwise_pow", torch.pow, "X to the power of Y.", "X Y")
 _define("elementwise_max", torch.maximum, "The larger of X and Y.", "X Y")
 _define("elementwise_min", torch.minimum, "The smaller of X and Y.", "X Y")
@@ -131,6 +125,7 @@ _define("elementwise_floordiv", torch.floor_divide, "X / Y rounded down.", "")
 
 @gradient("elementwise_div")
 def elementwise_div_grad(
+    X: Tensor,
     Y: Tensor,
     Out: Tensor,
     d_Out: Tensor,

@@ -14,7 +14,7 @@ def top_k(X: Tensor, K: Tensor | None = None, *, k: int = 1) -> tuple[Tensor, Te
     if K is None and k == 1:
         values, indices = X.max(-1, keepdim=True)
         return values, indices
-    values, indices = torch.topk(X, k if K is None else int(K.item()), -1)
+    values, indices = torch.topk(X, k if K is None else int(K.flatten()[0]), -1)
     return values, indices
 
 

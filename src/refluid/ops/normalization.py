@@ -70,6 +70,7 @@ def batch_norm_grad(
     Bias: Tensor,
     SavedMean: Tensor,
     SavedVariance: Tensor,
+    ReserveSpace: Tensor | None,
     d_Y: Tensor,
     *,
     is_test: bool = False,

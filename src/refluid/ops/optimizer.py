@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.ops.registry import many, operator
+from refluid.ops.signature import Long
 
 Tensors = list[Tensor]
 # torch's fused Adam divides by 1 - beta ** step; after this many steps that is exactly 1, so that
@@ -15,9 +16,7 @@ Tensors = list[Tensor]
 _LATE = 1e9
 
 
-@operator(
-    "sgd", outputs="ParamOut", uses=None, lod="", mutates={"ParamOut": "Param"}, effects=True
-)
+@operator("sgd", outputs="ParamOut", uses=None, lod="", mutates={"ParamOut": "Param"}, effects=True)
 def sgd(Param: Tensor, LearningRate: Tensor, Grad: Tensor) -> Tensor:
     """Param - LearningRate * Grad."""
     return Param.sub_(Grad * LearningRate)
@@ -107,7 +106,6 @@ def momentum_many(
         "Beta2PowOut": "Beta2Pow",
     },
     effects=True,
-    extra={"min_row_size_to_use_multithread": 1000},
 )
 def adam(
     Param: Tensor,
@@ -124,6 +122,7 @@ def adam(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     lazy_mode: bool = False,
+    min_row_size_to_use_multithread: Long = 1000,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """moment1 = beta1 * moment1 + (1 - beta1) * grad; moment2 likewise of grad²;
 
@@ -164,6 +163,7 @@ def adam_many(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     lazy_mode: bool = False,
+    min_row_size_to_use_multithread: Long = 1000,
 ) -> None:
     """`adam` of all parameters of one corrected learning rate in one pass over their memory."""
     beta1 = Beta1Tensor[0].item() if Beta1Tensor else beta1

@@ -22,7 +22,7 @@ def _empty(
     if several:
         shape = [int(size) for size in several]
     elif tensor is not None:
-        shape = tensor.tolist()
+        shape = tensor.flatten().tolist()
     return torch.empty(tuple(shape), dtype=to_torch(VarType(dtype)), device=device)
 
 

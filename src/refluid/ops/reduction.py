@@ -40,4 +40,3 @@ def sum(X: list[Tensor]) -> Tensor:
     for term in X[2:]:
         total += term
     return total
-

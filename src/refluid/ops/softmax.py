@@ -36,9 +36,7 @@ def _index(Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor | None]:
     return Label.masked_fill(ignored, 0), ignored
 
 
-@operator(
-    "cross_entropy2", outputs="Y XShape MatchX", uses="Label", differentiable="X", amp="keep"
-)
+@operator("cross_entropy2", outputs="Y XShape MatchX", uses="Label", differentiable="X", amp="keep")
 def cross_entropy2(
     X: Tensor, Label: Tensor, *, ignore_index: int = -100
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -128,9 +128,7 @@ def replayer(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
             outputs, given = zip(*pairs, strict=True)
             found = list(torch.autograd.grad(outputs, targets, given, allow_unused=True))
         lookup = {id(target): grad for target, grad in zip(targets, found, strict=True)}
-        results = [
-            _gradients(recording.leaves[place], wanted[place], lookup) for place in places
-        ]
+        results = [_gradients(recording.leaves[place], wanted[place], lookup) for place in places]
         return results[0] if len(results) == 1 else tuple(results)
 
     return run

@@ -1,0 +1,60 @@
+"""Puts finished gradient operators into their block, with the variables they write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from refluid.autodiff.making import Draft
+from refluid.autodiff.naming import EMPTY, GradientNames
+from refluid.core.dtypes import VarType
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+
+OP_KEY = "__current_op_desc__"
+Callback = Callable[[Block, dict[str, Any]], None]
+
+
+def append_drafts(
+    block: Block,
+    drafts: Iterable[Draft],
+    names: GradientNames,
+    callbacks: Sequence[Callback] = (),
+) -> None:
+    """Appends the operators in order; after each the callbacks may append more.
+
+    A callback is called as `callback(block, context)`. The context maps the names of all
+    gradients to their variables' names, and `__current_op_desc__` to the operator.
+    """
+    for draft in drafts:
+        for name in draft.op.output_arg_names:
+            if name != EMPTY and name not in block.vars:
+                _declare(block, name, draft.op, names)
+        block.ops.append(draft.op)
+        if callbacks:
+            context: dict[str, Any] = {**names.variables, OP_KEY: draft.op}
+            with block.program.backward_role_guard():
+                for callback in callbacks:
+                    callback(block, context)
+    block.program.touch()
+
+
+def _declare(block: Block, name: str, op: Operator, names: GradientNames) -> None:
+    """A gradient has type, shape, element type and LoD level of its variable."""
+    forward = block.var_recursive(names.variable(name))
+    block.create_var(
+        name=name,
+        type=VarType.SELECTED_ROWS if _sparse(block, op, forward.persistable) else forward.type,
+        shape=forward.shape if forward.has_description() else None,
+        dtype=forward.dtype,
+        lod_level=forward.lod_level,
+        persistable=False,
+    )
+
+
+def _sparse(block: Block, op: Operator, parameter: bool) -> bool:
+    """Whether the operator gives rows of the gradient only."""
+    if op.type == "sum":
+        parts = [block.var_recursive(name) for name in op.input_arg_names]
+        return all(part.type == VarType.SELECTED_ROWS for part in parts)
+    return parameter and bool(op.attrs.get("is_sparse"))

@@ -1,0 +1,120 @@
+"""append_backward: the gradient of a scalar loss, appended to the loss's program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from refluid.autodiff.accumulation import accumulate
+from refluid.autodiff.appending import append_drafts
+from refluid.autodiff.checks import (
+    check_loss,
+    require_trainable,
+    stopped_variables,
+    wanted_parameters,
+)
+from refluid.autodiff.making import (
+    Draft,
+    MakeGradients,
+    draft_backward,
+    registered_gradients,
+)
+from refluid.autodiff.naming import GradientNames, count_passes
+from refluid.autodiff.path import backward_path
+from refluid.core.errors import OperatorNotImplemented
+from refluid.ir.attributes import DEVICE, ROLE, ROLE_VAR, AttrType, OpRole, convert
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.variable import Variable
+
+ParamGrad = tuple[Variable, Variable]
+
+
+def append_backward(
+    loss: Variable,
+    parameter_list: Any = None,
+    no_grad_set: Any = None,
+    callbacks: Any = None,
+    checkpoints: Any = None,
+    *,
+    make_gradients: MakeGradients = registered_gradients,
+) -> list[ParamGrad]:
+    """Appends the operators that compute the gradient of `loss` to its program.
+
+    loss: Variable of shape (1,).
+    parameter_list: parameters (or names) whose gradients are returned and marked in
+        `op_role_var`; all trainable ones by default.
+    no_grad_set: variables (or names) that get no gradient, besides those with stop_gradient.
+    callbacks: called after each appended operator, see `append_drafts`.
+    make_gradients: says which operators compute the gradient of one operator.
+
+    Returns (parameter, gradient) pairs in the order of `parameter_list`, or in the order in
+    which the parameters were made. Parameters that the loss doesn't depend on are left out.
+
+    Raises TypeError where `loss` is no Variable, AssertionError where its shape isn't (1,),
+    ValueError where no variable on the way to it wants a gradient, OperatorNotImplemented
+    where the way leads through an operator that has no gradient here.
+    """
+    check_loss(loss)
+    if checkpoints:
+        raise OperatorNotImplemented("append_backward can't recompute from checkpoints yet")
+    block, program = loss.block, loss.block.program
+    stopped = stopped_variables(program, no_grad_set)
+    parameters = wanted_parameters(program, parameter_list)
+    path = backward_path(block, [loss.name], stopped)
+    producer = _producer(block.ops, loss.name)
+    names = GradientNames(block, count_passes(block))
+    seed = _seed(block, names.of(loss.name, seed=True), loss, producer)
+    drafts = accumulate(draft_backward(path, names, stopped, [seed], make_gradients), block)
+    drafts = [draft for draft in drafts if draft.useful]
+    if len(drafts) == 1:
+        require_trainable(loss, parameters)
+    if producer is not None:
+        producer.set_attr(ROLE, int(producer.attrs.get(ROLE, 0)) | OpRole.LOSS)
+    pairs = _mark_parameters(parameters, drafts, names)
+    append_drafts(block, drafts, names, list(callbacks or ()))
+    return [(parameter, block.var(name)) for parameter, name in pairs]
+
+
+def _seed(block: Block, name: str, loss: Variable, producer: Operator | None) -> Draft:
+    """d loss / d loss = 1."""
+    return Draft(
+        Operator(
+            block,
+            "fill_constant",
+            {},
+            {"Out": [name]},
+            {
+                "shape": [1],
+                "value": 1.0,
+                "dtype": int(loss.dtype),
+                "force_cpu": False,
+                ROLE: OpRole.BACKWARD | OpRole.LOSS,
+                DEVICE: "" if producer is None else producer.attrs.get(DEVICE, ""),
+            },
+            {"shape": AttrType.LONGS},
+        )
+    )
+
+
+def _producer(ops: Iterable[Operator], name: str) -> Operator | None:
+    """The last operator that writes a variable."""
+    return next((op for op in reversed(list(ops)) if name in op.output_arg_names), None)
+
+
+def _mark_parameters(
+    parameters: Iterable[Variable], drafts: list[Draft], names: GradientNames
+) -> list[tuple[Variable, str]]:
+    """Tells operators which parameters' gradients they finish: `op_role_var`, last one first."""
+    writers = {name: draft.op for draft in drafts for name in draft.op.output_arg_names}
+    pairs: list[tuple[Variable, str]] = []
+    for parameter in parameters:
+        name = names.known(parameter.name)
+        if name is None or name not in writers:
+            continue
+        op = writers[name]
+        marks = [parameter.name, name, *op.attrs.get(ROLE_VAR, [])]
+        op.attrs[ROLE_VAR] = convert(marks, AttrType.STRINGS)
+        op.attr_types[ROLE_VAR] = AttrType.STRINGS
+        pairs.append((parameter, name))
+    return pairs

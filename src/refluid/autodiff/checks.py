@@ -1,0 +1,76 @@
+"""Checks what a script passes to the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from refluid.ir.program import Program
+from refluid.ir.variable import Parameter, Variable
+
+
+def check_loss(loss: Any) -> None:
+    """TypeError unless a Variable, AssertionError unless its shape is (1,)."""
+    if not isinstance(loss, Variable):
+        raise TypeError(
+            "The type of 'loss' in fluid.backward.append_backward must be "
+            f"fluid.framework.Variable, but received {type(loss).__name__}."
+        )
+    if loss.has_description() and loss.shape != (1,):
+        raise AssertionError(
+            f"The loss.shape should be (1L,), but the current loss.shape is {loss.shape}. "
+            "Maybe that you should call fluid.layers.mean to process the current loss."
+        )
+
+
+def as_names(argument: str, values: Any) -> list[str]:
+    """Names of variables given as variables or names; TypeError for other things."""
+    if not isinstance(values, set | frozenset | list | tuple):
+        raise TypeError(
+            f"The type of '{argument}' must be a set, list or tuple of Variable or str, "
+            f"but received {type(values).__name__}."
+        )
+    for value in values:
+        if not isinstance(value, str | Variable):
+            raise TypeError(
+                f"'{argument}' must hold Variable or str, but it holds {type(value).__name__}."
+            )
+    return [value if isinstance(value, str) else value.name for value in values]
+
+
+def stopped_variables(program: Program, no_grad_set: Any) -> set[str]:
+    """Names of all variables that shall have no gradient."""
+    given = [] if no_grad_set is None else as_names("no_grad_set", no_grad_set)
+    return {var.name for var in program.list_vars() if var.stop_gradient} | set(given)
+
+
+def wanted_parameters(program: Program, parameter_list: Any) -> list[Variable]:
+    """The given parameters, or all trainable ones in the order in which they were made.
+
+    Raises ValueError for a parameter that the program doesn't have.
+    """
+    block = program.global_block()
+    if parameter_list is None:
+        return [var for var in block.iter_parameters() if var.trainable]
+    names = as_names("parameter_list", parameter_list)
+    for name in names:
+        if name not in block.vars:
+            known = ", ".join(one.name for one in block.iter_parameters())
+            raise ValueError(
+                f"parameter_list names {name!r}, which the program doesn't have; "
+                f"its parameters are: {known}"
+            )
+    return [block.vars[name] for name in names]
+
+
+def require_trainable(loss: Variable, parameters: Iterable[Variable]) -> None:
+    """Raises ValueError, saying which parameters exist and why none is reached."""
+    block = loss.block.program.global_block()
+    every = [var for var in block.iter_parameters() if isinstance(var, Parameter)]
+    frozen = [var.name for var in every if var.stop_gradient or not var.trainable]
+    raise ValueError(
+        f"no gradient can be computed: loss {loss.name!r} depends on no variable that wants one. "
+        f"Parameters asked for: {[var.name for var in parameters]}; of all parameters, frozen "
+        f"(trainable=False or stop_gradient): {frozen}. Is the loss computed from the network's "
+        "output, and is no stop_gradient set on the way?"
+    )

@@ -1,0 +1,38 @@
+"""NumPy arrays as attributes of `assign_value`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refluid.core.dtypes import VarType, dtype_name
+
+_FIELD = {
+    VarType.BOOL: ("bool_values", np.dtype(bool), VarType.BOOL),
+    VarType.FP16: ("fp32_values", np.dtype("float32"), VarType.FP32),
+    VarType.FP32: ("fp32_values", np.dtype("float32"), VarType.FP32),
+    VarType.FP64: ("fp32_values", np.dtype("float32"), VarType.FP32),
+    VarType.INT32: ("int32_values", np.dtype("int32"), VarType.INT32),
+    VarType.INT64: ("int64_values", np.dtype("int64"), VarType.INT64),
+}
+_LIMIT = 2**30
+
+
+def value_attributes(value: np.ndarray[Any, Any], dtype: VarType) -> dict[str, Any]:
+    """The attributes `dtype` and `..._values` that hold an array as element type `dtype`.
+
+    Floats are kept in single precision. TypeError for types that attributes can't hold,
+    ValueError above 2**30 elements.
+    """
+    if dtype not in _FIELD:
+        raise TypeError(
+            f"a program can't hold {dtype_name(dtype)} arrays; cast it to "
+            + ", ".join(dtype_name(kind) for kind in _FIELD)
+        )
+    if value.size > _LIMIT:
+        raise ValueError(
+            f"an array of {value.size} elements is too large for a program; load it from a file"
+        )
+    field, kind, stored = _FIELD[dtype]
+    return {"dtype": int(stored), field: value.astype(kind).ravel().tolist()}

@@ -1,0 +1,98 @@
+"""`fluid.framework`: programs and what they are made of."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from typing import Any
+
+from refluid.core.dtypes import VarType, as_dtype
+from refluid.core.flags import get_flags, set_flags
+from refluid.core.places import (
+    cpu_places,
+    cuda_pinned_places,
+    cuda_places,
+    is_compiled_with_cuda,
+)
+from refluid.ir.ambient import device_guard, name_scope
+from refluid.ir.block import Block
+from refluid.ir.defaults import (
+    default_main_program,
+    default_startup_program,
+    program_guard,
+    switch_main_program,
+    switch_startup_program,
+)
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.ir.variable import Parameter, Variable
+
+__all__ = [
+    "EMPTY_VAR_NAME",
+    "GRAD_VAR_SUFFIX",
+    "TEMP_VAR_NAME",
+    "ZERO_VAR_SUFFIX",
+    "Block",
+    "Operator",
+    "Parameter",
+    "Program",
+    "Variable",
+    "convert_np_dtype_to_dtype_",
+    "cpu_places",
+    "cuda_pinned_places",
+    "cuda_places",
+    "default_main_program",
+    "default_startup_program",
+    "device_guard",
+    "get_flags",
+    "grad_var_name",
+    "in_dygraph_mode",
+    "is_compiled_with_cuda",
+    "name_scope",
+    "program_guard",
+    "require_version",
+    "set_flags",
+    "switch_main_program",
+    "switch_startup_program",
+]
+
+EMPTY_VAR_NAME = "@EMPTY@"
+TEMP_VAR_NAME = "@TEMP@"
+GRAD_VAR_SUFFIX = "@GRAD"
+ZERO_VAR_SUFFIX = "@ZERO"
+FLUID_VERSION = (1, 8, 5)
+
+
+def convert_np_dtype_to_dtype_(np_dtype: Any) -> VarType:
+    """The `VarType` of a NumPy dtype or its name."""
+    return as_dtype(np_dtype)
+
+
+def grad_var_name(var_name: str) -> str:
+    """Name of the gradient of a variable."""
+    return var_name + GRAD_VAR_SUFFIX
+
+
+def in_dygraph_mode() -> bool:
+    """Whether operators run at once instead of being recorded: never, so far."""
+    return False
+
+
+def require_version(min_version: str, max_version: str | None = None) -> None:
+    """Raises an Exception unless Fluid 1.8.5, which refluid stands for, lies in the range."""
+    low, high = _parse(min_version), None if max_version is None else _parse(max_version)
+    if FLUID_VERSION < low or (high is not None and FLUID_VERSION > high):
+        own = importlib.metadata.version("refluid")
+        raise Exception(
+            f"VersionError: Fluid {min_version} to {max_version or 'any'} is required; refluid "
+            f"{own} stands for Fluid 1.8.5"
+        )
+
+
+def _parse(version: str) -> tuple[int, ...]:
+    if not isinstance(version, str):
+        raise TypeError(f"a version is a str such as '1.8.0', not {type(version).__name__}")
+    if not re.fullmatch(r"\d+(\.\d+){0,3}", version):
+        raise ValueError(f"{version!r} is not a version; write it as '1.8.0'")
+    parts = [int(part) for part in version.split(".")]
+    return tuple(parts + [0] * (3 - len(parts)))

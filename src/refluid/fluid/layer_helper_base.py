@@ -1,0 +1,153 @@
+"""LayerHelperBase: names, variables and parameters for one layer call."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from refluid.core import names
+from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
+from refluid.fluid.initializer import Constant, Initializer, Xavier
+from refluid.fluid.param_attr import ParamAttr, WeightNormParamAttr
+from refluid.ir.defaults import default_main_program, default_startup_program
+from refluid.ir.program import Program
+from refluid.ir.variable import Parameter, Variable
+
+
+class LayerHelperBase:
+    """What a layer needs to write itself into the default programs.
+
+    `name` is the prefix of all it creates: `fc_0.w_0`, `fc_0.b_0`, `fc_0.tmp_0`.
+    """
+
+    def __init__(self, name: str, layer_type: str) -> None:
+        self._name = name
+        self._layer_type = layer_type
+
+    @property
+    def name(self) -> str:
+        """Prefix of the names of this layer's variables."""
+        return self._name
+
+    @property
+    def layer_type(self) -> str:
+        """The layer's kind, such as `fc`."""
+        return self._layer_type
+
+    @property
+    def main_program(self) -> Program:
+        """The program that the layer is part of."""
+        return default_main_program()
+
+    @property
+    def startup_program(self) -> Program:
+        """The program that initialises the layer's parameters."""
+        return default_startup_program()
+
+    def to_variable(self, value: Any, name: str | None = None) -> Variable:
+        """A variable as it is, an array as a constant of the program."""
+        if isinstance(value, Variable):
+            return value
+        from refluid.fluid.layers.assignment import assign
+
+        return assign(np.asarray(value))
+
+    def create_parameter(
+        self,
+        attr: Any,
+        shape: Sequence[int],
+        dtype: Any,
+        is_bias: bool = False,
+        default_initializer: Initializer | None = None,
+        stop_gradient: bool = False,
+        type: VarType = VarType.LOD_TENSOR,
+    ) -> Any:
+        """A parameter of the main program, initialised by the startup program.
+
+        Its initializer is that of `attr`, else `default_initializer`, else zeros for a bias and
+        `Xavier` for a weight. A name that exists already means that parameter again. None where
+        `attr` is False. Raises TypeError for a whole-number weight without initializer.
+        """
+        if attr is False or attr is None:
+            return None
+        attr = self._named(attr, is_bias)
+        kind = as_dtype(dtype)
+        initializer = attr.initializer or default_initializer
+        if initializer is None and kind not in FLOATING:
+            raise TypeError(
+                f"parameter {attr.name!r} is {dtype_name(kind)} and can't be initialised by "
+                "default; give its ParamAttr an initializer"
+            )
+        initializer = initializer or (Constant(0.0) if is_bias else Xavier())
+        options = attr.parameter_options() | {"shape": list(shape), "dtype": kind, "type": type}
+        self._initialise(Parameter, options, initializer)
+        parameter = self.main_program.global_block().create_parameter(**options)
+        if stop_gradient:
+            parameter.stop_gradient = True
+        return parameter
+
+    def _named(self, attr: ParamAttr, is_bias: bool) -> ParamAttr:
+        if not isinstance(attr, ParamAttr):
+            raise TypeError(f"{self.layer_type}: expected a ParamAttr, not {attr!r}")
+        if isinstance(attr, WeightNormParamAttr):
+            raise NotImplementedError(
+                f"layer {self.name!r}: refluid has no weight normalisation; use a plain ParamAttr"
+            )
+        attr = copy.copy(attr)
+        if attr.name is None:
+            attr.name = names.generate(f"{self.name}.{'b' if is_bias else 'w'}")
+        return attr
+
+    def _initialise(self, kind: Any, options: dict[str, Any], initializer: Initializer) -> None:
+        """Puts the variable into the startup program, and what initialises it, but only once."""
+        block = self.startup_program.global_block()
+        former = block.vars.get(options["name"])
+        if former is not None and former.shape != tuple(options["shape"]):
+            raise ValueError(
+                f"parameter {former.name!r} exists with shape {list(former.shape)} and can't "
+                f"be shared as {list(options['shape'])}; give one of the two another name"
+            )
+        if former is not None and any(former.name in op.output_arg_names for op in block.ops):
+            return
+        initializer(block.add_var(kind(block, **options)), block)
+
+    def create_variable_for_type_inference(
+        self, dtype: Any, stop_gradient: bool = False
+    ) -> Variable:
+        """A variable for an operator's output; the operator gives it its shape."""
+        return self.create_variable(
+            name=names.generate(f"{self.name}.tmp"),
+            dtype=dtype,
+            persistable=False,
+            stop_gradient=stop_gradient,
+        )
+
+    create_tmp_variable = create_variable_for_type_inference
+
+    def create_variable(self, *args: Any, **kwargs: Any) -> Variable:
+        """A variable of the current block."""
+        return self.main_program.current_block().create_var(*args, **kwargs)
+
+    def create_global_variable(
+        self, persistable: bool = False, *args: Any, **kwargs: Any
+    ) -> Variable:
+        """A variable of the global block; it keeps its value between runs if `persistable`."""
+        block = self.main_program.global_block()
+        return block.create_var(*args, persistable=persistable, **kwargs)
+
+    def create_or_get_global_variable(
+        self, name: str, *args: Any, **kwargs: Any
+    ) -> tuple[Variable, bool]:
+        """The global variable of that name, and whether it had to be made."""
+        block = self.main_program.global_block()
+        if block.has_var(name):
+            return block.var(name), False
+        return self.create_global_variable(*args, name=name, **kwargs), True
+
+    def set_variable_initializer(self, var: Variable, initializer: Initializer) -> None:
+        """Has the startup program give `var` its first value."""
+        options = {"name": var.name, "type": var.type, "dtype": var.dtype, "shape": var.shape}
+        self._initialise(Variable, options | {"persistable": True}, initializer)

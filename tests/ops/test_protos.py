@@ -1,0 +1,80 @@
+"""Every operator has the slots, attributes and defaults of Fluid's own."""
+
+import json
+
+import numpy as np
+import pytest
+
+import refluid.ops  # noqa: F401
+from refluid.ir.attributes import COMMON, AttrType
+from refluid.ops.registry import GRAD, OperatorDef, operators
+from tests.golden import GOLDEN, needs_golden
+
+PROTOS = json.loads((GOLDEN / "op_protos.json").read_text())["ops"] if GOLDEN.is_dir() else {}
+FORWARD = [definition for definition in operators() if definition.type in PROTOS]
+
+
+def test_every_operator_is_one_of_fluids_or_a_gradient() -> None:
+    gradients = {
+        grad["type"]
+        for proto in PROTOS.values()
+        if isinstance(proto["grads"], list)
+        for grad in proto["grads"]
+    }
+    strangers = {one.type for one in operators()} - PROTOS.keys() - gradients
+    assert not strangers or not PROTOS
+
+
+@needs_golden
+@pytest.mark.parametrize("definition", FORWARD, ids=lambda one: one.type)
+def test_slots(definition: OperatorDef) -> None:
+    proto = PROTOS[definition.type]
+    for own, theirs in ((definition.inputs, "inputs"), (definition.outputs, "outputs")):
+        expected = {slot["name"]: slot.get("duplicable", False) for slot in proto[theirs]}
+        assert {slot.name: slot.many for slot in own} == expected
+
+
+@needs_golden
+@pytest.mark.parametrize("definition", FORWARD, ids=lambda one: one.type)
+def test_attributes(definition: OperatorDef) -> None:
+    expected = {
+        attr["name"]: attr
+        for attr in PROTOS[definition.type]["attrs"]
+        if attr["name"] not in COMMON
+    }
+    assert set(definition.attributes) == set(expected)
+    for name, attribute in definition.attributes.items():
+        assert attribute.kind == AttrType[expected[name]["type"]], name
+        if "default" in expected[name]:
+            default = (
+                np.float32(1) * attribute.default
+                if isinstance(attribute.default, float)
+                else attribute.default
+            )
+            assert default == pytest.approx(expected[name]["default"]), name
+        else:
+            assert attribute.required, name
+
+
+@needs_golden
+@pytest.mark.parametrize("definition", FORWARD, ids=lambda one: one.type)
+def test_gradient_slots(definition: OperatorDef) -> None:
+    grads = PROTOS[definition.type]["grads"]
+    if not isinstance(grads, list):
+        pytest.skip("Fluid's own gradient operator could not be recorded")
+    if not grads:
+        assert definition.uses is None or definition.maker is not None
+        return
+    if definition.maker is not None:
+        return
+    (grad,) = grads
+    assert definition.uses is not None
+    derived = next(one for one in operators() if one.type == grad["type"])
+    optional = {slot.name for slot in definition.inputs + definition.outputs if slot.optional}
+    own = {slot.name for slot in derived.inputs}
+    assert own - optional <= set(grad["inputs"])
+    assert set(grad["inputs"]) <= own
+    assert {slot.name.removesuffix(GRAD) for slot in derived.outputs} - optional <= {
+        name.removesuffix(GRAD) for name in grad["outputs"]
+    }
+    assert set(grad["outputs"]) <= {slot.name for slot in derived.outputs}
