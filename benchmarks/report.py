@@ -41,7 +41,7 @@ class Result:
 
     @property
     def peer_spread(self) -> float:
-        """How far PyTorch's own variants are from plain eager PyTorch: a measure of the rounding."""
+        """How far PyTorch's own variants are from plain eager PyTorch, by rounding."""
         return max(self._difference(name) for name in self.losses if name != OURS)
 
     def _difference(self, name: str) -> float:

@@ -3,11 +3,11 @@
     python benchmarks/steps.py                          # all networks on this CPU
     python benchmarks/steps.py --models mlp conv --record
 
-refluid starts from its own initial weights; PyTorch gets a copy. Their losses in the first steps must
-agree, or the exit status is 1. Then blocks of steps of both alternate, and medians are compared. On
-both sides a step begins with NumPy arrays and ends with the loss as a Python number. PyTorch runs at
-its usual best: fused optimizer, gradients set to None, and for ResNet-50 also in channels_last layout;
-the fastest is what refluid is compared with. Losses are compared with those of the plain layout.
+refluid starts from its own initial weights; PyTorch gets a copy. Their losses in the first steps
+must agree, or the exit status is 1. Then blocks of steps of both alternate, and medians are compared.
+On both sides a step begins with NumPy arrays and ends with the loss as a Python number. PyTorch runs
+at its usual best: fused optimizer, gradients set to None, and for ResNet-50 channels_last as well as
+the plain layout; refluid is compared with the fastest. Losses are compared with the plain layout's.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Workload:
     reason: str
 
     def feeds(self) -> list[Feed]:
-        """The same random batches each time: image float32 [batch, *image], label int64 [batch, 1]."""
+        """The same random batches every time: image float32, label int64 [batch, 1]."""
         random = np.random.default_rng(7)
         return [
             {

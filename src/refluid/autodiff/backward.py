@@ -65,8 +65,8 @@ def append_backward(
     producer = _producer(block.ops, loss.name)
     names = GradientNames(block, count_passes(block))
     seed = _seed(block, names.of(loss.name, seed=True), loss, producer)
-    drafts = accumulate(draft_backward(path, names, stopped, [seed], make_gradients), block)
-    drafts = [draft for draft in drafts if draft.useful]
+    drafts = draft_backward(path, names, stopped, [seed], make_gradients)
+    drafts = [draft for draft in accumulate(drafts, names, block) if draft.useful]
     if len(drafts) == 1:
         require_trainable(loss, parameters)
     if producer is not None:

@@ -47,21 +47,17 @@ def gradients(
     stopped = stopped_variables(block.program, no_grad_set)
     path = backward_path(block, [target.name for target in targets], stopped)
     sources = [var.name for var in inputs if var.name not in stopped]
-    path, reached = depending_on(sources, path, stopped)
-    stopped |= {name for op in path for name in op.input_arg_names if name not in reached}
+    path = depending_on(sources, path, stopped)
     names = GradientNames(block)
     seeds: list[Draft] = []
     for target, gradient in zip(targets, given, strict=True):
         seeds += _seed(block, names.of(target.name), target, gradient)
-    drafts = accumulate(draft_backward(path, names, stopped, seeds, make_gradients), block)
-    drafts = [draft for draft in drafts if draft.useful]
+    drafts = draft_backward(path, names, stopped, seeds, make_gradients)
+    drafts = [draft for draft in accumulate(drafts, names, block) if draft.useful]
     append_drafts(block, drafts, names)
     written = {name for draft in drafts for name in draft.op.output_arg_names}
     found = [names.known(var.name) for var in inputs]
     return [block.var(name) if name in written and name else None for name in found]
-
-
-calc_gradient = gradients
 
 
 def _seed(block: Block, name: str, target: Variable, given: Variable | None) -> list[Draft]:
@@ -78,26 +74,26 @@ def _seed(block: Block, name: str, target: Variable, given: Variable | None) -> 
 
 
 def _variables(argument: str, values: Any) -> list[Variable]:
-    values = list(values) if isinstance(values, list | tuple) else [values]
-    for value in values:
+    found: list[Variable] = list(values) if isinstance(values, list | tuple) else [values]
+    for value in found:
         if not isinstance(value, Variable):
             raise TypeError(
                 f"The type of '{argument}' in fluid.backward.gradients must be Variable or a "
                 f"list of them, but received {type(value).__name__}."
             )
-    return values
+    return found
 
 
 def _target_gradients(targets: list[Variable], values: Any) -> list[Variable | None]:
     if values is None:
         return [None] * len(targets)
-    values = list(values) if isinstance(values, list | tuple) else [values]
-    if len(values) != len(targets):
+    given: list[Any] = list(values) if isinstance(values, list | tuple) else [values]
+    if len(given) != len(targets):
         raise ValueError(
             f"Should have the same number of target_gradients as targets, but there are "
-            f"{len(values)} for {len(targets)}"
+            f"{len(given)} for {len(targets)}"
         )
-    for target, value in zip(targets, values, strict=True):
+    for target, value in zip(targets, given, strict=True):
         if value is not None:
             _variables("target_gradients", value)
             if value.shape != target.shape:
@@ -105,7 +101,7 @@ def _target_gradients(targets: list[Variable], values: Any) -> list[Variable | N
                     f"The shapes of target and grad are different: {target.name} "
                     f"{target.shape}, {value.name} {value.shape}"
                 )
-    return values
+    return given
 
 
 def _common_block(variables: list[Variable]) -> Block:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refluid.autodiff.naming import EMPTY, GradientNames, names_in
@@ -37,11 +37,18 @@ def registered_gradients(op: Operator) -> list[GradOp]:
             f"the loss depends on operator {op.type}, and refluid can't differentiate operators "
             "with sub-blocks yet; set stop_gradient on its outputs or keep it out of the loss"
         )
-    elif find(op.type) is None:
+    elif (found := find(op.type)) is None:
         problem = f"refluid has no operator {op.type!r}, so it can't make its gradient"
     else:
-        return gradient_ops(op)
+        unused = {slot.name for slot in found.outputs if slot.name not in op.outputs}
+        return [_without(unused, grad) for grad in gradient_ops(op)]
     raise OperatorNotImplemented("\n".join([problem, *op.callstack]))
+
+
+def _without(unused: Collection[str], grad: GradOp) -> GradOp:
+    """The gradient operator of a forward operator that doesn't have all its outputs."""
+    inputs = {slot: names for slot, names in grad.inputs.items() if slot not in unused}
+    return replace(grad, inputs=inputs)
 
 
 def draft_backward(
@@ -77,23 +84,19 @@ def draft_backward(
 def _draft(
     forward: Operator, grad: GradOp, names: GradientNames, stopped: Collection[str]
 ) -> Draft:
-    canonical = {name + GRAD: name for name in forward.output_arg_names}
-    inputs: dict[str, list[str]] = {}
-    given: list[str] = []
-    for slot, arguments in grad.inputs.items():
-        inputs[slot] = [names.of(canonical[n]) if n in canonical else n for n in arguments]
-    for name in names_in(grad.inputs):
-        given += [names.of(canonical[name])] if name in canonical else []
+    """A gradient operator with the names of this pass; unwanted outputs are left empty."""
+    read = {name + GRAD: names.of(name) for name in forward.output_arg_names}
+    made = {
+        name + GRAD: EMPTY if name in stopped else names.of(name)
+        for name in forward.input_arg_names
+    }
+    inputs = {slot: [read.get(name, name) for name in grad.inputs[slot]] for slot in grad.inputs}
+    given = [read[name] for name in names_in(grad.inputs) if name in read]
     outputs: dict[str, list[str]] = {}
     for slot, arguments in grad.outputs.items():
-        kept = [_gradient_name(name, names, stopped) for name in arguments]
+        kept = [made.get(name, name) for name in arguments]
         outputs[slot] = [] if set(kept) <= {EMPTY} else kept
     return Draft(_operator(forward, grad, inputs, outputs), given)
-
-
-def _gradient_name(name: str, names: GradientNames, stopped: Collection[str]) -> str:
-    variable = name.removesuffix(GRAD)
-    return EMPTY if name == EMPTY or variable in stopped else names.of(variable)
 
 
 def _operator(

@@ -28,15 +28,15 @@ def backward_path(block: Block, targets: Iterable[str], stopped: Collection[str]
 
 def depending_on(
     sources: Iterable[str], path: Iterable[Operator], stopped: Collection[str]
-) -> tuple[list[Operator], set[str]]:
-    """The operators of a path that depend on `sources`, and all variables that do."""
+) -> list[Operator]:
+    """The operators of a path that depend on `sources`, in the same order."""
     reached = set(sources)
     found: list[Operator] = []
     for op in path:
         if not reached.isdisjoint(op.input_arg_names):
             found.append(op)
             reached.update(set(op.output_arg_names).difference(stopped))
-    return found, reached
+    return found
 
 
 def _apart(op: Operator) -> bool:

@@ -215,6 +215,8 @@ def _value(result: Any, label: str) -> Value:
 
 def _error(label: str, found: Value, expected: Value, random: bool) -> float:
     actual, want = found.array, expected.array
+    if actual.size == want.size == 0:  # Fluid's arrays of empty tensors have lost shape and type
+        return 0.0
     if actual.shape != want.shape or actual.dtype != want.dtype:
         got = f"{actual.dtype}{actual.shape}"
         raise MismatchError(f"{label}: {got}, Fluid {want.dtype}{want.shape}")

@@ -1,0 +1,46 @@
+"""Copies, casts and sums of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from refluid.core.dtypes import VarType, as_dtype
+from refluid.fluid.constants import value_attributes
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.ir.variable import Variable
+
+
+def assign(input: Variable | np.ndarray[Any, Any], output: Variable | None = None) -> Variable:
+    """Copies a variable, or puts an array into the program; into `output` if given.
+
+    float64 arrays become float32. TypeError for other inputs and for arrays that a program
+    can't hold.
+    """
+    helper = LayerHelper("assign")
+    if isinstance(input, Variable):
+        return helper.emit("assign", {"X": [input]}, out=output)
+    if not isinstance(input, np.ndarray):
+        raise TypeError(f"assign takes a Variable or a numpy array, not {type(input).__name__}")
+    attrs = value_attributes(input, as_dtype(input.dtype)) | {"shape": list(input.shape)}
+    return helper.emit("assign_value", {}, attrs, dtype=VarType(attrs["dtype"]), out=output)
+
+
+def cast(x: Variable, dtype: Any) -> Variable:
+    """`x` with its elements converted to `dtype`."""
+    helper = LayerHelper("cast")
+    kind = as_dtype(dtype)
+    attrs = {"in_dtype": int(x.dtype), "out_dtype": int(kind)}
+    return helper.emit("cast", {"X": [x]}, attrs, dtype=kind)
+
+
+def sums(input: Sequence[Variable] | Variable, out: Variable | None = None) -> Variable:
+    """The elementwise sum of variables of equal shape, written to `out` if given."""
+    return LayerHelper("sum").emit("sum", {"X": input}, {"use_mkldnn": False}, out=out)
+
+
+def sum(x: Sequence[Variable] | Variable) -> Variable:
+    """The elementwise sum of variables of equal shape."""
+    return LayerHelper("sum").emit("sum", {"X": x}, {"use_mkldnn": False})
