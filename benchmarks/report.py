@@ -102,16 +102,16 @@ def as_json(results: Sequence[Result], facts: Mapping[str, str]) -> dict[str, An
 def markdown(results: Sequence[Result], facts: Mapping[str, str]) -> str:
     rows = [COLUMNS, ("---",) * len(COLUMNS), *(result.cells() for result in results)]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
-    lines += ["", "Measured with " + ", ".join(f"{k} {v}" for k, v in facts.items()) + "."]
+    lines += ["", "Measured: " + ", ".join(f"{k} {v}" for k, v in facts.items()) + "."]
     notes = [f"- {result.work.title}: {_note(result)}." for result in results]
     heading = "How far the losses of the first three steps may differ, and why:"
     return "\n".join([*lines, "", heading, "", *notes])
 
 
 def _note(result: Result) -> str:
-    note = f"{result.work.tolerance:.0e}: {result.work.reason}"
+    note = f"{result.work.tolerance:.0e} ({result.work.reason})"
     if result.peer_spread:
-        note += f" (PyTorch's own memory layouts differ by {result.peer_spread:.0e} here)"
+        note += f"; PyTorch's own memory layouts differ by {result.peer_spread:.0e}"
     return note
 
 

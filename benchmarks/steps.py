@@ -4,10 +4,10 @@
     python benchmarks/steps.py --models mlp conv --record
 
 refluid starts from its own initial weights; PyTorch gets a copy. Their losses in the first steps
-must agree, or the exit status is 1. Then blocks of steps of both alternate, and medians are compared.
-On both sides a step begins with NumPy arrays and ends with the loss as a Python number. PyTorch runs
-at its usual best: fused optimizer, gradients set to None, and for ResNet-50 channels_last as well as
-the plain layout; refluid is compared with the fastest. Losses are compared with the plain layout's.
+must agree, or the exit status is 1. Then blocks of steps of both alternate, and medians are
+compared. On both sides a step begins with NumPy arrays and ends with the loss as a Python number.
+PyTorch runs at its usual best: fused optimizer, gradients set to None, and for ResNet-50 both the
+plain layout and channels_last. The faster counts; losses are compared with the plain layout's.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
     """The array in an idx file: 0, 0, 8 (for uint8), number of dimensions, sizes (big-endian)."""
     raw = path.read_bytes() if path.is_file() else b""
     dimensions = raw[3] if raw[:3] == b"\0\0\x08" else 0
-    shape = np.frombuffer(raw, ">u4", dimensions, 4) if dimensions else ()
     start = 4 + 4 * dimensions
+    shape = np.frombuffer(raw[4:start], ">u4") if len(raw) >= start else ()
     if not dimensions or len(raw) != start + int(np.prod(shape)):
         raise DataMissing(f"{path} is absent or damaged: run `python scripts/fetch_data.py`")
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)

@@ -2,27 +2,23 @@
 
 A program file keeps neither `stop_gradient` nor which variables are parameters. They are
 derived: a variable stops gradients where Fluid computed none of its gradient, and parameters
-are those that `op_role_var` names. Gradient operators come from the recorded operator facts, so
-that a backward pass can be checked whether or not refluid has its operators.
+are those that `op_role_var` names.
 """
 
 from __future__ import annotations
 
 import gzip
-import json
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from refluid.ir.attributes import ROLE, ROLE_VAR
+from refluid.ir.block import Block
 from refluid.ir.desc import decode_program
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.ir.variable import Parameter, Variable
-from refluid.ops.registry import GradOp
+from refluid.ir.variable import Variable
 from tests.golden import GOLDEN
 
 GRAD = "@GRAD"
@@ -32,16 +28,44 @@ BACKWARD = 1
 
 @dataclass
 class Recorded:
-    """A forward program, the target(s) of the backward pass, and what Fluid appended."""
+    """A forward program, the backward passes Fluid appended to it, one after the other."""
 
     program: Program
-    loss: Variable
-    parameters: list[str]
-    appended: list[Operator]
+    passes: list[list[Operator]]
+
+    @property
+    def block(self) -> Block:
+        return self.program.global_block()
+
+    def target(self, number: int = 0) -> Variable:
+        """The loss, or what `gradients` was asked for."""
+        first = self.passes[number][0]
+        names = first.input("Input") or [first.output("Out")[0].rsplit(GRAD, 1)[0]]
+        return self.block.var(names[0])
+
+    def parameters(self, number: int = 0) -> list[str]:
+        """Parameters in an order that explains the recorded `op_role_var`."""
+        marks = [op.attrs.get(ROLE_VAR, [])[0::2] for op in self.passes[number]]
+        return [name for names in marks for name in names][::-1]
+
+    def stopped(self, number: int = 0) -> set[str]:
+        """Variables of which Fluid computed no gradient."""
+        made = [name for op in self.passes[number] for name in op.output_arg_names]
+        wanted = {name.rsplit(GRAD, 1)[0].removeprefix("grad/" * (number + 1)) for name in made}
+        return set(self.block.vars) - wanted
+
+    def sources(self) -> list[Variable]:
+        """Variables with a gradient that no operator computes."""
+        written = {name for op in self.block.ops for name in op.output_arg_names}
+        names = sorted(set(self.block.vars) - self.stopped() - written)
+        return [self.block.var(name) for name in names]
 
 
 def read_program(path: Path) -> Program:
-    """A program file, gzipped or not."""
+    """A program file, gzipped or not, or the program of a recorded run."""
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            return decode_program(arrays["program"].tobytes())
     data = path.read_bytes()
     return decode_program(gzip.decompress(data) if path.suffix == ".gz" else data)
 
@@ -51,165 +75,24 @@ def zoo_programs() -> list[Path]:
     return sorted((GOLDEN / "zoo").glob("*/main*.pb*"))
 
 
-def run_program(path: Path) -> tuple[Program, list[str]]:
-    """The program of one recorded run and what was fetched."""
-    with np.load(path, allow_pickle=False) as arrays:
-        return decode_program(arrays["program"].tobytes()), json.loads(str(arrays["meta"]))["fetch"]
+def gradient_runs() -> list[Path]:
+    """Recorded runs of programs that `fluid.gradients` was called on."""
+    runs = (GOLDEN / "ops").glob("*/*grad.*.npz")
+    return sorted(path for path in runs if path.name.startswith(("grad.", "opgrad.")))
 
 
-def take_apart(program: Program) -> Recorded | None:
-    """Splits a recorded program at the first operator of its backward pass; None without one."""
+def take_apart(program: Program) -> Recorded:
+    """Splits a recorded program at the first operator of its backward passes."""
     block = program.global_block()
     seeds = [i for i, op in enumerate(block.ops) if op.attrs.get(ROLE) == SEED]
-    starts = seeds or [i for i, op in enumerate(block.ops) if op.attrs.get(ROLE) == BACKWARD]
-    if not starts:
-        return None
-    appended = [op for op in block.ops[starts[0] :] if op.attrs.get(ROLE) in (BACKWARD, SEED)]
-    del block.ops[starts[0] :]
-    first = appended[0]
-    loss = first.output("Out")[0].removesuffix(GRAD) if seeds else first.input("Input")[0]
-    marks = [op.attrs.get(ROLE_VAR, [])[0::2] for op in appended]
-    parameters = [name for names in marks for name in names][::-1]
-    _remember(program, parameters, appended)
-    return Recorded(program, block.var(loss), parameters, appended)
-
-
-def _remember(program: Program, parameters: list[str], appended: list[Operator]) -> None:
-    """Sets what program files don't keep."""
-    block = program.global_block()
-    written = [name for op in appended for name in op.output_arg_names if GRAD in name]
-    wanted = {name.rsplit(GRAD, 1)[0] for name in written}
-    before = {name for op in block.ops for name in op.output_arg_names + op.input_arg_names}
-    for name in [*wanted] + [name for name in written if name not in before]:
-        if GRAD in name and name not in before:
-            block.vars.pop(name, None)
-    for var in block.vars.values():
-        var.stop_gradient = var.name not in wanted
-    for name in parameters:
-        var = block.vars.pop(name)
-        block.vars[name] = Parameter(block, var.shape, var.dtype, name=name)
-
-
-@cache
-def facts() -> dict[str, Any]:
-    """Slots, attributes and gradients of Fluid's operators."""
-    found: dict[str, Any] = json.loads((GOLDEN / "op_protos.json").read_text())["ops"]
-    return found
-
-
-def recorded_gradients(op: Operator) -> list[GradOp]:
-    """The gradient operators that Fluid makes for an operator, by the recorded facts."""
-    if op.type in _SECOND:
-        return _SECOND[op.type](op)
-    made: list[GradOp] = []
-    for grad in facts()[op.type]["grads"]:
-        inputs = {
-            slot: _names(op, sources)
-            for slot, sources in grad["inputs"].items()
-            if all(_exists(op, source) for source in sources)
-        }
-        for slot, applies in _EXTRA.get(op.type, {}).items():
-            if applies(op):
-                inputs[slot] = op.input(slot) + op.output(slot)
-        outputs = {slot: _names(op, sources) for slot, sources in grad["outputs"].items()}
-        made += _made(op, grad["type"], inputs, outputs)
-    return made
-
-
-# Operators whose gradient operators take over none of the forward operator's attributes.
-_BARE: dict[str, Any] = {
-    "mean": lambda op: {},
-    "reorder_lod_tensor_by_rank": lambda op: {},
-    "partial_concat": lambda op: {k: op.attr(k) for k in ("start_index", "length")},
-    "index_sample": lambda op: {},
-    "top_k": lambda op: {},
-    "sum": lambda op: {"scale": 1.0},
-    "scale": lambda op: {"scale": op.attr("scale"), "bias": 0.0, "bias_after_scale": True},
-    "cast": lambda op: {"in_dtype": op.attr("out_dtype"), "out_dtype": op.attr("in_dtype")},
-    "reverse": lambda op: {"axis": op.attr("axis")},
-}
-# Inputs that the gradient operator has only with some attributes.
-_EXTRA: dict[str, dict[str, Any]] = {
-    "sequence_pool": {"MaxIndex": lambda op: op.attr("pooltype") == "MAX"},
-    "batch_norm": {
-        "Mean": lambda op: op.attr("use_global_stats"),
-        "Variance": lambda op: op.attr("use_global_stats"),
-    },
-}
-
-
-def _made(
-    op: Operator, type: str, inputs: dict[str, list[str]], outputs: dict[str, list[str]]
-) -> list[GradOp]:
-    attrs = _BARE[op.type](op) if op.type in _BARE else None
-    if op.type == "sum":
-        return [GradOp(type, inputs, {"Out": [name]}, attrs) for name in outputs["Out"]]
-    return [GradOp(type, inputs, outputs, attrs)]
-
-
-def _exists(op: Operator, source: str) -> bool:
-    slot, _, side = source.partition(":")
-    return side != "out" or slot in op.outputs
-
-
-def _names(op: Operator, sources: list[str]) -> list[str]:
-    names: list[str] = []
-    for source in sources:
-        slot, _, side = source.partition(":")
-        found = op.input(slot) if side.startswith("in") else op.output(slot)
-        names += [name + GRAD if side.endswith(GRAD) else name for name in found]
-    return names
-
-
-def _second(type: str, inputs: dict[str, str], outputs: dict[str, str]) -> Any:
-    """A gradient of a gradient operator. `DX: "X+Y"` is made only where `Y@GRAD` is wanted."""
-
-    def make(op: Operator) -> list[GradOp]:
-        def names(source: str) -> list[str]:
-            slot, _, needs = source.partition("+")
-            if needs and not op.output(needs + GRAD):
-                return []
-            if slot.endswith(GRAD + GRAD):
-                return [name + GRAD for name in op.output(slot.removesuffix(GRAD))]
-            if slot.startswith("d:"):
-                return [name + GRAD for name in op.input(slot[2:])]
-            return op.input(slot)
-
-        return [
-            GradOp(
-                type,
-                {slot: names(source) for slot, source in inputs.items()},
-                {slot: names(source) for slot, source in outputs.items()},
-            )
-        ]
-
-    return make
-
-
-_GG = GRAD + GRAD
-_ACTIVATION = ({"DDX": "X" + _GG, "Out": "Out"}, {"DDOut": "d:Out" + GRAD})
-_SECOND: dict[str, Any] = {
-    "mul_grad": _second(
-        "mul_grad_grad",
-        {"DDX": "X" + _GG, "DDY": "Y" + _GG, "DOut": "Out" + GRAD, "X": "X", "Y": "Y"},
-        {"DDOut": "d:Out" + GRAD, "DX": "d:X+Y", "DY": "d:Y+X"},
-    ),
-    "conv2d_grad": _second(
-        "conv2d_grad_grad",
-        {
-            "DDInput": "Input" + _GG,
-            "DDFilter": "Filter" + _GG,
-            "DOutput": "Output" + GRAD,
-            "Input": "Input",
-            "Filter": "Filter",
-        },
-        {"DDOutput": "d:Output" + GRAD, "DInput": "d:Input+Filter", "DFilter": "d:Filter+Input"},
-    ),
-    "elementwise_add_grad": _second(
-        "elementwise_add_grad_grad",
-        {"DDX": "X" + _GG, "DDY": "Y" + _GG, "DOut": "Out" + GRAD, "Y": "Y"},
-        {"DDOut": "d:Out" + GRAD},
-    ),
-    "relu_grad": _second("relu_grad_grad", *_ACTIVATION),
-    "leaky_relu_grad": _second("leaky_relu_grad_grad", *_ACTIVATION),
-}
+    starts = seeds or [i for i, op in enumerate(block.ops) if op.attrs.get(ROLE) == BACKWARD][:1]
+    ends = [*starts[1:], len(block.ops)]
+    passes = [
+        [op for op in block.ops[start:end] if op.attrs.get(ROLE) in (BACKWARD, SEED)]
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    if starts:
+        del block.ops[starts[0] :]
+    used = {name for op in block.ops for name in op.output_arg_names + op.input_arg_names}
+    block.vars = {n: var for n, var in block.vars.items() if GRAD not in n or n in used}
+    return Recorded(program, passes)

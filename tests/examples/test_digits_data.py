@@ -82,5 +82,5 @@ def test_says_how_to_get_absent_data(data: Path) -> None:
 def test_says_which_file_is_damaged(data: Path) -> None:
     write_idx(data / "mnist")
     (data / "mnist" / "train-images-idx3-ubyte").write_bytes(b"\0\0\x08\x03short")
-    with pytest.raises(digits_data.DataMissing, match="train-images.*damaged"):
+    with pytest.raises(digits_data.DataMissing, match=r"train-images.*damaged"):
         digits_data.load("train")

@@ -113,6 +113,7 @@ def _define(name: str, forward: Callable[..., Tensor], extra: dict[str, object])
         uses="Input Filter Bias",
         differentiable="Bias Filter Input",
         amp="fast",
+        filter="Filter",
         extra=extra,
     )(forward)
     gradient(name)(conv2d_grad)

@@ -30,6 +30,13 @@ def sgd_many(Param: Tensors, LearningRate: Tensors, Grad: Tensors) -> None:
         torch._foreach_add_(params, grads, alpha=-rate)
 
 
+def _like(grad: Tensor, param: Tensor) -> Tensor:
+    """The gradient in the memory layout of its parameter, which the fused kernels rely on."""
+    if grad.stride() == param.stride():
+        return grad
+    return torch.empty_like(param).copy_(grad)
+
+
 def _by_rate(rates: Tensors) -> dict[float, list[int]]:
     """Positions of the parameters that share each learning rate."""
     known: dict[int, float] = {}
@@ -81,7 +88,7 @@ def momentum_many(
     for rate, group in _by_rate(LearningRate).items():
         torch._fused_sgd_(
             [Param[i] for i in group],
-            [Grad[i] for i in group],
+            [_like(Grad[i], Param[i]) for i in group],
             [Velocity[i] for i in group],
             weight_decay=0.0,
             momentum=mu,
@@ -178,7 +185,7 @@ def adam_many(
         late = torch.full((), _LATE, device=params[0].device)
         torch._fused_adam_(
             params,
-            [Grad[i] for i in group],
+            [_like(Grad[i], Param[i]) for i in group],
             [Moment1[i] for i in group],
             [Moment2[i] for i in group],
             [],

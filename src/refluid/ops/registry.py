@@ -49,6 +49,7 @@ class OperatorDef:
     - `views`: output slot -> input slot whose memory the output may share.
     - `lod`: input slot whose LoD the outputs take, empty for none.
     - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
+    - `filter`: input slot of a convolution's filter, which decides the layout of its output.
     - `effects`: must run even if nobody reads the outputs.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
@@ -67,6 +68,7 @@ class OperatorDef:
     views: Mapping[str, str] = field(default_factory=dict)
     lod: str = ""
     amp: str = "follow"
+    filter: str = ""
     effects: bool = False
     uses: tuple[str, ...] | None = None
     differentiable: tuple[str, ...] | None = None

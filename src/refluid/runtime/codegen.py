@@ -60,7 +60,7 @@ class Written:
 
     source: Source
     state: list[str]
-    required: list[str]
+    required: set[str]
     fetch_lods: list[int | None]
     state_lods: dict[str, int] = field(default_factory=dict)
 
@@ -137,7 +137,7 @@ class Writer:
             names = ", ".join(self.local(block, name) for name in self.request.feeds)
             self.source.add(f"{names}{',' if len(fed) == 1 else ''} = F")
         written: set[Key] = set()
-        self.required: list[str] = []
+        self.required: set[str] = set()
         for op in ops:
             for key in sorted(reads(op) - written):
                 self._load(key, fed)
@@ -171,7 +171,8 @@ class Writer:
             self.source.add(f"C[{self.state[key]}].value = {self.local(home, name)}")
         elif needed or conditional:
             self.source.add(f"{self.local(home, name)} = C[{self.state[key]}].value")
-            self.required += [name] if needed else []
+            if needed:
+                self.required.add(name)
 
     def _epilogue(self, block: Block, fed: list[Key]) -> Written:
         fetches = [key_of(block, name) for name in self.request.fetches]

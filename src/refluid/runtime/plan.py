@@ -15,6 +15,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.runtime.codegen import Request, Writer
 from refluid.runtime.failure import explain
+from refluid.runtime.layout import channels_last_state, hold_channels_last
 from refluid.runtime.messages import not_in_scope
 from refluid.runtime.scope import Cell, Scope
 
@@ -28,6 +29,17 @@ class Fetched:
 
     value: Any
     lod: Lod
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A plan's variables in one scope: all, those that must have a value, those channels-last."""
+
+    scope: weakref.ref[Scope]
+    erasures: int
+    cells: list[Cell]
+    required: list[Cell]
+    channels_last: list[Cell]
 
 
 class Plan:
@@ -45,7 +57,8 @@ class Plan:
         namespace = dict(self.written.source.constants)
         exec(compile(text, self.filename, "exec"), namespace)
         self._step = namespace["step"]
-        self._bound: tuple[weakref.ref[Scope], int, list[Cell], list[Cell]] | None = None
+        self._channels_last = channels_last_state(request.block.ops)
+        self._bound: Bound | None = None
 
     @property
     def text(self) -> str:
@@ -58,13 +71,14 @@ class Plan:
         Raises EnforceNotMet naming the operator and the user's line when one fails, or the
         variable when a persistable one was never initialised.
         """
-        cells, required = self._cells(scope)
-        for cell in required:
+        bound = self._bind(scope)
+        for cell in bound.required:
             if cell.value is None:
                 raise EnforceNotMet(not_in_scope(cell.name))
+        hold_channels_last(bound.channels_last)
         try:
             with torch.no_grad():
-                results = self._step(feeds, cells)
+                results = self._step(feeds, bound.cells)
         except Exception as error:
             clear = explain(error, self.filename, self.written.source.origin, self._names)
             if clear is error:
@@ -77,12 +91,13 @@ class Plan:
             for value, lod in zip(results, self.written.fetch_lods, strict=True)
         ]
 
-    def _cells(self, scope: Scope) -> tuple[list[Cell], list[Cell]]:
+    def _bind(self, scope: Scope) -> Bound:
+        """The plan's variables in this scope, looked up once."""
         bound = self._bound
-        if bound is not None and bound[0]() is scope and bound[1] == scope.erasures:
-            return bound[2], bound[3]
+        if bound is not None and bound.scope() is scope and bound.erasures == scope.erasures:
+            return bound
         cells = [scope.find_var(name) or scope.var(name) for name in self.written.state]
-        by_name = {cell.name: cell for cell in cells}
-        required = [by_name[name] for name in self.written.required]
-        self._bound = weakref.ref(scope), scope.erasures, cells, required
-        return cells, required
+        required = [cell for cell in cells if cell.name in self.written.required]
+        channels_last = [cell for cell in required if cell.name in self._channels_last]
+        self._bound = Bound(weakref.ref(scope), scope.erasures, cells, required, channels_last)
+        return self._bound

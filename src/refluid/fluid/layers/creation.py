@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 from typing import Any
 
@@ -230,4 +229,4 @@ def rank(input: Variable) -> Variable:
     """The number of dimensions of `input`, an int32 constant."""
     from refluid.fluid.layers.assignment import assign
 
-    return assign(np.array(builtins.len(input.shape), "int32"))
+    return assign(np.array(len(input.shape), "int32"))

@@ -1,0 +1,94 @@
+"""append_backward and gradients append what Fluid 1.8.5 appended, operator by operator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refluid.autodiff import append_backward, gradients
+from refluid.core.errors import OperatorNotImplemented
+from refluid.ir.operator import Operator
+from tests.autodiff.recorded import Recorded, gradient_runs, read_program, take_apart, zoo_programs
+from tests.autodiff.recorded_gradients import recorded_gradients
+from tests.golden import GOLDEN, needs_golden
+
+pytestmark = needs_golden
+
+# Their loss is computed by operators with sub-blocks.
+CONTROL_FLOW = {
+    "book_machine_translation",
+    "dureader_bidaf",
+    "lm_basic_lstm",
+    "lm_padding",
+    "mmpms",
+    "ocr_attention",
+    "rnn_search_base",
+    "seq2seq_attention",
+    "seq2seq_base",
+    "video_ets",
+}
+RECOMPUTED = {"bert_recompute"}
+GAN_GENERATORS = {"cgan/main_g.pb", "dcgan/main_g.pb"}
+
+
+def _id(path: Path) -> str:
+    return "/".join(path.parts[-2:])
+
+
+def _facts(op: Operator) -> tuple[Any, ...]:
+    attrs = {name: (op.attr_types[name], value) for name, value in op.attrs.items()}
+    return op.type, op.inputs, op.outputs, attrs
+
+
+def _run(recorded: Recorded, number: int = 0) -> list[Operator]:
+    """Appends one backward pass as Fluid was asked to."""
+    before = len(recorded.block.ops)
+    target, stopped = recorded.target(number), recorded.stopped(number)
+    make = recorded_gradients
+    if recorded.passes[number][0].type == "shape":
+        gradients(target, recorded.sources(), None, stopped, make_gradients=make)
+    else:
+        append_backward(target, recorded.parameters(number), stopped, make_gradients=make)
+    return recorded.block.ops[before:]
+
+
+def _compare(made: list[Operator], wanted: list[Operator]) -> None:
+    for position, (one, other) in enumerate(zip(made, wanted, strict=False)):
+        assert _facts(one) == _facts(other), f"operator {position} of the backward pass"
+    assert len(made) == len(wanted)
+
+
+@pytest.mark.parametrize("path", zoo_programs(), ids=_id)
+def test_models_get_the_recorded_backward_pass(path: Path) -> None:
+    if _id(path) in GAN_GENERATORS or path.parent.name in RECOMPUTED:
+        pytest.skip("recorded without a backward pass, or with recomputation")
+    recorded = take_apart(read_program(path))
+    if path.parent.name in CONTROL_FLOW:
+        with pytest.raises(OperatorNotImplemented, match="sub-blocks"):
+            _run(recorded)
+        return
+    for number, wanted in enumerate(recorded.passes):
+        _compare(_run(recorded, number), wanted)
+
+
+def test_single_networks_get_the_recorded_gradients() -> None:
+    without = []
+    for path in gradient_runs():
+        recorded = take_apart(read_program(path))
+        try:
+            _compare(_run(recorded), recorded.passes[0])
+        except OperatorNotImplemented:
+            without.append(_id(path))
+        except AssertionError as error:
+            raise AssertionError(f"{_id(path)}: {error}") from error
+    assert len(without) < 10, without
+
+
+def test_second_backward_pass_gets_names_of_its_own() -> None:
+    (path,) = (GOLDEN / "ops").glob("paddle.fluid.backward.append_backward-0/auto.000.npz")
+    recorded = take_apart(read_program(path))
+    assert len(recorded.passes) == 6
+    for number, wanted in enumerate(recorded.passes):
+        _compare(_run(recorded, number), wanted)
