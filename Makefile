@@ -24,7 +24,8 @@ $(READY): pyproject.toml
 	@$(PIP) install -qq -e ".[dev,report]"
 	@touch $@
 
-demo: $(READY) ## train a small model and print what it does
+demo: $(READY) ## train a conv net on MNIST, save it, load it, draw what it recognises
+	@$(BIN)/python scripts/fetch_data.py mnist
 	@$(BIN)/refluid run examples/recognize_digits.py
 
 test: $(READY) ## the tests, without the slow ones

@@ -37,6 +37,12 @@ class Recorded:
     def block(self) -> Block:
         return self.program.global_block()
 
+    @property
+    def recomputed(self) -> bool:
+        """Whether forward operators run again in the backward pass."""
+        operators = [op for one in self.passes for op in one]
+        return any(".subprog_" in name for op in operators for name in op.output_arg_names)
+
     def target(self, number: int = 0) -> Variable:
         """The loss, or what `gradients` was asked for."""
         first = self.passes[number][0]
@@ -75,10 +81,10 @@ def zoo_programs() -> list[Path]:
     return sorted((GOLDEN / "zoo").glob("*/main*.pb*"))
 
 
-def gradient_runs() -> list[Path]:
-    """Recorded runs of programs that `fluid.gradients` was called on."""
-    runs = (GOLDEN / "ops").glob("*/*grad.*.npz")
-    return sorted(path for path in runs if path.name.startswith(("grad.", "opgrad.")))
+def recorded_runs() -> list[Path]:
+    """The recorded runs of whole networks and of the gradients of single operators."""
+    runs = (GOLDEN / "ops").glob("*/*.npz")
+    return sorted(path for path in runs if not path.name.startswith("op."))
 
 
 def take_apart(program: Program) -> Recorded:
@@ -86,7 +92,7 @@ def take_apart(program: Program) -> Recorded:
     block = program.global_block()
     seeds = [i for i, op in enumerate(block.ops) if op.attrs.get(ROLE) == SEED]
     starts = seeds or [i for i, op in enumerate(block.ops) if op.attrs.get(ROLE) == BACKWARD][:1]
-    ends = [*starts[1:], len(block.ops)]
+    ends = [*starts, len(block.ops)][1:]
     passes = [
         [op for op in block.ops[start:end] if op.attrs.get(ROLE) in (BACKWARD, SEED)]
         for start, end in zip(starts, ends, strict=True)

@@ -114,7 +114,7 @@ def run(recording: Recording, state: dict[str, Value] | None = None) -> Results:
             scope=scope,
             return_numpy=False,
         )
-        found = {}
+        found: dict[str, Value] = {}
         for index, (name, value) in enumerate(zip(step.fetches, fetched, strict=True)):
             found |= _fetched(index, name, value)
         kept = [*recording.after.get(number, {}), *recording.digests.get(number, {})]

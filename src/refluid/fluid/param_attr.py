@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.core.errors import EnforceNotMet
 from refluid.fluid.initializer import Initializer
 
 
@@ -30,33 +29,7 @@ class ParamAttr:
         self.trainable = trainable
         self.do_model_average = do_model_average
 
-    @staticmethod
-    def to_attr(arg: Any) -> Any:
-        """What users pass as `param_attr`: None, False, a name, an initializer, a regularizer."""
-        if arg is None:
-            return ParamAttr()
-        if isinstance(arg, list | tuple):
-            return [ParamAttr.to_attr(one) for one in arg]
-        if isinstance(arg, ParamAttr):
-            return arg
-        if isinstance(arg, str):
-            return ParamAttr(name=arg)
-        if isinstance(arg, Initializer):
-            return ParamAttr(initializer=arg)
-        if isinstance(arg, bool):
-            return ParamAttr() if arg else False
-        if hasattr(arg, "regularization_coeff") or type(arg).__name__.endswith("Regularizer"):
-            return ParamAttr(regularizer=arg)
-        raise TypeError(f"{type(arg)} cast to ParamAttr")
-
-    _to_attr = to_attr
-
-    def default_initializer(self, initializer: Initializer | None) -> None:
-        """Takes an initializer if none was chosen."""
-        if self.initializer is None:
-            self.initializer = initializer
-
-    def options(self) -> dict[str, Any]:
+    def parameter_options(self) -> dict[str, Any]:
         """Arguments of `Parameter`."""
         return {
             "name": self.name,
@@ -68,7 +41,28 @@ class ParamAttr:
 
 
 class WeightNormParamAttr(ParamAttr):
-    """A parameter as direction and length. Not there yet: making one is an EnforceNotMet."""
+    """A parameter as direction and length; layers refuse it with a clear error so far."""
 
     def __init__(self, dim: int | Sequence[int] | None = None, **options: Any) -> None:
-        raise EnforceNotMet("WeightNormParamAttr is not in refluid yet; use ParamAttr")
+        super().__init__(**options)
+        self.dim = dim
+
+
+def to_attr(arg: Any) -> Any:
+    """The `ParamAttr` (or False, or a list of them) of what users pass as `param_attr`.
+
+    None, a name, an initializer and a regularizer stand for attributes that differ in just that.
+    """
+    if arg is None or arg is True:
+        return ParamAttr()
+    if arg is False or isinstance(arg, ParamAttr):
+        return arg
+    if isinstance(arg, list | tuple):
+        return [to_attr(one) for one in arg]
+    if isinstance(arg, str):
+        return ParamAttr(name=arg)
+    if isinstance(arg, Initializer):
+        return ParamAttr(initializer=arg)
+    if callable(arg):
+        return ParamAttr(regularizer=arg)
+    raise TypeError(f"{type(arg)} cast to ParamAttr")

@@ -1,98 +1,152 @@
-"""Programs as text: one line per variable and operator, to print, to diff and to parse.
+"""Programs as text that prints, diffs and parses back.
 
     program version=1008005
-    block 0 parent=-1 forward=0
-      var img: LOD_TENSOR float32[-1, 784] lod=0 persistable=false check_feed
-      var fc_0.w_0: LOD_TENSOR float32[784, 10] persistable=true
-      Out=[fc_0.tmp_0] = mul(X=[img], Y=[fc_0.w_0]) {INT x_num_col_dims=1, INT y_num_col_dims=1}
+    block 0 parent=-1 forward=-1
+      var x: float32[-1, 784] lod=0 check_feed
+      param w: float32[784, 10]
+      var y: float32[-1, 10] lod=0
+      mul(X=x, Y=w) -> Out=y {x_num_col_dims=1, op_role=0, op_namescope="/"}
 
-`parse_program` (in `refluid.ir.parse`) reads it back to an equal program. With `brief` the
-bookkeeping attributes (`op_role` and the like) are left out.
+A slot holds one name or a list of names. An attribute shows its type: `1` is an INT, `1L` a
+LONG, `1.0` a FLOAT, `"a"` a STRING, `true` a BOOLEAN, `@2` the BLOCK of that index, `[1, 2]L`
+are LONGS, and `floats[]` is an empty list. `parse_program` reads it.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from refluid.core.dtypes import VarType, dtype_name
+from refluid.ir import schema
 from refluid.ir.attributes import COMMON, AttrType
-from refluid.ir.block import Block
-from refluid.ir.operator import Operator
-from refluid.ir.program import Program
-from refluid.ir.variable import Variable
+from refluid.ir.variable import Parameter
 
-PLAIN_NAME = r"[\w.@/:%+*-]+"
-_SHAPED = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY)
+if TYPE_CHECKING:
+    from refluid.ir.block import Block
+    from refluid.ir.operator import Operator
+    from refluid.ir.program import Program
+    from refluid.ir.variable import Variable
+
+BARE_NAME = re.compile(r"[\w@./][\w@./+:-]*(?<!:)")
+LONG_TYPES = {AttrType.LONG, AttrType.LONGS}
+PLURALS = (AttrType.INTS, AttrType.FLOATS, AttrType.STRINGS, AttrType.BOOLEANS, AttrType.LONGS)
+_LISTS = {*PLURALS, AttrType.BLOCKS}
+_TENSORS = {VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY}
 
 
 def print_program(program: Program, *, brief: bool = False) -> str:
-    """The text form of a program."""
-    header = "program"
-    if program.version is not None:
-        header += f" version={program.version}"
-    if program.op_versions is not None:
-        header += f" op_versions={base64.b64encode(program.op_versions).decode()}"
-    blocks = [print_block(block, brief=brief) for block in program.blocks]
-    return "\n".join([header, *blocks]) + "\n"
+    """The whole program; `brief` leaves out what `print_op` says."""
+    facts = {
+        "version": program.version,
+        "seed": program.random_seed or None,
+        "op_versions": program.op_versions.hex() if program.op_versions is not None else None,
+    }
+    lines = [" ".join(["program", *_options(facts)])]
+    lines += [print_block(block, brief=brief) for block in program.blocks]
+    return "\n".join(lines) + "\n"
 
 
 def print_block(block: Block, *, brief: bool = False) -> str:
-    """The text form of a block."""
-    header = f"block {block.idx} parent={block.parent_idx}"
-    if block.forward_block_idx is not None:
-        header += f" forward={block.forward_block_idx}"
-    lines = [header]
+    """A block: its variables, then its operators, one a line."""
+    facts = {"parent": block.parent_idx, "forward": block.forward_block_idx}
+    lines = [" ".join(["block", str(block.idx), *_options(facts)])]
     lines += [f"  {print_var(var)}" for var in block.vars.values()]
     lines += [f"  {print_op(op, brief=brief)}" for op in block.ops]
     return "\n".join(lines)
 
 
-def print_name(name: str) -> str:
-    """A name, quoted where it holds unusual characters."""
-    return name if re.fullmatch(PLAIN_NAME, name) else json.dumps(name)
-
-
 def print_var(var: Variable) -> str:
-    """`var NAME: KIND type[sizes] lod=N persistable=true`."""
-    text = f"var {print_name(var.name)}: {var.type.name}"
+    """A variable: kind (where not a dense tensor), element type, shape, and what is set of it."""
+    parts = [f"{'param' if isinstance(var, Parameter) else 'var'} {_name(var.name)}:"]
+    if var.type != VarType.LOD_TENSOR:
+        parts.append(var.type.name)
+    if var.type in _TENSORS:
+        sizes = ", ".join(map(str, var.shape))
+        parts.append(dtype_name(var.dtype) + (f"[{sizes}]" if var.has_description() else ""))
+    parts += _options({"lod": var._lod_level})
+    if not isinstance(var, Parameter):
+        parts += _options({"persistable": var._persistable})
+    elif not var.trainable:
+        parts.append("trainable=false")
+    flags = {
+        "check_feed": var.need_check_feed,
+        "data": var.is_data and not var.need_check_feed,
+        "stop_gradient": var.stop_gradient,
+    }
+    parts += [flag for flag, is_set in flags.items() if is_set]
     if var.extra_desc is not None:
-        text += f" raw={base64.b64encode(var.extra_desc).decode()}"
-    elif var.type in _SHAPED:
-        text += f" {dtype_name(var.dtype)}{list(var.shape)}"
-        if var._lod_level is not None:
-            text += f" lod={var._lod_level}"
-    if var._persistable is not None:
-        text += f" persistable={str(var._persistable).lower()}"
-    return text + (" check_feed" if var.need_check_feed else "")
+        parts.append(f"desc={var.extra_desc.hex()}")
+    return " ".join(parts)
 
 
 def print_op(op: Operator, *, brief: bool = False) -> str:
-    """`Out=[y] = type(X=[x]) {KIND attribute=value}`."""
-    attrs = ", ".join(
-        f"{op.attr_types[name].name} {print_name(name)}={_print_value(value, op.attr_types[name])}"
+    """An operator: `type(inputs) -> outputs {attributes}`.
+
+    `brief` leaves out attributes that have their default, and the bookkeeping of every
+    operator (role, name scope, call stack, device): what remains says what is computed.
+    """
+    found = schema.find(op.type) if brief else None
+    defaults = {n: a.default for n, a in found.attributes.items()} if found else {}
+    shown = [
+        f"{_name(name)}={_value(value, op.attr_types[name])}"
         for name, value in op.attrs.items()
-        if not (brief and name in COMMON)
-    )
-    target = "" if op.is_target is None else f" target={str(op.is_target).lower()}"
-    text = f"{print_name(op.type)}({_print_slots(op.inputs)}) {{{attrs}}}{target}"
-    outputs = _print_slots(op.outputs)
-    return f"{outputs} = {text}" if outputs else text
+        if not (brief and (name in COMMON or (name in defaults and defaults[name] == value)))
+    ]
+    text = f"{_name(op.type)}({_slots(op.inputs)})"
+    text += f" -> {_slots(op.outputs)}" if op.outputs else ""
+    text += "" if op.is_target is None else f" target={_value(op.is_target, AttrType.BOOLEAN)}"
+    return text + (f" {{{', '.join(shown)}}}" if shown else "")
 
 
-def _print_slots(slots: dict[str, list[str]]) -> str:
-    return ", ".join(
-        f"{print_name(slot)}=[{', '.join(print_name(name) for name in names)}]"
-        for slot, names in slots.items()
-    )
+def parse_program(text: str) -> Program:
+    """Reads a program that `print_program` wrote; ValueError naming the line it can't read."""
+    from refluid.ir.text_parser import Parser
+
+    return Parser(text).program()
 
 
-def _print_value(value: object, kind: AttrType) -> str:
-    if kind == AttrType.BLOCK:
-        assert isinstance(value, Block)
-        return str(value.idx)
-    if kind == AttrType.BLOCKS:
-        assert isinstance(value, list)
-        return json.dumps([block.idx for block in value])
-    return json.dumps(value)
+def _options(facts: Mapping[str, Any]) -> list[str]:
+    words = {True: "true", False: "false"}
+    return [
+        f"{name}={words[value] if isinstance(value, bool) else value}"
+        for name, value in facts.items()
+        if value is not None
+    ]
+
+
+def _name(name: str) -> str:
+    return name if BARE_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _slots(slots: Mapping[str, Sequence[str]]) -> str:
+    return ", ".join(f"{_name(slot)}={_arguments(names)}" for slot, names in slots.items())
+
+
+def _arguments(names: Sequence[str]) -> str:
+    shown = [_name(name) for name in names]
+    return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
+
+
+def _value(value: Any, kind: AttrType) -> str:
+    if kind in _LISTS:
+        if not value:
+            return f"{kind.name.lower()}[]"
+        text = f"[{', '.join(_scalar(one) for one in value)}]"
+    else:
+        text = _scalar(value)
+    return text + ("L" if kind in LONG_TYPES else "")
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        return str(np.float32(value))
+    return str(value) if isinstance(value, int) else f"@{value.idx}"

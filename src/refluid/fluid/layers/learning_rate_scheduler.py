@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import ParamSpec
 
 from refluid.fluid import layers
+from refluid.fluid.layers.switch import Switch
 from refluid.ir.defaults import default_main_program
 from refluid.ir.variable import Variable
 
@@ -128,7 +129,7 @@ def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> Varia
         )
     step = _steps()
     rate = _rate("learning_rate")
-    with layers.Switch() as switch:
+    with Switch() as switch:
         for boundary, value in zip(boundaries, values, strict=False):
             limit = _constant(boundary, force_cpu=True)
             chosen = _constant(value)
@@ -158,7 +159,7 @@ def linear_lr_warmup(
     rate = _rate("learning_rate_warmup")
     step = _steps()
     later = learning_rate if isinstance(learning_rate, Variable) else _constant(learning_rate)
-    with layers.Switch() as switch:
+    with Switch() as switch:
         with switch.case(step < warmup_steps):
             layers.assign((end_lr - start_lr) * (step / float(warmup_steps)) + start_lr, rate)
         with switch.default():

@@ -59,7 +59,7 @@ def _pairs(
         return [(padding, padding)] * count
     if len(padding) == count + 2 and all(isinstance(one, list | tuple) for one in padding):
         spatial = slice(1, -1) if channel_last else slice(2, None)
-        outer = [one for one in padding if one not in padding[spatial]]
+        outer = (padding[0], padding[-1 if channel_last else 1])
         if any(tuple(one) != (0, 0) for one in outer):
             raise ValueError(f"{where}: batch and channel can't be padded: {padding!r}")
         return [(int(before), int(after)) for before, after in padding[spatial]]

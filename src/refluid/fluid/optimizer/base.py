@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from refluid.autodiff.backward import append_backward
 from refluid.core import names
@@ -107,12 +107,13 @@ class Optimizer(Accumulators):
         )
         self._dtype = loss.dtype
         with program_guard(loss.block.program, startup_program):
-            return append_backward(
+            pairs = append_backward(
                 loss,
                 parameter_list or self._parameter_list,
                 self._without_gradient(loss, no_grad_set),
                 [error_clip_callback, *(callbacks or [])],
             )
+        return cast(list[ParamGrad], pairs)
 
     @staticmethod
     def _without_gradient(loss: Variable, no_grad_set: Iterable[Variable | str] | None) -> set[str]:

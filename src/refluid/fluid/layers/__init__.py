@@ -1,0 +1,45 @@
+"""`fluid.layers`: functions that append operators to the default program.
+
+All are here by their plain names; `fluid.layers.nn` and the other modules group them as Fluid
+does. A layer that refluid doesn't have yet raises AttributeError with that message.
+"""
+
+from typing import Any
+
+import refluid.ops  # noqa: F401
+from refluid.fluid.layers import (
+    control_flow,
+    io,
+    loss,
+    metric_op,
+    nn,
+    ops,
+    tensor,
+)
+from refluid.fluid.layers.control_flow import *
+from refluid.fluid.layers.io import *
+from refluid.fluid.layers.loss import *
+from refluid.fluid.layers.metric_op import *
+from refluid.fluid.layers.nn import *
+from refluid.fluid.layers.ops import *
+from refluid.fluid.layers.tensor import *
+
+from refluid.fluid.layers import learning_rate_scheduler  # isort: skip  (it needs the others)
+from refluid.fluid.layers.learning_rate_scheduler import *  # isort: skip
+
+__all__ = [
+    *control_flow.__all__,
+    *io.__all__,
+    *learning_rate_scheduler.__all__,
+    *loss.__all__,
+    *metric_op.__all__,
+    *nn.__all__,
+    *ops.__all__,
+    *tensor.__all__,
+]
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(
+        f"refluid does not have fluid.layers.{name} yet; docs/architecture.md says what it covers"
+    )

@@ -1,0 +1,61 @@
+"""Comparisons, giving bool variables."""
+
+from __future__ import annotations
+
+from refluid.core.dtypes import VarType
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.ir.variable import Variable
+
+
+def _compare(
+    op_type: str,
+    x: Variable,
+    y: Variable,
+    cond: Variable | None,
+    force_cpu: bool | None = None,
+) -> Variable:
+    helper = LayerHelper(op_type)
+    inputs, attrs = {"X": [x], "Y": [y]}, {"force_cpu": force_cpu}
+    out = helper.emit(op_type, inputs, attrs, dtype=VarType.BOOL, out=cond)
+    out.stop_gradient = True
+    return out
+
+
+def less_than(
+    x: Variable, y: Variable, force_cpu: bool | None = None, cond: Variable | None = None
+) -> Variable:
+    """x < y elementwise, written to `cond` if given."""
+    return _compare("less_than", x, y, cond, force_cpu)
+
+
+def less_equal(x: Variable, y: Variable, cond: Variable | None = None) -> Variable:
+    """x <= y elementwise, written to `cond` if given."""
+    return _compare("less_equal", x, y, cond)
+
+
+def greater_than(x: Variable, y: Variable, cond: Variable | None = None) -> Variable:
+    """x > y elementwise, written to `cond` if given."""
+    return _compare("greater_than", x, y, cond)
+
+
+def greater_equal(x: Variable, y: Variable, cond: Variable | None = None) -> Variable:
+    """x >= y elementwise, written to `cond` if given."""
+    return _compare("greater_equal", x, y, cond)
+
+
+def equal(x: Variable, y: Variable, cond: Variable | None = None) -> Variable:
+    """x == y elementwise, written to `cond` if given."""
+    return _compare("equal", x, y, cond)
+
+
+def not_equal(x: Variable, y: Variable, cond: Variable | None = None) -> Variable:
+    """x != y elementwise, written to `cond` if given."""
+    return _compare("not_equal", x, y, cond)
+
+
+def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
+    """Whether `x` has no element, shape (1,)."""
+    helper = LayerHelper("is_empty")
+    return helper.emit(
+        "is_empty", {"X": [x]}, dtype=VarType.BOOL, stop_gradient=True, out=cond
+    )

@@ -1,0 +1,42 @@
+"""Variables that are fed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from refluid.core.dtypes import VarType, as_dtype
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.ir.variable import Variable
+
+__all__ = ["data"]
+
+
+def data(
+    name: str,
+    shape: Sequence[int | None],
+    append_batch_size: bool = True,
+    dtype: Any = "float32",
+    lod_level: int = 0,
+    type: VarType = VarType.LOD_TENSOR,
+    stop_gradient: bool = True,
+) -> Variable:
+    """A variable that each run is fed.
+
+    A batch dimension of unknown size is put in front, unless `append_batch_size` is False or
+    `shape` holds an unknown size (-1 or None) itself. lod_level: levels of sequences in the data.
+    Unlike `fluid.data`, the shape of what is fed is not checked.
+    """
+    helper = LayerHelper("data", name=name)
+    sizes = [-1 if size is None else int(size) for size in shape]
+    if append_batch_size and all(size >= 0 for size in sizes):
+        sizes = [-1, *sizes]
+    return helper.create_global_variable(
+        name=name,
+        shape=sizes,
+        dtype=as_dtype(dtype),
+        type=type,
+        stop_gradient=stop_gradient,
+        lod_level=lod_level,
+        is_data=True,
+    )

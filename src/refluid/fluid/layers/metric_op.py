@@ -1,0 +1,73 @@
+"""Metrics computed in the program: accuracy, auc."""
+
+from __future__ import annotations
+
+from refluid.core.dtypes import VarType
+from refluid.fluid.initializer import Constant
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.layers.selection import topk
+from refluid.ir.variable import Variable
+
+__all__ = ["accuracy", "auc"]
+
+
+def accuracy(
+    input: Variable,
+    label: Variable,
+    k: int = 1,
+    correct: Variable | None = None,
+    total: Variable | None = None,
+) -> Variable:
+    """The share of samples whose label is among the `k` greatest of `input`, shape (1,).
+
+    input: (N, classes); label: int64 (N, 1). correct, total: int32 variables that get the counts.
+    """
+    helper = LayerHelper("accuracy")
+    values, indices = topk(input, k=k)
+    out = helper.create_variable_for_type_inference(VarType.FP32)
+    if correct is None:
+        correct = helper.create_variable_for_type_inference(VarType.INT32)
+    if total is None:
+        total = helper.create_variable_for_type_inference(VarType.INT32)
+    inputs = {"Out": [values], "Indices": [indices], "Label": [label]}
+    more = {"Correct": [correct], "Total": [total]}
+    return helper.emit("accuracy", inputs, slot="Accuracy", out=out, more=more)
+
+
+def auc(
+    input: Variable,
+    label: Variable,
+    curve: str = "ROC",
+    num_thresholds: int = 2**12 - 1,
+    topk: int = 1,
+    slide_steps: int = 1,
+) -> tuple[Variable, Variable, list[Variable]]:
+    """Area under the curve: over all batches so far, and over the last `slide_steps` of them.
+
+    input: (N, 2), the second column is the score; label: (N, 1). Returns both values and the
+    four variables that count positives and negatives per threshold: of the batches, then of all.
+    """
+    helper = LayerHelper("auc")
+    overall = helper.create_variable_for_type_inference(VarType.FP64)
+    recent = helper.create_variable_for_type_inference(VarType.FP64)
+    width = num_thresholds + 1
+    sizes = [(1 + slide_steps) * width + 1] * 2 + [width] * 2
+    counts = [
+        helper.create_global_variable(persistable=True, dtype="int64", shape=[1, size])
+        for size in sizes
+    ]
+    for count in counts:
+        helper.set_variable_initializer(count, Constant(0.0))
+    for out, steps, (positive, negative) in (
+        (recent, slide_steps, counts[:2]),
+        (overall, 0, counts[2:]),
+    ):
+        helper.emit(
+            "auc",
+            {"Predict": [input], "Label": [label], "StatPos": [positive], "StatNeg": [negative]},
+            {"curve": curve, "num_thresholds": num_thresholds, "slide_steps": steps},
+            slot="AUC",
+            out=out,
+            more={"StatPosOut": [positive], "StatNegOut": [negative]},
+        )
+    return overall, recent, counts
