@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping
+from enum import IntEnum
+from typing import Any
+
+from refluid.core import flags
 from refluid.core.dtypes import VarType as _VarType
 from refluid.core.errors import EnforceNotMet, EOFException
+from refluid.core.flag_table import FLAGS
 from refluid.core.places import (
     CPUPlace,
     CUDAPinnedPlace,
     CUDAPlace,
+    Place,
     get_cuda_device_count,
     is_compiled_with_cuda,
 )
 from refluid.core.values import LoDTensor, LoDTensorArray, SelectedRows
-from refluid.ir.attributes import AttrType, OpRole
+from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, AttrType
+from refluid.ir.attributes import OpRole as _Role
 from refluid.runtime.scope import Scope
 
 __all__ = [
@@ -24,16 +32,132 @@ __all__ = [
     "EnforceNotMet",
     "LoDTensor",
     "LoDTensorArray",
-    "OpRole",
+    "Place",
     "Scope",
     "SelectedRows",
+    "Tensor",
     "VarDesc",
+    "empty_var_name",
     "get_cuda_device_count",
+    "globals",
+    "grad_var_suffix",
+    "is_compiled_with_brpc",
     "is_compiled_with_cuda",
+    "is_compiled_with_dist",
+    "is_compiled_with_mkldnn",
+    "kEmptyVarName",
+    "kGradVarSuffix",
+    "kTempVarName",
+    "kZeroVarSuffix",
+    "op_proto_and_checker_maker",
 ]
+
+Tensor = LoDTensor
+kEmptyVarName = "@EMPTY@"  # noqa: N816
+kTempVarName = "@TEMP@"  # noqa: N816
+kGradVarSuffix = "@GRAD"  # noqa: N816
+kZeroVarSuffix = "@ZERO"  # noqa: N816
 
 
 class VarDesc:
     """Holds `VarType`, as in Fluid."""
 
     VarType = _VarType
+
+
+class op_proto_and_checker_maker:
+    """Roles of operators, and the names of the attributes that every operator has."""
+
+    class OpRole(IntEnum):
+        """What an operator does in training."""
+
+        Forward = _Role.FORWARD
+        Backward = _Role.BACKWARD
+        Optimize = _Role.OPTIMIZE
+        RPC = _Role.RPC
+        Dist = _Role.DIST
+        LRSched = _Role.LR_SCHED
+        Loss = _Role.LOSS
+
+    @staticmethod
+    def kOpRoleAttrName() -> str:
+        return ROLE
+
+    @staticmethod
+    def kOpRoleVarAttrName() -> str:
+        return ROLE_VAR
+
+    @staticmethod
+    def kOpNameScopeAttrName() -> str:
+        return NAMESCOPE
+
+    @staticmethod
+    def kOpCreationCallstackAttrName() -> str:
+        return CALLSTACK
+
+    @staticmethod
+    def kOpDeviceAttrName() -> str:
+        return DEVICE
+
+
+class _Flags(MutableMapping[str, Any]):
+    """Flags by their names `FLAGS_x`, to be read and set."""
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return flags.get_flags(name)[name]
+        except ValueError as error:
+            raise KeyError(str(error)) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        flags.set_flags({name: value})
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("flags can't be removed")
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"FLAGS_{name}" for name in FLAGS)
+
+    def __len__(self) -> int:
+        return len(FLAGS)
+
+    def keys(self) -> Any:
+        """Names of all flags."""
+        return list(self)
+
+    def is_public(self, name: str) -> bool:
+        """Whether there is such a flag to set."""
+        return name.removeprefix("FLAGS_") in FLAGS
+
+
+_flags = _Flags()
+
+
+def globals() -> _Flags:
+    """All flags as a mapping: `core.globals()["FLAGS_check_nan_inf"] = True`."""
+    return _flags
+
+
+def empty_var_name() -> str:
+    """The name that stands for no variable in an operator's slots."""
+    return kEmptyVarName
+
+
+def grad_var_suffix() -> str:
+    """What the name of a gradient ends with."""
+    return kGradVarSuffix
+
+
+def is_compiled_with_dist() -> bool:
+    """Whether several processes can train together."""
+    return True
+
+
+def is_compiled_with_brpc() -> bool:
+    """Whether parameter servers speak BRPC: no."""
+    return False
+
+
+def is_compiled_with_mkldnn() -> bool:
+    """Whether Fluid's own MKL-DNN operators exist: no; PyTorch uses oneDNN by itself."""
+    return False

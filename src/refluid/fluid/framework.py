@@ -6,7 +6,7 @@ import importlib.metadata
 import re
 from typing import Any
 
-from refluid.core.dtypes import VarType, as_dtype
+from refluid.core.dtypes import FLOATING, VarType, as_dtype
 from refluid.core.flags import get_flags, set_flags
 from refluid.core.places import (
     cpu_places,
@@ -44,10 +44,12 @@ __all__ = [
     "default_main_program",
     "default_startup_program",
     "device_guard",
+    "dtype_is_floating",
     "get_flags",
     "grad_var_name",
     "in_dygraph_mode",
     "is_compiled_with_cuda",
+    "load_op_library",
     "name_scope",
     "program_guard",
     "require_version",
@@ -78,10 +80,23 @@ def in_dygraph_mode() -> bool:
     return False
 
 
+def dtype_is_floating(dtype: Any) -> bool:
+    """Whether elements of this type are floating-point numbers."""
+    return as_dtype(dtype) in FLOATING
+
+
+def load_op_library(lib_filename: str) -> None:
+    """Fluid loads compiled operators here; refluid can't: always NotImplementedError."""
+    raise NotImplementedError(
+        f"{lib_filename} holds operators compiled for Fluid, which refluid can't run; write them "
+        "as Python operators (CONTRIBUTING says how)"
+    )
+
+
 def require_version(min_version: str, max_version: str | None = None) -> None:
     """Raises an Exception unless Fluid 1.8.5, which refluid stands for, lies in the range."""
     low, high = _parse(min_version), None if max_version is None else _parse(max_version)
-    if FLUID_VERSION < low or (high is not None and FLUID_VERSION > high):
+    if low > FLUID_VERSION or (high is not None and high < FLUID_VERSION):
         own = importlib.metadata.version("refluid")
         raise Exception(
             f"VersionError: Fluid {min_version} to {max_version or 'any'} is required; refluid "

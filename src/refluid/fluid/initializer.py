@@ -1,39 +1,69 @@
-"""Initializers: each appends the operator that fills a parameter to the startup program."""
+"""Initializers: the operators of the startup program that give variables their first values.
+
+Each is called with a variable and the block to write to, and puts its operator at the front:
+what is created last is initialised first. A seed of 0 is the startup program's `random_seed`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from refluid.core import names
 from refluid.core.dtypes import VarType
+from refluid.fluid.constants import value_attributes
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 
+__all__ = [
+    "MSRA",
+    "Bilinear",
+    "BilinearInitializer",
+    "Constant",
+    "ConstantInitializer",
+    "MSRAInitializer",
+    "Normal",
+    "NormalInitializer",
+    "NumpyArrayInitializer",
+    "TruncatedNormal",
+    "TruncatedNormalInitializer",
+    "Uniform",
+    "UniformInitializer",
+    "Xavier",
+    "XavierInitializer",
+]
+
+_on_cpu = False
+_HALF = (VarType.FP16, VarType.BF16)
+
+
+@contextmanager
+def init_on_cpu() -> Iterator[None]:
+    """Constants initialised within the block are made in host memory."""
+    global _on_cpu
+    former, _on_cpu = _on_cpu, True
+    try:
+        yield
+    finally:
+        _on_cpu = former
+
+
+def force_init_on_cpu() -> bool:
+    """Whether constants are initialised in host memory."""
+    return _on_cpu
+
 
 class Initializer:
-    """Called with a variable and the block to initialise it in."""
+    """Base of all initializers."""
 
-    def __call__(self, var: Variable, block: Block) -> Operator:
-        raise NotImplementedError
-
-
-def _seed(own: int, block: Block) -> int:
-    return own or block.program.random_seed
-
-
-def _fill(block: Block, var: Variable, op_type: str, **attrs: Any) -> Operator:
-    inputs: Mapping[str, Any] | None = {} if op_type == "uniform_random" else None
-    return block.prepend_op(
-        type=op_type,
-        inputs=inputs,
-        outputs={"Out": [var]},
-        attrs={"shape": list(var.shape), "dtype": int(var.dtype)} | attrs,
-        stop_gradient=True,
-    )
+    def __call__(self, param: Variable, block: Block) -> Operator:
+        """Puts the operator that initialises `param` at the front of `block`."""
+        raise NotImplementedError(f"{type(self).__name__} must define __call__(param, block)")
 
 
 class ConstantInitializer(Initializer):
@@ -43,11 +73,17 @@ class ConstantInitializer(Initializer):
         self.value, self.force_cpu = value, force_cpu
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        return _fill(block, var, "fill_constant", value=float(self.value), force_cpu=self.force_cpu)
+        attrs = {
+            "shape": var.shape,
+            "dtype": int(var.dtype),
+            "value": float(self.value),
+            "force_cpu": self.force_cpu or force_init_on_cpu(),
+        }
+        return _prepend("fill_constant", var, block, attrs)
 
 
 class UniformInitializer(Initializer):
-    """Uniform numbers of [low, high)."""
+    """Uniform in [low, high); `diag_num` elements, `diag_step` apart, are `diag_val` instead."""
 
     def __init__(
         self,
@@ -60,18 +96,18 @@ class UniformInitializer(Initializer):
     ) -> None:
         if high < low:
             raise ValueError(f"Uniform needs low <= high, not {low} and {high}")
+        if diag_num > 0 and diag_step <= 0:
+            raise ValueError(f"Uniform: diag_num={diag_num} needs a positive diag_step")
         self.low, self.high, self.seed = low, high, seed
-        self.diag = {"diag_num": diag_num, "diag_step": diag_step, "diag_val": diag_val}
+        self.diagonal = {"diag_num": diag_num, "diag_step": diag_step, "diag_val": diag_val}
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        seed = _seed(self.seed, block)
-        return _fill(
-            block, var, "uniform_random", min=self.low, max=self.high, seed=seed, **self.diag
-        )
+        attrs = {"min": float(self.low), "max": float(self.high)} | self.diagonal
+        return _draw("uniform_random", var, block, self.seed, attrs, inputs={})
 
 
 class NormalInitializer(Initializer):
-    """Normal numbers of mean `loc` and standard deviation `scale`."""
+    """Normal distribution of mean `loc` and standard deviation `scale`."""
 
     op_type = "gaussian_random"
 
@@ -79,30 +115,35 @@ class NormalInitializer(Initializer):
         self.loc, self.scale, self.seed = loc, scale, seed
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        seed = _seed(self.seed, block)
-        return _fill(block, var, self.op_type, mean=self.loc, std=self.scale, seed=seed)
+        attrs = {"mean": float(self.loc), "std": float(self.scale)}
+        return _draw(self.op_type, var, block, self.seed, attrs)
 
 
 class TruncatedNormalInitializer(NormalInitializer):
-    """Normal numbers within two standard deviations of the mean."""
+    """As `Normal`, drawn again wherever further than two deviations from the mean."""
 
     op_type = "truncated_gaussian_random"
 
 
-def fans(var: Variable) -> tuple[int, int]:
-    """(fan in, fan out): how many inputs an output has, and the other way round."""
-    shape = var.shape
-    if len(shape) < 2:
-        one = shape[0] if shape else 1
-        return one, one
-    if len(shape) == 2:
-        return shape[0], shape[1]
-    field = math.prod(shape[2:])
-    return shape[1] * field, shape[0] * field
+class _Scaled(Initializer):
+    """Uniform or normal of mean 0; the variance depends on how many inputs and outputs meet."""
+
+    uniform: bool
+    seed: int
+
+    def variance(self, var: Variable) -> float:
+        raise NotImplementedError
+
+    def __call__(self, var: Variable, block: Block) -> Operator:
+        variance = self.variance(var)
+        if self.uniform:
+            limit = math.sqrt(3.0 * variance)
+            return UniformInitializer(-limit, limit, self.seed)(var, block)
+        return NormalInitializer(0.0, math.sqrt(variance), self.seed)(var, block)
 
 
-class XavierInitializer(Initializer):
-    """Uniform or normal numbers of variance 2 / (fan_in + fan_out) (Glorot and Bengio 2010)."""
+class XavierInitializer(_Scaled):
+    """Glorot and Bengio (2010): the variance is 2 / (fan_in + fan_out)."""
 
     def __init__(
         self,
@@ -113,65 +154,100 @@ class XavierInitializer(Initializer):
     ) -> None:
         self.uniform, self.fan_in, self.fan_out, self.seed = uniform, fan_in, fan_out, seed
 
-    def __call__(self, var: Variable, block: Block) -> Operator:
+    def variance(self, var: Variable) -> float:
         fan_in, fan_out = fans(var)
-        total = (self.fan_in or fan_in) + (self.fan_out or fan_out)
-        if self.uniform:
-            limit = math.sqrt(6.0 / total)
-            return UniformInitializer(-limit, limit, self.seed)(var, block)
-        return NormalInitializer(0.0, math.sqrt(2.0 / total), self.seed)(var, block)
+        fan_in = fan_in if self.fan_in is None else self.fan_in
+        fan_out = fan_out if self.fan_out is None else self.fan_out
+        return 2.0 / (fan_in + fan_out)
 
 
-class MSRAInitializer(Initializer):
-    """Uniform or normal numbers of variance 2 / fan_in (He et al. 2015)."""
+class MSRAInitializer(_Scaled):
+    """He et al. (2015): the variance is 2 / fan_in."""
 
     def __init__(self, uniform: bool = True, fan_in: float | None = None, seed: int = 0) -> None:
         self.uniform, self.fan_in, self.seed = uniform, fan_in, seed
 
-    def __call__(self, var: Variable, block: Block) -> Operator:
-        fan_in = self.fan_in or fans(var)[0]
-        if self.uniform:
-            limit = math.sqrt(6.0 / fan_in)
-            return UniformInitializer(-limit, limit, self.seed)(var, block)
-        return NormalInitializer(0.0, math.sqrt(2.0 / fan_in), self.seed)(var, block)
+    def variance(self, var: Variable) -> float:
+        return 2.0 / (fans(var)[0] if self.fan_in is None else self.fan_in)
 
 
 class NumpyArrayInitializer(Initializer):
-    """The elements of an array of the variable's shape; float32 and int32 only, as in Fluid."""
+    """The given array. The program holds all its numbers: meant for small ones.
 
-    _VALUES = (("fp32_values", VarType.FP32, float), ("int32_values", VarType.INT32, int))
+    Raises TypeError for what is no array, and for element types that a program can't hold.
+    """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: np.ndarray[Any, Any]) -> None:
         if not isinstance(value, np.ndarray):
             raise TypeError(f"NumpyArrayInitializer takes an array, not {type(value).__name__}")
         self.value = value
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        for name, kind, convert in self._VALUES:
-            if var.dtype == kind:
-                values = [convert(value) for value in self.value.ravel()]
-                attrs = {"shape": list(self.value.shape), "dtype": int(kind), name: values}
-                return block.prepend_op(
-                    type="assign_value", outputs={"Out": [var]}, attrs=attrs, stop_gradient=True
-                )
-        raise ValueError("Unsupported dtype: NumpyArrayInitializer takes float32 and int32")
+        attrs = value_attributes(self.value, var.dtype) | {"shape": list(self.value.shape)}
+        return _prepend("assign_value", var, block, attrs)
 
 
 class BilinearInitializer(Initializer):
-    """The filter of a transposed convolution that upsamples by bilinear interpolation.
+    """The filter with which `conv2d_transpose` scales an image up by bilinear interpolation.
 
-    Raises ValueError unless the variable is (C, 1 or C, k, k).
+    The variable has shape (C_out, C_in, K, K), K being `2 * factor - factor % 2`.
+    Raises ValueError for other shapes.
     """
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        if len(var.shape) != 4 or var.shape[2] != var.shape[3]:
-            raise ValueError(f"Bilinear needs a square filter of four dimensions, not {var.shape}")
-        size = var.shape[3]
+        shape = var.shape
+        if len(shape) != 4 or shape[2] != shape[3]:
+            raise ValueError(f"Bilinear needs a (C_out, C_in, K, K) variable, not {list(shape)}")
+        size = shape[3]
         factor = math.ceil(size / 2.0)
         centre = (2 * factor - 1 - factor % 2) / (2.0 * factor)
         line = 1 - np.abs(np.arange(size) / factor - centre)
-        weights = np.broadcast_to(np.outer(line, line), var.shape).astype("float32")
-        return NumpyArrayInitializer(np.ascontiguousarray(weights))(var, block)
+        weights = np.broadcast_to(np.outer(line, line).astype("float32"), shape)
+        return NumpyArrayInitializer(weights)(var, block)
+
+
+def fans(var: Variable) -> tuple[float, float]:
+    """(fan_in, fan_out): of a matrix its sizes, of a filter its channels times its window."""
+    shape = var.shape
+    if len(shape) < 2:
+        only = shape[0] if shape else 1
+        return only, only
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    window = math.prod(shape[2:])
+    return shape[1] * window, shape[0] * window
+
+
+def _prepend(
+    op_type: str,
+    var: Variable,
+    block: Block,
+    attrs: Mapping[str, Any],
+    inputs: Mapping[str, Any] | None = None,
+) -> Operator:
+    return block.prepend_op(
+        type=op_type, inputs=inputs, outputs={"Out": [var]}, attrs=attrs, stop_gradient=True
+    )
+
+
+def _draw(
+    op_type: str,
+    var: Variable,
+    block: Block,
+    seed: int,
+    attrs: dict[str, Any],
+    inputs: Mapping[str, Any] | None = None,
+) -> Operator:
+    """A random operator; half precision is drawn in single and cast."""
+    drawn = var
+    if var.dtype in _HALF:
+        name = names.generate(f"{var.name}_init.tmp")
+        drawn = block.create_var(name=name, shape=var.shape, dtype=VarType.FP32, persistable=False)
+        cast = {"in_dtype": int(drawn.dtype), "out_dtype": int(var.dtype)}
+        _prepend("cast", var, block, cast, inputs={"X": drawn})
+    own = {"shape": drawn.shape, "dtype": int(drawn.dtype)}
+    own["seed"] = seed or block.program.random_seed
+    return _prepend(op_type, drawn, block, attrs | own, inputs)
 
 
 Constant = ConstantInitializer

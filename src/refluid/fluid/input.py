@@ -8,7 +8,7 @@ from typing import Any
 from refluid.fluid.layers.embedding import encode, look_up
 from refluid.ir.variable import Variable
 
-__all__ = ["one_hot", "embedding"]
+__all__ = ["embedding", "one_hot"]
 
 
 def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Variable:

@@ -121,7 +121,7 @@ class LayerHelper(LayerHelperBase):
     def append_bias_op(
         self, input_var: Variable, dim_start: int = 1, dim_end: int | None = None
     ) -> Variable:
-        """Adds a bias of the shape of dimensions `dim_start` to `dim_end`, if there is to be one."""
+        """Adds a bias of the shape of dimensions `dim_start` to `dim_end`, unless it is False."""
         attr = self.bias_attr
         if not attr:
             return input_var

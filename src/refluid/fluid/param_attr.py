@@ -1,27 +1,44 @@
-"""How a layer's parameter is made and trained."""
+"""ParamAttr: how a layer's parameter is named, initialised and trained."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from refluid.fluid.initializer import Initializer
+from refluid.fluid.regularizer import WeightDecayRegularizer
+
+__all__ = ["ParamAttr", "WeightNormParamAttr"]
 
 
 class ParamAttr:
-    """Name, initializer, learning rate factor, regularizer and trainability of a parameter."""
+    """Attributes of a parameter.
+
+    Args:
+        name: the parameter's name; None for `<layer>.w_N` (`.b_N` for a bias). Layers given the
+            same name share the parameter.
+        initializer: how it starts; None for the layer's default.
+        learning_rate: factor on the optimizer's learning rate.
+        regularizer: weight decay of this parameter, in place of the optimizer's.
+        trainable: whether optimizers change it.
+        do_model_average: whether `ModelAverage` averages it.
+
+    Raises TypeError for a name, initializer or regularizer that is none, ValueError for "".
+    """
 
     def __init__(
         self,
         name: str | None = None,
         initializer: Initializer | None = None,
         learning_rate: float = 1.0,
-        regularizer: Any = None,
+        regularizer: WeightDecayRegularizer | None = None,
         trainable: bool = True,
         do_model_average: bool = True,
     ) -> None:
         if name == "":
-            raise ValueError("name of ParamAttr can not be empty str")
+            raise ValueError("ParamAttr: name can't be empty; leave it out for a generated one")
+        _check("name", name, str)
+        _check("initializer", initializer, Initializer)
+        _check("regularizer", regularizer, WeightDecayRegularizer)
         self.name = name
         self.initializer = initializer
         self.learning_rate = learning_rate
@@ -30,7 +47,7 @@ class ParamAttr:
         self.do_model_average = do_model_average
 
     def parameter_options(self) -> dict[str, Any]:
-        """Arguments of `Parameter`."""
+        """Constructor arguments of the `Parameter` this describes, shape and type excepted."""
         return {
             "name": self.name,
             "optimize_attr": {"learning_rate": self.learning_rate},
@@ -39,30 +56,60 @@ class ParamAttr:
             "do_model_average": self.do_model_average,
         }
 
+    @staticmethod
+    def _to_attr(arg: Any) -> Any:
+        return to_attr(arg)
+
 
 class WeightNormParamAttr(ParamAttr):
-    """A parameter as direction and length; layers refuse it with a clear error so far."""
+    """A parameter as direction and length along `dim`. refluid can't train one yet: layers that
+    are given it raise NotImplementedError."""
 
-    def __init__(self, dim: int | Sequence[int] | None = None, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        dim: int | None = None,
+        name: str | None = None,
+        initializer: Initializer | None = None,
+        learning_rate: float = 1.0,
+        regularizer: WeightDecayRegularizer | None = None,
+        trainable: bool = True,
+        do_model_average: bool = False,
+    ) -> None:
+        super().__init__(name, initializer, learning_rate, regularizer, trainable, do_model_average)
         self.dim = dim
 
 
-def to_attr(arg: Any) -> Any:
-    """The `ParamAttr` (or False, or a list of them) of what users pass as `param_attr`.
+_SHORTHAND: dict[type, str] = {
+    str: "name",
+    Initializer: "initializer",
+    WeightDecayRegularizer: "regularizer",
+}
 
-    None, a name, an initializer and a regularizer stand for attributes that differ in just that.
+
+def to_attr(arg: Any) -> Any:
+    """What `param_attr=` and `bias_attr=` accept, as ParamAttr, a list of them, or False for none.
+
+    A str is the name, an initializer or regularizer stands for itself, None is the default and
+    False leaves the parameter out. TypeError for anything else.
     """
-    if arg is None or arg is True:
-        return ParamAttr()
-    if arg is False or isinstance(arg, ParamAttr):
-        return arg
     if isinstance(arg, list | tuple):
         return [to_attr(one) for one in arg]
-    if isinstance(arg, str):
-        return ParamAttr(name=arg)
-    if isinstance(arg, Initializer):
-        return ParamAttr(initializer=arg)
-    if callable(arg):
-        return ParamAttr(regularizer=arg)
-    raise TypeError(f"{type(arg)} cast to ParamAttr")
+    if arg is False or isinstance(arg, ParamAttr):
+        return arg
+    if arg is None or arg is True:
+        return ParamAttr()
+    for kind, field in _SHORTHAND.items():
+        if isinstance(arg, kind):
+            options: dict[str, Any] = {field: arg}
+            return ParamAttr(**options)
+    raise TypeError(
+        f"{type(arg).__name__} is no ParamAttr; give a ParamAttr, its name, an initializer, "
+        "a regularizer, or False for no parameter"
+    )
+
+
+def _check(what: str, value: Any, kind: type) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(
+            f"ParamAttr: {what} must be {kind.__name__} or None, not {type(value).__name__}"
+        )

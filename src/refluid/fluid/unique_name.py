@@ -1,5 +1,24 @@
-"""`fluid.unique_name`."""
+"""Unique names for variables and layers: `fc_0`, `fc_1`, ...
 
-from refluid.core.names import generate, guard, switch
+Every layer call takes the next number of its kind. Two programs that are to have the same
+parameter names (training and inference built one after the other) are each built in a `guard`.
+"""
 
-__all__ = ["generate", "guard", "switch"]
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.core import names
+from refluid.core.names import UniqueNameGenerator, generate, guard
+
+__all__ = ["UniqueNameGenerator", "generate", "guard", "switch"]
+
+
+def switch(
+    new_generator: UniqueNameGenerator | None = None, new_para_name_checker: Any = None
+) -> UniqueNameGenerator:
+    """Replaces the current generator, by a fresh one when none is given; returns the former.
+
+    `new_para_name_checker` belongs to dygraph and has no effect here.
+    """
+    return names.switch(new_generator)

@@ -41,10 +41,10 @@ def name_scope(prefix: str | None = None) -> Iterator[None]:
     """Operators made within the block carry `/prefix/` in their `op_namescope`.
 
     Raises ValueError for a prefix that is empty or holds other characters than letters,
-    digits, `_`, `.`, `-` and `/`.
+    digits, `_`, `.`, `-`, `@` and `/`.
     """
     global _scope
-    if not prefix or not re.fullmatch(r"[\w./-]+", prefix):
+    if not prefix or not re.fullmatch(r"[\w./@-]+", prefix):
         raise ValueError(f"name_scope needs a prefix of letters and digits, not {prefix!r}")
     former = _scope
     _scope = former.child(prefix)

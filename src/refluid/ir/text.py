@@ -9,7 +9,7 @@
 
 A slot holds one name or a list of names. An attribute shows its type: `1` is an INT, `1L` a
 LONG, `1.0` a FLOAT, `"a"` a STRING, `true` a BOOLEAN, `@2` the BLOCK of that index, `[1, 2]L`
-are LONGS, and `floats[]` is an empty list. `parse_program` reads it.
+are LONGS, and `floats[]` is an empty list. `refluid.ir.parse.parse_program` reads it.
 """
 
 from __future__ import annotations
@@ -101,13 +101,6 @@ def print_op(op: Operator, *, brief: bool = False) -> str:
     text += f" -> {_slots(op.outputs)}" if op.outputs else ""
     text += "" if op.is_target is None else f" target={_value(op.is_target, AttrType.BOOLEAN)}"
     return text + (f" {{{', '.join(shown)}}}" if shown else "")
-
-
-def parse_program(text: str) -> Program:
-    """Reads a program that `print_program` wrote; ValueError naming the line it can't read."""
-    from refluid.ir.text_parser import Parser
-
-    return Parser(text).program()
 
 
 def _options(facts: Mapping[str, Any]) -> list[str]:

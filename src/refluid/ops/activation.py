@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from refluid.ops.extras import ACTIVATION
+from refluid.ops.extras import ACTIVATION, Extras
 from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten
@@ -85,18 +85,57 @@ def sqrt_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     return d_Out * 0.5 / Out
 
 
-def _define(name: str, compute: Callable[[Tensor], Tensor], doc: str, uses: str = "X") -> None:
+@operator("rsqrt", outputs="Out", uses="Out", extra=ACTIVATION)
+def rsqrt(X: Tensor) -> Tensor:
+    """1 / sqrt(X)."""
+    return torch.rsqrt(X)
+
+
+@gradient("rsqrt")
+def rsqrt_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
+    """-d_Out * Out³ / 2."""
+    return d_Out * -0.5 * Out * Out * Out
+
+
+@operator("reciprocal", outputs="Out", uses="Out", extra=ACTIVATION)
+def reciprocal(X: Tensor) -> Tensor:
+    """1 / X."""
+    return torch.reciprocal(X)
+
+
+@gradient("reciprocal")
+def reciprocal_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
+    """-d_Out * Out²."""
+    return -d_Out * Out * Out
+
+
+def _define(
+    name: str,
+    compute: Callable[[Tensor], Tensor],
+    doc: str,
+    uses: str = "X",
+    extra: Extras = ACTIVATION,
+) -> None:
     def body(X: Tensor) -> Tensor:
         return compute(X)
 
     body.__name__, body.__doc__ = name, doc
-    operator(name, outputs="Out", uses=uses, extra=ACTIVATION)(body)
+    operator(name, outputs="Out", uses=uses, extra=extra)(body)
 
 
 _define("log", torch.log, "Natural logarithm of X.")
 _define("abs", torch.abs, "|X|.")
 _define("cos", torch.cos, "Cosine of X.")
 _define("sin", torch.sin, "Sine of X.")
+_define("log1p", torch.log1p, "Natural logarithm of 1 + X.")
+_define("logsigmoid", torch.nn.functional.logsigmoid, "Natural logarithm of the sigmoid of X.")
+_define("softplus", torch.nn.functional.softplus, "log(1 + exp(X)).")
+_define("softsign", torch.nn.functional.softsign, "X / (1 + |X|).")
+_define("tanh_shrink", torch.nn.functional.tanhshrink, "X - tanh(X).")
+_define("erf", torch.erf, "Error function of X.", extra={})
+_define("acos", torch.acos, "Arc cosine of X.", extra={})
+_define("asin", torch.asin, "Arc sine of X.", extra={})
+_define("atan", torch.atan, "Arc tangent of X.", extra={})
 
 
 def _define_step(name: str, compute: Callable[[Tensor], Tensor], doc: str) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
 from refluid.ir.operator import Operator
 from refluid.ops.registry import GradOp, operator
-from refluid.ops.signature import GRAD, Longs
+from refluid.ops.signature import GRAD
 
 
 def _through(op: Operator, type: str, **attrs: object) -> list[GradOp]:
@@ -77,26 +76,3 @@ def increment_gradient(op: Operator) -> list[GradOp]:
 def increment(X: Tensor, *, step: float = 1.0) -> Tensor:
     """X + step, for X of one element."""
     return X.add_(step if X.is_floating_point() else int(step))
-
-
-@operator("fill_constant", outputs="Out", uses=None, lod="")
-def fill_constant(
-    ValueTensor: Tensor | None = None,
-    ShapeTensor: Tensor | None = None,
-    ShapeTensorList: list[Tensor] | None = None,
-    *,
-    dtype: int = 5,
-    shape: Longs = (),
-    value: float = 0.0,
-    str_value: str = "",
-    force_cpu: bool = False,
-    device: torch.device,
-) -> Tensor:
-    """A tensor of `shape` filled with `value`; `str_value` is the same with all its digits."""
-    if ShapeTensor is not None:
-        shape = ShapeTensor.flatten().tolist()
-    elif ShapeTensorList:
-        shape = [int(size) for size in ShapeTensorList]
-    filling: float | Tensor = float(str_value) if str_value else value
-    filling = filling if ValueTensor is None else ValueTensor.item()
-    return torch.full(tuple(shape), filling, dtype=to_torch(VarType(dtype)), device=device)

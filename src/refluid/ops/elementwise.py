@@ -49,7 +49,7 @@ def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     return X + align(X, Y, axis)
 
 
-@gradient("elementwise_add")
+@gradient("elementwise_add", views={"d_X": "d_Out", "d_Y": "d_Out"})
 def elementwise_add_grad(
     X: Tensor,
     Y: Tensor,
@@ -69,7 +69,7 @@ def elementwise_sub(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     return X - align(X, Y, axis)
 
 
-@gradient("elementwise_sub")
+@gradient("elementwise_sub", views={"d_X": "d_Out"})
 def elementwise_sub_grad(
     X: Tensor,
     Y: Tensor,

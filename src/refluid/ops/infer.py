@@ -19,6 +19,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Slot
 from refluid.ir.variable import Variable
+from refluid.ops.reading import probing
 from refluid.ops.signature import GRAD
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ Spec = tuple[tuple[int, ...], VarType]
 
 def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
     """Sets the outputs' shapes and types by the body of the operator."""
+    if all(slot.name in definition.mutates for slot in definition.outputs):
+        infer_in_place(definition, op)
+        return
     inputs: list[tuple[Spec, ...] | None] = []
     for slot in definition.inputs:
         variables = [op.block.var_recursive(name) for name in op.input(slot.name)]
@@ -91,6 +95,12 @@ def infer_like(output: str, source: str) -> Infer:
     return rule
 
 
+def infer_in_place(definition: OperatorDef, op: Operator) -> None:
+    """Outputs that are overwritten inputs have those inputs' shape and type."""
+    for out_slot, in_slot in definition.mutates.items():
+        infer_like(out_slot, in_slot)(definition, op)
+
+
 def no_inference(definition: OperatorDef, op: Operator) -> None:
     """A rule for operators whose outputs say nothing before they run."""
 
@@ -116,10 +126,12 @@ def _outputs(
     definition = find(op_type)
     assert definition is not None
     unknown = any(-1 in shape for specs in inputs for shape, _ in specs or ())
-    first = _probe(definition, inputs, dict(attrs), PROBES[0])
-    if not unknown:
+    with probing(PROBES[0]) as probe:
+        first = _probe(definition, inputs, dict(attrs), PROBES[0])
+    if not unknown and not probe.used:
         return first
-    second = _probe(definition, inputs, dict(attrs), PROBES[1])
+    with probing(PROBES[1]):
+        second = _probe(definition, inputs, dict(attrs), PROBES[1])
     return [
         [_merge(one, two) for one, two in zip(*pair, strict=True)]
         for pair in zip(first, second, strict=True)

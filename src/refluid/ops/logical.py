@@ -53,3 +53,21 @@ for _name, (_compute, _doc) in _LOGIC.items():
 def logical_not(X: Tensor) -> Tensor:
     """Not X."""
     return torch.logical_not(X)
+
+
+@operator("isfinite", outputs="Out", uses=None, lod="")
+def isfinite(X: Tensor) -> Tensor:
+    """Whether all elements are finite, bool of shape (1,)."""
+    return torch.isfinite(X).all().reshape(1)
+
+
+@operator("isnan", outputs="Out", uses=None, lod="")
+def isnan(X: Tensor) -> Tensor:
+    """Whether any element is not a number, bool of shape (1,)."""
+    return torch.isnan(X).any().reshape(1)
+
+
+@operator("isinf", outputs="Out", uses=None, lod="")
+def isinf(X: Tensor) -> Tensor:
+    """Whether any element is infinite, bool of shape (1,)."""
+    return torch.isinf(X).any().reshape(1)

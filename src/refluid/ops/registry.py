@@ -23,7 +23,7 @@ from refluid.ir import schema
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute, Slot
 from refluid.ops.infer import Infer, infer_by_probing, infer_gradient
-from refluid.ops.signature import GRAD, Body, declare, parse_slots, read_signature
+from refluid.ops.signature import GRAD, Body, declare, parse_slots, read_signature, slot_name
 
 ALL = "*"
 
@@ -173,11 +173,14 @@ def _derived_gradient(forward: OperatorDef) -> OperatorDef:
     )
 
 
-def gradient(forward_type: str, *, type: str | None = None) -> Callable[[Body], Body]:
+def gradient(
+    forward_type: str, *, type: str | None = None, views: Mapping[str, str] | None = None
+) -> Callable[[Body], Body]:
     """Registers the decorated function as the gradient operator of `forward_type`.
 
     Its signature says what it reads. It returns the gradients of the forward's `differentiable`
-    inputs in that order, `None` where `need` says that nobody wants one.
+    inputs in that order, `None` where `need` says that nobody wants one. `views` as of
+    `OperatorDef`, with the slots as in the signature: `{"d_X": "d_Out"}`.
     """
 
     def decorate(body: Body) -> Body:
@@ -198,6 +201,7 @@ def gradient(forward_type: str, *, type: str | None = None) -> Callable[[Body], 
                 body,
                 found.keywords,
                 found.context,
+                views={slot_name(out): slot_name(own) for out, own in (views or {}).items()},
                 infer_rule=infer_gradient,
             )
         )

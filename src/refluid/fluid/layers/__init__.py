@@ -1,3 +1,4 @@
+# ruff: noqa: F403
 """`fluid.layers`: functions that append operators to the default program.
 
 All are here by their plain names; `fluid.layers.nn` and the other modules group them as Fluid

@@ -56,6 +56,4 @@ def not_equal(x: Variable, y: Variable, cond: Variable | None = None) -> Variabl
 def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
     """Whether `x` has no element, shape (1,)."""
     helper = LayerHelper("is_empty")
-    return helper.emit(
-        "is_empty", {"X": [x]}, dtype=VarType.BOOL, stop_gradient=True, out=cond
-    )
+    return helper.emit("is_empty", {"X": [x]}, dtype=VarType.BOOL, stop_gradient=True, out=cond)

@@ -9,9 +9,10 @@ from refluid.fluid.layers.comparison import (
     less_than,
     not_equal,
 )
-from refluid.fluid.layers.conditional import BlockGuard, ConditionalBlock, Switch
+from refluid.fluid.layers.conditional import BlockGuard, ConditionalBlock
 from refluid.fluid.layers.counting import increment
 from refluid.fluid.layers.printing import Print
+from refluid.fluid.layers.switch import Switch
 
 __all__ = [
     "BlockGuard",

@@ -59,7 +59,8 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
 def encode(op_type: str, ids: Variable, depth: int | Variable, out_of_range: bool) -> Variable:
     """The layer with operator `op_type`; depth is a number or a variable of shape (1,)."""
     helper = LayerHelper(op_type)
-    inputs, attrs = {"X": ids}, {"allow_out_of_range": out_of_range}
+    inputs = {"X": ids}
+    attrs: dict[str, Any] = {"allow_out_of_range": out_of_range}
     if isinstance(depth, Variable):
         depth.stop_gradient = True
         inputs["depth_tensor"] = depth

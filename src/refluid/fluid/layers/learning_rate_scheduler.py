@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import ParamSpec
 
 from refluid.fluid import layers
-from refluid.fluid.layers.switch import Switch
 from refluid.ir.defaults import default_main_program
 from refluid.ir.variable import Variable
 
@@ -129,7 +128,7 @@ def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> Varia
         )
     step = _steps()
     rate = _rate("learning_rate")
-    with Switch() as switch:
+    with layers.Switch() as switch:
         for boundary, value in zip(boundaries, values, strict=False):
             limit = _constant(boundary, force_cpu=True)
             chosen = _constant(value)
@@ -159,7 +158,7 @@ def linear_lr_warmup(
     rate = _rate("learning_rate_warmup")
     step = _steps()
     later = learning_rate if isinstance(learning_rate, Variable) else _constant(learning_rate)
-    with Switch() as switch:
+    with layers.Switch() as switch:
         with switch.case(step < warmup_steps):
             layers.assign((end_lr - start_lr) * (step / float(warmup_steps)) + start_lr, rate)
         with switch.default():

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.elementwise import elementwise_div, elementwise_mul
-from refluid.fluid.layers.reduction import reduce_mean, reduce_sum
+from refluid.fluid.layers.reduction import reduce_mean
 from refluid.ir.variable import Variable
 
 __all__ = [
@@ -44,9 +43,7 @@ def cross_entropy(
 def cross_entropy2(input: Variable, label: Variable, ignore_index: int = IGNORE) -> Variable:
     """`cross_entropy` for classes, keeping the matched probabilities for its gradient."""
     helper = LayerHelper("cross_entropy2")
-    out, shape, match = (
-        helper.create_variable_for_type_inference(input.dtype) for _ in range(3)
-    )
+    out, shape, match = (helper.create_variable_for_type_inference(input.dtype) for _ in range(3))
     return helper.emit(
         "cross_entropy2",
         {"X": [input], "Label": [label]},

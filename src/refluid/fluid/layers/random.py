@@ -67,9 +67,7 @@ def gaussian_random(
 ) -> Variable:
     """Normal with that mean and standard deviation. `shape` as in `fill_constant`."""
     helper = LayerHelper("gaussian_random")
-    inputs, sizes = mixed(
-        shape, "gaussian_random", "ShapeTensor", "ShapeTensorList", free_constant
-    )
+    inputs, sizes = mixed(shape, "gaussian_random", "ShapeTensor", "ShapeTensorList", free_constant)
     kind = as_dtype(dtype)
     attrs = {"shape": sizes, "mean": mean, "std": std, "seed": seed, "dtype": int(kind)}
     return helper.emit(
@@ -91,9 +89,7 @@ def uniform_random_batch_size_like(
     attrs = {"min": min, "max": max, "seed": seed}
     own = _like(shape, dtype, input_dim_idx, output_dim_idx)
     helper = LayerHelper("uniform_random_batch_size_like")
-    return helper.emit(
-        "uniform_random_batch_size_like", {"Input": input}, attrs | own, dtype=dtype
-    )
+    return helper.emit("uniform_random_batch_size_like", {"Input": input}, attrs | own, dtype=dtype)
 
 
 def gaussian_random_batch_size_like(

@@ -1,0 +1,209 @@
+"""Checks of what users pass to layers, and `DataFeeder`, which makes feeds of mini-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from refluid.core.dtypes import VarType, as_dtype, dtype_name, to_numpy
+from refluid.core.places import CUDAPlace, Place, cpu_places, cuda_places
+from refluid.core.values import LoDTensor
+from refluid.ir.defaults import default_main_program
+from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+
+__all__ = ["DataFeeder", "check_dtype", "check_type", "check_variable_and_dtype", "convert_dtype"]
+
+Batch = Iterable[Sequence[Any]]
+Reader = Callable[[], Iterable[Any]]
+
+
+def convert_dtype(dtype: Any) -> str:
+    """The name of an element type, such as `float32`. TypeError for anything else."""
+    return dtype_name(as_dtype(dtype))
+
+
+def check_type(
+    input: Any, input_name: str, expected_type: Any, op_name: str, extra_message: str = ""
+) -> None:
+    """TypeError unless `input` is of the expected type (or of one of a tuple of them)."""
+    if not isinstance(input, expected_type):
+        raise TypeError(
+            f"The type of '{input_name}' in {op_name} must be {expected_type}, but received "
+            f"{type(input)}. {extra_message}"
+        )
+
+
+def check_dtype(
+    input_dtype: Any,
+    input_name: str,
+    expected_dtype: str | Sequence[str],
+    op_name: str,
+    extra_message: str = "",
+) -> None:
+    """TypeError unless the element type is among the expected names."""
+    expected = [expected_dtype] if isinstance(expected_dtype, str) else expected_dtype
+    if convert_dtype(input_dtype) not in expected:
+        raise TypeError(
+            f"The data type of '{input_name}' in {op_name} must be {expected_dtype}, but "
+            f"received {convert_dtype(input_dtype)}. {extra_message}"
+        )
+
+
+def check_variable_and_dtype(
+    input: Any,
+    input_name: str,
+    expected_dtype: str | Sequence[str],
+    op_name: str,
+    extra_message: str = "",
+) -> None:
+    """TypeError unless `input` is a variable of one of the expected element types."""
+    check_type(input, input_name, Variable, op_name, extra_message)
+    check_dtype(input.dtype, input_name, expected_dtype, op_name, extra_message)
+
+
+class DataFeeder:
+    """Turns mini-batches, lists of one tuple per sample, into feeds for `Executor.run`.
+
+    feed_list: the fed variables (or their names, looked up in `program`), in the order of the
+    values of a sample. A value is a number, a list or an array; of a variable with LoD level 1
+    it is a sequence, of level 2 a list of sequences. Samples of a dense variable are reshaped to
+    its shape where their number of elements fits.
+    """
+
+    def __init__(
+        self,
+        feed_list: Sequence[Variable | str],
+        place: Place | None,
+        program: Program | None = None,
+    ) -> None:
+        block = (program or default_main_program()).global_block()
+        self.feed_vars = [block.var(var) if isinstance(var, str) else var for var in feed_list]
+        for var in self.feed_vars:
+            check_type(var, "feed_list", Variable, "DataFeeder")
+        self.feed_names = [var.name for var in self.feed_vars]
+        self.feed_dtypes = [var.dtype for var in self.feed_vars]
+        self.place = place
+
+    def feed(self, iterable: Batch) -> dict[str, LoDTensor]:
+        """The feed of one mini-batch: a `LoDTensor` per variable.
+
+        Raises AssertionError for a sample of too many or too few values, ValueError for values
+        that don't fit a variable's shape.
+        """
+        samples = list(iterable)
+        for sample in samples:
+            assert len(sample) == len(self.feed_vars), (
+                f"The number of fields in data ({len(sample)}) does not match len(feed_list) "
+                f"({len(self.feed_vars)})"
+            )
+        columns = [[sample[i] for sample in samples] for i in range(len(self.feed_vars))]
+        return {
+            var.name: self._tensor(var, column)
+            for var, column in zip(self.feed_vars, columns, strict=True)
+        }
+
+    def _tensor(self, var: Variable, column: list[Any]) -> LoDTensor:
+        dtype = to_numpy(VarType(var.dtype))
+        lengths: list[list[int]] = [[] for _ in range(var.lod_level)]
+        rows = _unnest(column, lengths)
+        array = _stack(rows, var, dtype)
+        tensor = LoDTensor()
+        tensor.set(array, _host_or(self.place))
+        if lengths:
+            tensor.set_recursive_sequence_lengths(lengths)
+        return tensor
+
+    def feed_parallel(
+        self, iterable: Iterable[Batch], num_places: int | None = None
+    ) -> Iterator[dict[str, LoDTensor]]:
+        """One feed per device, each of its own mini-batch.
+
+        Raises AssertionError unless there is one mini-batch per device.
+        """
+        batches = list(iterable)
+        count = self._devices(num_places)
+        assert len(batches) == count, (
+            f"{len(batches)} mini-batches for {count} devices; give one each"
+        )
+        return (self.feed(batch) for batch in batches)
+
+    def _devices(self, num_places: int | None) -> int:
+        if num_places is not None:
+            return int(num_places)
+        return len(cuda_places() if isinstance(self.place, CUDAPlace) else cpu_places())
+
+    def decorate_reader(
+        self,
+        reader: Reader,
+        multi_devices: bool,
+        num_places: int | None = None,
+        drop_last: bool = True,
+    ) -> Callable[[], Iterator[Any]]:
+        """A reader of feeds made from a reader of mini-batches.
+
+        multi_devices: it gives lists of one feed per device; mini-batches left over at the end
+        are dropped, or a ValueError if `drop_last` is False.
+        """
+
+        def single() -> Iterator[Any]:
+            for batch in reader():
+                yield self.feed(batch)
+
+        def several() -> Iterator[Any]:
+            count = self._devices(num_places)
+            waiting: list[Any] = []
+            for batch in reader():
+                waiting.append(batch)
+                if len(waiting) == count:
+                    yield list(self.feed_parallel(waiting, count))
+                    waiting = []
+            if waiting and not drop_last:
+                raise ValueError(
+                    f"The data batch which cannot fit for devices will be dropped is not "
+                    f"implementation: {len(waiting)} mini-batches are left for {count} devices; "
+                    "set drop_last=True to leave them out"
+                )
+
+        return several if multi_devices else single
+
+
+def _host_or(place: Place | None) -> Place:
+    return cpu_places(1)[0] if place is None else place
+
+
+def _unnest(values: Sequence[Any], lengths: list[list[int]]) -> list[Any]:
+    """The innermost elements in order; the lengths of each level of sequences are added."""
+    if not lengths:
+        return list(values)
+    rows: list[Any] = []
+    for value in values:
+        lengths[0].append(len(value))
+        rows += _unnest(value, lengths[1:])
+    return rows
+
+
+def _stack(rows: list[Any], var: Variable, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The rows as one array of the variable's shape, where their sizes allow it."""
+    try:
+        array = np.array(rows, dtype=dtype)
+    except ValueError as error:
+        shapes = sorted({np.shape(row) for row in rows})
+        raise ValueError(
+            f"samples for {var.name!r} have different shapes {shapes[:4]}: {error}. Pad them, or "
+            "declare the variable with a lod_level"
+        ) from None
+    sizes = list(var.shape)
+    if var.lod_level:
+        sizes = [-1, *sizes[1:]] if len(sizes) > 1 else [-1]
+    if len(sizes) != array.ndim and sizes.count(-1) <= 1:
+        try:
+            return array.reshape(sizes)
+        except ValueError:
+            raise ValueError(
+                f"samples of shape {list(array.shape[1:])} can't be fed to {var.name!r} of shape "
+                f"{list(var.shape)}"
+            ) from None
+    return array

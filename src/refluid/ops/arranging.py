@@ -1,0 +1,145 @@
+"""Tensors put together, taken apart and turned: concat, split, stack, transpose, reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.ir.operator import Operator
+from refluid.ops.reading import integer, integers
+from refluid.ops.registry import GradOp, gradient, operator
+from refluid.ops.signature import GRAD, Longs
+
+_TRANSPOSE = {"use_mkldnn": False, "data_format": "AnyLayout", "use_quantizer": False}
+
+
+def _inverse(axis: Sequence[int]) -> list[int]:
+    return sorted(range(len(axis)), key=lambda place: axis[place] % len(axis))
+
+
+@operator("transpose", outputs="Out", views={"Out": "X"}, extra=_TRANSPOSE)
+def transpose(X: Tensor, *, axis: Sequence[int]) -> Tensor:
+    """X with its dimensions in the order `axis`."""
+    return X.permute(*axis)
+
+
+@gradient("transpose", views={"d_X": "d_Out"})
+def transpose_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, axis: Sequence[int]) -> Tensor:
+    """d_Out with its dimensions put back."""
+    return d_Out.permute(_inverse(axis))
+
+
+@operator(
+    "transpose2", outputs="Out XShape", uses="XShape", views={"Out": "X"}, extra=_TRANSPOSE
+)
+def transpose2(X: Tensor, *, axis: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """`transpose`, and XShape."""
+    return X.permute(*axis), X.new_empty((0, *X.shape))
+
+
+@gradient("transpose2", views={"d_X": "d_Out"})
+def transpose2_grad(XShape: Tensor, d_Out: Tensor, *, axis: Sequence[int]) -> Tensor:
+    """d_Out with its dimensions put back."""
+    return d_Out.permute(_inverse(axis))
+
+
+@operator(
+    "concat",
+    outputs="Out",
+    uses="X AxisTensor",
+    differentiable="X",
+    extra={"use_mkldnn": False, "use_quantizer": False},
+)
+def concat(X: list[Tensor], AxisTensor: Tensor | None = None, *, axis: int = 0) -> Tensor:
+    """All X one after the other along `axis`."""
+    return torch.cat(X, axis if AxisTensor is None else integer(AxisTensor))
+
+
+@gradient("concat", views={"d_X": "d_Out"})
+def concat_grad(
+    X: list[Tensor], AxisTensor: Tensor | None, d_Out: Tensor, *, axis: int = 0
+) -> list[Tensor]:
+    """d_Out taken apart."""
+    axis = axis if AxisTensor is None else integer(AxisTensor)
+    return list(d_Out.split([one.shape[axis] for one in X], axis))
+
+
+def split_gradient(op: Operator) -> list[GradOp]:
+    """The gradients of the parts, put together."""
+    inputs = {"X": [name + GRAD for name in op.output("Out")]}
+    inputs["AxisTensor"] = op.input("AxisTensor")
+    outputs = {"Out": [name + GRAD for name in op.input("X")]}
+    return [GradOp("concat", inputs, outputs)]
+
+
+@operator("split", outputs="Out*", maker=split_gradient, views={"Out": "X"})
+def split(
+    X: Tensor,
+    AxisTensor: Tensor | None = None,
+    SectionsTensorList: list[Tensor] | None = None,
+    *,
+    sections: Sequence[int] = (),
+    num: int = 0,
+    axis: int = 0,
+) -> list[Tensor]:
+    """X in `num` equal parts, or parts of sizes `sections` (one may be -1), along `axis`."""
+    axis = axis if AxisTensor is None else integer(AxisTensor)
+    if num:
+        return list(X.split(X.shape[axis] // num, axis))
+    sizes = integers(sections, None, SectionsTensorList)
+    if X.is_meta and (SectionsTensorList or sum(sizes) > X.shape[axis]):
+        lead, tail = X.shape[:axis], X.shape[axis:][1:]
+        return [X.new_empty((*lead, size, *tail)) for size in sizes]
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = X.shape[axis] - sum(sizes) - 1
+    return list(X.split(sizes, axis))
+
+
+@operator("stack", outputs="Y", uses="")
+def stack(X: list[Tensor], *, axis: int = 0) -> Tensor:
+    """All X, which have one shape, along a new dimension."""
+    return torch.stack(X, axis)
+
+
+@gradient("stack", views={"d_X": "d_Y"})
+def stack_grad(d_Y: Tensor, *, axis: int = 0) -> list[Tensor]:
+    """The slices of d_Y."""
+    return list(d_Y.unbind(axis))
+
+
+@operator("unstack", outputs="Y*", uses="", views={"Y": "X"})
+def unstack(X: Tensor, *, axis: int = 0, num: int) -> list[Tensor]:
+    """The slices of X along `axis`, whose dimension goes away."""
+    return list(X.unbind(axis))
+
+
+@gradient("unstack")
+def unstack_grad(d_Y: list[Tensor], *, axis: int = 0, num: int) -> Tensor:
+    """The slices of the gradient, put together."""
+    return torch.stack(d_Y, axis)
+
+
+def _turned_back(op: Operator) -> list[GradOp]:
+    """The gradient turned likewise."""
+    inputs = {"X": [name + GRAD for name in op.output("Out")]}
+    return [GradOp(op.type, inputs, {"Out": [name + GRAD for name in op.input("X")]})]
+
+
+@operator("reverse", outputs="Out", maker=_turned_back)
+def reverse(X: Tensor, *, axis: Sequence[int]) -> Tensor:
+    """X back to front along the dimensions `axis`."""
+    return X.flip(tuple(axis))
+
+
+@operator("flip", outputs="Out", maker=_turned_back)
+def flip(X: Tensor, *, dims: Sequence[int]) -> Tensor:
+    """X back to front along the dimensions `dims`."""
+    return X.flip(tuple(dims))
+
+
+@operator("roll", outputs="Out", uses="X")
+def roll(X: Tensor, *, shifts: Longs = (), dims: Longs = ()) -> Tensor:
+    """X moved on by `shifts` along `dims`, what falls off comes in again; no dims: X flat."""
+    return X.roll(tuple(shifts), tuple(dims))

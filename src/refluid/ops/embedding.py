@@ -1,0 +1,114 @@
+"""Rows of a table chosen by ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from refluid.core.dtypes import VarType, to_torch
+from refluid.core.errors import EnforceNotMet
+from refluid.ops.reading import integer
+from refluid.ops.registry import gradient, operator
+from refluid.ops.signature import Long, Longs
+
+aten = torch.ops.aten
+
+
+def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
+    """`lookup_table` takes ids (..., 1) and `lookup_table_v2` ids (...)."""
+
+    def ids_of(Ids: Tensor) -> Tensor:
+        return Ids.reshape(Ids.shape[:-1]) if strip else Ids
+
+    def forward(
+        W: Tensor,
+        Ids: Tensor,
+        *,
+        is_sparse: bool = False,
+        is_distributed: bool = False,
+        padding_idx: Long = -1,
+        remote_prefetch: bool = False,
+        trainer_id: int = 0,
+        height_sections: Longs = (),
+        epmap: Sequence[str] = (),
+        table_names: Sequence[str] = (),
+    ) -> Tensor:
+        ids = ids_of(Ids)
+        out = F.embedding(ids, W)
+        if padding_idx == -1:
+            return out
+        return out.masked_fill_((ids == padding_idx).unsqueeze(-1), 0.0)
+
+    def backward(
+        W: Tensor,
+        Ids: Tensor,
+        d_Out: Tensor,
+        *,
+        is_sparse: bool = False,
+        padding_idx: Long = -1,
+    ) -> Tensor:
+        if is_sparse:
+            raise EnforceNotMet(
+                f"{name}_grad: sparse gradients (is_sparse=True) are not supported yet; "
+                "build the embedding with is_sparse=False"
+            )
+        ids = ids_of(Ids)
+        return aten.embedding_dense_backward(d_Out, ids, W.shape[0], padding_idx, False)
+
+    what = "Ids (..., 1)" if strip else "Ids (...)"
+    forward.__doc__ = f"Rows of W (rows, width) named by the int64 {what}; zeros for padding_idx."
+    backward.__doc__ = "The gradient rows added up at their ids; zero for padding_idx."
+    _finish(name, forward, backward, extra)
+
+
+def _finish(
+    name: str, forward: Callable[..., Tensor], backward: Callable[..., Tensor], extra: Any
+) -> None:
+    forward.__name__, backward.__name__ = name, f"{name}_grad"
+    flags = {"uses": "W Ids", "differentiable": "W", "lod": "Ids", "extra": extra}
+    operator(name, outputs="Out", **flags)(forward)
+    gradient(name)(backward)
+
+
+_define("lookup_table", True, {"grad_inplace": False})
+_define("lookup_table_v2", False, {})
+
+
+def _one_hot(ids: Tensor, depth: int, dtype: int, lenient: bool) -> Tensor:
+    kind = to_torch(VarType(dtype))
+    if ids.is_meta:
+        return ids.new_empty((*ids.shape, depth), dtype=kind)
+    hot = ids.unsqueeze(-1) == torch.arange(depth, device=ids.device)
+    if not lenient and not bool(hot.any(-1).all()):
+        raise EnforceNotMet(
+            f"one_hot: an index is outside [0, {depth}); give a larger depth, or allow it with "
+            "allow_out_of_range=True (the row is then zero)"
+        )
+    return hot.to(kind)
+
+
+def _define_one_hot(name: str, strip: bool) -> None:
+    def body(
+        X: Tensor,
+        depth_tensor: Tensor | None = None,
+        *,
+        depth: int = -1,
+        dtype: int = 5,
+        allow_out_of_range: bool = False,
+    ) -> Tensor:
+        ids = X.reshape(X.shape[:-1]) if strip else X
+        size = depth if depth_tensor is None else integer(depth_tensor)
+        return _one_hot(ids, size, dtype, allow_out_of_range)
+
+    what = "X (..., 1)" if strip else "X (...)"
+    body.__name__ = name
+    body.__doc__ = f"(..., depth): 1 at the position that the integers {what} name, else 0."
+    operator(name, outputs="Out", uses=None)(body)
+
+
+_define_one_hot("one_hot", True)
+_define_one_hot("one_hot_v2", False)

@@ -1,0 +1,187 @@
+"""Parts of tensors: slices, gathered and scattered rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.ops.reading import integers, unknown
+from refluid.ops.registry import gradient, operator
+
+_FULL = slice(None)
+
+
+def _ranges(
+    X: Tensor, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]
+) -> tuple[slice, ...]:
+    parts = [_FULL] * X.dim()
+    for axis, start, end in zip(axes, starts, ends, strict=True):
+        size = X.shape[axis]
+        first = max(start + size if start < 0 else start, 0)
+        last = max(end + size if end < 0 else end, 0)
+        parts[axis] = slice(first, max(min(last, size), first))
+    return tuple(parts)
+
+
+def _decreased(out: Tensor, axes: Sequence[int]) -> Tensor:
+    """`out` without the dimensions `axes`, but of at least one dimension."""
+    if not axes:
+        return out
+    out = out.squeeze(tuple(axes))
+    return out if out.dim() else out.reshape(1)
+
+
+@operator(
+    "slice",
+    outputs="Out",
+    uses="Input StartsTensor EndsTensor StartsTensorList EndsTensorList",
+    differentiable="Input",
+    views={"Out": "Input"},
+)
+def slice_(
+    Input: Tensor,
+    StartsTensor: Tensor | None = None,
+    EndsTensor: Tensor | None = None,
+    StartsTensorList: list[Tensor] | None = None,
+    EndsTensorList: list[Tensor] | None = None,
+    *,
+    axes: Sequence[int],
+    starts: Sequence[int] = (),
+    ends: Sequence[int] = (),
+    infer_flags: Sequence[int] = (),
+    decrease_axis: Sequence[int] = (),
+) -> Tensor:
+    """Input[start:end] along each of `axes`, then without the dimensions `decrease_axis`.
+
+    Negative positions count from the end. Tensors replace the attributes of the same name.
+    """
+    if Input.is_meta and -1 in infer_flags:
+        shape = list(Input.shape)
+        for axis, start, end, flag in zip(axes, starts, ends, infer_flags, strict=True):
+            size = len(range(*slice(start, end).indices(shape[axis])))
+            shape[axis] = 1 if axis in decrease_axis else unknown() if flag == -1 else size
+        return _decreased(Input.new_empty(shape), decrease_axis)
+    starts = integers(starts, StartsTensor, StartsTensorList)
+    ends = integers(ends, EndsTensor, EndsTensorList)
+    return _decreased(Input[_ranges(Input, axes, starts, ends)], decrease_axis)
+
+
+@gradient("slice")
+def slice_grad(
+    Input: Tensor,
+    StartsTensor: Tensor | None,
+    EndsTensor: Tensor | None,
+    StartsTensorList: list[Tensor] | None,
+    EndsTensorList: list[Tensor] | None,
+    d_Out: Tensor,
+    *,
+    axes: Sequence[int],
+    starts: Sequence[int] = (),
+    ends: Sequence[int] = (),
+) -> Tensor:
+    """d_Out in its place, zero elsewhere."""
+    starts = integers(starts, StartsTensor, StartsTensorList)
+    ends = integers(ends, EndsTensor, EndsTensorList)
+    d_Input = torch.zeros_like(Input)
+    part = d_Input[_ranges(Input, axes, starts, ends)]
+    part.copy_(d_Out.reshape(part.shape))
+    return d_Input
+
+
+@operator(
+    "strided_slice",
+    outputs="Out",
+    uses="Input StartsTensor EndsTensor StridesTensor StartsTensorList EndsTensorList "
+    "StridesTensorList",
+    differentiable="Input",
+    views={"Out": "Input"},
+)
+def strided_slice(
+    Input: Tensor,
+    StartsTensor: Tensor | None = None,
+    EndsTensor: Tensor | None = None,
+    StridesTensor: Tensor | None = None,
+    StartsTensorList: list[Tensor] | None = None,
+    EndsTensorList: list[Tensor] | None = None,
+    StridesTensorList: list[Tensor] | None = None,
+    *,
+    axes: Sequence[int],
+    starts: Sequence[int] = (),
+    ends: Sequence[int] = (),
+    strides: Sequence[int] = (),
+    infer_flags: Sequence[int] = (),
+    decrease_axis: Sequence[int] = (),
+) -> Tensor:
+    """Input[start:end:stride] along each of `axes`; a negative stride goes backwards."""
+    if Input.is_meta and -1 in infer_flags:
+        shape = list(Input.shape)
+        for axis in axes:
+            shape[axis] = unknown()
+        return Input.new_empty(shape)
+    starts = integers(starts, StartsTensor, StartsTensorList)
+    ends = integers(ends, EndsTensor, EndsTensorList)
+    strides = integers(strides, StridesTensor, StridesTensorList)
+    out, parts, turned = Input, [_FULL] * Input.dim(), []
+    for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
+        chosen = range(*slice(start, end, stride).indices(Input.shape[axis]))
+        if stride < 0:
+            chosen = chosen[::-1]
+            turned.append(axis)
+        parts[axis] = slice(chosen.start, max(chosen.stop, chosen.start), abs(stride))
+    out = out[tuple(parts)]
+    return _decreased(out.flip(turned) if turned else out, decrease_axis)
+
+
+@operator("gather", outputs="Out", uses="X Index", differentiable="X")
+def gather(X: Tensor, Index: Tensor, *, overwrite: bool = True) -> Tensor:
+    """The rows of X that the integers Index (n,) or (n, 1) name."""
+    return X.index_select(0, Index.reshape(-1))
+
+
+@gradient("gather")
+def gather_grad(X: Tensor, Index: Tensor, d_Out: Tensor, *, overwrite: bool = True) -> Tensor:
+    """The rows of d_Out in their places; of a row taken twice the last counts, or their sum."""
+    d_X, rows = torch.zeros_like(X), Index.reshape(-1).long()
+    return d_X.index_copy_(0, rows, d_Out) if overwrite else d_X.index_add_(0, rows, d_Out)
+
+
+@operator("gather_nd", outputs="Out", uses="X Index", differentiable="X")
+def gather_nd(X: Tensor, Index: Tensor) -> Tensor:
+    """The elements or parts of X that the last dimension of Index names."""
+    if Index.shape[-1] == 0:
+        return X.expand(*Index.shape[:-1], *X.shape)
+    return X[tuple(Index.long().unbind(-1))]
+
+
+@operator("scatter", outputs="Out", uses="Ids Updates", differentiable="X Updates")
+def scatter(X: Tensor, Ids: Tensor, Updates: Tensor, *, overwrite: bool = True) -> Tensor:
+    """X with the rows Ids replaced by Updates; not overwrite: by the sum of their Updates."""
+    rows = Ids.reshape(-1).long()
+    if overwrite:
+        return X.index_copy(0, rows, Updates)
+    return X.index_fill(0, rows, 0.0).index_add_(0, rows, Updates)
+
+
+@gradient("scatter")
+def scatter_grad(
+    Ids: Tensor, Updates: Tensor, d_Out: Tensor, *, overwrite: bool = True
+) -> tuple[Tensor, Tensor]:
+    """d_X is d_Out but zero in the rows Ids; d_Updates are these rows of d_Out."""
+    rows = Ids.reshape(-1).long()
+    return d_Out.index_fill(0, rows, 0.0), d_Out.index_select(0, rows)
+
+
+@operator(
+    "scatter_nd_add", outputs="Out", uses="Index Updates", differentiable="X Updates"
+)
+def scatter_nd_add(X: Tensor, Index: Tensor, Updates: Tensor) -> Tensor:
+    """X with Updates added to the parts that the last dimension of Index names."""
+    return X.index_put(tuple(Index.long().unbind(-1)), Updates, accumulate=True)
+
+
+@gradient("scatter_nd_add", views={"d_X": "d_Out"})
+def scatter_nd_add_grad(Index: Tensor, Updates: Tensor, d_Out: Tensor) -> tuple[Tensor, Tensor]:
+    """d_X is d_Out, d_Updates what lies at the places of the updates."""
+    return d_Out, d_Out[tuple(Index.long().unbind(-1))]

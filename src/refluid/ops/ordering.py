@@ -1,0 +1,88 @@
+"""Positions and order: arg_max, argsort, cumsum, where."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.core.dtypes import VarType, to_torch
+from refluid.ir.operator import Operator
+from refluid.ops.reading import unknown
+from refluid.ops.registry import GradOp, gradient, operator
+from refluid.ops.signature import GRAD, Long
+
+
+def _kind(dtype: int) -> torch.dtype:
+    return torch.int64 if dtype < 0 else to_torch(VarType(dtype))
+
+
+@operator("arg_max", outputs="Out", uses=None, lod="")
+def arg_max(X: Tensor, *, axis: Long, keepdims: bool = False, dtype: int = -1) -> Tensor:
+    """Position of the largest element along `axis`; dtype -1 is int64."""
+    return _shaped(X.argmax(axis, keepdims)).to(_kind(dtype))
+
+
+@operator("arg_min", outputs="Out", uses=None, lod="")
+def arg_min(X: Tensor, *, axis: Long, keepdims: bool = False, dtype: int = -1) -> Tensor:
+    """Position of the smallest element along `axis`; dtype -1 is int64."""
+    return _shaped(X.argmin(axis, keepdims)).to(_kind(dtype))
+
+
+def _shaped(out: Tensor) -> Tensor:
+    return out if out.dim() else out.reshape(1)
+
+
+@operator("argsort", outputs="Out Indices", uses="X Indices", differentiable="X")
+def argsort(X: Tensor, *, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """X sorted along `axis`, and where its elements were (int64)."""
+    values, indices = torch.sort(X, dim=axis, descending=descending)
+    return values, indices
+
+
+@gradient("argsort")
+def argsort_grad(X: Tensor, Indices: Tensor, d_Out: Tensor, *, axis: int = -1) -> Tensor:
+    """d_Out put back where its elements came from."""
+    return torch.zeros_like(X).scatter_(axis, Indices, d_Out)
+
+
+def cumsum_gradient(op: Operator) -> list[GradOp]:
+    """The sums from the other end."""
+    inputs = {"X": [name + GRAD for name in op.output("Out")]}
+    outputs = {"Out": [name + GRAD for name in op.input("X")]}
+    attrs = dict(op.attrs) | {"reverse": not op.attr("reverse")}
+    return [GradOp("cumsum", inputs, outputs, attrs)]
+
+
+@operator("cumsum", outputs="Out", maker=cumsum_gradient)
+def cumsum(
+    X: Tensor, *, axis: int = -1, exclusive: bool = False, reverse: bool = False
+) -> Tensor:
+    """Sums of the elements up to each one along `axis`, from the end with `reverse`.
+
+    exclusive: without the element itself.
+    """
+    x = X.flip(axis) if reverse else X
+    out = x.cumsum(axis)
+    if exclusive:
+        out -= x
+    return out.flip(axis) if reverse else out
+
+
+@operator("where", outputs="Out", uses="Condition X Y", differentiable="X Y")
+def where(Condition: Tensor, X: Tensor, Y: Tensor) -> Tensor:
+    """X where the bool Condition holds, else Y."""
+    return torch.where(Condition, X, Y)
+
+
+@gradient("where")
+def where_grad(Condition: Tensor, X: Tensor, Y: Tensor, d_Out: Tensor) -> tuple[Tensor, Tensor]:
+    """d_Out where the condition holds for X, where it doesn't for Y."""
+    return d_Out * Condition, d_Out * ~Condition
+
+
+@operator("where_index", outputs="Out", uses=None, lod="")
+def where_index(Condition: Tensor) -> Tensor:
+    """Positions (n, rank) of the elements that are not zero, int64."""
+    if Condition.is_meta:
+        return Condition.new_empty((unknown(), Condition.dim()), dtype=torch.int64)
+    return torch.nonzero(Condition)

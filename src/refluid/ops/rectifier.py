@@ -1,0 +1,153 @@
+"""Rectifiers and other functions of one variable that are piecewise or have parameters."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from refluid.ops.extras import ACTIVATION, MKLDNN
+from refluid.ops.registry import gradient, operator
+
+
+@operator("relu6", outputs="Out", uses="Out")
+def relu6(X: Tensor, *, threshold: float = 6.0) -> Tensor:
+    """min(max(X, 0), threshold)."""
+    return X.clamp(0.0, threshold)
+
+
+@gradient("relu6")
+def relu6_grad(Out: Tensor, d_Out: Tensor, *, threshold: float = 6.0) -> Tensor:
+    """d_Out where 0 < Out < threshold, else 0."""
+    return d_Out * ((Out > 0) & (Out < threshold))
+
+
+@operator("brelu", outputs="Out", uses="X")
+def brelu(X: Tensor, *, t_min: float = 0.0, t_max: float = 24.0) -> Tensor:
+    """X clamped to [t_min, t_max]."""
+    return X.clamp(t_min, t_max)
+
+
+@gradient("brelu")
+def brelu_grad(X: Tensor, d_Out: Tensor, *, t_min: float = 0.0, t_max: float = 24.0) -> Tensor:
+    """d_Out where t_min < X < t_max, else 0."""
+    return d_Out * ((X > t_min) & (X < t_max))
+
+
+@operator("leaky_relu", outputs="Out", uses="Out", extra=MKLDNN)
+def leaky_relu(X: Tensor, *, alpha: float = 0.02) -> Tensor:
+    """X where it is positive, else alpha * X."""
+    return F.leaky_relu(X, alpha)
+
+
+@gradient("leaky_relu")
+def leaky_relu_grad(Out: Tensor, d_Out: Tensor, *, alpha: float = 0.02) -> Tensor:
+    """d_Out where Out is positive, else alpha * d_Out."""
+    return torch.where(Out > 0, d_Out, d_Out * alpha)
+
+
+@operator("elu", outputs="Out", uses="X")
+def elu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """X where it is positive, else alpha * (exp(X) - 1)."""
+    return F.elu(X, alpha)
+
+
+@operator("selu", outputs="Out", uses="Out")
+def selu(
+    X: Tensor, *, scale: float = 1.0507010221481323, alpha: float = 1.6732631921768188
+) -> Tensor:
+    """scale * X where it is positive, else scale * alpha * (exp(X) - 1)."""
+    return torch.where(X > 0, X, alpha * torch.expm1(X)) * scale
+
+
+@gradient("selu")
+def selu_grad(
+    Out: Tensor,
+    d_Out: Tensor,
+    *,
+    scale: float = 1.0507010221481323,
+    alpha: float = 1.6732631921768188,
+) -> Tensor:
+    """scale * d_Out where Out is positive, else (Out + scale * alpha) * d_Out."""
+    return d_Out * torch.where(Out > 0, scale, Out + scale * alpha)
+
+
+@operator("gelu", outputs="Out", uses="X", extra=ACTIVATION)
+def gelu(X: Tensor, *, approximate: bool = False) -> Tensor:
+    """X * P(normal < X); approximate: by the formula with tanh."""
+    return F.gelu(X, approximate="tanh" if approximate else "none")
+
+
+@operator("swish", outputs="Out", uses="X", extra=MKLDNN)
+def swish(X: Tensor, *, beta: float = 1.0) -> Tensor:
+    """X * sigmoid(beta * X)."""
+    return F.silu(X) if beta == 1.0 else X * torch.sigmoid(X * beta)
+
+
+@operator("hard_sigmoid", outputs="Out", uses="Out")
+def hard_sigmoid(X: Tensor, *, slope: float = 0.2, offset: float = 0.5) -> Tensor:
+    """slope * X + offset clamped to [0, 1]."""
+    return (X * slope).add_(offset).clamp_(0.0, 1.0)
+
+
+@gradient("hard_sigmoid")
+def hard_sigmoid_grad(Out: Tensor, d_Out: Tensor, *, slope: float = 0.2) -> Tensor:
+    """slope * d_Out where 0 < Out < 1, else 0."""
+    return d_Out * slope * ((Out > 0) & (Out < 1))
+
+
+@operator("hard_swish", outputs="Out", uses="X")
+def hard_swish(
+    X: Tensor, *, threshold: float = 6.0, scale: float = 6.0, offset: float = 3.0
+) -> Tensor:
+    """X * clamp(X + offset, 0, threshold) / scale."""
+    return X * (X + offset).clamp(0.0, threshold) / scale
+
+
+@operator("soft_relu", outputs="Out", uses="Out")
+def soft_relu(X: Tensor, *, threshold: float = 40.0) -> Tensor:
+    """log(1 + exp(X)), X clamped to [-threshold, threshold]."""
+    return X.clamp(-threshold, threshold).exp_().log1p_()
+
+
+@gradient("soft_relu")
+def soft_relu_grad(Out: Tensor, d_Out: Tensor, *, threshold: float = 40.0) -> Tensor:
+    """(1 - exp(-Out)) * d_Out where |Out| < threshold, else 0."""
+    return d_Out * (1 - torch.exp(-Out)) * ((Out > -threshold) & (Out < threshold))
+
+
+@operator("stanh", outputs="Out", uses="X")
+def stanh(X: Tensor, *, scale_a: float = 0.67, scale_b: float = 1.7159) -> Tensor:
+    """scale_b * tanh(scale_a * X)."""
+    return torch.tanh(X * scale_a) * scale_b
+
+
+@operator("mish", outputs="Out", uses="X")
+def mish(X: Tensor, *, threshold: float = 20.0) -> Tensor:
+    """X * tanh(softplus(X)); softplus(X) is X above the threshold, exp(X) below -threshold."""
+    soft = torch.where(X < -threshold, X.exp(), F.softplus(X, 1.0, threshold))
+    return X * torch.tanh(soft)
+
+
+@operator("thresholded_relu", outputs="Out", uses="X")
+def thresholded_relu(X: Tensor, *, threshold: float = 1.0) -> Tensor:
+    """X where it is above the threshold, else 0."""
+    return F.threshold(X, threshold, 0.0)
+
+
+@operator("hard_shrink", outputs="Out", uses="X")
+def hard_shrink(X: Tensor, *, threshold: float = 0.5) -> Tensor:
+    """X where |X| is above the threshold, else 0."""
+    return F.hardshrink(X, threshold)
+
+
+@operator("softshrink", outputs="Out", uses="X")
+def softshrink(X: Tensor, *, lambda_: float = 0.5) -> Tensor:
+    """X moved towards zero by lambda, and no further than zero."""
+    return F.softshrink(X, lambda_)
+
+
+@operator("pow", outputs="Out", uses="X FactorTensor", differentiable="X", amp="keep")
+def pow(X: Tensor, FactorTensor: Tensor | None = None, *, factor: float = 1.0) -> Tensor:
+    """X to the power `factor`, or that of a FactorTensor of one element."""
+    return torch.pow(X, factor if FactorTensor is None else FactorTensor.to(X.dtype))

@@ -1,0 +1,106 @@
+"""Reductions along dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.core.dtypes import VarType, to_torch
+from refluid.ops.registry import gradient, operator
+
+Dims = tuple[int, ...]
+
+
+def _dims(X: Tensor, dim: Sequence[int], reduce_all: bool) -> Dims:
+    if reduce_all or len(dim) == X.dim():
+        return tuple(range(X.dim()))
+    return tuple(place % X.dim() for place in dim)
+
+
+def _shaped(out: Tensor) -> Tensor:
+    return out if out.dim() else out.reshape(1)
+
+
+def _spread(value: Tensor, X: Tensor, dim: Sequence[int], reduce_all: bool) -> Tensor:
+    """What was reduced from X, with its dimensions put back, so that it broadcasts onto X."""
+    dims = _dims(X, dim, reduce_all)
+    sizes = [1 if place in dims else size for place, size in enumerate(X.shape)]
+    return value.reshape(sizes)
+
+
+def _product(X: Tensor, dims: Dims, keep: bool) -> Tensor:
+    for place in sorted(dims, reverse=True):
+        X = X.prod(place, keepdim=keep, dtype=X.dtype)
+    return X
+
+
+Reduction = Callable[[Tensor, Dims, bool], Tensor]
+_TABLE: dict[str, tuple[Reduction, str, str | None]] = {
+    "reduce_sum": (lambda x, d, k: x.sum(d, k, dtype=x.dtype), "Sum", "X"),
+    "reduce_mean": (lambda x, d, k: x.mean(d, k), "Mean", "X"),
+    "reduce_max": (lambda x, d, k: x.amax(d, k), "Maximum", "X Out"),
+    "reduce_min": (lambda x, d, k: x.amin(d, k), "Minimum", "X Out"),
+    "reduce_prod": (_product, "Product", "X Out"),
+    "reduce_all": (lambda x, d, k: torch.all(x, d, k), "Logical and", None),
+    "reduce_any": (lambda x, d, k: torch.any(x, d, k), "Logical or", None),
+}
+
+
+def _define(name: str, reduce: Reduction, what: str, uses: str | None) -> None:
+    def body(
+        X: Tensor,
+        *,
+        dim: Sequence[int] = (0,),
+        keep_dim: bool = False,
+        reduce_all: bool = False,
+        in_dtype: int = -1,
+        out_dtype: int = -1,
+    ) -> Tensor:
+        out = _shaped(reduce(X, _dims(X, dim, reduce_all), keep_dim))
+        return out if out_dtype < 0 else out.to(to_torch(VarType(out_dtype)))
+
+    body.__name__ = name
+    body.__doc__ = f"{what} of X along the dimensions `dim`, or of all of X with reduce_all."
+    operator(name, outputs="Out", uses=uses, amp="keep", lod="")(body)
+
+
+for _name, _row in _TABLE.items():
+    _define(_name, *_row)
+
+
+@gradient("reduce_sum")
+def reduce_sum_grad(
+    X: Tensor, d_Out: Tensor, *, dim: Sequence[int] = (0,), reduce_all: bool = False
+) -> Tensor:
+    """d_Out for every element of its sum."""
+    return _spread(d_Out, X, dim, reduce_all).expand(X.shape).to(X.dtype).contiguous()
+
+
+@gradient("reduce_mean")
+def reduce_mean_grad(
+    X: Tensor, d_Out: Tensor, *, dim: Sequence[int] = (0,), reduce_all: bool = False
+) -> Tensor:
+    """d_Out divided by the number of elements that its mean was taken of, for each of them."""
+    share = d_Out * (d_Out.numel() / X.numel())
+    return _spread(share, X, dim, reduce_all).expand(X.shape).contiguous()
+
+
+@gradient("reduce_prod")
+def reduce_prod_grad(
+    X: Tensor, Out: Tensor, d_Out: Tensor, *, dim: Sequence[int] = (0,), reduce_all: bool = False
+) -> Tensor:
+    """d_Out * Out / X."""
+    return _spread(d_Out * Out, X, dim, reduce_all) / X
+
+
+def _extreme_grad(
+    X: Tensor, Out: Tensor, d_Out: Tensor, *, dim: Sequence[int] = (0,), reduce_all: bool = False
+) -> Tensor:
+    """d_Out at every element that equals the extreme, 0 elsewhere."""
+    return (_spread(Out, X, dim, reduce_all) == X) * _spread(d_Out, X, dim, reduce_all)
+
+
+gradient("reduce_max")(_extreme_grad)
+gradient("reduce_min")(_extreme_grad)

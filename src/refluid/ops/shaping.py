@@ -1,0 +1,160 @@
+"""Other shapes of the same elements: reshape, flatten, squeeze, unsqueeze.
+
+The operators whose names end in 2 also make XShape, an empty tensor that carries the shape of X
+(behind a 0) to the gradient operator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
+
+from refluid.ops.reading import integers, unknown
+from refluid.ops.registry import gradient, operator
+
+SAME = {"Out": "X"}
+
+
+def _x_shape(X: Tensor) -> Tensor:
+    return X.new_empty((0, *X.shape))
+
+
+def _resolve(X: Tensor, shape: Sequence[int]) -> list[int]:
+    """Sizes of a reshape: 0 stands for X's size at that place."""
+    return [X.shape[place] if size == 0 else size for place, size in enumerate(shape)]
+
+
+def _meta_reshape(X: Tensor, sizes: list[int]) -> Tensor:
+    """A reshape where sizes may be unknown, so that the number of elements proves nothing."""
+    rest = -math.prod(sizes) if -1 in sizes else 0
+    if rest:
+        fits = X.numel() % rest == 0
+        sizes = [size if size != -1 else X.numel() // rest if fits else unknown() for size in sizes]
+    return X.new_empty(sizes)
+
+
+def _reshape(
+    X: Tensor, Shape: Tensor | None, several: list[Tensor] | None, shape: Sequence[int]
+) -> Tensor:
+    if Shape is not None or several:
+        shape = integers(shape, None if several else Shape, several)
+    elif X.is_meta:
+        return _meta_reshape(X, _resolve(X, shape))
+    return X.new_empty(shape) if X.is_meta else X.reshape(_resolve(X, shape))
+
+
+@operator("reshape", outputs="Out", views=SAME)
+def reshape(
+    X: Tensor,
+    Shape: Tensor | None = None,
+    ShapeTensor: list[Tensor] | None = None,
+    *,
+    shape: Sequence[int] = (),
+) -> Tensor:
+    """X in another shape: a size 0 is X's own, one size may be -1 for what is left.
+
+    A tensor Shape or a list of tensors ShapeTensor replaces the attribute.
+    """
+    return _reshape(X, Shape, ShapeTensor, shape)
+
+
+@operator(
+    "reshape2",
+    outputs="Out XShape",
+    uses="XShape",
+    differentiable="X",
+    views=SAME,
+    extra={"use_quantizer": False},
+)
+def reshape2(
+    X: Tensor,
+    Shape: Tensor | None = None,
+    ShapeTensor: list[Tensor] | None = None,
+    *,
+    shape: Sequence[int] = (),
+) -> tuple[Tensor, Tensor]:
+    """`reshape`, and XShape."""
+    return _reshape(X, Shape, ShapeTensor, shape), _x_shape(X)
+
+
+def _flatten(X: Tensor, axis: int) -> Tensor:
+    return X.reshape(math.prod(X.shape[:axis]), math.prod(X.shape[axis:]))
+
+
+@operator("flatten", outputs="Out", uses="X", views=SAME)
+def flatten(X: Tensor, *, axis: int = 1) -> Tensor:
+    """X as a matrix whose rows are its first `axis` dimensions."""
+    return _flatten(X, axis)
+
+
+@operator("flatten2", outputs="Out XShape", uses="XShape", views=SAME)
+def flatten2(X: Tensor, *, axis: int = 1) -> tuple[Tensor, Tensor]:
+    """`flatten`, and XShape."""
+    return _flatten(X, axis), _x_shape(X)
+
+
+def _squeeze(X: Tensor, axes: Sequence[int]) -> Tensor:
+    return X.squeeze(tuple(axes)) if axes else X.squeeze()
+
+
+@operator("squeeze", outputs="Out", uses="X", views=SAME)
+def squeeze(X: Tensor, *, axes: Sequence[int] = ()) -> Tensor:
+    """X without those of the dimensions `axes` that have size 1; no axes: without all such."""
+    return _squeeze(X, axes)
+
+
+@operator("squeeze2", outputs="Out XShape", uses="XShape", views=SAME)
+def squeeze2(X: Tensor, *, axes: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
+    """`squeeze`, and XShape."""
+    return _squeeze(X, axes), _x_shape(X)
+
+
+def _unsqueeze(X: Tensor, axes: Sequence[int]) -> Tensor:
+    for axis in axes:
+        X = X.unsqueeze(axis)
+    return X
+
+
+@operator("unsqueeze", outputs="Out", uses="X", differentiable="X", views=SAME)
+def unsqueeze(
+    X: Tensor,
+    AxesTensor: Tensor | None = None,
+    AxesTensorList: list[Tensor] | None = None,
+    *,
+    axes: Sequence[int] = (),
+) -> Tensor:
+    """X with dimensions of size 1 put in at `axes`, one after the other."""
+    return _unsqueeze(X, integers(axes, AxesTensor, AxesTensorList))
+
+
+@operator("unsqueeze2", outputs="Out XShape", uses="XShape", differentiable="X", views=SAME)
+def unsqueeze2(
+    X: Tensor,
+    AxesTensor: Tensor | None = None,
+    AxesTensorList: list[Tensor] | None = None,
+    *,
+    axes: Sequence[int] = (),
+) -> tuple[Tensor, Tensor]:
+    """`unsqueeze`, and XShape."""
+    return _unsqueeze(X, integers(axes, AxesTensor, AxesTensorList)), _x_shape(X)
+
+
+def _by_x_shape(XShape: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out in the shape of X."""
+    return d_Out.reshape(XShape.shape[1:])
+
+
+def _by_x(X: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out in the shape of X."""
+    return d_Out.reshape(X.shape)
+
+
+_GRADIENTS: dict[Callable[..., Tensor], Sequence[str]] = {
+    _by_x_shape: ("reshape2", "flatten2", "squeeze2", "unsqueeze2"),
+    _by_x: ("flatten", "squeeze", "unsqueeze"),
+}
+for _body, _names in _GRADIENTS.items():
+    for _name in _names:
+        gradient(_name, views={"d_X": "d_Out"})(_body)
