@@ -43,3 +43,14 @@ POOLING: Extras = {
     "use_quantizer": False,
     "is_test": False,
 }
+MATMUL: Extras = {
+    "use_mkldnn": False,
+    "fused_reshape_Out": [],
+    "fused_transpose_Out": [],
+    "use_quantizer": False,
+    "Scale_x": 1.0,
+    "Scale_y": 1.0,
+    "Scale_out": 1.0,
+    "force_fp32_output": False,
+    "head_number": 1,
+}

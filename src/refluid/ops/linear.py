@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from refluid.ops.extras import MUL
+from refluid.ops.elementwise import unbroadcast
+from refluid.ops.extras import MATMUL, MKLDNN, MUL
 from refluid.ops.registry import gradient, operator
 
 
@@ -47,3 +48,76 @@ def mul_grad(
     d_x = torch.mm(out, y.t()).view(X.shape) if need[0] else None
     d_y = torch.mm(x.t(), out).view(Y.shape) if need[1] else None
     return d_x, d_y
+
+
+def _operands(X: Tensor, Y: Tensor, transpose_X: bool, transpose_Y: bool) -> tuple[Tensor, Tensor]:
+    """X and Y as matrices, or batches of them, not transposed; a vector is a row X, a column Y."""
+    x = X.unsqueeze(0) if X.dim() == 1 else X
+    y = Y.unsqueeze(1) if Y.dim() == 1 else Y
+    x = x.transpose(-2, -1) if transpose_X else x
+    return x, y.transpose(-2, -1) if transpose_Y else y
+
+
+@operator("matmul", outputs="Out", uses="X Y", extra=MATMUL, amp="fast")
+def matmul(
+    X: Tensor,
+    Y: Tensor,
+    *,
+    transpose_X: bool = False,
+    transpose_Y: bool = False,
+    alpha: float = 1.0,
+) -> Tensor:
+    """alpha * X · Y of matrices (..., m, k) and (..., k, n), or their transposes.
+
+    Dimensions before the last two broadcast. A vector X is a row, a vector Y a column (columns and
+    rows where they are transposed), and the dimension added goes away again.
+    """
+    x, y = _operands(X, Y, transpose_X, transpose_Y)
+    out = torch.matmul(x, y)
+    if alpha != 1.0:
+        out = out * alpha
+    if Y.dim() == 1 and not transpose_Y:
+        out = out.squeeze(-1)
+    if X.dim() == 1 and not transpose_X and out.dim() > 1:
+        out = out.squeeze(0 if Y.dim() == 1 else -2)
+    return out
+
+
+@gradient("matmul")
+def matmul_grad(
+    X: Tensor,
+    Y: Tensor,
+    d_Out: Tensor,
+    *,
+    transpose_X: bool = False,
+    transpose_Y: bool = False,
+    alpha: float = 1.0,
+    need: Sequence[bool] = (True, True),
+) -> tuple[Tensor | None, Tensor | None]:
+    """d_X = alpha * d_Out · Yᵀ, d_Y = alpha * Xᵀ · d_Out, summed over what was broadcast."""
+    x, y = _operands(X, Y, transpose_X, transpose_Y)
+    rank = max(x.dim(), y.dim())
+    sizes = (x.shape[-2], y.shape[-1])
+    out = d_Out.reshape(*torch.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *sizes)
+    if alpha != 1.0:
+        out = out * alpha
+    d_X = d_Y = None
+    if need[0]:
+        d_x = unbroadcast(torch.matmul(out, y.transpose(-2, -1)), x, rank - x.dim())
+        d_X = (d_x.transpose(-2, -1) if transpose_X else d_x).reshape(X.shape)
+    if need[1]:
+        d_y = unbroadcast(torch.matmul(x.transpose(-2, -1), out), y, rank - y.dim())
+        d_Y = (d_y.transpose(-2, -1) if transpose_Y else d_y).reshape(Y.shape)
+    return d_X, d_Y
+
+
+@operator("addmm", outputs="Out", uses="Input X Y", extra=MKLDNN)
+def addmm(Input: Tensor, X: Tensor, Y: Tensor, *, Alpha: float = 1.0, Beta: float = 1.0) -> Tensor:
+    """Beta * Input + Alpha * X · Y, of matrices."""
+    return torch.addmm(Input, X, Y, beta=Beta, alpha=Alpha)
+
+
+@operator("dot", outputs="Out", uses="X Y")
+def dot(X: Tensor, Y: Tensor) -> Tensor:
+    """Sums of X * Y along the last dimension, which stays with size 1."""
+    return (X * Y).sum(-1, keepdim=True)

@@ -64,7 +64,8 @@ def noam_decay(
     step = _steps(begin=1)
     decay = step**-0.5
     warmup = warmup_steps**-1.5 * step
-    return learning_rate * d_model**-0.5 * layers.elementwise_min(decay, warmup)
+    rate: Variable = learning_rate * d_model**-0.5 * layers.elementwise_min(decay, warmup)
+    return rate
 
 
 @_schedule
@@ -72,7 +73,8 @@ def exponential_decay(
     learning_rate: float, decay_steps: float, decay_rate: float, staircase: bool = False
 ) -> Variable:
     """learning_rate * decay_rate ^ (step / decay_steps); in whole periods where `staircase`."""
-    return learning_rate * decay_rate ** _periods(decay_steps, staircase)
+    rate: Variable = learning_rate * decay_rate ** _periods(decay_steps, staircase)
+    return rate
 
 
 @_schedule
@@ -80,7 +82,8 @@ def natural_exp_decay(
     learning_rate: float, decay_steps: float, decay_rate: float, staircase: bool = False
 ) -> Variable:
     """learning_rate * exp(-decay_rate * step / decay_steps); whole periods where `staircase`."""
-    return learning_rate * layers.exp(-1 * decay_rate * _periods(decay_steps, staircase))
+    rate: Variable = learning_rate * layers.exp(-1 * decay_rate * _periods(decay_steps, staircase))
+    return rate
 
 
 @_schedule
@@ -88,7 +91,8 @@ def inverse_time_decay(
     learning_rate: float, decay_steps: float, decay_rate: float, staircase: bool = False
 ) -> Variable:
     """learning_rate / (1 + decay_rate * step / decay_steps); whole periods where `staircase`."""
-    return learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
+    rate: Variable = learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
+    return rate
 
 
 @_schedule
@@ -112,7 +116,9 @@ def polynomial_decay(
     else:
         last = layers.fill_constant(shape=[1], dtype="float32", value=float(decay_steps))
         step = layers.elementwise_min(x=step, y=last)
-    return (learning_rate - end_learning_rate) * (1 - step / span) ** power + end_learning_rate
+    left: Variable = (1 - step / span) ** power
+    rate: Variable = (learning_rate - end_learning_rate) * left + end_learning_rate
+    return rate
 
 
 @_schedule
@@ -144,7 +150,8 @@ def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> Varia
 def cosine_decay(learning_rate: float, step_each_epoch: int, epochs: int) -> Variable:
     """learning_rate / 2 * (cos(epoch * pi / epochs) + 1), epoch = step // step_each_epoch."""
     epoch = layers.floor(_steps() / step_each_epoch)
-    return learning_rate * 0.5 * (layers.cos(epoch * math.pi / epochs) + 1)
+    rate: Variable = learning_rate * 0.5 * (layers.cos(epoch * math.pi / epochs) + 1)
+    return rate
 
 
 @_schedule

@@ -93,7 +93,6 @@ class AdamOptimizer(Optimizer):
                 "min_row_size_to_use_multithread": 1000,
                 **{name: beta for name, beta in betas.items() if not isinstance(beta, Variable)},
             },
-            stop_gradient=True,
         )
 
 

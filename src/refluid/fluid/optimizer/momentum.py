@@ -55,7 +55,6 @@ class MomentumOptimizer(Optimizer):
             },
             outputs={"ParamOut": param, "VelocityOut": velocity},
             attrs={"mu": self._momentum, "use_nesterov": self._use_nesterov},
-            stop_gradient=True,
         )
 
 

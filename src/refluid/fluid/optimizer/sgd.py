@@ -38,7 +38,6 @@ class SGDOptimizer(Optimizer):
                 "LearningRate": self._create_param_lr(param_and_grad),
             },
             outputs={"ParamOut": param},
-            stop_gradient=True,
         )
 
 

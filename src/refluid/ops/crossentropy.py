@@ -1,0 +1,151 @@
+"""Cross entropies of probabilities and of logits."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from refluid.ops.registry import gradient, operator
+
+
+def _hard(Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor | None]:
+    """Labels to gather with, and where they are ignored (None where no label can be)."""
+    if ignore_index == -100:
+        return Label, None
+    ignored = Label == ignore_index
+    return Label.masked_fill(ignored, 0), ignored
+
+
+def _without(value: Tensor, ignored: Tensor | None) -> Tensor:
+    return value if ignored is None else value.masked_fill(ignored, 0.0)
+
+
+@operator("cross_entropy", outputs="Y", uses="X Label", differentiable="X", amp="keep")
+def cross_entropy(
+    X: Tensor, Label: Tensor, *, soft_label: bool = False, ignore_index: int = -100
+) -> Tensor:
+    """-log of the probability that X (..., classes) gives to the int64 Label (..., 1).
+
+    soft_label: -sum(Label * log(X)), Label as X. Y is (..., 1); 0 where Label is ignore_index.
+    """
+    if soft_label:
+        return -(Label * X.log()).sum(-1, keepdim=True)
+    index, ignored = _hard(Label, ignore_index)
+    return _without(X.gather(-1, index).log_().neg_(), ignored)
+
+
+@gradient("cross_entropy")
+def cross_entropy_grad(
+    X: Tensor,
+    Label: Tensor,
+    d_Y: Tensor,
+    *,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+) -> Tensor:
+    """-d_Y / X at the label, zero elsewhere; soft_label: -d_Y * Label / X."""
+    if soft_label:
+        return -(d_Y * Label) / X
+    index, ignored = _hard(Label, ignore_index)
+    value = _without(-d_Y / X.gather(-1, index), ignored)
+    return torch.zeros_like(X).scatter_(-1, index, value)
+
+
+@operator(
+    "softmax_with_cross_entropy",
+    outputs="Softmax Loss",
+    uses="Label Softmax",
+    differentiable="Logits",
+    amp="keep",
+)
+def softmax_with_cross_entropy(
+    Logits: Tensor,
+    Label: Tensor,
+    *,
+    soft_label: bool = False,
+    numeric_stable_mode: bool = True,
+    ignore_index: int = -100,
+    axis: int = -1,
+) -> tuple[Tensor, Tensor]:
+    """Softmax of the Logits along `axis`, and its cross entropy with Label.
+
+    Label is int64 with size 1 at `axis`, or with soft_label a distribution as Logits. Loss has
+    size 1 at `axis`; it is 0 where Label is ignore_index.
+    """
+    log = torch.log_softmax(Logits, axis)
+    if soft_label:
+        loss = -(Label * log).sum(axis, keepdim=True)
+    else:
+        index, ignored = _hard(Label, ignore_index)
+        loss = _without(log.gather(axis, index).neg_(), ignored)
+    return log.exp_(), loss
+
+
+@gradient("softmax_with_cross_entropy")
+def softmax_with_cross_entropy_grad(
+    Label: Tensor,
+    Softmax: Tensor,
+    d_Loss: Tensor,
+    *,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+    axis: int = -1,
+) -> Tensor:
+    """d_Loss * (Softmax - 1 at the label)."""
+    if soft_label:
+        return (Softmax - Label) * d_Loss
+    index, ignored = _hard(Label, ignore_index)
+    d_loss = _without(d_Loss, ignored)
+    return (Softmax * d_loss).scatter_add_(axis, index, -d_loss)
+
+
+def _count(kept: Tensor) -> Tensor:
+    return kept.sum().clamp(min=1)
+
+
+@operator(
+    "sigmoid_cross_entropy_with_logits",
+    outputs="Out",
+    uses="X Label",
+    differentiable="X",
+    amp="keep",
+)
+def sigmoid_cross_entropy_with_logits(
+    X: Tensor, Label: Tensor, *, normalize: bool = False, ignore_index: int = -100
+) -> Tensor:
+    """max(X, 0) - X * Label + log(1 + exp(-|X|)); 0 where Label is ignore_index.
+
+    normalize: divided by the number of labels that are not ignored.
+    """
+    kept = Label != ignore_index
+    loss = F.binary_cross_entropy_with_logits(X, Label, reduction="none") * kept
+    return loss / _count(kept) if normalize else loss
+
+
+@gradient("sigmoid_cross_entropy_with_logits")
+def sigmoid_cross_entropy_with_logits_grad(
+    X: Tensor,
+    Label: Tensor,
+    d_Out: Tensor,
+    *,
+    normalize: bool = False,
+    ignore_index: int = -100,
+) -> Tensor:
+    """d_Out * (sigmoid(X) - Label)."""
+    kept = Label != ignore_index
+    grad = torch.sigmoid(X).sub_(Label).mul_(d_Out).mul_(kept)
+    return grad / _count(kept) if normalize else grad
+
+
+@operator("label_smooth", outputs="Out", uses="", differentiable="X")
+def label_smooth(X: Tensor, PriorDist: Tensor | None = None, *, epsilon: float = 0.0) -> Tensor:
+    """(1 - epsilon) * X + epsilon * PriorDist; without it 1 / classes, the last dimension."""
+    prior = 1.0 / X.shape[-1] if PriorDist is None else PriorDist
+    return X * (1.0 - epsilon) + epsilon * prior
+
+
+@gradient("label_smooth")
+def label_smooth_grad(d_Out: Tensor, *, epsilon: float = 0.0) -> Tensor:
+    """(1 - epsilon) * d_Out."""
+    return d_Out * (1.0 - epsilon)

@@ -1,0 +1,193 @@
+"""Losses of single elements or rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.ops.registry import gradient, operator
+from refluid.ops.signature import Long
+
+
+@operator("log_loss", outputs="Loss", uses="Predicted Labels", differentiable="Predicted")
+def log_loss(Predicted: Tensor, Labels: Tensor, *, epsilon: float) -> Tensor:
+    """-Labels * log(Predicted + epsilon) - (1 - Labels) * log(1 - Predicted + epsilon)."""
+    unlikely = (1.0 - Labels) * torch.log(1.0 - Predicted + epsilon)
+    return -(Labels * torch.log(Predicted + epsilon)) - unlikely
+
+
+@gradient("log_loss")
+def log_loss_grad(
+    Predicted: Tensor, Labels: Tensor, d_Loss: Tensor, *, epsilon: float
+) -> Tensor:
+    """d_Loss * ((1 - Labels) / (1 - Predicted + epsilon) - Labels / (Predicted + epsilon))."""
+    unlikely = (1.0 - Labels) / (1.0 - Predicted + epsilon)
+    return d_Loss * (unlikely - Labels / (Predicted + epsilon))
+
+
+@operator("huber_loss", outputs="Residual Out", uses="Residual")
+def huber_loss(X: Tensor, Y: Tensor, *, delta: float) -> tuple[Tensor, Tensor]:
+    """r²/2 where |r| is at most delta, else delta * (|r| - delta/2), of Residual r = Y - X."""
+    residual = Y - X.reshape(Y.shape)
+    size = residual.abs()
+    return residual, torch.where(
+        size <= delta, residual * residual * 0.5, delta * (size - 0.5 * delta)
+    )
+
+
+@gradient("huber_loss")
+def huber_loss_grad(Residual: Tensor, d_Out: Tensor, *, delta: float) -> tuple[Tensor, Tensor]:
+    """d_Y = d_Out times the residual, cut at ±delta; d_X the opposite."""
+    grad = d_Out * Residual.clamp(-delta, delta)
+    return -grad, grad
+
+
+def _weighted(value: Tensor, weight: Tensor | None) -> Tensor:
+    return value if weight is None else value * weight
+
+
+@operator(
+    "smooth_l1_loss",
+    outputs="Diff Out",
+    uses="Diff InsideWeight OutsideWeight",
+    differentiable="X Y",
+)
+def smooth_l1_loss(
+    X: Tensor,
+    Y: Tensor,
+    InsideWeight: Tensor | None = None,
+    OutsideWeight: Tensor | None = None,
+    *,
+    sigma: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """Out (rows, 1): sums of OutsideWeight * f(Diff), with Diff = InsideWeight * (X - Y).
+
+    f(d) is (sigma * d)² / 2 where |d| < 1 / sigma², else |d| - 1 / (2 * sigma²).
+    """
+    square = sigma * sigma
+    diff = _weighted(X - Y, InsideWeight)
+    size = diff.abs()
+    loss = torch.where(size < 1.0 / square, 0.5 * square * diff * diff, size - 0.5 / square)
+    loss = _weighted(loss, OutsideWeight)
+    return diff, loss.reshape(X.shape[0], -1).sum(1, keepdim=True)
+
+
+@gradient("smooth_l1_loss")
+def smooth_l1_loss_grad(
+    Diff: Tensor,
+    InsideWeight: Tensor | None,
+    OutsideWeight: Tensor | None,
+    d_Out: Tensor,
+    *,
+    sigma: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """d_X = d_Out * both weights * f'(Diff), d_Y the opposite."""
+    square = sigma * sigma
+    slope = torch.where(Diff.abs() < 1.0 / square, square * Diff, torch.sign(Diff))
+    slope = _weighted(_weighted(slope, InsideWeight), OutsideWeight)
+    grad = slope * d_Out.reshape(-1, *[1] * (Diff.dim() - 1))
+    return grad, -grad
+
+
+@operator("bce_loss", outputs="Out", uses="X Label", differentiable="X")
+def bce_loss(X: Tensor, Label: Tensor) -> Tensor:
+    """-Label * log(X) - (1 - Label) * log(1 - X), logarithms at least -100."""
+    return torch.nn.functional.binary_cross_entropy(X, Label, reduction="none")
+
+
+@operator("kldiv_loss", outputs="Loss", uses="X Target", differentiable="X")
+def kldiv_loss(X: Tensor, Target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """Target * (log(Target) - X), 0 where Target isn't positive.
+
+    reduction: `none`, or `sum`, `mean`, `batchmean` of shape (1,).
+    """
+    loss = torch.where(Target > 0, torch.xlogy(Target, Target) - Target * X, torch.zeros_like(X))
+    if reduction == "none":
+        return loss
+    count = {"sum": 1, "mean": X.numel(), "batchmean": X.shape[0]}[reduction]
+    return (loss.sum() / count).reshape(1)
+
+
+@operator(
+    "nll_loss", outputs="Out Total_weight", uses="X Label Weight Total_weight", differentiable="X"
+)
+def nll_loss(
+    X: Tensor,
+    Label: Tensor,
+    Weight: Tensor | None = None,
+    *,
+    ignore_index: Long = -100,
+    reduction: str = "mean",
+) -> tuple[Tensor, Tensor]:
+    """-Weight[Label] * X[Label] for log probabilities X (N, C, ...) and int64 Label (N, ...).
+
+    reduction: `none`, or `sum` or `mean` (by the Total_weight of all labels), of shape (1,).
+    """
+    weight = X.new_ones(X.shape[1]) if Weight is None else Weight
+    kept = Label != ignore_index
+    label = Label.masked_fill(~kept, 0)
+    each = weight[label] * kept
+    loss = -X.gather(1, label.unsqueeze(1)).squeeze(1) * each
+    total = each.sum().reshape(1).detach()
+    if reduction == "none":
+        return loss, torch.zeros_like(total)
+    return loss.sum().reshape(1) / (total if reduction == "mean" else 1.0), total
+
+
+@gradient("nll_loss")
+def nll_loss_grad(
+    X: Tensor,
+    Label: Tensor,
+    Weight: Tensor | None,
+    Total_weight: Tensor,
+    d_Out: Tensor,
+    *,
+    ignore_index: Long = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """-Weight[Label] * d_Out at the label, divided by the total weight for a mean."""
+    weight = X.new_ones(X.shape[1]) if Weight is None else Weight
+    kept = Label != ignore_index
+    label = Label.masked_fill(~kept, 0)
+    value = -(weight[label] * kept) * d_Out
+    if reduction == "mean":
+        value = value / Total_weight
+    return torch.zeros_like(X).scatter_(1, label.unsqueeze(1), value.unsqueeze(1))
+
+
+@operator("rank_loss", outputs="Out", uses="Label Left Right", differentiable="Left Right")
+def rank_loss(Label: Tensor, Left: Tensor, Right: Tensor) -> Tensor:
+    """log(1 + exp(Left - Right)) - Label * (Left - Right)."""
+    gap = Left - Right
+    return torch.nn.functional.softplus(gap) - Label * gap
+
+
+@operator(
+    "margin_rank_loss", outputs="Activated Out", uses="Label Activated", differentiable="X1 X2"
+)
+def margin_rank_loss(
+    X1: Tensor, X2: Tensor, Label: Tensor, *, margin: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """max(0, margin - Label * (X1 - X2)); Activated is 1 where that is positive, else 0."""
+    out = (margin - Label * (X1 - X2)).clamp(min=0.0)
+    return (out > 0).to(X1.dtype), out
+
+
+@gradient("margin_rank_loss")
+def margin_rank_loss_grad(
+    Label: Tensor, Activated: Tensor, d_Out: Tensor, *, need: Sequence[bool] = (True, True)
+) -> tuple[Tensor, Tensor]:
+    """d_X1 = -d_Out * Label where the loss is positive, d_X2 the opposite."""
+    grad = d_Out * Label * Activated
+    return -grad, grad
+
+
+@operator("bpr_loss", outputs="Y", uses="X Label", differentiable="X", amp="keep")
+def bpr_loss(X: Tensor, Label: Tensor) -> Tensor:
+    """Mean over the other classes j of log(1 + exp(X[j] - X[label])), of shape (rows, 1)."""
+    gap = X - X.gather(-1, Label)
+    every = torch.nn.functional.softplus(gap).sum(-1, keepdim=True)
+    own = torch.nn.functional.softplus(torch.zeros_like(gap[..., :1]))
+    return (every - own) / (X.shape[-1] - 1)
