@@ -97,7 +97,7 @@ class GradientClipByValue(GradientClipBase):
         return f"GradientClipByValue, min={self.min:f}, max={self.max:f}"
 
     def finish(self, groups: Groups, grad: Variable) -> Variable:
-        return layers.clip(x=grad, min=self.min, max=self.max)
+        return _same_kind(layers.clip(x=grad, min=self.min, max=self.max), grad)
 
 
 class GradientClipByNorm(GradientClipBase):
@@ -111,7 +111,7 @@ class GradientClipByNorm(GradientClipBase):
         return f"GradientClipByNorm, clip_norm={self.clip_norm:f}"
 
     def finish(self, groups: Groups, grad: Variable) -> Variable:
-        return layers.clip_by_norm(x=grad, max_norm=self.clip_norm)
+        return _same_kind(layers.clip_by_norm(x=grad, max_norm=self.clip_norm), grad)
 
 
 class GradientClipByGlobalNorm(GradientClipBase):
@@ -149,7 +149,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
             factor = _factor(self._limit(norm.dtype), norm)
         for param, grad in pairs:
             with param.block.program.optimized_guard([param, grad]):
-                new_grads[param.name] = layers.elementwise_mul(x=grad, y=factor)
+                new_grads[param.name] = _scaled(grad, factor)
         return new_grads
 
     def prepare(self, groups: Groups, grad: Variable) -> None:
@@ -168,7 +168,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
         group = groups[self.group_name]
         if group.factor is None:
             group.factor = _factor(group.limit_var, _norm(group.squares))
-        return layers.elementwise_mul(x=grad, y=group.factor)
+        return _scaled(grad, group.factor)
 
     def _limit(self, dtype: VarType) -> Variable:
         return layers.fill_constant(shape=[1], dtype=dtype, value=self.clip_norm)
@@ -186,6 +186,16 @@ def _norm(squares: list[Variable]) -> Variable:
 
 def _factor(limit: Variable, norm: Variable) -> Variable:
     return layers.elementwise_div(x=limit, y=layers.elementwise_max(x=limit, y=norm))
+
+
+def _scaled(grad: Variable, factor: Variable) -> Variable:
+    return _same_kind(layers.elementwise_mul(x=grad, y=factor), grad)
+
+
+def _same_kind(clipped: Variable, grad: Variable) -> Variable:
+    """A sparse gradient stays sparse."""
+    clipped.type = grad.type
+    return clipped
 
 
 def point_roles_at_clipped(new_grads: Mapping[str, Variable]) -> None:

@@ -57,3 +57,9 @@ def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
     """Whether `x` has no element, shape (1,)."""
     helper = LayerHelper("is_empty")
     return helper.emit("is_empty", {"X": [x]}, dtype=VarType.BOOL, stop_gradient=True, out=cond)
+
+
+def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Variable:
+    """x == y elementwise."""
+    helper = LayerHelper("elementwise_equal", name=name)
+    return helper.emit("equal", {"X": [x], "Y": [y]}, dtype=VarType.BOOL)

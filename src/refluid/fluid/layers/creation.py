@@ -216,7 +216,7 @@ def linspace(
         "Stop": stop if isinstance(stop, Variable) else fill_constant([1], kind, stop),
         "Num": num if isinstance(num, Variable) else fill_constant([1], "int32", num),
     }
-    return helper.emit("linspace", inputs, {"dtype": int(kind)}, dtype=kind, stop_gradient=True)
+    return helper.emit("linspace", inputs, dtype=kind, stop_gradient=True)
 
 
 def diag(diagonal: Variable | np.ndarray[Any, Any]) -> Variable:

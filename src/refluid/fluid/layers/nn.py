@@ -22,6 +22,9 @@ from refluid.fluid.layers.activation import (
 from refluid.fluid.layers.assignment import (
     sum,
 )
+from refluid.fluid.layers.comparison import (
+    elementwise_equal,
+)
 from refluid.fluid.layers.convolution import (
     conv2d,
     conv2d_transpose,
@@ -147,6 +150,7 @@ __all__ = [
     "dropout",
     "elementwise_add",
     "elementwise_div",
+    "elementwise_equal",
     "elementwise_floordiv",
     "elementwise_max",
     "elementwise_min",

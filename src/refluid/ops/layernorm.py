@@ -1,0 +1,236 @@
+"""Normalisations over layers, groups, instances and neighbouring channels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from refluid.ops.extras import MKLDNN
+from refluid.ops.registry import gradient, operator
+
+aten = torch.ops.aten
+Grads = tuple[Tensor | None, ...]
+
+
+def _rows(X: Tensor, axis: int) -> tuple[int, int]:
+    return math.prod(X.shape[:axis]), math.prod(X.shape[axis:])
+
+
+@operator(
+    "layer_norm",
+    outputs="Y Mean Variance",
+    uses="X Scale Bias Mean Variance",
+    amp="keep",
+)
+def layer_norm(
+    X: Tensor,
+    Scale: Tensor | None = None,
+    Bias: Tensor | None = None,
+    *,
+    epsilon: float = 1e-5,
+    begin_norm_axis: int = 1,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(X - Mean) / sqrt(Variance + epsilon) * Scale + Bias over the dimensions from `axis` on.
+
+    X counts as a matrix whose rows are normalised; Mean and Variance have shape (rows,), Scale
+    and Bias (columns,).
+    """
+    rows, columns = _rows(X, begin_norm_axis)
+    y, mean, inverse = aten.native_layer_norm(
+        X.reshape(rows, columns), (columns,), Scale, Bias, epsilon
+    )
+    variance = (inverse * inverse).reciprocal_().sub_(epsilon)
+    return y.view(X.shape), mean.reshape(rows), variance.reshape(rows)
+
+
+@gradient("layer_norm")
+def layer_norm_grad(
+    X: Tensor,
+    Scale: Tensor | None,
+    Bias: Tensor | None,
+    Mean: Tensor,
+    Variance: Tensor,
+    d_Y: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    begin_norm_axis: int = 1,
+    need: Sequence[bool] = (True, True, True),
+) -> Grads:
+    """Gradients of X, Scale and Bias."""
+    rows, columns = _rows(X, begin_norm_axis)
+    d_x, d_scale, d_bias = aten.native_layer_norm_backward(
+        d_Y.reshape(rows, columns),
+        X.reshape(rows, columns),
+        (columns,),
+        Mean.view(rows, 1),
+        torch.rsqrt(Variance + epsilon).view(rows, 1),
+        Scale,
+        Bias,
+        need,
+    )
+    return None if d_x is None else d_x.view(X.shape), d_scale, d_bias
+
+
+def _channels_first(value: Tensor, layout: str) -> Tensor:
+    return value.movedim(-1, 1) if layout == "NHWC" else value
+
+
+def _as_given(value: Tensor, layout: str) -> Tensor:
+    return value.movedim(1, -1) if layout == "NHWC" else value
+
+
+def _per_channel(value: Tensor, rank: int) -> Tensor:
+    return value.reshape(1, -1, *[1] * (rank - 2))
+
+
+@operator(
+    "group_norm",
+    outputs="Y Mean Variance",
+    uses="Scale Bias Y Variance",
+    amp="keep",
+)
+def group_norm(
+    X: Tensor,
+    Scale: Tensor | None = None,
+    Bias: Tensor | None = None,
+    *,
+    epsilon: float = 1e-5,
+    groups: int,
+    data_layout: str = "NCHW",
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Each sample's `groups` groups of channels normalised; Mean and Variance (N, groups)."""
+    x = _channels_first(X, data_layout)
+    parts = x.reshape(x.shape[0], groups, -1)
+    variance, mean = torch.var_mean(parts, 2, correction=0)
+    y = F.group_norm(x, groups, Scale, Bias, epsilon)
+    return _as_given(y, data_layout), mean, variance
+
+
+@gradient("group_norm")
+def group_norm_grad(
+    Scale: Tensor | None,
+    Bias: Tensor | None,
+    Y: Tensor,
+    Variance: Tensor,
+    d_Y: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    groups: int,
+    data_layout: str = "NCHW",
+) -> Grads:
+    """Gradients of X, Scale and Bias, from the normalised values that Y tells."""
+    y, grad = _channels_first(Y, data_layout), _channels_first(d_Y, data_layout)
+    over = [dim for dim in range(y.dim()) if dim != 1]
+    unit = y if Bias is None else y - _per_channel(Bias, y.dim())
+    unit = unit if Scale is None else unit / _per_channel(Scale, y.dim())
+    d_scale = None if Scale is None else (grad * unit).sum(over)
+    d_bias = None if Bias is None else grad.sum(over)
+    grad = grad if Scale is None else grad * _per_channel(Scale, y.dim())
+    shape = (y.shape[0], groups, -1)
+    normal, inner = unit.reshape(shape), grad.reshape(shape)
+    inner = inner - inner.mean(2, True) - normal * (inner * normal).mean(2, True)
+    d_x = (inner * torch.rsqrt(Variance + epsilon).unsqueeze(2)).reshape(y.shape)
+    return _as_given(d_x, data_layout), d_scale, d_bias
+
+
+@operator(
+    "instance_norm",
+    outputs="Y SavedMean SavedVariance",
+    uses="X Scale SavedMean SavedVariance",
+    amp="keep",
+)
+def instance_norm(
+    X: Tensor, Scale: Tensor, Bias: Tensor, *, epsilon: float = 1e-5
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Each channel of each sample normalised; SavedVariance is 1 / sqrt(variance + epsilon)."""
+    rows = X.shape[0] * X.shape[1]
+    unit, mean, inverse = aten.native_batch_norm(
+        X.reshape(1, rows, -1), None, None, None, None, True, 0.0, epsilon
+    )
+    y = unit.view(X.shape) * _per_channel(Scale, X.dim()) + _per_channel(Bias, X.dim())
+    return y, mean, inverse
+
+
+@gradient("instance_norm")
+def instance_norm_grad(
+    X: Tensor,
+    Scale: Tensor,
+    SavedMean: Tensor,
+    SavedVariance: Tensor,
+    d_Y: Tensor,
+    *,
+    epsilon: float = 1e-5,
+) -> Grads:
+    """Gradients of X, Scale and Bias."""
+    shape = (X.shape[0], X.shape[1], -1)
+    inverse = SavedVariance.view(shape)
+    unit = (X.reshape(shape) - SavedMean.view(shape)) * inverse
+    grad = d_Y.reshape(shape)
+    inner = grad * Scale.view(1, -1, 1)
+    d_x = inner - inner.mean(2, True) - unit * (inner * unit).mean(2, True)
+    return (d_x * inverse).view(X.shape), (grad * unit).sum((0, 2)), grad.sum((0, 2))
+
+
+@operator("affine_channel", outputs="Out", uses="X Scale", differentiable="X Scale Bias")
+def affine_channel(
+    X: Tensor, Scale: Tensor, Bias: Tensor, *, data_layout: str = "AnyLayout"
+) -> Tensor:
+    """X * Scale + Bias for each channel; NHWC has the channels last."""
+    x = _channels_first(X, data_layout)
+    out = x * _per_channel(Scale, x.dim()) + _per_channel(Bias, x.dim())
+    return _as_given(out, data_layout)
+
+
+@gradient("affine_channel")
+def affine_channel_grad(
+    X: Tensor, Scale: Tensor, d_Out: Tensor, *, data_layout: str = "AnyLayout"
+) -> Grads:
+    """d_X = d_Out * Scale; d_Scale and d_Bias are sums of d_Out * X and d_Out by channel."""
+    x, grad = _channels_first(X, data_layout), _channels_first(d_Out, data_layout)
+    over = [dim for dim in range(x.dim()) if dim != 1]
+    d_x = _as_given(grad * _per_channel(Scale, x.dim()), data_layout)
+    return d_x, (grad * x).sum(over), grad.sum(over)
+
+
+def _window(x: Tensor, before: int, after: int) -> Tensor:
+    """Sums over each channel, `before` channels below it and `after` above."""
+    padded = F.pad(x, (0, 0, 0, 0, before, after))
+    return padded.unfold(1, before + after + 1, 1).sum(-1)
+
+
+@operator("lrn", outputs="Out MidOut", uses="X Out MidOut", extra=MKLDNN | {"is_test": False})
+def lrn(
+    X: Tensor,
+    *,
+    n: int = 5,
+    k: float = 2.0,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    data_format: str = "AnyLayout",
+) -> tuple[Tensor, Tensor]:
+    """X / MidOut ** beta, MidOut = k + alpha * the sum of X² over n neighbouring channels."""
+    x = _channels_first(X, data_format)
+    mid = _window(x * x, (n - 1) // 2, n - 1 - (n - 1) // 2).mul_(alpha).add_(k)
+    return _as_given(x * mid**-beta, data_format), _as_given(mid, data_format)
+
+
+@gradient("lrn")
+def lrn_grad(
+    X: Tensor,
+    Out: Tensor,
+    MidOut: Tensor,
+    d_Out: Tensor,
+    *,
+    n: int = 5,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    data_format: str = "AnyLayout",
+) -> Tensor:
+    """d_Out / MidOut ** beta - 2 * alpha * beta * X * the windows' sums of d_Out * Out / MidOut."""
+    shared = _channels_first(d_Out * Out / MidOut, data_format)
+    around = _window(shared, n - 1 - (n - 1) // 2, (n - 1) // 2)
+    return d_Out * MidOut**-beta - X * _as_given(around, data_format) * (2.0 * alpha * beta)

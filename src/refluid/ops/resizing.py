@@ -1,0 +1,181 @@
+"""Tensors made larger or smaller at their edges, or repeated: pad, crop, expand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from refluid.ops.reading import integers
+from refluid.ops.registry import gradient, operator
+
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}
+
+
+def _last_first(paddings: Sequence[int]) -> list[int]:
+    """(before, after) pairs of all dimensions in the order that torch wants them."""
+    pairs = [paddings[place : place + 2] for place in range(0, len(paddings), 2)]
+    return [size for pair in reversed(pairs) for size in pair]
+
+
+@operator("pad", outputs="Out", uses="")
+def pad(X: Tensor, *, paddings: Sequence[int], pad_value: float = 0.0) -> Tensor:
+    """X with paddings[2 * i] elements before and paddings[2 * i + 1] after along dimension i."""
+    return F.pad(X, _last_first(paddings), value=pad_value)
+
+
+@gradient("pad")
+def pad_grad(d_Out: Tensor, *, paddings: Sequence[int]) -> Tensor:
+    """d_Out without the padding."""
+    return F.pad(d_Out, [-size for size in _last_first(paddings)])
+
+
+@operator("pad2d", outputs="Out", uses="X Paddings", differentiable="X")
+def pad2d(
+    X: Tensor,
+    Paddings: Tensor | None = None,
+    *,
+    paddings: Sequence[int],
+    pad_value: float = 0.0,
+    mode: str = "constant",
+    data_format: str = "NCHW",
+) -> Tensor:
+    """Images padded by (top, bottom, left, right); mode: constant, reflect or edge."""
+    top, bottom, left, right = integers(paddings, Paddings)
+    x = X.permute(0, 3, 1, 2) if data_format == "NHWC" else X
+    value = pad_value if mode == "constant" else None
+    out = F.pad(x, (left, right, top, bottom), _MODES[mode], value)
+    return out.permute(0, 2, 3, 1) if data_format == "NHWC" else out
+
+
+@operator("pad_constant_like", outputs="Out", uses="Y", differentiable="Y")
+def pad_constant_like(X: Tensor, Y: Tensor, *, pad_value: float = 0.0) -> Tensor:
+    """Y padded at the end of each dimension to the shape of X."""
+    sizes = [0] * (2 * X.dim())
+    sizes[1::2] = [X.shape[dim] - Y.shape[dim] for dim in range(X.dim())]
+    return F.pad(Y, _last_first(sizes), value=pad_value)
+
+
+@gradient("pad_constant_like")
+def pad_constant_like_grad(Y: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out without the padding."""
+    return d_Out[tuple(slice(size) for size in Y.shape)].contiguous()
+
+
+def _cropped(X: Tensor, offsets: Sequence[int], shape: Sequence[int]) -> Tensor:
+    starts = offsets or [0] * X.dim()
+    sizes = [
+        X.shape[dim] - start if size == -1 else size
+        for dim, (start, size) in enumerate(zip(starts, shape, strict=True))
+    ]
+    if X.is_meta:
+        return X.new_empty(sizes)
+    parts = zip(starts, sizes, strict=True)
+    return X[tuple(slice(start, start + size) for start, size in parts)]
+
+
+def _uncropped(X: Tensor, d_Out: Tensor, offsets: Sequence[int]) -> Tensor:
+    sizes: list[int] = []
+    for dim, start in enumerate(offsets or [0] * X.dim()):
+        sizes += [start, X.shape[dim] - start - d_Out.shape[dim]]
+    return F.pad(d_Out, _last_first(sizes))
+
+
+@operator("crop", outputs="Out", uses="X Offsets", differentiable="X", views={"Out": "X"})
+def crop(
+    X: Tensor,
+    Y: Tensor | None = None,
+    Offsets: Tensor | None = None,
+    *,
+    offsets: Sequence[int] = (),
+    shape: Sequence[int] = (),
+) -> Tensor:
+    """The part of X of that shape, or Y's, that begins at `offsets`."""
+    return _cropped(X, integers(offsets, Offsets), shape if Y is None else Y.shape)
+
+
+@gradient("crop")
+def crop_grad(
+    X: Tensor, Offsets: Tensor | None, d_Out: Tensor, *, offsets: Sequence[int] = ()
+) -> Tensor:
+    """d_Out in its place, zero around it."""
+    return _uncropped(X, d_Out, integers(offsets, Offsets))
+
+
+@operator(
+    "crop_tensor",
+    outputs="Out",
+    uses="X Offsets OffsetsTensor",
+    differentiable="X",
+    views={"Out": "X"},
+)
+def crop_tensor(
+    X: Tensor,
+    Shape: Tensor | None = None,
+    Offsets: Tensor | None = None,
+    ShapeTensor: list[Tensor] | None = None,
+    OffsetsTensor: list[Tensor] | None = None,
+    *,
+    offsets: Sequence[int] = (),
+    shape: Sequence[int] = (),
+) -> Tensor:
+    """The part of X of that shape (-1: what is left) that begins at `offsets`."""
+    starts = integers(offsets, Offsets, OffsetsTensor)
+    return _cropped(X, starts, integers(shape, Shape, ShapeTensor))
+
+
+@gradient("crop_tensor")
+def crop_tensor_grad(
+    X: Tensor,
+    Offsets: Tensor | None,
+    OffsetsTensor: list[Tensor] | None,
+    d_Out: Tensor,
+    *,
+    offsets: Sequence[int] = (),
+) -> Tensor:
+    """d_Out in its place, zero around it."""
+    return _uncropped(X, d_Out, integers(offsets, Offsets, OffsetsTensor))
+
+
+def _folded(d_Out: Tensor, X: Tensor) -> Tensor:
+    """The sum over all repetitions of X in d_Out."""
+    shape = [part for dim, size in enumerate(X.shape) for part in (d_Out.shape[dim] // size, size)]
+    return d_Out.reshape(shape).sum(list(range(0, 2 * X.dim(), 2)))
+
+
+@operator("expand", outputs="Out", uses="X ExpandTimes expand_times_tensor", differentiable="X")
+def expand(
+    X: Tensor,
+    ExpandTimes: Tensor | None = None,
+    expand_times_tensor: list[Tensor] | None = None,
+    *,
+    expand_times: Sequence[int] = (),
+) -> Tensor:
+    """X repeated expand_times[i] times along dimension i."""
+    times = integers(expand_times, ExpandTimes, expand_times_tensor)
+    return X.repeat(*times)
+
+
+@gradient("expand")
+def expand_grad(
+    X: Tensor,
+    ExpandTimes: Tensor | None,
+    expand_times_tensor: list[Tensor] | None,
+    d_Out: Tensor,
+) -> Tensor:
+    """The sum over all repetitions."""
+    return _folded(d_Out, X)
+
+
+@operator("expand_as", outputs="Out", uses="X target_tensor", differentiable="X")
+def expand_as(X: Tensor, target_tensor: Tensor) -> Tensor:
+    """X repeated to the shape of target_tensor."""
+    pairs = zip(target_tensor.shape, X.shape, strict=True)
+    return X.repeat(*[target // size for target, size in pairs])
+
+
+@gradient("expand_as")
+def expand_as_grad(X: Tensor, target_tensor: Tensor, d_Out: Tensor) -> Tensor:
+    """The sum over all repetitions."""
+    return _folded(d_Out, X)
