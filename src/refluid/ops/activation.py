@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.ops.extras import ACTIVATION, Extras
-from refluid.ops.registry import gradient, operator
+from refluid.ops.registry import gradient, in_place, operator
 
 aten = torch.ops.aten
 
@@ -19,10 +19,22 @@ def relu(X: Tensor) -> Tensor:
     return torch.relu(X)
 
 
+@in_place("relu", "X")
+def relu_(X: Tensor) -> Tensor:
+    """`relu` over X."""
+    return torch.relu_(X)
+
+
 @gradient("relu")
 def relu_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out where Out is positive, else 0."""
     return aten.threshold_backward(d_Out, Out, 0)
+
+
+@in_place("relu_grad", "d_Out")
+def relu_grad_(Out: Tensor, d_Out: Tensor) -> Tensor:
+    """`relu_grad` over d_Out."""
+    return aten.threshold_backward.grad_input(d_Out, Out, 0, grad_input=d_Out)
 
 
 @operator("sigmoid", outputs="Out", uses="Out", extra=ACTIVATION)

@@ -31,9 +31,7 @@ def transpose_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, axis: Sequence[int]
     return d_Out.permute(_inverse(axis))
 
 
-@operator(
-    "transpose2", outputs="Out XShape", uses="XShape", views={"Out": "X"}, extra=_TRANSPOSE
-)
+@operator("transpose2", outputs="Out XShape", uses="XShape", views={"Out": "X"}, extra=_TRANSPOSE)
 def transpose2(X: Tensor, *, axis: Sequence[int]) -> tuple[Tensor, Tensor]:
     """`transpose`, and XShape."""
     return X.permute(*axis), X.new_empty((0, *X.shape))

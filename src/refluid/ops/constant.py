@@ -108,9 +108,7 @@ def assign_value(
 
 
 @operator("eye", outputs="Out", uses=None, lod="")
-def eye(
-    *, dtype: int = 5, num_rows: Long, num_columns: Long = -1, device: torch.device
-) -> Tensor:
+def eye(*, dtype: int = 5, num_rows: Long, num_columns: Long = -1, device: torch.device) -> Tensor:
     """Ones on the diagonal, zeros elsewhere; num_columns -1: as many as rows."""
     columns = num_rows if num_columns < 0 else num_columns
     return torch.eye(num_rows, columns, dtype=to_torch(VarType(dtype)), device=device)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.ops.extras import ELEMENTWISE
-from refluid.ops.registry import gradient, operator
+from refluid.ops.registry import gradient, in_place, operator
 
 
 def align(X: Tensor, Y: Tensor, axis: int) -> Tensor:
@@ -47,6 +47,15 @@ def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
 def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X + Y."""
     return X + align(X, Y, axis)
+
+
+@in_place("elementwise_add", "X")
+def elementwise_add_(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
+    """`elementwise_add` over X, where the result is of X's shape and type."""
+    y = align(X, Y, axis)
+    if y.dim() > X.dim() or y.numel() > X.numel() or X.dtype != y.dtype:
+        return X + y
+    return X.add_(y)
 
 
 @gradient("elementwise_add", views={"d_X": "d_Out", "d_Y": "d_Out"})

@@ -54,3 +54,13 @@ MATMUL: Extras = {
     "force_fp32_output": False,
     "head_number": 1,
 }
+TRANSPOSED: Extras = {
+    "is_test": False,
+    "use_cudnn": False,
+    "use_mkldnn": False,
+    "fuse_relu": False,
+    "fuse_activation": "",
+    "fuse_alpha": 0.0,
+    "fuse_beta": 0.0,
+    "workspace_size_MB": 512,
+}

@@ -173,9 +173,7 @@ def scatter_grad(
     return d_Out.index_fill(0, rows, 0.0), d_Out.index_select(0, rows)
 
 
-@operator(
-    "scatter_nd_add", outputs="Out", uses="Index Updates", differentiable="X Updates"
-)
+@operator("scatter_nd_add", outputs="Out", uses="Index Updates", differentiable="X Updates")
 def scatter_nd_add(X: Tensor, Index: Tensor, Updates: Tensor) -> Tensor:
     """X with Updates added to the parts that the last dimension of Index names."""
     return X.index_put(tuple(Index.long().unbind(-1)), Updates, accumulate=True)

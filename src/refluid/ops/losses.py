@@ -19,9 +19,7 @@ def log_loss(Predicted: Tensor, Labels: Tensor, *, epsilon: float) -> Tensor:
 
 
 @gradient("log_loss")
-def log_loss_grad(
-    Predicted: Tensor, Labels: Tensor, d_Loss: Tensor, *, epsilon: float
-) -> Tensor:
+def log_loss_grad(Predicted: Tensor, Labels: Tensor, d_Loss: Tensor, *, epsilon: float) -> Tensor:
     """d_Loss * ((1 - Labels) / (1 - Predicted + epsilon) - Labels / (Predicted + epsilon))."""
     unlikely = (1.0 - Labels) / (1.0 - Predicted + epsilon)
     return d_Loss * (unlikely - Labels / (Predicted + epsilon))

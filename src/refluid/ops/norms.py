@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from refluid.ir.operator import Operator
+from refluid.ops.elementwise import unbroadcast
 from refluid.ops.registry import GradOp, gradient, operator
 from refluid.ops.signature import GRAD
+
+_TINY = 1e-30
 
 
 @operator("clip", outputs="Out", uses="X Min Max", differentiable="X")
@@ -15,12 +20,12 @@ def clip(
     X: Tensor, Min: Tensor | None = None, Max: Tensor | None = None, *, min: float, max: float
 ) -> Tensor:
     """X clamped to [min, max]; tensors of one element replace the attributes."""
-    return X.clamp(*_bounds(Min, Max, min, max))
+    return torch.clamp(X, *_bounds(Min, Max, min, max))
 
 
 def _bounds(
     low: Tensor | None, high: Tensor | None, least: float, most: float
-) -> tuple[float | Tensor, float | Tensor]:
+) -> tuple[float, float]:
     if low is None and high is None:
         return least, most
     return (least if low is None else low.item()), (most if high is None else high.item())
@@ -32,7 +37,7 @@ def clip_grad(
 ) -> Tensor:
     """d_Out where min < X < max, else 0."""
     low, high = _bounds(Min, Max, min, max)
-    return d_Out * ((X > low) & (X < high))
+    return d_Out * ((low < X) & (high > X))
 
 
 @operator("clip_by_norm", outputs="Out", uses=None)
@@ -70,9 +75,9 @@ def norm(X: Tensor, *, axis: int, epsilon: float = 1e-10) -> tuple[Tensor, Tenso
 
 @gradient("norm")
 def norm_grad(X: Tensor, Norm: Tensor, d_Out: Tensor, *, axis: int) -> Tensor:
-    """(d_Out - X * sum(X * d_Out) / Norm²) / Norm."""
-    along = (X * d_Out).sum(axis, keepdim=True) / (Norm * Norm)
-    return (d_Out - X * along) / Norm
+    """(d_Out - sum(X * d_Out) * X / Norm²) / Norm."""
+    along = (X * d_Out).sum(axis, keepdim=True) * X / (Norm * Norm)
+    return (d_Out - along) / Norm
 
 
 @operator("p_norm", outputs="Out", uses="X Out", amp="keep")
@@ -103,12 +108,7 @@ def p_norm_grad(
     """d_Out * sign(X) * (|X| / Out) ** (porder - 1); at the extremes for an infinite porder."""
     shape = list(X.shape)
     shape[axis] = 1
-    out, d_out = Out.reshape(shape), d_Out.reshape(shape)
-    if porder == 0:
-        return torch.zeros_like(X)
-    if porder in (float("inf"), float("-inf")):
-        return torch.sign(X) * (X.abs() == out) * d_out
-    return torch.sign(X) * X.abs() ** (porder - 1) / (out ** (porder - 1) + epsilon) * d_out
+    return _slope(X, Out.reshape(shape), porder) * d_Out.reshape(shape)
 
 
 def sign_gradient(op: Operator) -> list[GradOp]:
@@ -128,6 +128,27 @@ def sign(X: Tensor) -> Tensor:
 def dist(X: Tensor, Y: Tensor, *, p: float = 2.0) -> Tensor:
     """The p-norm of X - Y, which broadcast, of shape (1,)."""
     return torch.dist(X, Y, p).reshape(1)
+
+
+@gradient("dist")
+def dist_grad(
+    X: Tensor, Y: Tensor, Out: Tensor, d_Out: Tensor, *, p: float = 2.0
+) -> tuple[Tensor, Tensor]:
+    """The gradient of the norm of X - Y, summed over what was broadcast."""
+    gap = X - Y
+    slope = _slope(gap, Out, p) * d_Out
+    rank = slope.dim()
+    return unbroadcast(slope, X, rank - X.dim()), -unbroadcast(slope, Y, rank - Y.dim())
+
+
+def _slope(X: Tensor, length: Tensor, order: float) -> Tensor:
+    """The derivative of the norm of that order, whose value is `length`."""
+    if order == 0:
+        return torch.zeros_like(X)
+    if math.isinf(order):
+        return torch.sign(X) * (X.abs() == length)
+    power = order - 1.0
+    return torch.sign(X) * (X.abs() / length.clamp(min=_TINY)) ** power
 
 
 @operator(

@@ -54,9 +54,7 @@ def cumsum_gradient(op: Operator) -> list[GradOp]:
 
 
 @operator("cumsum", outputs="Out", maker=cumsum_gradient)
-def cumsum(
-    X: Tensor, *, axis: int = -1, exclusive: bool = False, reverse: bool = False
-) -> Tensor:
+def cumsum(X: Tensor, *, axis: int = -1, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Sums of the elements up to each one along `axis`, from the end with `reverse`.
 
     exclusive: without the element itself.

@@ -31,7 +31,7 @@ def brelu(X: Tensor, *, t_min: float = 0.0, t_max: float = 24.0) -> Tensor:
 @gradient("brelu")
 def brelu_grad(X: Tensor, d_Out: Tensor, *, t_min: float = 0.0, t_max: float = 24.0) -> Tensor:
     """d_Out where t_min < X < t_max, else 0."""
-    return d_Out * ((X > t_min) & (X < t_max))
+    return d_Out * ((t_min < X) & (t_max > X))
 
 
 @operator("leaky_relu", outputs="Out", uses="Out", extra=MKLDNN)
@@ -125,7 +125,7 @@ def stanh(X: Tensor, *, scale_a: float = 0.67, scale_b: float = 1.7159) -> Tenso
 @operator("mish", outputs="Out", uses="X")
 def mish(X: Tensor, *, threshold: float = 20.0) -> Tensor:
     """X * tanh(softplus(X)); softplus(X) is X above the threshold, exp(X) below -threshold."""
-    soft = torch.where(X < -threshold, X.exp(), F.softplus(X, 1.0, threshold))
+    soft = torch.where(-threshold > X, X.exp(), F.softplus(X, 1.0, threshold))
     return X * torch.tanh(soft)
 
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from refluid.ir.operator import Operator
 from refluid.ops.extras import MKLDNN
-from refluid.ops.registry import GradOp, gradient, operator
+from refluid.ops.registry import GradOp, gradient, in_place, operator
 from refluid.ops.signature import GRAD
 
 
@@ -38,5 +38,14 @@ def sum(X: list[Tensor]) -> Tensor:
         return X[0].clone()
     total = X[0] + X[1]
     for term in X[2:]:
+        total += term
+    return total
+
+
+@in_place("sum", "X")
+def sum_(X: list[Tensor]) -> Tensor:
+    """`sum` over the first X."""
+    total = X[0]
+    for term in X[1:]:
         total += term
     return total

@@ -51,6 +51,8 @@ class OperatorDef:
     - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
     - `filter`: input slot of a convolution's filter, which decides the layout of its output.
     - `effects`: must run even if nobody reads the outputs.
+    - `reuse`, `reusing`: input slot that the variant `reusing` of the body overwrites and returns
+      as the first output; a plan calls it where nobody needs that input any more.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
       returns them; None for all inputs.
@@ -75,6 +77,8 @@ class OperatorDef:
     maker: Maker | None = None
     forward: OperatorDef | None = None
     many: Body | None = None
+    reuse: str = ""
+    reusing: Body | None = None
     infer_rule: Infer = infer_by_probing
     reference: Callable[..., Any] | None = None
     samples: Sequence[Any] = ()
@@ -226,6 +230,16 @@ def many(op_type: str) -> Callable[[Body], Body]:
 
     def decorate(body: Body) -> Body:
         _table[op_type].many = body
+        return body
+
+    return decorate
+
+
+def in_place(op_type: str, slot: str) -> Callable[[Body], Body]:
+    """Registers the decorated function as the operator overwriting what input `slot` holds."""
+
+    def decorate(body: Body) -> Body:
+        _table[op_type].reuse, _table[op_type].reusing = slot_name(slot), body
         return body
 
     return decorate

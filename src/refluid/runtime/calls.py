@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from refluid.ir.operator import Operator
@@ -18,27 +19,45 @@ if TYPE_CHECKING:
 _CONTEXT = {"device": "device=device", "random": "random=random"}
 
 
-def write_call(writer: Writer, op: Operator, pair: Pair | None, *, copy: bool) -> None:
+@dataclass(frozen=True)
+class How:
+    """How an operator is called.
+
+    pair: it is, or reads, a recording for autograd. reuse: the variable it may overwrite. copy:
+    its result is a view that must become a copy.
+    """
+
+    pair: Pair | None = None
+    reuse: str | None = None
+    copy: bool = False
+
+
+def write_call(writer: Writer, op: Operator, how: How) -> None:
     """Writes `outputs = type(inputs, attributes)` and what the scope must learn of it."""
     definition = find(op.type)
     assert definition is not None
     target = _targets(writer, op, definition)
     options = keywords(op, definition)
     if definition.body is None:
-        _write_derived(writer, op, definition, pair, target)
-    elif pair is not None:
+        _write_derived(writer, op, definition, how.pair, target)
+    elif how.pair is not None:
         arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs])
-        wanted = wanted_inputs(pair.gradient_op, definition)
+        wanted = wanted_inputs(how.pair.gradient_op, definition)
         body = recorder(definition.body, wanted, len(definition.outputs) == 1)
         name = writer.source.constant(f"record_{op.type}", body)
         target = f"({target})" if "," in target else target
         call = f"{name}({', '.join(arguments + options)})"
-        writer.source.add(f"k{pair.forward}, {target} = {call}", op)
+        writer.source.add(f"k{how.pair.forward}, {target} = {call}", op)
+    elif how.reuse is not None:
+        assert definition.reusing is not None
+        arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs], how)
+        name = writer.source.constant(f"{op.type}_", definition.reusing)
+        writer.source.add(f"{target} = {name}({', '.join(arguments + options)})", op)
     else:
         arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs])
         name = writer.source.constant(op.type, definition.body)
         call = f"{name}({', '.join(arguments + options)})"
-        writer.source.add(f"{target} = {call}{'.clone()' if copy else ''}", op)
+        writer.source.add(f"{target} = {call}{'.clone()' if how.copy else ''}", op)
     _note_outputs(writer, op, definition)
 
 
@@ -94,15 +113,25 @@ def keywords(op: Operator, definition: OperatorDef) -> list[str]:
     return parts
 
 
-def slots(writer: Writer, op: Operator, definition: OperatorDef, names: Sequence[str]) -> list[str]:
+def slots(
+    writer: Writer,
+    op: Operator,
+    definition: OperatorDef,
+    names: Sequence[str],
+    how: How | None = None,
+) -> list[str]:
     """Values of the given input slots, as source; a copy where the body overwrites what is not
-    its own."""
+    its own, and the variable to reuse first in its slot."""
     own = dict(written_in_place(op, definition))
     overwritten = set(definition.mutates.values())
     many = {slot.name for slot in definition.inputs if slot.many}
     parts = []
     for slot in names:
-        values = [writer.local(op.block, name) for name in op.input(slot)]
+        arguments = op.input(slot)
+        if how is not None and slot == definition.reuse and how.reuse in arguments[1:]:
+            arguments.remove(how.reuse)
+            arguments.insert(0, how.reuse)
+        values = [writer.local(op.block, name) for name in arguments]
         if slot in overwritten and own.get(slot) not in writer.state:
             values = [f"{value}.clone()" for value in values]
         if slot in many:

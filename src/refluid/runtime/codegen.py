@@ -25,7 +25,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.ops.signature import GRAD
 from refluid.runtime.batching import batches
-from refluid.runtime.calls import write_batch, write_call
+from refluid.runtime.calls import How, write_batch, write_call
 from refluid.runtime.control import CONTROL, FEEDING
 from refluid.runtime.liveness import (
     EMPTY,
@@ -37,6 +37,7 @@ from refluid.runtime.liveness import (
     writes,
 )
 from refluid.runtime.messages import not_initialized
+from refluid.runtime.ownership import Ownership
 from refluid.runtime.pairing import pair_gradients
 from refluid.runtime.random import RandomSource
 from refluid.runtime.source import Source
@@ -80,6 +81,7 @@ class Writer:
         self.state: dict[Key, int] = {}
         self.lods: dict[Key, int] = {}
         self.fresh: set[Key] = set()
+        self.fed: set[Key] = set()
 
     # -- variables ------------------------------------------------------------
 
@@ -105,6 +107,7 @@ class Writer:
         block, request = self.request.block, self.request
         ops = [op for op in block.ops if op.type not in FEEDING]
         fed = [key_of(block, name) for name in request.feeds]
+        self.fed = set(fed)
         missing = self._check_order(ops, set(fed))
         self._prologue(ops, fed, missing)
         kept = {key_of(block, name) for name in request.fetches}
@@ -202,6 +205,7 @@ class Writer:
         copies = views_to_copy(ops, last, kept)
         pairs = pair_gradients(ops)
         groups = batches(ops)
+        owned = Ownership(ops, last, kept | self.fed, pairs)
         batched = {index for group in groups.values() for index in group}
         for position, op in enumerate(ops):
             if position in groups:
@@ -211,7 +215,8 @@ class Writer:
             elif op.type in CONTROL:
                 CONTROL[op.type](self, op)
             else:
-                write_call(self, op, pairs.get(position), copy=position in copies)
+                how = How(pairs.get(position), owned.reusable(op, position), position in copies)
+                write_call(self, op, how)
             if self.request.free_early:
                 self._free(block, ops, groups.get(position, [position]), last, kept)
 

@@ -1,0 +1,119 @@
+"""Transposed convolutions: the gradient of a convolution as an operator of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.ops import padding
+from refluid.ops.extras import TRANSPOSED
+from refluid.ops.registry import gradient, operator
+
+_ONES, _ZEROS = (1, 1), (0, 0)
+aten = torch.ops.aten
+_LAST = {"NHWC", "NDHWC"}
+
+
+def _channels_first(value: Tensor, data_format: str) -> Tensor:
+    return value.movedim(-1, 1) if data_format in _LAST else value
+
+
+def _as_given(value: Tensor, data_format: str) -> Tensor:
+    return value.movedim(1, -1) if data_format in _LAST else value
+
+
+def _geometry(
+    x: Tensor,
+    kernel: Tensor,
+    strides: Sequence[int],
+    paddings: Sequence[int],
+    algorithm: str,
+    dilations: Sequence[int],
+    output_size: Sequence[int],
+) -> tuple[list[int], list[int], padding.Pads]:
+    """Padding and output padding as torch has them, and what is then cut off the output."""
+    sizes = x.shape[2:]
+    dilations = [1] * len(sizes) if algorithm == "SAME" else dilations
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel.shape[2:], dilations, strict=True)]
+    pads = padding.resolve(paddings, algorithm, sizes, extent, strides)
+    common = [min(pair) for pair in pads]
+    cut = [(low - same, high - same) for (low, high), same in zip(pads, common, strict=True)]
+    added = [0] * len(sizes)
+    if output_size:
+        for dim, wanted in enumerate(output_size):
+            made = (sizes[dim] - 1) * strides[dim] + extent[dim] - sum(pads[dim])
+            added[dim] = wanted - made
+    return common, added, cut
+
+
+def _cut(value: Tensor, cut: padding.Pads) -> Tensor:
+    if not any(map(any, cut)):
+        return value
+    return torch.nn.functional.pad(value, [-size for size in padding.flat(cut)])
+
+
+def conv_transpose(
+    Input: Tensor,
+    Filter: Tensor,
+    Bias: Tensor | None = None,
+    *,
+    output_size: Sequence[int] = (),
+    groups: int = 1,
+    dilations: Sequence[int] = _ONES,
+    strides: Sequence[int] = _ONES,
+    paddings: Sequence[int] = _ZEROS,
+    data_format: str = "NCHW",
+    padding_algorithm: str = "EXPLICIT",
+) -> Tensor:
+    """Transposed convolution of Input (N, C, ...) with Filter (C, M / groups, ...).
+
+    Output (N, M, ...) has (size - 1) * stride + dilation * (kernel - 1) + 1 elements less the
+    paddings in each dimension, or `output_size` of them.
+    """
+    x = _channels_first(Input, data_format)
+    pads, added, cut = _geometry(
+        x, Filter, strides, paddings, padding_algorithm, dilations, output_size
+    )
+    out = aten.convolution(x, Filter, Bias, strides, pads, dilations, True, added, groups)
+    return _as_given(_cut(out, cut), data_format)
+
+
+def conv_transpose_grad(
+    Input: Tensor,
+    Filter: Tensor,
+    Bias: Tensor | None,
+    d_Output: Tensor,
+    *,
+    output_size: Sequence[int] = (),
+    groups: int = 1,
+    dilations: Sequence[int] = _ONES,
+    strides: Sequence[int] = _ONES,
+    paddings: Sequence[int] = _ZEROS,
+    data_format: str = "NCHW",
+    padding_algorithm: str = "EXPLICIT",
+    need: Sequence[bool] = (True, True, False),
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of input, filter and bias."""
+    x = _channels_first(Input, data_format)
+    pads, added, cut = _geometry(
+        x, Filter, strides, paddings, padding_algorithm, dilations, output_size
+    )
+    grad = _cut(_channels_first(d_Output, data_format), [(-low, -high) for low, high in cut])
+    bias = None if Bias is None else Bias.shape
+    d_x, d_filter, d_bias = aten.convolution_backward(
+        grad, x, Filter, bias, strides, pads, dilations, True, added, groups, need
+    )
+    return None if d_x is None else _as_given(d_x, data_format), d_filter, d_bias
+
+
+def _define(name: str, forward: Callable[..., Tensor]) -> None:
+    operator(name, outputs="Output", uses="Input Filter Bias", amp="fast", extra=TRANSPOSED)(
+        forward
+    )
+    gradient(name)(conv_transpose_grad)
+
+
+_define("conv2d_transpose", conv_transpose)
+_define("depthwise_conv2d_transpose", conv_transpose)

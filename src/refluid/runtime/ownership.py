@@ -1,0 +1,69 @@
+"""Which operators may write their result over an input: those that are its memory's last user."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from refluid.ir.operator import Operator
+from refluid.ops.registry import find
+from refluid.runtime.liveness import EMPTY, Key, key_of, view_roots, writes
+from refluid.runtime.pairing import Pair
+
+
+class Ownership:
+    """Answers for one list of operators of a block.
+
+    last: position of the last use of each variable. kept: variables that outlive the operators.
+    pairs: forward operators recorded for a gradient, whose values autograd still holds until then.
+    """
+
+    def __init__(
+        self,
+        ops: Sequence[Operator],
+        last: Mapping[Key, int],
+        kept: set[Key],
+        pairs: Mapping[int, Pair],
+    ) -> None:
+        self.last, self.kept = last, kept
+        self.roots = {view: root for view, (root, _) in view_roots(ops).items()}
+        self.groups: defaultdict[Key, set[Key]] = defaultdict(set)
+        for view, root in self.roots.items():
+            self.groups[root].add(view)
+        self.made = Counter(key for op in ops for key in writes(op))
+        self.held: defaultdict[Key, int] = defaultdict(int)
+        for pair in pairs.values():
+            op = ops[pair.forward]
+            for name in op.input_arg_names + op.output_arg_names:
+                root = self._root(key_of(op.block, name))
+                self.held[root] = max(self.held[root], pair.gradient)
+
+    def _root(self, key: Key) -> Key:
+        return self.roots.get(key, key)
+
+    def reusable(self, op: Operator, position: int) -> str | None:
+        """Name of the variable that `op` may overwrite, or None."""
+        definition = find(op.type)
+        if definition is None or not definition.reuse:
+            return None
+        # Sums are the same to the bit when their first two terms change places, not otherwise.
+        for name in op.input(definition.reuse)[:2]:
+            if name != EMPTY and self._is_last_user(op, position, name):
+                return name
+        return None
+
+    def _is_last_user(self, op: Operator, position: int, name: str) -> bool:
+        key = key_of(op.block, name)
+        root = self._root(key)
+        sharing = self.groups[root] | {root}
+        others = [key_of(op.block, one) for one in op.input_arg_names if one != EMPTY]
+        others.remove(key)
+        return (
+            key[0] == op.block.idx
+            and self.made[root] == 1
+            and self.made[key] == 1
+            and self.held[root] <= position
+            and not sharing & self.kept
+            and not sharing & set(others)
+            and all(self.last.get(one, -1) <= position for one in sharing)
+        )

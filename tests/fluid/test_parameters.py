@@ -1,0 +1,119 @@
+"""Parameters: names, sharing, attributes and initializers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid import fluid
+from refluid.fluid import initializer, regularizer
+from refluid.fluid.param_attr import to_attr
+
+
+@pytest.fixture(autouse=True)
+def startup() -> Iterator[fluid.Program]:
+    """A startup program of its own for each test, and a main program with `x`, (N, 4)."""
+    main, begin = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, begin), fluid.unique_name.guard():
+        fluid.data("x", [None, 4])
+        yield begin
+
+
+def _x() -> fluid.Variable:
+    return fluid.default_main_program().global_block().var("x")
+
+
+def _names(program: fluid.Program) -> list[str]:
+    return [name for op in program.global_block().ops for name in op.output_arg_names]
+
+
+def test_what_was_made_last_is_initialised_first(startup: fluid.Program) -> None:
+    fluid.layers.fc(fluid.layers.fc(_x(), 3), 2, bias_attr=False)
+    assert _names(startup) == ["fc_1.w_0", "fc_0.b_0", "fc_0.w_0"]
+
+
+def test_one_name_is_one_parameter(startup: fluid.Program) -> None:
+    fluid.layers.fc(_x(), 4, param_attr="shared", bias_attr=False)
+    fluid.layers.fc(_x(), 4, param_attr="shared", bias_attr=False)
+    assert _names(startup) == ["shared"]
+    assert len(fluid.default_main_program().all_parameters()) == 1
+    with pytest.raises(ValueError, match="'shared' exists with shape"):
+        fluid.layers.fc(_x(), 5, param_attr="shared")
+
+
+def test_attributes_reach_the_parameter() -> None:
+    decay = regularizer.L2Decay(0.1)
+    attr = fluid.ParamAttr("w", learning_rate=0.5, regularizer=decay, trainable=False)
+    fluid.layers.fc(_x(), 3, param_attr=attr)
+    weight = fluid.default_main_program().global_block().var("w")
+    assert (weight.trainable, weight.stop_gradient, weight.regularizer) == (False, True, decay)
+    assert weight.optimize_attr == {"learning_rate": 0.5}
+    assert attr.name == "w"
+
+
+def test_what_stands_for_an_attribute() -> None:
+    uniform, decay = initializer.Uniform(), regularizer.L1Decay()
+    assert to_attr("name").name == "name"
+    assert to_attr(uniform).initializer is uniform
+    assert to_attr(decay).regularizer is decay
+    assert to_attr(False) is False
+    assert [one.name for one in to_attr(["a", None])] == ["a", None]
+    for wrong in (3, object()):
+        with pytest.raises(TypeError, match="ParamAttr"):
+            to_attr(wrong)
+    with pytest.raises(TypeError, match="initializer must be"):
+        fluid.ParamAttr(initializer=3)  # type: ignore[arg-type]
+
+
+def test_weight_normalisation_is_refused() -> None:
+    with pytest.raises(NotImplementedError, match="weight normalisation"):
+        fluid.layers.fc(_x(), 3, param_attr=fluid.WeightNormParamAttr(dim=1))
+
+
+def test_whole_numbers_need_an_initializer() -> None:
+    with pytest.raises(TypeError, match="initializer"):
+        fluid.layers.create_parameter([3], "int64")
+
+
+def test_the_programs_seed_is_used_where_none_is_given(startup: fluid.Program) -> None:
+    startup.random_seed = 7
+    fluid.layers.fc(_x(), 3, param_attr=initializer.Normal(), bias_attr=False)
+    fluid.layers.fc(_x(), 3, param_attr=initializer.Normal(seed=5), bias_attr=False)
+    assert [op.attr("seed") for op in startup.global_block().ops] == [5, 7]
+
+
+def _made(start: Any, shape: list[int], dtype: str = "float32") -> Any:
+    fluid.layers.create_parameter(shape, dtype, default_initializer=start)
+    return fluid.default_startup_program().global_block().ops
+
+
+def test_half_precision_is_drawn_in_single() -> None:
+    ops = _made(initializer.Xavier(), [3, 4], "float16")
+    assert [op.type for op in ops] == ["uniform_random", "cast"]
+    assert ops[0].output("Out") == ops[1].input("X")
+
+
+def test_bilinear_weights_interpolate() -> None:
+    (op,) = _made(initializer.Bilinear(), [1, 1, 4, 4])
+    line = np.array([0.25, 0.75, 0.75, 0.25])
+    assert op.attr("fp32_values") == np.outer(line, line).ravel().tolist()
+    with pytest.raises(ValueError, match="Bilinear"):
+        _made(initializer.Bilinear(), [1, 1, 4, 3])
+
+
+def test_initializers_refuse_nonsense() -> None:
+    with pytest.raises(ValueError, match="low <= high"):
+        initializer.Uniform(2.0, 1.0)
+    with pytest.raises(TypeError, match="array"):
+        initializer.NumpyArrayInitializer([1.0])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="can't hold"):
+        _made(initializer.NumpyArrayInitializer(np.zeros(3)), [3], "uint8")
+
+
+def test_constants_may_be_forced_onto_the_host(startup: fluid.Program) -> None:
+    with initializer.init_on_cpu():
+        fluid.layers.create_global_var([1], 1.0, "float32", persistable=True, name="host")
+    assert startup.global_block().ops[0].attr("force_cpu") is True
