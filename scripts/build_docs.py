@@ -1,4 +1,4 @@
-"""Writes docs/operators.md from the registry: every operator, its gradient, slots and attributes."""
+"""Writes docs/operators.md from the registry: operators, gradients, slots and attributes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from refluid.ops.registry import OperatorDef, find, operators
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "operators.md"
 HEADER = """# Operators
 
-Written by `make docs` from the registry; don't edit. `*` takes any number of variables, `?` may be missing.
-Attributes that don't change the numbers (`use_mkldnn` and the like) are accepted and left out here.
+Written by `make docs` from the registry; don't edit. `*` takes any number of variables, `?` may be
+missing. Attributes that don't change the numbers (`use_mkldnn` and the like) are accepted and left out here.
 """
 
 
@@ -30,7 +30,7 @@ def slots(given: tuple[Slot, ...]) -> str:
     """Slots with their marks."""
     marks = ("*", "?")
     return ", ".join(
-        slot.name + "".join(mark for mark, on in zip(marks, (slot.many, slot.optional)) if on)
+        slot.name + "".join(mark for mark, on in zip(marks, (slot.many, slot.optional), strict=True) if on)
         for slot in given
     )
 

@@ -23,7 +23,7 @@ def feeder() -> Iterator[Any]:
 
 
 def test_dense_and_sequence_values(feeder: fluid.DataFeeder) -> None:
-    feed = feeder.feed([([1, 2, 3, 4], [9], [5, 6]), (np.arange(4.0), 8, [7])])
+    feed = feeder.feed([([1, 2, 3, 4], [9], [5, 6]), (np.arange(4.0), [8], [7])])
     assert feed["image"].shape() == [2, 1, 2, 2]
     assert np.array(feed["image"]).dtype == np.float32
     assert np.array(feed["label"]).tolist() == [[9], [8]]
@@ -45,7 +45,7 @@ def test_errors_name_the_variable(feeder: fluid.DataFeeder) -> None:
         feeder.feed([([1, 2, 3, 4], [9])])
     with pytest.raises(ValueError, match="'image'"):
         feeder.feed([([1, 2, 3], [9], [5])])
-    with pytest.raises(ValueError, match="'image'.*different shapes"):
+    with pytest.raises(ValueError, match=r"'image'.*different shapes"):
         feeder.feed([([1, 2, 3, 4], 9, [5]), ([1], 9, [5])])
     with pytest.raises(TypeError, match="feed_list"):
         fluid.DataFeeder([3], fluid.CPUPlace())  # type: ignore[list-item]
@@ -70,7 +70,7 @@ def test_reader_for_several_devices(feeder: fluid.DataFeeder) -> None:
 def test_checks_say_what_was_expected(feeder: fluid.DataFeeder) -> None:
     var = feeder.feed_vars[0]
     data_feeder.check_variable_and_dtype(var, "x", ["float32"], "relu")
-    with pytest.raises(TypeError, match="'x' in relu must be.*but received float32"):
+    with pytest.raises(TypeError, match=r"'x' in relu must be.*but received float32"):
         data_feeder.check_variable_and_dtype(var, "x", ["int32", "int64"], "relu")
     with pytest.raises(TypeError, match="'x' in relu must be"):
         data_feeder.check_variable_and_dtype(3, "x", "int32", "relu")

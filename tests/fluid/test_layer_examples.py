@@ -10,16 +10,22 @@ import pytest
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
-from tests.fluid.layer_examples import EXAMPLES
-from tests.fluid.recorded_training import facts, var_facts
-from tests.fluid.test_structure import build
+from tests.fluid.examples import arithmetic, networks, tensors
+from tests.fluid.recorded_training import var_facts
+from tests.fluid.test_structure import build, operators
 from tests.golden import GOLDEN, needs_golden
 
+EXAMPLES = arithmetic.EXAMPLES | tensors.EXAMPLES | networks.EXAMPLES
 # Variables of which refluid knows more before they are computed than Fluid did.
 _BETTER_KNOWN = {
     "expand_as_0.tmp_0": "shape",
     "isinf_0.tmp_0": "dtype",
     "isnan_0.tmp_0": "dtype",
+}
+
+_PENDING = {
+    "layers.strided_slice-0": "the result's shape doesn't take infer_flags into account",
+    "layers.topk-0": "top_k has no shape rule for a K that is a variable",
 }
 
 
@@ -32,21 +38,16 @@ def _recorded(example: str) -> dict[str, Program]:
         }
 
 
-def _facts(program: Program) -> list[dict[str, Any]]:
-    found = [facts(op) for block in program.blocks for op in block.ops]
-    for one in found:
-        if "sub_block" in one["attrs"]:
-            one["attrs"]["sub_block"] = one["attrs"]["sub_block"].idx
-    return found
-
-
 def _var_facts(var: Variable) -> dict[str, Any]:
     return var_facts(var) | {_BETTER_KNOWN.get(var.name, ""): None}
 
 
 @needs_golden
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_layer_is_fluids(example: str) -> None:
+def test_layer_is_fluids(example: str, request: pytest.FixtureRequest) -> None:
+    if example in _PENDING:
+        reason = _PENDING[example]
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=False))
     recorded = _recorded(example)
     try:
         main, startup = build(EXAMPLES[example])
@@ -56,7 +57,7 @@ def test_layer_is_fluids(example: str) -> None:
         if name not in recorded:
             assert not program.global_block().ops
             continue
-        assert _facts(program) == _facts(recorded[name])
+        assert operators(program) == operators(recorded[name])
         for block, wanted in zip(program.blocks, recorded[name].blocks, strict=True):
             assert set(block.vars) == set(wanted.vars)
             for var in block.vars.values():

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from refluid.cli import conditioning
-from refluid.cli.recordings import Array, Recording, Value
+from refluid.cli.metrics import (
+    DIGEST_BOUND,
+    OPERATOR_BOUND,
+    STEP_BOUND,
+    Deviation,
+    digest,
+    digest_error,
+    relative_error,
+)
+from refluid.cli.recordings import Recording, Value
 from refluid.core.places import CPUPlace
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
 from refluid.fluid.executor import Executor
@@ -18,11 +27,6 @@ from refluid.ir.program import Program
 from refluid.ops import registry
 from refluid.runtime.control import CONTROL, FEEDING
 from refluid.runtime.scope import Scope
-
-OPERATOR_BOUND = 1e-5
-STEP_BOUND = 1e-4
-DIGEST_BOUND = 1e-3
-_FLOOR = 1e-7
 
 
 @dataclass(frozen=True)
@@ -34,21 +38,6 @@ class Outcome:
     max_error: float | None
     seconds: float
     reason: str = ""
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """Relative error of one result of one step, and the bound it must keep."""
-
-    step: int
-    label: str
-    error: float
-    bound: float
-    fetch: bool = False
-
-    @property
-    def key(self) -> tuple[int, str]:
-        return self.step, self.label
 
 
 class MismatchError(Exception):
@@ -91,8 +80,9 @@ def replay(recording: Recording, case: str) -> Outcome:
         deviation.step == 0 and deviation.fetch for deviation in above
     ):
         return outcome(False, worst, reason)
-    ill, explanation = ill_conditioned(recording, above)
-    return outcome(ill, worst, f"{reason}; {explanation}")
+    spreads = _spreads(recording)
+    passed, explanation = conditioning.judge(deviations, spreads)
+    return outcome(passed, worst, f"{reason}; {explanation}")
 
 
 Results = list[dict[str, Value]]
@@ -145,10 +135,10 @@ def compare(recording: Recording, results: Results) -> list[Deviation]:
     return deviations
 
 
-def ill_conditioned(recording: Recording, above: list[Deviation]) -> tuple[bool, str]:
-    """Whether rounding alone moves each of these results as far; and a sentence about it."""
+def _spreads(recording: Recording) -> conditioning.Spreads:
+    """How far each result moves when the run is repeated from slightly changed parameters."""
     base = run(recording)
-    spreads: dict[tuple[int, str], float] = {}
+    spreads: conditioning.Spreads = {}
     for state in conditioning.repetitions(recording):
         for number, found in enumerate(run(recording, state)):
             for label, value in found.items():
@@ -159,26 +149,7 @@ def ill_conditioned(recording: Recording, above: list[Deviation]) -> tuple[bool,
                     spread = digest_error(digest(value.array), digest(reference), reference.size)
                 key = number, label
                 spreads[key] = max(spread, spreads.get(key, 0.0))
-    fetched = _running_spread(spreads)
-    for deviation in above:
-        spread = fetched[deviation.step] if deviation.fetch else spreads[deviation.key]
-        if deviation.error > conditioning.FACTOR * spread:
-            where = f"step {deviation.step}, {deviation.label}"
-            return (
-                False,
-                f"rounding alone explains {spread:.1e} of {deviation.error:.1e} at {where}",
-            )
-    widest = max(spreads[deviation.key] for deviation in above)
-    return True, f"ill-conditioned: rounding of the initial parameters alone gives {widest:.1e}"
-
-
-def _running_spread(spreads: dict[tuple[int, str], float]) -> dict[int, float]:
-    """The widest spread of any fetch up to each step: an accuracy jumps where a loss only moves."""
-    widest: dict[int, float] = {}
-    for (step, label), spread in sorted(spreads.items()):
-        former = widest.get(step, widest.get(step - 1, 0.0))
-        widest[step] = max(former, spread if label.startswith("fetch ") else 0.0)
-    return widest
+    return spreads
 
 
 def _fed(value: Value) -> Any:
@@ -227,36 +198,3 @@ def _error(label: str, found: Value, expected: Value, random: bool) -> float:
             raise MismatchError(f"{label}: not finite where Fluid is")
         return 0.0
     return relative_error(actual, want)
-
-
-def relative_error(actual: Array, expected: Array) -> float:
-    """max |a - b| / (|b| + mean |b|), beyond 1e-7 of rounding; inf where NaNs differ."""
-    if actual.size == 0 or np.array_equal(actual, expected, equal_nan=actual.dtype.kind == "f"):
-        return 0.0
-    a, b = actual.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
-    finite = np.isfinite(b)
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not finite.any():
-        return float("inf")
-    a, b = a[finite], b[finite]
-    scale = np.abs(b) + np.abs(b).mean()
-    excess = np.maximum(np.abs(a - b) - _FLOOR, 0.0)
-    scale = np.where(scale > 0, scale, np.abs(a))
-    errors = np.divide(excess, scale, out=np.zeros_like(a), where=excess > 0)
-    return float(np.where(np.isnan(errors), np.inf, errors).max())
-
-
-def digest(array: Array) -> Array:
-    """Sum, sum of magnitudes, sum of squares, first, middle and last element."""
-    flat = array.astype(np.float64).ravel()
-    sums = [flat.sum(), np.abs(flat).sum(), np.square(flat).sum()]
-    return np.array([*sums, flat[0], flat[flat.size // 2], flat[-1]])
-
-
-def digest_error(got: Array, want: Array, size: int) -> float:
-    """Largest error of a digest: sums relative to their terms, elements to themselves or the root
-    mean square."""
-    typical = np.sqrt(want[2] / size)
-    scale = np.array([want[1], want[1], want[2], *np.maximum(np.abs(want[3:]), typical)])
-    floor = _FLOOR * np.array([size, size, size * typical, 1.0, 1.0, 1.0])
-    excess = np.maximum(np.abs(got - want) - floor, 0.0)
-    return float(np.max(excess / np.maximum(scale, 1e-30)))

@@ -60,11 +60,14 @@ def simple_img_conv_pool(
     )
 
 
-def _each(value: Any, count: int, what: str) -> list[Any]:
-    values = list(value) if isinstance(value, list | tuple) else [value] * count
-    if len(values) != count:
-        raise ValueError(f"img_conv_group: {count} convolutions but {len(values)} {what}")
-    return values
+def _rows(filters: Sequence[int], settings: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """One row of settings per convolution, single values repeated."""
+    count = len(filters)
+    columns = [list(one) if isinstance(one, list | tuple) else [one] * count for one in settings]
+    for column in columns:
+        if len(column) != count:
+            raise ValueError(f"img_conv_group: {count} convolutions, but settings {column}")
+    return list(zip(filters, *columns, strict=True))
 
 
 def img_conv_group(
@@ -86,20 +89,17 @@ def img_conv_group(
     Lists hold one entry per convolution; a single value is for all. ValueError for lists of
     another length.
     """
-    if not isinstance(conv_num_filter, list | tuple):
-        raise TypeError("img_conv_group: conv_num_filter is a list or tuple of numbers")
-    count = len(conv_num_filter)
-    plan = zip(
-        conv_num_filter,
-        _each(conv_padding, count, "conv_padding"),
-        _each(conv_filter_size, count, "conv_filter_size"),
-        _each(param_attr, count, "param_attr"),
-        _each(conv_with_batchnorm, count, "conv_with_batchnorm"),
-        _each(conv_batchnorm_drop_rate, count, "conv_batchnorm_drop_rate"),
-        strict=True,
+    per_convolution = (
+        conv_padding,
+        conv_filter_size,
+        param_attr,
+        conv_with_batchnorm,
+        conv_batchnorm_drop_rate,
     )
     out = input
-    for filters, padding, size, attr, normalised, drop_rate in plan:
+    for filters, padding, size, attr, normalised, drop_rate in _rows(
+        conv_num_filter, per_convolution
+    ):
         out = layers.conv2d(
             input=out,
             num_filters=filters,

@@ -28,13 +28,15 @@ def relu_(X: Tensor) -> Tensor:
 @gradient("relu")
 def relu_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out where Out is positive, else 0."""
-    return aten.threshold_backward(d_Out, Out, 0)
+    grad: Tensor = aten.threshold_backward(d_Out, Out, 0)
+    return grad
 
 
 @in_place("relu_grad", "d_Out")
 def relu_grad_(Out: Tensor, d_Out: Tensor) -> Tensor:
     """`relu_grad` over d_Out."""
-    return aten.threshold_backward.grad_input(d_Out, Out, 0, grad_input=d_Out)
+    grad: Tensor = aten.threshold_backward.grad_input(d_Out, Out, 0, grad_input=d_Out)
+    return grad
 
 
 @operator("sigmoid", outputs="Out", uses="Out", extra=ACTIVATION)
@@ -46,7 +48,8 @@ def sigmoid(X: Tensor) -> Tensor:
 @gradient("sigmoid")
 def sigmoid_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out * Out * (1 - Out)."""
-    return aten.sigmoid_backward(d_Out, Out)
+    grad: Tensor = aten.sigmoid_backward(d_Out, Out)
+    return grad
 
 
 @operator("tanh", outputs="Out", uses="Out", extra=ACTIVATION)
@@ -58,7 +61,8 @@ def tanh(X: Tensor) -> Tensor:
 @gradient("tanh")
 def tanh_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out * (1 - Out²)."""
-    return aten.tanh_backward(d_Out, Out)
+    grad: Tensor = aten.tanh_backward(d_Out, Out)
+    return grad
 
 
 @operator("square", outputs="Out", uses="X", extra=ACTIVATION)

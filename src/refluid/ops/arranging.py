@@ -61,7 +61,7 @@ def concat_grad(
 ) -> list[Tensor]:
     """d_Out taken apart."""
     axis = axis if AxisTensor is None else integer(AxisTensor)
-    return list(d_Out.split([one.shape[axis] for one in X], axis))
+    return list(torch.split(d_Out, [one.shape[axis] for one in X], axis))
 
 
 def split_gradient(op: Operator) -> list[GradOp]:
@@ -85,14 +85,14 @@ def split(
     """X in `num` equal parts, or parts of sizes `sections` (one may be -1), along `axis`."""
     axis = axis if AxisTensor is None else integer(AxisTensor)
     if num:
-        return list(X.split(X.shape[axis] // num, axis))
+        return list(torch.split(X, X.shape[axis] // num, axis))
     sizes = integers(sections, None, SectionsTensorList)
     if X.is_meta and (SectionsTensorList or sum(sizes) > X.shape[axis]):
         lead, tail = X.shape[:axis], X.shape[axis:][1:]
         return [X.new_empty((*lead, size, *tail)) for size in sizes]
     if -1 in sizes:
         sizes[sizes.index(-1)] = X.shape[axis] - sum(sizes) - 1
-    return list(X.split(sizes, axis))
+    return list(torch.split(X, sizes, axis))
 
 
 @operator("stack", outputs="Y", uses="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from refluid.ops.registry import gradient, operator
+from refluid.ops.registry import operator
 
 
 def _slopes(X: Tensor, Alpha: Tensor, mode: str) -> Tensor:
@@ -40,11 +40,3 @@ def multiplex(X: list[Tensor], Ids: Tensor) -> Tensor:
     """Row i of Out is row i of X[Ids[i]]; Ids is int32 (rows, 1)."""
     rows = torch.arange(X[0].shape[0], device=X[0].device)
     return torch.stack(X)[Ids.reshape(-1).long(), rows]
-
-
-@gradient("multiplex")
-def multiplex_grad(Ids: Tensor, d_Out: Tensor) -> list[Tensor]:
-    """Each X gets the rows of d_Out that came from it, zero elsewhere."""
-    chosen = Ids.reshape(-1, *[1] * (d_Out.dim() - 1))
-    count = int(Ids.max()) + 1 if not Ids.is_meta else 1
-    return [d_Out * (chosen == index) for index in range(count)]

@@ -33,7 +33,7 @@ def _number(value: float, text: str) -> float | int:
         return float(text)
 
 
-@operator("fill_constant", outputs="Out", uses=None, lod="")
+@operator("fill_constant", outputs="Out", uses=None, lod="", views={"Out": "ValueTensor"})
 def fill_constant(
     ValueTensor: Tensor | None = None,
     ShapeTensor: Tensor | None = None,

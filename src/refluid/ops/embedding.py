@@ -57,7 +57,8 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
                 "build the embedding with is_sparse=False"
             )
         ids = ids_of(Ids)
-        return aten.embedding_dense_backward(d_Out, ids, W.shape[0], padding_idx, False)
+        grad: Tensor = aten.embedding_dense_backward(d_Out, ids, W.shape[0], padding_idx, False)
+        return grad
 
     what = "Ids (..., 1)" if strip else "Ids (...)"
     forward.__doc__ = f"Rows of W (rows, width) named by the int64 {what}; zeros for padding_idx."

@@ -97,8 +97,9 @@ def matmul_grad(
     """d_X = alpha * d_Out · Yᵀ, d_Y = alpha * Xᵀ · d_Out, summed over what was broadcast."""
     x, y = _operands(X, Y, transpose_X, transpose_Y)
     rank = max(x.dim(), y.dim())
-    sizes = (x.shape[-2], y.shape[-1])
-    out = d_Out.reshape(*torch.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *sizes)
+    batch = x.shape[:-2] if x.dim() == rank else y.shape[:-2]
+    vectors = X.dim() == 1 or Y.dim() == 1
+    out = d_Out.reshape(*batch, x.shape[-2], y.shape[-1]) if vectors else d_Out
     if alpha != 1.0:
         out = out * alpha
     d_X = d_Y = None

@@ -90,7 +90,7 @@ def p_norm(
     keepdim: bool = False,
 ) -> Tensor:
     """sum(|X| ** porder) ** (1 / porder) along `axis`; porder may be 0 or infinite."""
-    out = torch.linalg.vector_norm(X, porder, axis, keepdim)
+    out: Tensor = torch.linalg.vector_norm(X, porder, axis, keepdim)
     return out if out.dim() else out.reshape(1)
 
 

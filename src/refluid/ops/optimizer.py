@@ -7,13 +7,11 @@ from collections import defaultdict
 import torch
 from torch import Tensor
 
+from refluid.ops.fused import adam_step, descend, groups_by_rate, scale_all
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
 
 Tensors = list[Tensor]
-# torch's fused Adam divides by 1 - beta ** step; after this many steps that is exactly 1, so that
-# the bias corrections can be put into the learning rate, where Fluid has them.
-_LATE = 1e9
 
 
 @operator("sgd", outputs="ParamOut", uses=None, lod="", mutates={"ParamOut": "Param"}, effects=True)
@@ -24,29 +22,9 @@ def sgd(Param: Tensor, LearningRate: Tensor, Grad: Tensor) -> Tensor:
 
 @many("sgd")
 def sgd_many(Param: Tensors, LearningRate: Tensors, Grad: Tensors) -> None:
-    """`sgd` of all parameters of one learning rate in one call."""
-    for rate, group in _by_rate(LearningRate).items():
-        params, grads = [Param[i] for i in group], [Grad[i] for i in group]
-        torch._foreach_add_(params, grads, alpha=-rate)
-
-
-def _like(grad: Tensor, param: Tensor) -> Tensor:
-    """The gradient in the memory layout of its parameter, which the fused kernels rely on."""
-    if grad.stride() == param.stride():
-        return grad
-    return torch.empty_like(param).copy_(grad)
-
-
-def _by_rate(rates: Tensors) -> dict[float, list[int]]:
-    """Positions of the parameters that share each learning rate."""
-    known: dict[int, float] = {}
-    groups: defaultdict[float, list[int]] = defaultdict(list)
-    for position, rate in enumerate(rates):
-        key = id(rate)
-        if key not in known:
-            known[key] = rate.item()
-        groups[known[key]].append(position)
-    return groups
+    """`sgd` of all parameters of one learning rate in one pass over their memory."""
+    for rate, group in groups_by_rate(LearningRate):
+        descend([Param[i] for i in group], [Grad[i] for i in group], [], rate, 0.0, False)
 
 
 @operator(
@@ -85,19 +63,9 @@ def momentum_many(
     use_nesterov: bool = False,
 ) -> None:
     """`momentum` of all parameters of one learning rate in one pass over their memory."""
-    for rate, group in _by_rate(LearningRate).items():
-        torch._fused_sgd_(
-            [Param[i] for i in group],
-            [_like(Grad[i], Param[i]) for i in group],
-            [Velocity[i] for i in group],
-            weight_decay=0.0,
-            momentum=mu,
-            lr=rate,
-            dampening=0.0,
-            nesterov=use_nesterov,
-            maximize=False,
-            is_first_step=False,
-        )
+    for rate, group in groups_by_rate(LearningRate):
+        params, grads = [Param[i] for i in group], [Grad[i] for i in group]
+        descend(params, grads, [Velocity[i] for i in group], rate, mu, use_nesterov)
 
 
 @operator(
@@ -173,30 +141,24 @@ def adam_many(
     min_row_size_to_use_multithread: Long = 1000,
 ) -> None:
     """`adam` of all parameters of one corrected learning rate in one pass over their memory."""
-    beta1 = Beta1Tensor[0].item() if Beta1Tensor else beta1
-    beta2 = Beta2Tensor[0].item() if Beta2Tensor else beta2
-    groups: defaultdict[float, list[int]] = defaultdict(list)
-    for rate, positions in _by_rate(LearningRate).items():
-        for i in positions:
-            first, second = Beta1Pow[i].item(), Beta2Pow[i].item()
-            groups[rate * (1.0 - second) ** 0.5 / (1.0 - first)].append(i)
-    for corrected, group in groups.items():
-        params = [Param[i] for i in group]
-        late = torch.full((), _LATE, device=params[0].device)
-        torch._fused_adam_(
-            params,
-            [_like(Grad[i], Param[i]) for i in group],
-            [Moment1[i] for i in group],
-            [Moment2[i] for i in group],
-            [],
-            [late] * len(group),
-            lr=corrected,
-            beta1=beta1,
-            beta2=beta2,
-            weight_decay=0.0,
-            eps=epsilon,
-            amsgrad=False,
-            maximize=False,
-        )
-    torch._foreach_mul_(Beta1Pow, beta1)
-    torch._foreach_mul_(Beta2Pow, beta2)
+    betas = (
+        Beta1Tensor[0].item() if Beta1Tensor else beta1,
+        Beta2Tensor[0].item() if Beta2Tensor else beta2,
+    )
+    if Param[0].device.type == "cpu":
+        groups: defaultdict[float, list[int]] = defaultdict(list)
+        for rate, positions in groups_by_rate(LearningRate):
+            for i in positions:
+                first, second = Beta1Pow[i].item(), Beta2Pow[i].item()
+                groups[rate * (1.0 - second) ** 0.5 / (1.0 - first)].append(i)
+        for corrected, group in groups.items():
+            params, grads = [Param[i] for i in group], [Grad[i] for i in group]
+            moments = [Moment1[i] for i in group], [Moment2[i] for i in group]
+            adam_step(params, grads, *moments, corrected, betas, epsilon)
+    else:
+        rates = torch.cat(LearningRate) * (1.0 - torch.cat(Beta2Pow)).sqrt_()
+        rates /= 1.0 - torch.cat(Beta1Pow)
+        for i, rate in enumerate(rates.unbind()):
+            adam_step([Param[i]], [Grad[i]], [Moment1[i]], [Moment2[i]], rate, betas, epsilon)
+    scale_all(Beta1Pow, betas[0])
+    scale_all(Beta2Pow, betas[1])

@@ -38,7 +38,7 @@ def pool2d(
         out = x.amax((2, 3), keepdim=True) if pooling_type == "max" else x.mean((2, 3), True)
     elif adaptive:
         pool = F.adaptive_max_pool2d if pooling_type == "max" else F.adaptive_avg_pool2d
-        out = pool(x, tuple(ksize))
+        out = pool(x, (ksize[0], ksize[1]))
     else:
         pads = padding.resolve(paddings, padding_algorithm, x.shape[2:], ksize, strides)
         pool_windows = _max if pooling_type == "max" else _mean

@@ -70,7 +70,7 @@ for _name, _row in _TABLE.items():
     _define(_name, *_row)
 
 
-@gradient("reduce_sum")
+@gradient("reduce_sum", views={"d_X": "d_Out"})
 def reduce_sum_grad(
     X: Tensor, d_Out: Tensor, *, dim: Sequence[int] = (0,), reduce_all: bool = False
 ) -> Tensor:

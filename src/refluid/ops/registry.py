@@ -16,7 +16,7 @@ operator `relu_grad` exists all the same and is computed by autograd of the forw
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refluid.ir import schema
@@ -133,7 +133,8 @@ def operator(
     outputs: slots in the order in which the body returns them (`"Out"`, `"Out*"`, `"Y XShape?"`).
     extra: attributes that Fluid programs carry and that do not change the numbers.
     uses: forward slots the gradient operator reads (`"X Out"`); "*" for all, None where there
-        is no gradient. differentiable: input slots that have one ("X Y"), all where None. maker: gives the gradient operators where they are not `type_grad`.
+        is no gradient. differentiable: input slots that have one ("X Y"), all where None.
+    maker: gives the gradient operators where they are not `type_grad`.
     flags: fields of `OperatorDef`.
     """
 
@@ -172,19 +173,25 @@ def _derived_gradient(forward: OperatorDef) -> OperatorDef:
         (*used, *given),
         forward.gradient_slots(),
         forward.attributes,
+        views={slot.name: given[0].name for slot in forward.gradient_slots()},
         forward=forward,
         infer_rule=infer_gradient,
     )
 
 
 def gradient(
-    forward_type: str, *, type: str | None = None, views: Mapping[str, str] | None = None
+    forward_type: str,
+    *,
+    type: str | None = None,
+    views: Mapping[str, str] | None = None,
+    bare: bool = False,
 ) -> Callable[[Body], Body]:
     """Registers the decorated function as the gradient operator of `forward_type`.
 
     Its signature says what it reads. It returns the gradients of the forward's `differentiable`
     inputs in that order, `None` where `need` says that nobody wants one. `views` as of
-    `OperatorDef`, with the slots as in the signature: `{"d_X": "d_Out"}`.
+    `OperatorDef`, with the slots as in the signature: `{"d_X": "d_Out"}`. bare: the gradient
+    operator carries none of the forward's attributes, not even its name scope.
     """
 
     def decorate(body: Body) -> Body:
@@ -209,15 +216,18 @@ def gradient(
                 infer_rule=infer_gradient,
             )
         )
-        forward.maker = None if type is None else _renamed(forward, type, given)
+        forward.maker = _maker(forward, type, given, bare) if type or bare else None
         return body
 
     return decorate
 
 
-def _renamed(forward: OperatorDef, type: str, given: tuple[Slot, ...]) -> Maker:
+def _maker(forward: OperatorDef, type: str | None, given: tuple[Slot, ...], bare: bool) -> Maker:
+    name = type or forward.type + "_grad"
+
     def make(op: Operator) -> list[GradOp]:
-        return [gradient_op(op, type, [slot.name for slot in given], forward)]
+        made = gradient_op(op, name, [slot.name for slot in given], forward)
+        return [replace(made, attrs={}) if bare else made]
 
     return make
 

@@ -25,7 +25,8 @@ def softmax(X: Tensor, *, axis: int = -1) -> Tensor:
 @gradient("softmax")
 def softmax_grad(Out: Tensor, d_Out: Tensor, *, axis: int = -1) -> Tensor:
     """Out * (d_Out - sum(d_Out * Out)) along `axis`."""
-    return aten._softmax_backward_data(d_Out, Out, axis, Out.dtype)
+    grad: Tensor = aten._softmax_backward_data(d_Out, Out, axis, Out.dtype)
+    return grad
 
 
 def _index(Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor | None]:

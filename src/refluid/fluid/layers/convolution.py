@@ -38,8 +38,7 @@ def conv2d(
     with variance 2 / (kernel height x kernel width x C). Raises ValueError for a channel number
     that `groups` doesn't divide, an unknown layout or padding.
     """
-    helper = LayerHelper("conv2d", **_common(locals()))
-    return _convolve(helper, "conv2d", 4, locals())
+    return _convolve("conv2d", 4, locals())
 
 
 def conv3d(
@@ -61,8 +60,7 @@ def conv3d(
 
     As `conv2d` with one more dimension.
     """
-    helper = LayerHelper("conv3d", **_common(locals()))
-    return _convolve(helper, "conv3d", 5, locals())
+    return _convolve("conv3d", 5, locals())
 
 
 def conv2d_transpose(
@@ -86,8 +84,7 @@ def conv2d_transpose(
     The filter has shape (C, num_filters / groups, kernel height, kernel width). Without
     `filter_size` it follows from `output_size`. ValueError where neither is given.
     """
-    helper = LayerHelper("conv2d_transpose", **_common(locals()))
-    return _convolve_back(helper, "conv2d_transpose", 4, locals())
+    return _convolve_back("conv2d_transpose", 4, locals())
 
 
 def conv3d_transpose(
@@ -107,18 +104,17 @@ def conv3d_transpose(
     data_format: str = "NCDHW",
 ) -> Variable:
     """The gradient of `conv3d` as a layer; as `conv2d_transpose` with one more dimension."""
-    helper = LayerHelper("conv3d_transpose", **_common(locals()))
-    return _convolve_back(helper, "conv3d_transpose", 5, locals())
+    return _convolve_back("conv3d_transpose", 5, locals())
 
 
-def _common(given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that concern bias, activation and names."""
-    kept = ("input", "param_attr", "bias_attr", "use_cudnn", "act", "name")
-    check_variables("convolution", {"input": given["input"]})
-    return {name: given[name] for name in kept}
+def _helper(op_type: str, given: dict[str, Any]) -> LayerHelper:
+    """The helper, which knows the arguments that concern bias, activation and names."""
+    kept = ("param_attr", "bias_attr", "use_cudnn", "act", "name")
+    return LayerHelper(op_type, **{name: given[name] for name in kept})
 
 
 def _channels(given: dict[str, Any], rank: int, where: str) -> tuple[int, bool]:
+    check_variables(where, {"input": given["input"]})
     var: Variable = given["input"]
     last = is_channel_last(given["data_format"], rank, where)
     channels = var.shape[-1 if last else 1] if len(var.shape) == rank else -1
@@ -149,7 +145,7 @@ def _finish(helper: LayerHelper, out: Variable, last: bool) -> Variable:
     return helper.append_activation(helper.append_bias_op(out, start, start + 1))
 
 
-def _convolve(helper: LayerHelper, op_type: str, rank: int, given: dict[str, Any]) -> Variable:
+def _convolve(op_type: str, rank: int, given: dict[str, Any]) -> Variable:
     channels, last = _channels(given, rank, op_type)
     attrs = _attributes(given, rank, last, op_type)
     filters, groups = given["num_filters"], attrs["groups"]
@@ -158,6 +154,9 @@ def _convolve(helper: LayerHelper, op_type: str, rank: int, given: dict[str, Any
             f"{op_type}: groups={groups} must divide the {channels} channels of "
             f"{given['input'].name} and num_filters={filters}"
         )
+    if groups == channels and not given["use_cudnn"] and rank == 4:
+        op_type = f"depthwise_{op_type}"
+    helper = _helper(op_type, given)
     window = per_dimension(given["filter_size"], rank - 2, "filter_size")
     deviation = math.sqrt(2.0 / (math.prod(window) * channels))
     weight = helper.create_parameter(
@@ -166,13 +165,7 @@ def _convolve(helper: LayerHelper, op_type: str, rank: int, given: dict[str, Any
         given["input"].dtype,
         default_initializer=Normal(0.0, deviation, 0),
     )
-    depthwise = groups == channels and filters % channels == 0 and not given["use_cudnn"]
-    out = helper.emit(
-        f"depthwise_{op_type}" if depthwise and rank == 4 else op_type,
-        {"Input": given["input"], "Filter": weight},
-        attrs,
-        slot="Output",
-    )
+    out = helper.emit(op_type, {"Input": given["input"], "Filter": weight}, attrs, slot="Output")
     return _finish(helper, out, last)
 
 
@@ -193,7 +186,7 @@ def _window_for(
     ]
 
 
-def _convolve_back(helper: LayerHelper, op_type: str, rank: int, given: dict[str, Any]) -> Variable:
+def _convolve_back(op_type: str, rank: int, given: dict[str, Any]) -> Variable:
     channels, last = _channels(given, rank, op_type)
     attrs = _attributes(given, rank, last, op_type)
     size = given["output_size"]
@@ -205,11 +198,13 @@ def _convolve_back(helper: LayerHelper, op_type: str, rank: int, given: dict[str
     else:
         raise ValueError(f"{op_type}: give filter_size, or output_size to compute it from")
     filters, groups = given["num_filters"], attrs["groups"]
+    if groups == channels == filters and not given["use_cudnn"] and rank == 4:
+        op_type = f"depthwise_{op_type}"
+    helper = _helper(op_type, given)
     shape = [channels, filters // groups, *window]
     weight = helper.create_parameter(helper.param_attr, shape, given["input"].dtype)
-    depthwise = groups == channels == filters and not given["use_cudnn"] and rank == 4
     out = helper.emit(
-        f"depthwise_{op_type}" if depthwise else op_type,
+        op_type,
         {"Input": [given["input"]], "Filter": [weight]},
         attrs | ({"output_size": output} if output else {}),
         slot="Output",

@@ -134,6 +134,10 @@ from refluid.fluid.layers.slicing import (
     slice,
     strided_slice,
 )
+from refluid.fluid.layers.sparse_rows import (
+    get_tensor_from_selected_rows,
+    merge_selected_rows,
+)
 
 __all__ = [
     "adaptive_pool2d",
@@ -168,6 +172,7 @@ __all__ = [
     "gather_nd",
     "gaussian_random",
     "gaussian_random_batch_size_like",
+    "get_tensor_from_selected_rows",
     "group_norm",
     "hard_sigmoid",
     "hard_swish",
@@ -186,6 +191,7 @@ __all__ = [
     "matmul",
     "maxout",
     "mean",
+    "merge_selected_rows",
     "mul",
     "one_hot",
     "pad",

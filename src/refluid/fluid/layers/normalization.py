@@ -36,20 +36,18 @@ def batch_norm(
     (1 - momentum)`. is_test or use_global_stats: normalises by the moving ones.
     A variable as momentum has no effect in Fluid 1.8.5, nor here: a UserWarning says so.
     """
-    helper = LayerHelper("batch_norm", act=act, name=name)
-    helper.kwargs |= {"param_attr": param_attr, "bias_attr": bias_attr}
+    helper = LayerHelper(
+        "batch_norm", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name
+    )
     inputs = {"X": input} | _affine(helper, input, [_channels(input, data_layout)], True, True)
-    names = {"Mean": moving_mean_name, "Variance": moving_variance_name}
-    for slot, start in (("Mean", 0.0), ("Variance", 1.0)):
-        attr = ParamAttr(
-            name=names[slot],
-            initializer=Constant(start),
-            trainable=False,
-            do_model_average=do_model_average_for_mean_and_var,
-        )
-        inputs[slot] = helper.create_parameter(
-            attr, inputs["Scale"].shape, inputs["Scale"].dtype, stop_gradient=True
-        )
+    for slot, start, own in (
+        ("Mean", 0.0, moving_mean_name),
+        ("Variance", 1.0, moving_variance_name),
+    ):
+        attr = ParamAttr(own, Constant(start), trainable=False)
+        attr.do_model_average = do_model_average_for_mean_and_var
+        like = inputs["Scale"]
+        inputs[slot] = helper.create_parameter(attr, like.shape, like.dtype, stop_gradient=True)
     attrs = {
         "epsilon": epsilon,
         "momentum": _number(momentum),

@@ -1,0 +1,62 @@
+"""How far one value is from another, and the bounds it must keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from refluid.cli.recordings import Array
+
+OPERATOR_BOUND = 1e-5
+STEP_BOUND = 1e-4
+DIGEST_BOUND = 1e-3
+_FLOOR = 1e-7
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Relative error of one result of one step, and the bound it must keep."""
+
+    step: int
+    label: str
+    error: float
+    bound: float
+    fetch: bool = False
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.step, self.label
+
+
+def relative_error(actual: Array, expected: Array) -> float:
+    """max |a - b| / (|b| + mean |b|), beyond 1e-7 of rounding; inf where NaNs differ."""
+    if actual.size == 0 or np.array_equal(actual, expected, equal_nan=actual.dtype.kind == "f"):
+        return 0.0
+    a, b = actual.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not finite.any():
+        return float("inf")
+    a, b = a[finite], b[finite]
+    scale = np.abs(b) + np.abs(b).mean()
+    excess = np.maximum(np.abs(a - b) - _FLOOR, 0.0)
+    scale = np.where(scale > 0, scale, np.abs(a))
+    errors = np.divide(excess, scale, out=np.zeros_like(a), where=excess > 0)
+    return float(np.where(np.isnan(errors), np.inf, errors).max())
+
+
+def digest(array: Array) -> Array:
+    """Sum, sum of magnitudes, sum of squares, first, middle and last element."""
+    flat = array.astype(np.float64).ravel()
+    sums = [flat.sum(), np.abs(flat).sum(), np.square(flat).sum()]
+    return np.array([*sums, flat[0], flat[flat.size // 2], flat[-1]])
+
+
+def digest_error(got: Array, want: Array, size: int) -> float:
+    """Largest error of a digest: sums relative to their terms, elements to themselves or the root
+    mean square."""
+    typical = np.sqrt(want[2] / size)
+    scale = np.array([want[1], want[1], want[2], *np.maximum(np.abs(want[3:]), typical)])
+    floor = _FLOOR * np.array([size, size, size * typical, 1.0, 1.0, 1.0])
+    excess = np.maximum(np.abs(got - want) - floor, 0.0)
+    return float(np.max(excess / np.maximum(scale, 1e-30)))

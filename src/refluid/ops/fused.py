@@ -1,0 +1,133 @@
+"""Multi-tensor updates: one pass over the memory of all parameters, whatever their number.
+
+torch's fused kernels take no notice of strides, so that everything is brought into the layout of
+the parameters first. They take one learning rate: parameters are grouped by it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Tensors = list[Tensor]
+Rate = Any  # a float or a tensor of one element; torch has an overload for each
+# torch's Adam divides by 1 - beta ** step; after so many steps that is 1 in any precision, and
+# the bias corrections can be put into the learning rate, where Fluid has them.
+_LATE = 1e9
+
+
+@lru_cache(maxsize=64)
+def _constant(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full((1,), value, dtype=dtype, device=device)
+
+
+def _laid_out_as(params: Tensors, values: Tensors) -> list[Tensor]:
+    """`values` in the memory layout of `params`; a copy where it differs."""
+    return [
+        value if value.stride() == param.stride() else torch.empty_like(param).copy_(value)
+        for param, value in zip(params, values, strict=True)
+    ]
+
+
+def _write_back(originals: Tensors, used: Tensors) -> None:
+    for original, one in zip(originals, used, strict=True):
+        if one is not original:
+            original.copy_(one)
+
+
+def groups_by_rate(rates: Tensors) -> Iterable[tuple[Rate, list[int]]]:
+    """(learning rate, positions of its parameters): numbers on the CPU, tensors elsewhere.
+
+    Elsewhere nothing is read from the device, where it would wait for all that is under way.
+    """
+    if len(rates) == 1 or all(rate is rates[0] for rate in rates):
+        return [(_rate(rates[0]), list(range(len(rates))))]
+    groups: defaultdict[float, list[int]] = defaultdict(list)
+    read: dict[float, Rate] = {}
+    for position, tensor in enumerate(rates):
+        rate = _rate(tensor)
+        key = rate if isinstance(rate, float) else float(id(tensor))
+        read[key] = rate
+        groups[key].append(position)
+    return [(read[key], positions) for key, positions in groups.items()]
+
+
+def _rate(tensor: Tensor) -> Rate:
+    return tensor.item() if tensor.device.type == "cpu" else tensor.reshape(())
+
+
+def descend(
+    params: Tensors, grads: Tensors, velocities: Tensors, rate: Rate, mu: float, nesterov: bool
+) -> None:
+    """`param -= rate * grad`, or with velocities the momentum update."""
+    used = _laid_out_as(params, velocities) if velocities else []
+    torch._fused_sgd_(
+        params,
+        _laid_out_as(params, grads),
+        used,
+        weight_decay=0.0,
+        momentum=mu,
+        lr=rate,
+        dampening=0.0,
+        nesterov=nesterov,
+        maximize=False,
+        is_first_step=False,
+    )
+    _write_back(velocities, used)
+
+
+def adam_step(
+    params: Tensors,
+    grads: Tensors,
+    moments1: Tensors,
+    moments2: Tensors,
+    rate: Rate,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> None:
+    """Adam with `rate` as it is, without bias correction."""
+    used1, used2 = _laid_out_as(params, moments1), _laid_out_as(params, moments2)
+    late = _constant(_LATE, torch.float32, params[0].device)
+    torch._fused_adam_(
+        params,
+        _laid_out_as(params, grads),
+        used1,
+        used2,
+        [],
+        [late] * len(params),
+        lr=rate,
+        beta1=betas[0],
+        beta2=betas[1],
+        weight_decay=0.0,
+        eps=epsilon,
+        amsgrad=False,
+        maximize=False,
+    )
+    _write_back(moments1, used1)
+    _write_back(moments2, used2)
+
+
+def scale_all(values: Tensors, factor: float) -> None:
+    """Multiplies tensors of one element by a factor, in place.
+
+    As the velocity of an update by nothing, which costs a sixth of multiplying each by itself.
+    """
+    zero = _constant(0.0, values[0].dtype, values[0].device)
+    nothing = [zero] * len(values)
+    torch._fused_sgd_(
+        nothing,
+        nothing,
+        values,
+        weight_decay=0.0,
+        momentum=factor,
+        lr=0.0,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+        is_first_step=False,
+    )
