@@ -12,7 +12,7 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "operators.md"
 HEADER = """# Operators
 
 Written by `make docs` from the registry; don't edit. `*` takes any number of variables, `?` may be
-missing. Attributes that don't change the numbers (`use_mkldnn` and the like) are accepted and left out here.
+missing. Attributes that don't change the numbers (`use_mkldnn` and the like) are left out.
 """
 
 
@@ -30,7 +30,8 @@ def slots(given: tuple[Slot, ...]) -> str:
     """Slots with their marks."""
     marks = ("*", "?")
     return ", ".join(
-        slot.name + "".join(mark for mark, on in zip(marks, (slot.many, slot.optional), strict=True) if on)
+        slot.name
+        + "".join(mark for mark, on in zip(marks, (slot.many, slot.optional), strict=True) if on)
         for slot in given
     )
 

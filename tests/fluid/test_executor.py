@@ -155,7 +155,7 @@ def test_closed_executor(net) -> None:
 
 
 def test_wrong_kinds_of_arguments(net) -> None:
-    main, _, loss, _ = net
+    main, _, _, _ = net
     exe = fluid.Executor()
     with pytest.raises(TypeError, match="feed requires dict"):
         exe.run(main, feed=5)
