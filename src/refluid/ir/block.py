@@ -24,7 +24,7 @@ class Block:
         self.program = program
         self.idx = idx
         self.parent_idx = parent_idx
-        self.forward_block_idx: int | None = 0
+        self.forward_block_idx: int | None = None
         self.vars: dict[str, Variable] = {}
         self.ops: list[Operator] = []
 

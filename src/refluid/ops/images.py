@@ -1,0 +1,152 @@
+"""Pixels of images rearranged and sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from refluid.ops.reading import integers
+from refluid.ops.registry import gradient, operator
+from refluid.ops.signature import Long
+
+
+@operator("pixel_shuffle", outputs="Out", uses="")
+def pixel_shuffle(X: Tensor, *, upscale_factor: int = 1) -> Tensor:
+    """(N, C * r², H, W) as (N, C, H * r, W * r)."""
+    return F.pixel_shuffle(X, upscale_factor)
+
+
+@gradient("pixel_shuffle")
+def pixel_shuffle_grad(d_Out: Tensor, *, upscale_factor: int = 1) -> Tensor:
+    """The pixels put back."""
+    return F.pixel_unshuffle(d_Out, upscale_factor)
+
+
+def _shuffled(X: Tensor, outer: int) -> Tensor:
+    parts = X.reshape(X.shape[0], outer, -1, *X.shape[2:])
+    return parts.transpose(1, 2).reshape(X.shape)
+
+
+@operator("shuffle_channel", outputs="Out", uses="")
+def shuffle_channel(X: Tensor, *, group: int = 1) -> Tensor:
+    """Channels taken in turn from each of `group` groups."""
+    return _shuffled(X, group)
+
+
+@gradient("shuffle_channel", views={"d_X": "d_Out"})
+def shuffle_channel_grad(d_Out: Tensor, *, group: int = 1) -> Tensor:
+    """The channels put back."""
+    return _shuffled(d_Out, d_Out.shape[1] // group)
+
+
+@operator("space_to_depth", outputs="Out", uses="X")
+def space_to_depth(X: Tensor, *, blocksize: Long = 2) -> Tensor:
+    """(N, C, H, W) as (N, b * b * C, H / b, W / b), the place in the block before the channel."""
+    n, c, h, w = X.shape
+    b = blocksize
+    parts = X.reshape(n, c, h // b, b, w // b, b).permute(0, 3, 5, 1, 2, 4)
+    return parts.reshape(n, c * b * b, h // b, w // b)
+
+
+def _shifted(X: Tensor, seg_num: int, shift_ratio: float, back: int) -> Tensor:
+    frames = X.reshape(-1, seg_num, *X.shape[1:])
+    first, second = int(X.shape[1] * shift_ratio), int(X.shape[1] * 2 * shift_ratio)
+    out = torch.zeros_like(frames)
+    for channels, step in ((slice(first), back), (slice(first, second), -back)):
+        if step > 0:
+            out[:, 1:, channels] = frames[:, :-1, channels]
+        else:
+            out[:, :-1, channels] = frames[:, 1:, channels]
+    out[:, :, second:] = frames[:, :, second:]
+    return out.reshape(X.shape)
+
+
+@operator("temporal_shift", outputs="Out", uses="")
+def temporal_shift(X: Tensor, *, seg_num: int, shift_ratio: float = 0.25) -> Tensor:
+    """Of (N * seg_num, C, H, W): a share of the channels from the frame before, one from the next.
+
+    What lies beyond the first or last of the `seg_num` frames is 0.
+    """
+    return _shifted(X, seg_num, shift_ratio, 1)
+
+
+@gradient("temporal_shift")
+def temporal_shift_grad(d_Out: Tensor, *, seg_num: int, shift_ratio: float = 0.25) -> Tensor:
+    """The channels shifted back."""
+    return _shifted(d_Out, seg_num, shift_ratio, -1)
+
+
+@operator("unfold", outputs="Y", uses="X")
+def unfold(
+    X: Tensor,
+    *,
+    kernel_sizes: Sequence[int],
+    strides: Sequence[int],
+    paddings: Sequence[int],
+    dilations: Sequence[int],
+) -> Tensor:
+    """The windows of images as columns: (N, C * kh * kw, windows).
+
+    paddings: (height, width), or (top, left, bottom, right).
+    """
+    top, left, bottom, right = paddings if len(paddings) == 4 else (*paddings, *paddings)
+    x = F.pad(X, (left, right, top, bottom))
+    return F.unfold(x, tuple(kernel_sizes), tuple(dilations), 0, tuple(strides))
+
+
+@operator(
+    "affine_grid",
+    outputs="Output",
+    uses="OutputShape",
+    differentiable="Theta",
+    extra={"use_cudnn": True},
+)
+def affine_grid(
+    Theta: Tensor, OutputShape: Tensor | None = None, *, output_shape: Sequence[int] = ()
+) -> Tensor:
+    """Sampling points (N, H, W, 2) of the affine maps Theta (N, 2, 3), corners at -1 and 1."""
+    sizes = integers(output_shape, OutputShape)
+    return _base_grid(Theta, sizes) @ Theta.unsqueeze(1).transpose(2, 3)
+
+
+def _base_grid(like: Tensor, sizes: Sequence[int]) -> Tensor:
+    """(1, H, W, 3): x, y and 1 of every pixel."""
+    _, _, height, width = sizes
+    options = {"dtype": like.dtype, "device": like.device}
+    ys = torch.linspace(-1, 1, height, **options).view(height, 1).expand(height, width)
+    xs = torch.linspace(-1, 1, width, **options).expand(height, width)
+    return torch.stack((xs, ys, torch.ones_like(xs)), 2).unsqueeze(0)
+
+
+@gradient("affine_grid")
+def affine_grid_grad(
+    OutputShape: Tensor | None, d_Output: Tensor, *, output_shape: Sequence[int] = ()
+) -> Tensor:
+    """Sums over the pixels of their gradient times their place."""
+    base = _base_grid(d_Output, integers(output_shape, OutputShape)).reshape(1, -1, 3)
+    return d_Output.reshape(d_Output.shape[0], -1, 2).transpose(1, 2) @ base
+
+
+@operator("grid_sampler", outputs="Output", uses="X Grid", extra={"use_cudnn": True})
+def grid_sampler(X: Tensor, Grid: Tensor) -> Tensor:
+    """X (N, C, H, W) at the points Grid (N, H', W', 2), bilinear, corners at -1 and 1, 0 outside."""
+    return F.grid_sample(X, Grid, "bilinear", "zeros", align_corners=True)
+
+
+@operator("add_position_encoding", outputs="Out", uses="")
+def add_position_encoding(X: Tensor, *, alpha: float = 1.0, beta: float = 1.0) -> Tensor:
+    """alpha * X (N, length, width) + beta * sines, then cosines, of place / 10000 ** (i / half)."""
+    length, half = X.shape[1], X.shape[2] // 2
+    place = torch.arange(length, dtype=X.dtype, device=X.device).unsqueeze(1)
+    power = torch.arange(half, dtype=X.dtype, device=X.device) / max(half - 1, 1)
+    angle = place / torch.pow(10000.0, power)
+    return alpha * X + beta * torch.cat((angle.sin(), angle.cos()), 1)
+
+
+@gradient("add_position_encoding")
+def add_position_encoding_grad(d_Out: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """alpha * d_Out."""
+    return d_Out * alpha

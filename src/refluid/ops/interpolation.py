@@ -1,0 +1,108 @@
+"""Images and volumes in another size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.ops.reading import integers, unknown
+from refluid.ops.registry import operator
+
+_CHANNELS_LAST = {"NHWC", "NDHWC", "NWC"}
+
+
+def _sizes(
+    x: Tensor,
+    given: Sequence[int],
+    scale: float,
+    OutSize: Tensor | None,
+    SizeTensor: list[Tensor] | None,
+    Scale: Tensor | None,
+) -> list[int]:
+    """Sizes of the result: by tensors, by a factor, or by the attributes."""
+    if SizeTensor:
+        return integers((), None, SizeTensor)
+    if OutSize is not None:
+        return integers((), OutSize)
+    if Scale is not None:
+        if Scale.is_meta:
+            return [unknown() for _ in given]
+        scale = float(Scale.item())
+    return [int(size * scale) for size in x.shape[2:]] if scale > 0 else list(given)
+
+
+def _places(size: int, wanted: int, corners: bool, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Positions 0, 1, ... of the result, and how many elements of the source lie between two."""
+    count = torch.arange(wanted, dtype=torch.float32, device=device)
+    steps = (size - 1, wanted - 1) if corners else (size, wanted)
+    return count, torch.tensor(steps[0], dtype=torch.float32, device=device) / max(steps[1], 1)
+
+
+def _nearest(x: Tensor, dim: int, wanted: int, corners: bool, mode: int) -> Tensor:
+    count, step = _places(x.shape[dim], wanted, corners, x.device)
+    index = (count * step + (0.5 if corners else 0.0)).long()
+    return x.index_select(dim, index.clamp(max=x.shape[dim] - 1))
+
+
+def _linear(x: Tensor, dim: int, wanted: int, corners: bool, mode: int) -> Tensor:
+    size = x.shape[dim]
+    count, step = _places(size, wanted, corners, x.device)
+    centered = mode == 0 and not corners
+    source = ((count + 0.5) * step - 0.5).clamp(min=0.0) if centered else count * step
+    low = source.long().clamp(max=size - 1)
+    high = (low + 1).clamp(max=size - 1)
+    shape = [1] * x.dim()
+    shape[dim] = wanted
+    share = (source - low).reshape(shape).to(x.dtype)
+    return x.index_select(dim, low) * (1.0 - share) + x.index_select(dim, high) * share
+
+
+def _define(name: str, along: Callable[..., Tensor], sizes: Sequence[str], doc: str) -> None:
+    def body(
+        X: Tensor,
+        OutSize: Tensor | None = None,
+        SizeTensor: list[Tensor] | None = None,
+        Scale: Tensor | None = None,
+        *,
+        data_layout: str = "NCHW",
+        out_d: int = 0,
+        out_h: int = 0,
+        out_w: int = 0,
+        scale: float = 0.0,
+        interp_method: str = "bilinear",
+        align_corners: bool = True,
+        align_mode: int = 1,
+    ) -> Tensor:
+        x = X.movedim(-1, 1) if data_layout in _CHANNELS_LAST else X
+        known = {"out_d": out_d, "out_h": out_h, "out_w": out_w}
+        given = [known[size] for size in sizes]
+        wanted = _sizes(x, given, scale, OutSize, SizeTensor, Scale)
+        if x.is_meta:
+            out = x.new_empty((*x.shape[:2], *wanted))
+        else:
+            out = x
+            for dim, size in enumerate(wanted, start=2):
+                out = along(out, dim, size, align_corners, align_mode)
+        return out.movedim(1, -1) if data_layout in _CHANNELS_LAST else out
+
+    body.__name__, body.__doc__ = name, doc
+    operator(
+        name, outputs="Out", uses="X OutSize SizeTensor Scale", differentiable="X", amp="keep"
+    )(body)
+
+
+_define("nearest_interp", _nearest, ("out_h", "out_w"), "Images resized by nearest neighbours.")
+_define(
+    "bilinear_interp",
+    _linear,
+    ("out_h", "out_w"),
+    "Images resized by linear interpolation in both directions.",
+)
+_define(
+    "trilinear_interp",
+    _linear,
+    ("out_d", "out_h", "out_w"),
+    "Volumes resized by linear interpolation in all three directions.",
+)

@@ -1,0 +1,162 @@
+"""`fluid.io` on files that real Fluid wrote, and on its own."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import refluid.fluid as fluid
+from refluid.fluid import core
+from tests.golden import GOLDEN, needs_golden
+
+FORMATS = GOLDEN / "formats"
+EXPECTED = json.loads((FORMATS / "expected.json").read_text()) if FORMATS.is_dir() else {}
+
+
+@pytest.fixture
+def exe():
+    with fluid.scope_guard(fluid.Scope()):
+        yield fluid.Executor(fluid.CPUPlace())
+
+
+def recorded_program() -> fluid.Program:
+    return fluid.Program.parse_from_string((FORMATS / "main_program.pb").read_bytes())
+
+
+def values(names) -> dict[str, np.ndarray]:
+    return {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names}
+
+
+def check(names) -> None:
+    for name, array in values(names).items():
+        want = EXPECTED["vars"][name]
+        assert list(array.shape) == want["shape"]
+        assert str(array.dtype) == want["dtype"]
+        np.testing.assert_array_equal(array.ravel().astype("f8"), want["values"])
+
+
+@needs_golden
+@pytest.mark.parametrize(
+    ("folder", "filename"), [("persistables", None), ("persistables_combined", "all")]
+)
+def test_persistables_load_and_are_written_back_byte_for_byte(exe, tmp_path, folder, filename):
+    program = recorded_program()
+    fluid.io.load_persistables(exe, FORMATS / folder, program, filename=filename)
+    check(EXPECTED["vars"])
+    fluid.io.save_persistables(exe, tmp_path, program, filename=filename)
+    for path in (FORMATS / folder).iterdir():
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+@needs_golden
+def test_fluid_save_and_load(exe, tmp_path):
+    program = recorded_program()
+    for name in [var.name for var in program.list_vars()]:
+        if name in EXPECTED["vars"] and EXPECTED["vars"][name]["is_parameter"]:
+            var = program.global_block().vars[name]
+            parameter = fluid.framework.Parameter(
+                program.global_block(), var.shape, var.dtype, name=name
+            )
+            program.global_block().vars[name] = parameter
+    saved = set(EXPECTED["vars"])
+    fluid.load(program, FORMATS / "fluid_save" / "model", exe)
+    check(saved)
+    fluid.save(program, str(tmp_path / "model"))
+    state = fluid.io.load_program_state(str(tmp_path / "model"))
+    assert state.keys() == saved
+    again = fluid.Program.parse_from_string((tmp_path / "model.pdmodel").read_bytes())
+    assert {var.name for var in again.list_vars()} == {var.name for var in program.list_vars()}
+
+
+@needs_golden
+@pytest.mark.parametrize(
+    ("folder", "model", "params"), [("infer", None, None), ("infer_combined", "model", "params")]
+)
+def test_inference_models_of_fluid_predict_the_recorded_values(exe, folder, model, params):
+    program, feeds, fetches = fluid.io.load_inference_model(FORMATS / folder, exe, model, params)
+    feed = {
+        name: np.array(EXPECTED["feed"][name], "float32" if name == "x" else "int64")
+        for name in feeds
+    }
+    (prediction,) = exe.run(program, feed, fetches)
+    np.testing.assert_allclose(prediction, EXPECTED["pred"], rtol=1e-5)
+
+
+def small_model() -> tuple[fluid.Program, fluid.Program, list]:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [-1, 4])
+        hidden = fluid.layers.batch_norm(fluid.layers.fc(x, 3, act="relu"))
+        out = fluid.layers.softmax(fluid.layers.fc(hidden, 2))
+        loss = fluid.layers.mean(fluid.layers.reduce_sum(out * out, dim=1))
+        fluid.optimizer.Adam(0.01).minimize(loss)
+    return main, startup, [out]
+
+
+@pytest.mark.parametrize("filename", [None, "all"])
+def test_an_inference_model_survives(exe, tmp_path: Path, filename) -> None:
+    main, startup, targets = small_model()
+    exe.run(startup)
+    feed = {"x": np.random.RandomState(0).rand(5, 4).astype("float32")}
+    exe.run(main, feed)
+    operators = len(main.global_block().ops)
+    names = fluid.io.save_inference_model(
+        tmp_path, ["x"], targets, exe, main, params_filename=filename
+    )
+    assert names == ["save_infer_model/scale_0.tmp_0"]
+    assert len(main.global_block().ops) == operators
+    (want,) = exe.run(main.clone(for_test=True), feed, targets)
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.io.load_inference_model(
+            tmp_path, exe, params_filename=filename
+        )
+        (got,) = exe.run(program, feed, fetches)
+        assert feeds == ["x"]
+        assert not any("moment" in name for name in fluid.global_scope().local_var_names())
+    np.testing.assert_array_equal(got, want)
+
+
+def test_training_resumes_from_a_checkpoint(exe, tmp_path: Path) -> None:
+    main, startup, targets = small_model()
+    exe.run(startup)
+    feed = {"x": np.random.RandomState(0).rand(5, 4).astype("float32")}
+    exe.run(main, feed)
+    fluid.save(main, str(tmp_path / "step1"))
+    (want,) = exe.run(main, feed, targets)
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.load(main, str(tmp_path / "step1"), exe)
+        (got,) = exe.run(main, feed, targets)
+        second = exe.run(main, feed, targets)[0]
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(second, exe.run(main, feed, targets)[0])
+
+
+def test_errors_say_what_is_wrong(exe, tmp_path: Path) -> None:
+    main, startup, targets = small_model()
+    with pytest.raises(core.EnforceNotMet, match="has no value. Run the startup program"):
+        fluid.io.save_persistables(exe, tmp_path, main)
+    exe.run(startup)
+    fluid.io.save_params(exe, tmp_path / "params", main)
+    weight = tmp_path / "params" / "fc_0.w_0"
+    weight.write_bytes(weight.read_bytes()[:-1])
+    with pytest.raises(core.EnforceNotMet, match=r"fc_0.w_0"):
+        fluid.io.load_params(exe, tmp_path / "params", main)
+    weight.unlink()
+    with pytest.raises(core.EnforceNotMet, match=r"fc_0.w_0"):
+        fluid.io.load_params(exe, tmp_path / "params", main)
+    with pytest.raises(ValueError, match="no directory named"):
+        fluid.io.load_inference_model(tmp_path / "absent", exe)
+    with pytest.raises(ValueError, match="doesn't exist in pruned inference program"):
+        fluid.io.save_inference_model(tmp_path / "m", ["z"], targets, exe, main)
+
+
+def test_a_parameter_of_another_shape_is_refused(exe, tmp_path: Path) -> None:
+    main, startup, _ = small_model()
+    exe.run(startup)
+    fluid.global_scope().find_var("fc_0.w_0").get_tensor().set(
+        np.zeros((2, 2), "float32"), fluid.CPUPlace()
+    )
+    fluid.io.save_params(exe, tmp_path, main)
+    with pytest.raises(core.EnforceNotMet, match=r"fc_0.w_0 has shape \[4, 3\] in the program"):
+        fluid.io.load_params(exe, tmp_path, main)
