@@ -134,7 +134,7 @@ def test_training_resumes_from_a_checkpoint(exe, tmp_path: Path) -> None:
 
 def test_errors_say_what_is_wrong(exe, tmp_path: Path) -> None:
     main, startup, targets = small_model()
-    with pytest.raises(core.EnforceNotMet, match="has no value. Run the startup program"):
+    with pytest.raises(core.EnforceNotMet, match=r"has no value\. Run the startup program"):
         fluid.io.save_persistables(exe, tmp_path, main)
     exe.run(startup)
     fluid.io.save_params(exe, tmp_path / "params", main)

@@ -112,12 +112,17 @@ def affine_grid(
     return _base_grid(Theta, sizes) @ Theta.unsqueeze(1).transpose(2, 3)
 
 
+def _axis(like: Tensor, count: int) -> Tensor:
+    """`count` numbers from -1 to 1."""
+    places = torch.arange(count, dtype=like.dtype, device=like.device)
+    return places * (2.0 / (count - 1)) - 1.0 if count > 1 else places - 1.0
+
+
 def _base_grid(like: Tensor, sizes: Sequence[int]) -> Tensor:
     """(1, H, W, 3): x, y and 1 of every pixel."""
     _, _, height, width = sizes
-    options = {"dtype": like.dtype, "device": like.device}
-    ys = torch.linspace(-1, 1, height, **options).view(height, 1).expand(height, width)
-    xs = torch.linspace(-1, 1, width, **options).expand(height, width)
+    ys = _axis(like, height).view(height, 1).expand(height, width)
+    xs = _axis(like, width).expand(height, width)
     return torch.stack((xs, ys, torch.ones_like(xs)), 2).unsqueeze(0)
 
 
@@ -132,7 +137,7 @@ def affine_grid_grad(
 
 @operator("grid_sampler", outputs="Output", uses="X Grid", extra={"use_cudnn": True})
 def grid_sampler(X: Tensor, Grid: Tensor) -> Tensor:
-    """X (N, C, H, W) at the points Grid (N, H', W', 2), bilinear, corners at -1 and 1, 0 outside."""
+    """X (N, C, H, W) at the points Grid (N, H', W', 2), bilinear, corners at ±1, 0 outside."""
     return F.grid_sample(X, Grid, "bilinear", "zeros", align_corners=True)
 
 
