@@ -29,10 +29,10 @@ demo: $(READY) ## train a conv net on MNIST, save it, load it, draw what it reco
 	@$(BIN)/refluid run examples/recognize_digits.py
 
 test: $(READY) ## the tests, without the slow ones
-	@$(PYTEST) -m "not slow and not gpu"
+	@$(PYTEST) -n auto -m "not slow and not gpu"
 
 test-all: $(READY) ## every test that needs no GPU
-	@$(PYTEST) -m "not gpu"
+	@$(PYTEST) -n auto -m "not gpu"
 
 check: $(READY) ## lint, format, types, layers and policies
 	@$(BIN)/ruff check --quiet .

@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 import torch
+
+import refluid.ops  # noqa: F401
+from refluid.ops import registry
+from refluid.runtime.control import CONTROL, FEEDING
+from tests.golden import GOLDEN
 
 # More threads than cores slow small operators down, and test machines are often shared.
 torch.set_num_threads(2)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints how many of the recorded operator types exist, and which don't."""
+    if not GOLDEN.is_dir():
+        return
+    types = json.loads((GOLDEN / "op_types.json").read_text())
+    known = CONTROL.keys() | FEEDING
+    missing = [kind for kind in types if registry.find(kind) is None and kind not in known]
+    have = len(types) - len(missing)
+    terminalreporter.write_line(f"operators: {have} of {len(types)} recorded types exist")
+    terminalreporter.write_line(f"missing, most used first: {', '.join(missing[:12])}, ...")

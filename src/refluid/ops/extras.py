@@ -64,3 +64,17 @@ TRANSPOSED: Extras = {
     "fuse_beta": 0.0,
     "workspace_size_MB": 512,
 }
+POOL3D: Extras = {"use_cudnn": False, "use_mkldnn": False}
+VOLUME: Extras = {
+    "is_test": False,
+    "use_cudnn": False,
+    "use_mkldnn": False,
+    "fuse_relu": False,
+    "fuse_activation": "",
+    "fuse_alpha": 0.0,
+    "fuse_beta": 0.0,
+    "fuse_residual_connection": False,
+    "force_fp32_output": False,
+    "workspace_size_MB": 512,
+    "exhaustive_search": False,
+}

@@ -36,7 +36,8 @@ def tril_triu_grad(d_Out: Tensor, *, diagonal: int = 0, lower: bool) -> Tensor:
 @operator("cross", outputs="Out", uses="X Y")
 def cross(X: Tensor, Y: Tensor, *, dim: int = 9) -> Tensor:
     """The vector product along `dim`; 9 stands for the first dimension of size 3."""
-    return torch.linalg.cross(X, Y, dim=list(X.shape).index(3) if dim == 9 else dim)
+    out: Tensor = torch.linalg.cross(X, Y, dim=list(X.shape).index(3) if dim == 9 else dim)
+    return out
 
 
 @operator("kron", outputs="Out", uses="X Y")
@@ -139,11 +140,40 @@ def spectral_norm(
     The value is u · W · v after `power_iters` rounds of v = Wᵀu / |Wᵀu|, u = Wv / |Wv|.
     """
     rows = Weight.movedim(dim, 0).flatten(1)
-    u, v = U.detach().reshape(-1), V.detach().reshape(-1)
-    with torch.no_grad():
-        for _ in range(power_iters):
-            v = rows.t().mv(u)
-            v = v / (v.norm() + eps)
-            u = rows.mv(v)
-            u = u / (u.norm() + eps)
+    u, v = _singular_vectors(rows, U, V, power_iters, eps)
     return Weight / torch.dot(u, rows.mv(v))
+
+
+def _singular_vectors(
+    rows: Tensor, U: Tensor, V: Tensor, power_iters: int, eps: float
+) -> tuple[Tensor, Tensor]:
+    u, v = U.reshape(-1), V.reshape(-1)
+    for _ in range(power_iters):
+        v = rows.t().mv(u)
+        v = v / (v.norm() + eps)
+        u = rows.mv(v)
+        u = u / (u.norm() + eps)
+    return u, v
+
+
+@gradient("spectral_norm")
+def spectral_norm_grad(
+    Weight: Tensor,
+    U: Tensor,
+    V: Tensor,
+    d_Out: Tensor,
+    *,
+    dim: int = 0,
+    power_iters: int = 1,
+    eps: float = 1e-12,
+) -> Tensor:
+    """d_Out * (1 - u vᵀ * sum(Weight) / sigma) / sigma.
+
+    That is Fluid's gradient; the mathematical one has u vᵀ * sum(d_Out * Weight) / sigma instead.
+    """
+    rows, grad = Weight.movedim(dim, 0), d_Out.movedim(dim, 0).flatten(1)
+    matrix = rows.flatten(1)
+    u, v = _singular_vectors(matrix, U, V, power_iters, eps)
+    sigma = torch.dot(u, matrix.mv(v))
+    out = grad * (1.0 - torch.outer(u, v) * (matrix.sum() / sigma)) / sigma
+    return out.reshape(rows.shape).movedim(0, dim)

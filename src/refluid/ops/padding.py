@@ -32,6 +32,18 @@ def resolve(
     return [(paddings[2 * i], paddings[2 * i + 1]) for i in range(len(sizes))]
 
 
+def reach(pads: Pads, sizes: Sequence[int], kernel: Sequence[int]) -> Pads:
+    """`pads` with more at the end where even one window would not fit: Fluid has one there."""
+    if all(
+        sum(pair) + size >= extent for pair, size, extent in zip(pads, sizes, kernel, strict=True)
+    ):
+        return pads
+    return [
+        (before, max(after, extent - size - before))
+        for (before, after), size, extent in zip(pads, sizes, kernel, strict=True)
+    ]
+
+
 def symmetric(pads: Pads) -> list[int] | None:
     """The paddings as one number per dimension, or None where before and after differ."""
     return [before for before, _ in pads] if all(a == b for a, b in pads) else None

@@ -41,6 +41,7 @@ def pool2d(
         out = pool(x, (ksize[0], ksize[1]))
     else:
         pads = padding.resolve(paddings, padding_algorithm, x.shape[2:], ksize, strides)
+        pads = padding.reach(pads, x.shape[2:], ksize)
         pool_windows = _max if pooling_type == "max" else _mean
         out = pool_windows(x, ksize, strides, pads, ceil_mode, exclusive)
     return out.permute(0, 2, 3, 1) if data_format == "NHWC" else out

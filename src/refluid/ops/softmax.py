@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten
+_LEAST = math.exp(-64.0)
 
 
 @operator(
@@ -18,8 +21,8 @@ aten = torch.ops.aten
     extra={"use_cudnn": False, "data_format": "AnyLayout", "use_mkldnn": False, "is_test": False},
 )
 def softmax(X: Tensor, *, axis: int = -1) -> Tensor:
-    """exp(X) normalised to sum 1 along `axis`."""
-    return torch.softmax(X, axis)
+    """exp(X) normalised to sum 1 along `axis`; no result is below exp(-64), as in Fluid."""
+    return torch.softmax(X, axis).clamp_min_(_LEAST)
 
 
 @gradient("softmax")
