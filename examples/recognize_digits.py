@@ -164,7 +164,7 @@ def draw(probabilities: np.ndarray, history: History, options: argparse.Namespac
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Train a Fluid program to recognise digits.")
     parser.add_argument(
-        "--epochs", type=positive, default=3, help="passes over the training digits"
+        "--epochs", type=positive, default=4, help="passes over the training digits"
     )
     parser.add_argument("--batch-size", type=positive, default=64, help="digits in a training step")
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for results")
