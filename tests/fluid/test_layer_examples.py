@@ -24,7 +24,6 @@ _BETTER_KNOWN = {
 }
 
 _PENDING = {
-    "layers.strided_slice-0": "the result's shape doesn't take infer_flags into account",
     "layers.topk-0": "top_k has no shape rule for a K that is a variable",
 }
 

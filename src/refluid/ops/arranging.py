@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from refluid.ir.operator import Operator
+from refluid.ops.broadcasting import common
+from refluid.ops.infer import infer_by_probing, share_lod_level
 from refluid.ops.reading import integer, integers
-from refluid.ops.registry import GradOp, gradient, operator
+from refluid.ops.registry import GradOp, OperatorDef, gradient, operator
 from refluid.ops.signature import GRAD, Longs
 
 _TRANSPOSE = {"use_mkldnn": False, "data_format": "AnyLayout", "use_quantizer": False}
@@ -43,12 +45,36 @@ def transpose2_grad(XShape: Tensor, d_Out: Tensor, *, axis: Sequence[int]) -> Te
     return d_Out.permute(_inverse(axis))
 
 
+def infer_concat(definition: OperatorDef, op: Operator) -> None:
+    """Sizes add up along the axis; elsewhere a size that is known wins over unknown ones."""
+    inputs = [op.block.var_recursive(name) for name in op.input("X")]
+    if op.input("AxisTensor") or not all(one.has_description() for one in inputs):
+        infer_by_probing(definition, op)
+        return
+    axis = op.attrs.get("axis", 0) % len(inputs[0].shape)
+    along = [one.shape[axis] for one in inputs]
+    others = [(*one.shape[:axis], 1, *one.shape[axis + 1 :]) for one in inputs]
+    shape = others[0]
+    for other in others[1:]:
+        found = common(shape, other) if len(shape) == len(other) else None
+        if found is None:
+            infer_by_probing(definition, op)  # says what doesn't fit
+            return
+        shape = found
+    whole = -1 if min(along) < 0 else sum(along)
+    for name in op.output("Out"):
+        var = op.block.var_recursive(name)
+        var.describe(shape=(*shape[:axis], whole, *shape[axis + 1 :]), dtype=inputs[0].dtype)
+    share_lod_level(definition, op)
+
+
 @operator(
     "concat",
     outputs="Out",
     uses="X AxisTensor",
     differentiable="X",
     extra={"use_mkldnn": False, "use_quantizer": False},
+    infer=infer_concat,
 )
 def concat(X: list[Tensor], AxisTensor: Tensor | None = None, *, axis: int = 0) -> Tensor:
     """All X one after the other along `axis`."""

@@ -9,8 +9,9 @@ from torch import Tensor
 from refluid.ops.registry import gradient, operator
 
 
-def _hard(Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor | None]:
-    """Labels to gather with, and where they are ignored (None where no label can be)."""
+def _hard(rank: int, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor | None]:
+    """Labels of that rank to gather with, and where they are ignored: None where none can be."""
+    Label = Label.unsqueeze(-1) if Label.dim() < rank else Label
     if ignore_index == -100:
         return Label, None
     ignored = Label == ignore_index
@@ -25,14 +26,15 @@ def _without(value: Tensor, ignored: Tensor | None) -> Tensor:
 def cross_entropy(
     X: Tensor, Label: Tensor, *, soft_label: bool = False, ignore_index: int = -100
 ) -> Tensor:
-    """-log of the probability that X (..., classes) gives to the int64 Label (..., 1).
+    """-log of the probability that X (..., classes) gives to the int64 Label (..., 1) or (...).
 
-    soft_label: -sum(Label * log(X)), Label as X. Y is (..., 1); 0 where Label is ignore_index.
+    soft_label: -sum(Label * log(X)), Label as X. Y has the shape of a hard Label; it is 0 where
+    Label is ignore_index.
     """
     if soft_label:
         return -(Label * X.log()).sum(-1, keepdim=True)
-    index, ignored = _hard(Label, ignore_index)
-    return _without(X.gather(-1, index).log_().neg_(), ignored)
+    index, ignored = _hard(X.dim(), Label, ignore_index)
+    return _without(X.gather(-1, index).log_().neg_(), ignored).view(Label.shape)
 
 
 @gradient("cross_entropy")
@@ -47,9 +49,38 @@ def cross_entropy_grad(
     """-d_Y / X at the label, zero elsewhere; soft_label: -d_Y * Label / X."""
     if soft_label:
         return -(d_Y * Label) / X
-    index, ignored = _hard(Label, ignore_index)
-    value = _without(-d_Y / X.gather(-1, index), ignored)
+    index, ignored = _hard(X.dim(), Label, ignore_index)
+    value = _without(-d_Y.view(index.shape) / X.gather(-1, index), ignored)
     return torch.zeros_like(X).scatter_(-1, index, value)
+
+
+@operator("cross_entropy2", outputs="Y XShape MatchX", uses="Label", differentiable="X", amp="keep")
+def cross_entropy2(
+    X: Tensor, Label: Tensor, *, ignore_index: int = -100
+) -> tuple[Tensor, Tensor, Tensor]:
+    """-log of the probability that X (..., classes) gives to the int64 Label (..., 1) or (...).
+
+    XShape is empty and carries the shape of X; MatchX is the probability chosen.
+    """
+    index, ignored = _hard(X.dim(), Label, ignore_index)
+    match = X.gather(-1, index)
+    loss = _without(match.log().neg_(), ignored)
+    return loss.view(Label.shape), X.new_empty((*X.shape, 0)), match
+
+
+@gradient("cross_entropy2", type="cross_entropy_grad2")
+def cross_entropy_grad2(
+    Label: Tensor,
+    MatchX: Tensor,
+    XShape: Tensor,
+    d_Y: Tensor,
+    *,
+    ignore_index: int = -100,
+) -> Tensor:
+    """-d_Y / MatchX at the label, zero elsewhere."""
+    index, ignored = _hard(XShape.dim() - 1, Label, ignore_index)
+    value = _without((d_Y.view(index.shape) / MatchX).neg_(), ignored)
+    return d_Y.new_zeros(XShape.shape[:-1]).scatter_(-1, index, value)
 
 
 @operator(
@@ -77,7 +108,7 @@ def softmax_with_cross_entropy(
     if soft_label:
         loss = -(Label * log).sum(axis, keepdim=True)
     else:
-        index, ignored = _hard(Label, ignore_index)
+        index, ignored = _hard(log.dim(), Label, ignore_index)
         loss = _without(log.gather(axis, index).neg_(), ignored)
     return log.exp_(), loss
 
@@ -95,7 +126,7 @@ def softmax_with_cross_entropy_grad(
     """d_Loss * (Softmax - 1 at the label)."""
     if soft_label:
         return (Softmax - Label) * d_Loss
-    index, ignored = _hard(Label, ignore_index)
+    index, ignored = _hard(Softmax.dim(), Label, ignore_index)
     d_loss = _without(d_Loss, ignored)
     return (Softmax * d_loss).scatter_add_(axis, index, -d_loss)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from refluid.ops.broadcasting import infer_broadcast
 from refluid.ops.extras import ELEMENTWISE
 from refluid.ops.registry import gradient, in_place, operator
+
+_FLAGS: dict[str, Any] = {"extra": ELEMENTWISE, "amp": "promote", "infer": infer_broadcast()}
 
 
 def align(X: Tensor, Y: Tensor, axis: int) -> Tensor:
@@ -43,7 +47,14 @@ def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
     return grad.sum(dims).reshape(like.shape) if dims else grad.reshape(like.shape)
 
 
-@operator("elementwise_add", outputs="Out", uses="X Y", extra=ELEMENTWISE, amp="promote")
+@operator(
+    "elementwise_add",
+    outputs="Out",
+    uses="X Y",
+    extra=ELEMENTWISE,
+    amp="promote",
+    infer=infer_broadcast(),
+)
 def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X + Y."""
     return X + align(X, Y, axis)
@@ -72,7 +83,14 @@ def elementwise_add_grad(
     return d_X, unbroadcast(d_Out, Y, axis) if need[1] else None
 
 
-@operator("elementwise_sub", outputs="Out", uses="X Y", extra=ELEMENTWISE, amp="promote")
+@operator(
+    "elementwise_sub",
+    outputs="Out",
+    uses="X Y",
+    extra=ELEMENTWISE,
+    amp="promote",
+    infer=infer_broadcast(),
+)
 def elementwise_sub(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X - Y."""
     return X - align(X, Y, axis)
@@ -92,7 +110,14 @@ def elementwise_sub_grad(
     return d_X, -unbroadcast(d_Out, Y, axis) if need[1] else None
 
 
-@operator("elementwise_mul", outputs="Out", uses="X Y", extra=ELEMENTWISE, amp="promote")
+@operator(
+    "elementwise_mul",
+    outputs="Out",
+    uses="X Y",
+    extra=ELEMENTWISE,
+    amp="promote",
+    infer=infer_broadcast(),
+)
 def elementwise_mul(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X * Y."""
     return X * align(X, Y, axis)
@@ -117,7 +142,14 @@ def _define(name: str, compute: Callable[[Tensor, Tensor], Tensor], doc: str, us
         return compute(X, align(X, Y, axis))
 
     body.__name__, body.__doc__ = name, doc
-    operator(name, outputs="Out", uses=uses or None, extra=ELEMENTWISE, amp="promote")(body)
+    operator(
+        name,
+        outputs="Out",
+        uses=uses or None,
+        extra=ELEMENTWISE,
+        amp="promote",
+        infer=infer_broadcast(),
+    )(body)
 
 
 def _divide(x: Tensor, y: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ def auc(
 def _slide(stat: Tensor, counts: Tensor, steps: int) -> Tensor:
     """Puts the counts of a batch into the buckets; the counts of the window."""
     if steps == 0:
-        return stat.add_(counts)
+        return stat[: counts.numel()].add_(counts)
     size = counts.numel()
     slot = int(stat[-1]) % steps
     own, total = stat[slot * size : (slot + 1) * size], stat[steps * size : (steps + 1) * size]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from refluid.ops.reading import integers, unknown
+from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
 
 _FULL = slice(None)
@@ -31,6 +31,27 @@ def _decreased(out: Tensor, axes: Sequence[int]) -> Tensor:
         return out
     out = out.squeeze(tuple(axes))
     return out if out.dim() else out.reshape(1)
+
+
+def _sliced_shape(
+    Input: Tensor,
+    axes: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    infer_flags: Sequence[int],
+    decrease_axis: Sequence[int],
+) -> Tensor:
+    """A slice of a tensor without values; of an unknown size, an unknown number is left."""
+    shape = list(Input.shape)
+    for place, axis in enumerate(axes):
+        if axis in decrease_axis:
+            shape[axis] = 1
+        elif -1 in infer_flags[place : place + 1] or is_unknown(shape[axis]):
+            shape[axis] = unknown()
+        else:
+            part = slice(starts[place], ends[place])
+            shape[axis] = len(range(*part.indices(shape[axis])))
+    return _decreased(Input.new_empty(shape), decrease_axis)
 
 
 @operator(
@@ -57,12 +78,8 @@ def slice_(
 
     Negative positions count from the end. Tensors replace the attributes of the same name.
     """
-    if Input.is_meta and -1 in infer_flags:
-        shape = list(Input.shape)
-        for axis, start, end, flag in zip(axes, starts, ends, infer_flags, strict=True):
-            size = len(range(*slice(start, end).indices(shape[axis])))
-            shape[axis] = 1 if axis in decrease_axis else unknown() if flag == -1 else size
-        return _decreased(Input.new_empty(shape), decrease_axis)
+    if Input.is_meta:
+        return _sliced_shape(Input, axes, starts, ends, infer_flags, decrease_axis)
     starts = integers(starts, StartsTensor, StartsTensorList)
     ends = integers(ends, EndsTensor, EndsTensorList)
     return _decreased(Input[_ranges(Input, axes, starts, ends)], decrease_axis)
@@ -117,8 +134,12 @@ def strided_slice(
     """Input[start:end:stride] along each of `axes`; a negative stride goes backwards."""
     if Input.is_meta and -1 in infer_flags:
         shape = list(Input.shape)
-        for axis in axes:
-            shape[axis] = unknown()
+        for place, axis in enumerate(axes):
+            if infer_flags[place] == -1:
+                shape[axis] = unknown()
+            else:
+                part = slice(starts[place], ends[place], strides[place])
+                shape[axis] = len(range(*part.indices(shape[axis])))
         return Input.new_empty(shape)
     starts = integers(starts, StartsTensor, StartsTensorList)
     ends = integers(ends, EndsTensor, EndsTensorList)

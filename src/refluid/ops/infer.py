@@ -125,7 +125,7 @@ def _outputs(
 
     definition = find(op_type)
     assert definition is not None
-    unknown = any(-1 in shape for specs in inputs for shape, _ in specs or ())
+    unknown = any(min(shape, default=0) < 0 for specs in inputs for shape, _ in specs or ())
     with probing(PROBES[0]) as probe:
         first = _probe(definition, inputs, dict(attrs), PROBES[0])
     if not unknown and not probe.used:
@@ -173,7 +173,7 @@ def by_slot(slots: tuple[Slot, ...], result: Any) -> list[list[Tensor | None]]:
 
 
 def _meta(spec: Spec, size: int) -> Tensor:
-    shape = [size if one == -1 else one for one in spec[0]]
+    shape = [size if one < 0 else one for one in spec[0]]
     return torch.empty(shape, dtype=to_torch(spec[1]), device=_META)
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ops.extras import MKLDNN
+from refluid.ops.products import infer_instance_norm, infer_layer_norm
 from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten
@@ -25,6 +26,7 @@ def _rows(X: Tensor, axis: int) -> tuple[int, int]:
     outputs="Y Mean Variance",
     uses="X Scale Bias Mean Variance",
     amp="keep",
+    infer=infer_layer_norm,
 )
 def layer_norm(
     X: Tensor,
@@ -142,6 +144,7 @@ def group_norm_grad(
     outputs="Y SavedMean SavedVariance",
     uses="X Scale SavedMean SavedVariance",
     amp="keep",
+    infer=infer_instance_norm,
 )
 def instance_norm(
     X: Tensor, Scale: Tensor, Bias: Tensor, *, epsilon: float = 1e-5

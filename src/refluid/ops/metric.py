@@ -5,17 +5,30 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.ops.reading import unknown
 from refluid.ops.registry import gradient, operator
+
+_SORTED = 1024
 
 
 @operator("top_k", outputs="Out Indices", uses="X Indices", differentiable="X")
 def top_k(X: Tensor, K: Tensor | None = None, *, k: int = 1) -> tuple[Tensor, Tensor]:
-    """The k largest elements of the last dimension, largest first, and their int64 positions."""
+    """The k largest elements of the last dimension, largest first, and their int64 positions.
+
+    Of equal elements the first come first (beyond 1024 of them, in any order).
+    """
+    if K is not None and K.is_meta:
+        out = X.new_empty((*X.shape[:-1], unknown()))
+        return out, out.long()
     if K is None and k == 1:
         values, indices = X.max(-1, keepdim=True)
         return values, indices
-    values, indices = torch.topk(X, k if K is None else int(K.flatten()[0]), -1)
-    return values, indices
+    count = k if K is None else int(K.flatten()[0])
+    if X.shape[-1] > _SORTED:
+        values, indices = torch.topk(X, count, -1)
+        return values, indices
+    values, indices = torch.sort(X, dim=-1, descending=True, stable=True)
+    return values[..., :count].contiguous(), indices[..., :count].contiguous()
 
 
 @gradient("top_k")

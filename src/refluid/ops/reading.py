@@ -43,6 +43,12 @@ def unknown() -> int:
     return probe.size
 
 
+def is_unknown(size: int) -> bool:
+    """Whether a size of a tensor without values stands for an unknown one."""
+    probe = _probe.get(None)
+    return probe is not None and size == probe.size
+
+
 def integer(tensor: Tensor) -> int:
     """The value of a tensor of one element."""
     return unknown() if tensor.is_meta else int(tensor.item())
@@ -53,7 +59,7 @@ def integers(
 ) -> list[int]:
     """Integers given as attribute, or by `tensor`, or by `several` tensors of one element.
 
-    Where `several` tensors have no values yet, `given` says those that are known: not -1.
+    Where these have no values yet, `given` says which integers are known: those that aren't -1.
     """
     if several:
         if several[0].is_meta and len(given) == len(several):
@@ -62,6 +68,8 @@ def integers(
     if tensor is None:
         return list(given)
     if tensor.is_meta:
-        return [unknown()] * tensor.numel()
+        count = tensor.numel()
+        known = given if len(given) == count else [-1] * count
+        return [unknown() if one == -1 else one for one in known]
     values: list[int] = tensor.flatten().tolist()
     return values

@@ -122,7 +122,8 @@ def crop_tensor(
 ) -> Tensor:
     """The part of X of that shape (-1: what is left) that begins at `offsets`."""
     starts = integers(offsets, Offsets, OffsetsTensor)
-    return _cropped(X, starts, integers(shape, Shape, ShapeTensor))
+    known = [size or -1 for size in shape]
+    return _cropped(X, starts, integers(known, Shape, ShapeTensor))
 
 
 @gradient("crop_tensor")

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from refluid.ops.reading import integers, unknown
+from refluid.ops.products import infer_flat
+from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
 
 SAME = {"Out": "X"}
@@ -28,10 +29,10 @@ def _resolve(X: Tensor, shape: Sequence[int]) -> list[int]:
 
 def _meta_reshape(X: Tensor, sizes: list[int]) -> Tensor:
     """A reshape where sizes may be unknown, so that the number of elements proves nothing."""
-    rest = -math.prod(sizes) if -1 in sizes else 0
-    if rest:
-        fits = X.numel() % rest == 0
-        sizes = [size if size != -1 else X.numel() // rest if fits else unknown() for size in sizes]
+    if -1 in sizes:
+        guess = any(map(is_unknown, X.shape))
+        rest = unknown() if guess else X.numel() // max(-math.prod(sizes), 1)
+        sizes = [rest if size == -1 else size for size in sizes]
     return X.new_empty(sizes)
 
 
@@ -83,19 +84,27 @@ def _flatten(X: Tensor, axis: int) -> Tensor:
     return X.reshape(math.prod(X.shape[:axis]), math.prod(X.shape[axis:]))
 
 
-@operator("flatten", outputs="Out", uses="X", views=SAME)
+@operator("flatten", outputs="Out", uses="X", views=SAME, infer=infer_flat)
 def flatten(X: Tensor, *, axis: int = 1) -> Tensor:
     """X as a matrix whose rows are its first `axis` dimensions."""
     return _flatten(X, axis)
 
 
-@operator("flatten2", outputs="Out XShape", uses="XShape", views=SAME)
+@operator("flatten2", outputs="Out XShape", uses="XShape", views=SAME, infer=infer_flat)
 def flatten2(X: Tensor, *, axis: int = 1) -> tuple[Tensor, Tensor]:
     """`flatten`, and XShape."""
     return _flatten(X, axis), _x_shape(X)
 
 
 def _squeeze(X: Tensor, axes: Sequence[int]) -> Tensor:
+    if X.is_meta and axes:
+        gone = {axis % X.dim() for axis in axes}
+        kept = [
+            size
+            for dim, size in enumerate(X.shape)
+            if dim not in gone or not (size == 1 or is_unknown(size))
+        ]
+        return X.new_empty(kept)
     return X.squeeze(tuple(axes)) if axes else X.squeeze()
 
 

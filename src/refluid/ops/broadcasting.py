@@ -1,0 +1,69 @@
+"""Shapes of binary operators: Y broadcast onto X from dimension `axis`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+
+from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
+from refluid.ir.operator import Operator
+from refluid.ops.infer import Infer, share_lod_level
+from refluid.ops.registry import OperatorDef
+
+Shape = tuple[int, ...]
+
+
+def broadcast(X: Sequence[int], Y: Sequence[int], axis: int) -> Shape | None:
+    """The shape of the result, -1 where unknown; None where the shapes don't fit."""
+    if tuple(X) == tuple(Y):
+        return tuple(X)
+    if len(X) < len(Y):
+        X, Y = Y, X
+    trailing = list(Y)
+    start = len(X) - len(Y) if axis == -1 else axis
+    while len(trailing) > 1 and start + len(trailing) > len(X) and trailing[-1] == 1:
+        trailing.pop()
+    after = len(X) - start - len(trailing)
+    if after < 0:
+        return None
+    aligned = [*repeat(1, start), *trailing, *repeat(1, after)]
+    return common(X, aligned)
+
+
+def common(one: Sequence[int], other: Sequence[int]) -> Shape | None:
+    """The shape that both broadcast to, of equal rank; a known size wins over an unknown one."""
+    sizes = [_size(*pair) for pair in zip(one, other, strict=True)]
+    return None if None in sizes else tuple(size for size in sizes if size is not None)
+
+
+def _size(one: int, other: int) -> int | None:
+    if one == other or other == 1:
+        return one
+    if one == 1:
+        return other
+    return max(one, other) if min(one, other) < 0 else None
+
+
+def infer_broadcast(dtype: VarType | None = None) -> Infer:
+    """A rule: the broadcast shape of X and Y, and their type or `dtype`."""
+
+    def rule(definition: OperatorDef, op: Operator) -> None:
+        x, y = (op.block.var_recursive(op.input(slot)[0]) for slot in "XY")
+        if not x.has_description() or not y.has_description():
+            return
+        axis = op.attrs.get("axis", -1)
+        shape = broadcast(x.shape, y.shape, axis)
+        if shape is None:
+            raise EnforceNotMet(
+                f"operator {op.type} can't take X {x.name} of shape {list(x.shape)} and "
+                f"Y {y.name} of shape {list(y.shape)}: Y doesn't broadcast onto X from dimension "
+                f"axis={axis}\n" + "\n".join(op.callstack)
+            )
+        for name in op.output("Out"):
+            op.block.var_recursive(name).describe(
+                shape=shape, dtype=x.dtype if dtype is None else dtype
+            )
+        share_lod_level(definition, op)
+
+    return rule
