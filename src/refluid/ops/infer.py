@@ -95,6 +95,23 @@ def infer_like(output: str, source: str) -> Infer:
     return rule
 
 
+def infer_rows(**outputs: str) -> Infer:
+    """A rule: each output has the shape and type of an input but for an unknown number of rows.
+
+    `infer_rows(Out="X")`: keywords are output slots, values input slots.
+    """
+
+    def rule(definition: OperatorDef, op: Operator) -> None:
+        for output, source in outputs.items():
+            for name, origin in zip(op.output(output), op.input(source), strict=False):
+                var = op.block.var_recursive(origin)
+                if var.has_description():
+                    _describe(op.block.var_recursive(name), ((-1, *var.shape[1:]), var.dtype))
+        share_lod_level(definition, op)
+
+    return rule
+
+
 def infer_in_place(definition: OperatorDef, op: Operator) -> None:
     """Outputs that are overwritten inputs have those inputs' shape and type."""
     for out_slot, in_slot in definition.mutates.items():

@@ -48,6 +48,8 @@ class OperatorDef:
     - `mutates`: output slot -> input slot that the body overwrites and returns.
     - `views`: output slot -> input slot whose memory the output may share.
     - `lod`: input slot whose LoD the outputs take, empty for none.
+    - `makes_lod`: output slots (`"Out Mask"`) whose LoD the body returns itself, after all outputs.
+    - `levels`: keyword of the body -> input slot whose LoD it is given (see `signature`).
     - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
     - `filter`: input slot of a convolution's filter, which decides the layout of its output.
     - `effects`: must run even if nobody reads the outputs.
@@ -69,6 +71,8 @@ class OperatorDef:
     mutates: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
     lod: str = ""
+    makes_lod: str = ""
+    levels: Mapping[str, str] = field(default_factory=dict)
     amp: str = "follow"
     filter: str = ""
     effects: bool = False
@@ -152,6 +156,7 @@ def operator(
             differentiable=None if differentiable is None else tuple(differentiable.split()),
             maker=maker,
             infer_rule=infer,
+            levels=found.levels,
             **{"lod": first} | flags,
         )
         add(definition)
@@ -213,6 +218,7 @@ def gradient(
                 found.keywords,
                 found.context,
                 views={slot_name(out): slot_name(own) for out, own in (views or {}).items()},
+                levels=found.levels,
                 infer_rule=infer_gradient,
             )
         )

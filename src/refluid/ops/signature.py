@@ -6,7 +6,10 @@ Positional parameters are input slots: `Tensor`, `Tensor | None` (may be missing
 `list[Tensor]` (any number) and `list[Tensor] | None`. Keyword-only parameters are attributes;
 their annotation gives the type. `d_Out` stands for the slot `Out@GRAD`, and `lambda_` for an
 attribute whose name is a Python keyword. Names in `CONTEXT` are no attributes: the plan
-supplies them.
+supplies them, as it does a keyword `lod_X: Levels` (`lods_X: list[Levels]`), the LoD of slot X.
+
+A slot that takes other values than tensors says so: `Tensor | SelectedRows`, `SelectedRows`,
+`LoDTensorArray`, or `Value` for whatever another operator made.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from typing import Annotated, Any, Protocol, get_type_hints
 import torch
 from torch import Tensor
 
+from refluid.core.lod_tensor import LoDTensorArray
+from refluid.core.offsets import Levels
+from refluid.core.selected_rows import SelectedRows
 from refluid.ir.attributes import AttrType, convert
 from refluid.ir.block import Block
 from refluid.ir.schema import Attribute, Slot
@@ -26,6 +32,7 @@ from refluid.ir.schema import Attribute, Slot
 Long = Annotated[int, AttrType.LONG]
 Longs = Annotated[Sequence[int], AttrType.LONGS]
 Body = Callable[..., Any]
+Value = Any
 
 GRAD = "@GRAD"
 CONTEXT = frozenset({"device", "need", "random"})
@@ -55,7 +62,16 @@ _SLOT: dict[Any, tuple[bool, bool]] = {
     Tensor | None: (False, True),
     list[Tensor]: (True, False),
     list[Tensor] | None: (True, True),
+    Tensor | SelectedRows: (False, False),
+    Tensor | SelectedRows | None: (False, True),
+    list[Tensor | SelectedRows]: (True, False),
+    list[Tensor | SelectedRows] | None: (True, True),
+    SelectedRows: (False, False),
+    LoDTensorArray: (False, False),
+    LoDTensorArray | None: (False, True),
+    Value: (False, False),
 }
+_LOD = {Levels: "lod_", list[Levels]: "lods_"}
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,7 @@ class Signature:
     attributes: dict[str, Attribute]
     keywords: dict[str, str]
     context: frozenset[str]
+    levels: dict[str, str]
 
 
 def slot_name(parameter: str) -> str:
@@ -80,6 +97,7 @@ def read_signature(body: Body) -> Signature:
     attributes: dict[str, Attribute] = {}
     keywords: dict[str, str] = {}
     context: set[str] = set()
+    levels: dict[str, str] = {}
     for parameter in inspect.signature(body).parameters.values():
         hint, name = hints[parameter.name], parameter.name
         if parameter.kind != inspect.Parameter.KEYWORD_ONLY:
@@ -87,6 +105,8 @@ def read_signature(body: Body) -> Signature:
             inputs.append(Slot(slot_name(name), many, optional))
         elif name in CONTEXT:
             context.add(name)
+        elif hint in _LOD:
+            levels[name] = slot_name(name.removeprefix(_LOD[hint]))
         else:
             kind = _known(_KIND, hint, body, name)
             required = parameter.default is inspect.Parameter.empty
@@ -94,7 +114,7 @@ def read_signature(body: Body) -> Signature:
             attribute = Attribute(name.rstrip("_"), kind, default, required)
             attributes[attribute.name] = attribute
             keywords[attribute.name] = name
-    return Signature(tuple(inputs), attributes, keywords, frozenset(context))
+    return Signature(tuple(inputs), attributes, keywords, frozenset(context), levels)
 
 
 def _known(table: dict[Any, Any], hint: Any, body: Body, name: str) -> Any:
