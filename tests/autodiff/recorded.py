@@ -8,7 +8,7 @@ are those that `op_role_var` names.
 from __future__ import annotations
 
 import gzip
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,7 @@ class Recorded:
 
     program: Program
     passes: list[list[Operator]]
+    gradient_blocks: list[Block] = field(default_factory=list)
 
     @property
     def block(self) -> Block:
@@ -55,9 +56,14 @@ class Recorded:
         return [name for names in marks for name in names][::-1]
 
     def stopped(self, number: int = 0) -> set[str]:
-        """Variables of which Fluid computed no gradient."""
-        made = [name for op in self.passes[number] for name in op.output_arg_names]
-        wanted = {name.rsplit(GRAD, 1)[0].removeprefix("grad/" * (number + 1)) for name in made}
+        """Variables of which Fluid computed no gradient, or filled it with zeros."""
+        zeros: set[str] = set()
+        known: set[str] = set()
+        for op in self.passes[number]:
+            (zeros if op.type == "fill_zeros_like" else known).update(op.output_arg_names)
+            known.update(name for name in op.input_arg_names if GRAD in name)
+        prefix = "grad/" * (number + 1)
+        wanted = {name.rsplit(GRAD, 1)[0].removeprefix(prefix) for name in known - zeros}
         return set(self.block.vars) - wanted
 
     def sources(self) -> list[Variable]:
@@ -101,4 +107,26 @@ def take_apart(program: Program) -> Recorded:
         del block.ops[starts[0] :]
     used = {name for op in block.ops for name in op.output_arg_names + op.input_arg_names}
     block.vars = {n: var for n, var in block.vars.items() if GRAD not in n or n in used}
-    return Recorded(program, passes)
+    return Recorded(program, passes, _take_gradient_blocks(program))
+
+
+def _take_gradient_blocks(program: Program) -> list[Block]:
+    """Removes the gradient blocks, and whatever blocks were made after the first of them.
+
+    The variables of the forward blocks stop gradients unless some gradient block has theirs.
+    """
+    gradient = [one for one in program.blocks if one.forward_block_idx]
+    if gradient:
+        del program.blocks[gradient[0].idx :]
+    for block in gradient:
+        known = {
+            name.split(GRAD)[0]
+            for op in block.ops
+            for name in op.input_arg_names + op.output_arg_names
+            if GRAD in name
+        }
+        assert block.forward_block_idx is not None
+        if block.forward_block_idx < len(program.blocks):
+            for var in program.block(block.forward_block_idx).vars.values():
+                var.stop_gradient = var.name not in known
+    return gradient

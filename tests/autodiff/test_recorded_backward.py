@@ -9,6 +9,7 @@ import pytest
 
 from refluid.autodiff import append_backward, gradients
 from refluid.core.errors import OperatorNotImplemented
+from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from tests.autodiff.recorded import Recorded, read_program, recorded_runs, take_apart, zoo_programs
 from tests.autodiff.recorded_gradients import recorded_gradients
@@ -16,19 +17,6 @@ from tests.golden import needs_golden
 
 pytestmark = needs_golden
 
-# Their loss is computed by operators with sub-blocks.
-CONTROL_FLOW = {
-    "book_machine_translation",
-    "dureader_bidaf",
-    "lm_basic_lstm",
-    "lm_padding",
-    "mmpms",
-    "ocr_attention",
-    "rnn_search_base",
-    "seq2seq_attention",
-    "seq2seq_base",
-    "video_ets",
-}
 GAN_GENERATORS = {"cgan/main_g.pb", "dcgan/main_g.pb"}
 
 
@@ -37,7 +25,10 @@ def _id(path: Path) -> str:
 
 
 def _facts(op: Operator) -> tuple[Any, ...]:
-    attrs = {name: (op.attr_types[name], value) for name, value in op.attrs.items()}
+    attrs = {
+        name: (op.attr_types[name], value.idx if isinstance(value, Block) else value)
+        for name, value in op.attrs.items()
+    }
     return op.type, op.inputs, op.outputs, attrs
 
 
@@ -59,17 +50,29 @@ def _compare(made: list[Operator], wanted: list[Operator]) -> None:
     assert len(made) == len(wanted)
 
 
+def _compare_blocks(recorded: Recorded) -> None:
+    made = [block for block in recorded.program.blocks if block.forward_block_idx]
+    for block, wanted in zip(made, recorded.gradient_blocks, strict=True):
+        assert (block.idx, block.parent_idx, block.forward_block_idx) == (
+            wanted.idx,
+            wanted.parent_idx,
+            wanted.forward_block_idx,
+        )
+        _compare(block.ops, wanted.ops)
+        assert set(block.vars) == set(wanted.vars)
+        for name, var in block.vars.items():
+            other = wanted.vars[name]
+            assert (var.type, var.shape, var.dtype) == (other.type, other.shape, other.dtype), name
+
+
 @pytest.mark.parametrize("path", zoo_programs(), ids=_id)
 def test_models_get_the_recorded_backward_pass(path: Path) -> None:
     recorded = take_apart(read_program(path))
     if _id(path) in GAN_GENERATORS or recorded.recomputed:
         pytest.skip("recorded without a backward pass, or with recomputation")
-    if path.parent.name in CONTROL_FLOW:
-        with pytest.raises(OperatorNotImplemented, match="sub-blocks"):
-            _run(recorded)
-        return
     for number, wanted in enumerate(recorded.passes):
         _compare(_run(recorded, number), wanted)
+    _compare_blocks(recorded)
 
 
 def test_other_networks_get_the_recorded_gradients() -> None:
@@ -82,6 +85,7 @@ def test_other_networks_get_the_recorded_gradients() -> None:
             for number, wanted in enumerate(recorded.passes):
                 _compare(_run(recorded, number), wanted)
                 compared += 1
+            _compare_blocks(recorded)
         except OperatorNotImplemented:
             without.append(_id(path))
         except AssertionError as error:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from refluid.autodiff.making import Draft, bare_op
 from refluid.autodiff.naming import RENAME, GradientNames
-from refluid.ir.block import Block
 
 Place = tuple[list[str], int]
 
@@ -30,8 +29,8 @@ class _Gradient:
     renamed: int = 0
 
 
-def accumulate(drafts: Sequence[Draft], names: GradientNames, block: Block) -> list[Draft]:
-    """The drafts with all gradients of a variable summed before they are read.
+def accumulate(drafts: Sequence[Draft], names: GradientNames) -> list[Draft]:
+    """The useful drafts, with all gradients of a variable summed before they are read.
 
     Gradients that no operator reads (those of parameters) are summed at the end.
     """
@@ -39,7 +38,7 @@ def accumulate(drafts: Sequence[Draft], names: GradientNames, block: Block) -> l
     result: list[Draft] = []
     for draft in drafts:
         for name in dict.fromkeys(draft.given):
-            result += _close(block, name, open_)
+            result += _close(name, open_, names)
         for place, name in _places(draft.op.inputs):
             if name in draft.given and name in open_:
                 open_[name].readers.append(place)
@@ -50,7 +49,8 @@ def accumulate(drafts: Sequence[Draft], names: GradientNames, block: Block) -> l
             if name in names.variables:
                 open_.setdefault(name, _Gradient()).writers.append(place)
         result.append(draft)
-    return result + [total for name in list(open_) for total in _close(block, name, open_)]
+    result += [total for name in list(open_) for total in _close(name, open_, names)]
+    return [draft for draft in result if draft.useful]
 
 
 def _places(slots: dict[str, list[str]]) -> Iterator[tuple[Place, str]]:
@@ -59,17 +59,17 @@ def _places(slots: dict[str, list[str]]) -> Iterator[tuple[Place, str]]:
             yield (slots[slot], position), name
 
 
-def _close(block: Block, name: str, open_: dict[str, _Gradient]) -> list[Draft]:
+def _close(name: str, open_: dict[str, _Gradient], names: GradientNames) -> list[Draft]:
     """Renames what was written under one name and sums it; nothing to do for one writer."""
     gradient = open_.get(name, _Gradient())
     if len(gradient.writers) < 2:
         return []
     first, end = gradient.renamed, gradient.renamed + len(gradient.writers)
-    parts = [f"{name}{RENAME}block{block.idx}@{number}" for number in range(first, end)]
+    parts = [f"{name}{RENAME}block{names.block.idx}@{number}" for number in range(first, end)]
     for (slot, position), part in zip(gradient.writers, parts, strict=True):
         slot[position] = part
     for slot, position in gradient.readers:
         slot[position] = parts[0]
-    total = bare_op(block, "sum", {"X": parts}, {"Out": [name]}, {"use_mkldnn": False})
+    total = bare_op(names.target, "sum", {"X": parts}, {"Out": [name]}, {"use_mkldnn": False})
     open_[name] = _Gradient([(total.outputs["Out"], 0)], renamed=end)
     return [Draft(total)]

@@ -6,30 +6,30 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from refluid.autodiff.making import Draft
-from refluid.autodiff.naming import EMPTY, GradientNames
+from refluid.autodiff.naming import GradientNames
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
+from refluid.ir.variable import Variable
 
 OP_KEY = "__current_op_desc__"
 Callback = Callable[[Block, dict[str, Any]], None]
 
 
 def append_drafts(
-    block: Block,
-    drafts: Iterable[Draft],
-    names: GradientNames,
-    callbacks: Sequence[Callback] = (),
+    drafts: Iterable[Draft], names: GradientNames, callbacks: Sequence[Callback] = ()
 ) -> None:
     """Appends the operators in order; after each the callbacks may append more.
 
     A callback is called as `callback(block, context)`. The context maps the names of all
     gradients to their variables' names, and `__current_op_desc__` to the operator.
     """
+    block = names.target
     for draft in drafts:
         for name in draft.op.output_arg_names:
-            if name != EMPTY and name not in block.vars:
-                _declare(block, name, draft.op, names)
+            forward = names.forward(name)
+            if forward is not None and name not in block.vars:
+                _declare(block, name, draft.op, forward)
         block.ops.append(draft.op)
         if callbacks:
             context: dict[str, Any] = {**names.variables, OP_KEY: draft.op}
@@ -39,9 +39,8 @@ def append_drafts(
     block.program.touch()
 
 
-def _declare(block: Block, name: str, op: Operator, names: GradientNames) -> None:
+def _declare(block: Block, name: str, op: Operator, forward: Variable) -> None:
     """A gradient has type, shape, element type and LoD level of its variable."""
-    forward = block.var_recursive(names.variable(name))
     block.create_var(
         name=name,
         type=VarType.SELECTED_ROWS if _sparse(block, op, forward.persistable) else forward.type,

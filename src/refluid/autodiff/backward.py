@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.appending import append_drafts
 from refluid.autodiff.checks import (
     check_loss,
+    names_without_gradient,
     require_trainable,
-    stopped_variables,
     wanted_parameters,
 )
-from refluid.autodiff.making import (
-    Draft,
-    MakeGradients,
-    draft_backward,
-    registered_gradients,
-)
+from refluid.autodiff.making import Draft, MakeGradients, registered_gradients
 from refluid.autodiff.naming import GradientNames, count_passes
+from refluid.autodiff.nested import BackwardPass
 from refluid.autodiff.path import backward_path
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.attributes import DEVICE, ROLE, ROLE_VAR, AttrType, OpRole, convert
@@ -59,20 +54,20 @@ def append_backward(
     if checkpoints:
         raise OperatorNotImplemented("append_backward can't recompute from checkpoints yet")
     block, program = loss.block, loss.block.program
-    stopped = stopped_variables(program, no_grad_set)
+    run = BackwardPass(make_gradients, names_without_gradient(no_grad_set), list(callbacks or ()))
+    stopped = run.stopped(block)
     parameters = wanted_parameters(program, parameter_list)
     path = backward_path(block, [loss.name], stopped)
     producer = _producer(block.ops, loss.name)
     names = GradientNames(block, count_passes(block))
     seed = _seed(block, names.of(loss.name, seed=True), loss, producer)
-    drafts = draft_backward(path, names, stopped, [seed], make_gradients)
-    drafts = [draft for draft in accumulate(drafts, names, block) if draft.useful]
+    drafts = run.drafts(path, names, [seed])
     if len(drafts) == 1:
         require_trainable(loss, parameters)
     if producer is not None:
         producer.set_attr(ROLE, int(producer.attrs.get(ROLE, 0)) | OpRole.LOSS)
     pairs = _mark_parameters(parameters, drafts, names)
-    append_drafts(block, drafts, names, list(callbacks or ()))
+    append_drafts(drafts, names, run.callbacks)
     return [(parameter, block.var(name)) for parameter, name in pairs]
 
 

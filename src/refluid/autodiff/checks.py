@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from refluid.ir.block import Block
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
 
@@ -38,10 +39,21 @@ def as_names(argument: str, values: Any) -> list[str]:
     return [value if isinstance(value, str) else value.name for value in values]
 
 
-def stopped_variables(program: Program, no_grad_set: Any) -> set[str]:
-    """Names of all variables that shall have no gradient."""
-    given = [] if no_grad_set is None else as_names("no_grad_set", no_grad_set)
-    return {var.name for var in program.list_vars() if var.stop_gradient} | set(given)
+def names_without_gradient(no_grad_set: Any) -> set[str]:
+    """The names that a script passes as `no_grad_set`."""
+    return set() if no_grad_set is None else set(as_names("no_grad_set", no_grad_set))
+
+
+def stopped_variables(block: Block, without: Iterable[str]) -> set[str]:
+    """Names that mean, in this block, a variable that shall have no gradient."""
+    outer = block.parent
+    found = set(without) if outer is None else stopped_variables(outer, without)
+    for var in block.vars.values():
+        if var.stop_gradient:
+            found.add(var.name)
+        elif outer is not None:
+            found.discard(var.name)
+    return found.union(without)
 
 
 def wanted_parameters(program: Program, parameter_list: Any) -> list[Variable]:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.appending import append_drafts
-from refluid.autodiff.checks import stopped_variables
-from refluid.autodiff.making import (
-    Draft,
-    MakeGradients,
-    bare_op,
-    draft_backward,
-    registered_gradients,
-)
+from refluid.autodiff.checks import names_without_gradient
+from refluid.autodiff.making import Draft, MakeGradients, bare_op, registered_gradients
 from refluid.autodiff.naming import GradientNames
+from refluid.autodiff.nested import BackwardPass
 from refluid.autodiff.path import backward_path, depending_on
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
@@ -44,7 +38,8 @@ def gradients(
     targets, inputs = _variables("targets", targets), _variables("inputs", inputs)
     given = _target_gradients(targets, target_gradients)
     block = _common_block(targets + inputs)
-    stopped = stopped_variables(block.program, no_grad_set)
+    run = BackwardPass(make_gradients, names_without_gradient(no_grad_set))
+    stopped = run.stopped(block)
     path = backward_path(block, [target.name for target in targets], stopped)
     sources = [var.name for var in inputs if var.name not in stopped]
     path = depending_on(sources, path, stopped)
@@ -52,9 +47,8 @@ def gradients(
     seeds: list[Draft] = []
     for target, gradient in zip(targets, given, strict=True):
         seeds += _seed(block, names.of(target.name), target, gradient)
-    drafts = draft_backward(path, names, stopped, seeds, make_gradients)
-    drafts = [draft for draft in accumulate(drafts, names, block) if draft.useful]
-    append_drafts(block, drafts, names)
+    drafts = run.drafts(path, names, seeds)
+    append_drafts(drafts, names)
     written = {name for draft in drafts for name in draft.op.output_arg_names}
     found = [names.known(var.name) for var in inputs]
     return [block.var(name) if name in written and name else None for name in found]

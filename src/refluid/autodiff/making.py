@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,8 @@ from refluid.ops.registry import GradOp, find, gradient_ops
 from refluid.ops.signature import GRAD
 
 MakeGradients = Callable[[Operator], list[GradOp]]
+# Counters that loops count with: the backward pass takes them back, gradients or not.
+REVERTED = frozenset({"increment"})
 
 
 @dataclass
@@ -30,19 +32,17 @@ class Draft:
         return any(self.op.outputs.values())
 
 
+MakeDrafts = Callable[[Operator, GradientNames, Collection[str], set[str]], list[Draft]]
+
+
 def registered_gradients(op: Operator) -> list[GradOp]:
     """The gradient operators that `refluid.ops` knows; OperatorNotImplemented where it can't."""
-    if any(True for _ in op.sub_blocks()):
-        problem = (
-            f"the loss depends on operator {op.type}, and refluid can't differentiate operators "
-            "with sub-blocks yet; set stop_gradient on its outputs or keep it out of the loss"
-        )
-    elif (found := find(op.type)) is None:
+    found = find(op.type)
+    if found is None:
         problem = f"refluid has no operator {op.type!r}, so it can't make its gradient"
-    else:
-        unused = {slot.name for slot in found.outputs if slot.name not in op.outputs}
-        return [_without(unused, grad) for grad in gradient_ops(op)]
-    raise OperatorNotImplemented("\n".join([problem, *op.callstack]))
+        raise OperatorNotImplemented("\n".join([problem, *op.callstack]))
+    unused = {slot.name for slot in found.outputs if slot.name not in op.outputs}
+    return [_without(unused, grad) for grad in gradient_ops(op)]
 
 
 def _without(unused: Collection[str], grad: GradOp) -> GradOp:
@@ -55,33 +55,32 @@ def draft_backward(
     path: Sequence[Operator],
     names: GradientNames,
     stopped: Collection[str],
-    seeds: Iterable[Draft],
-    make: MakeGradients,
+    live: set[str],
+    make: MakeDrafts,
 ) -> list[Draft]:
     """The gradient operators of all operators that a gradient reaches, last one first.
 
+    live: names of the gradients that are there before; all that are there in the end are added.
     Gradients of `stopped` variables are not computed. Where some outputs of an operator have
     no gradient but its gradient operator reads one, that is filled with zeros.
     """
-    drafts = list(seeds)
-    live = {name for seed in drafts for name in seed.op.output_arg_names}
+    drafts: list[Draft] = []
     for forward in reversed(path):
         outputs = {names.known(name) for name in forward.output_arg_names}
-        if live.isdisjoint(outputs):
+        if forward.type not in REVERTED and live.isdisjoint(outputs):
             continue
-        for grad in make(forward):
-            draft = _draft(forward, grad, names, stopped)
-            if live.isdisjoint(draft.given):
+        for draft in make(forward, names, stopped, live):
+            if draft.given and live.isdisjoint(draft.given):
                 continue
             missing = [name for name in dict.fromkeys(draft.given) if name not in live]
-            drafts += [_zeros(forward.block, name, names) for name in missing]
+            drafts += [_zeros(name, names) for name in missing]
             drafts.append(draft)
             live.update(missing, draft.op.output_arg_names)
             live.discard(EMPTY)
     return drafts
 
 
-def _draft(
+def plain_draft(
     forward: Operator, grad: GradOp, names: GradientNames, stopped: Collection[str]
 ) -> Draft:
     """A gradient operator with the names of this pass; unwanted outputs are left empty."""
@@ -92,22 +91,31 @@ def _draft(
     }
     inputs = {slot: [read.get(name, name) for name in grad.inputs[slot]] for slot in grad.inputs}
     given = [read[name] for name in names_in(grad.inputs) if name in read]
-    outputs: dict[str, list[str]] = {}
-    for slot, arguments in grad.outputs.items():
-        kept = [made.get(name, name) for name in arguments]
-        outputs[slot] = [] if set(kept) <= {EMPTY} else kept
-    return Draft(_operator(forward, grad, inputs, outputs), given)
+    outputs = {
+        slot: wanted([made.get(name, name) for name in arguments])
+        for slot, arguments in grad.outputs.items()
+    }
+    return Draft(_operator(forward, grad, inputs, outputs, names.target), given)
+
+
+def wanted(arguments: list[str]) -> list[str]:
+    """The arguments of an output slot; none where nobody wants any of them."""
+    return [] if set(arguments) <= {EMPTY} else arguments
 
 
 def _operator(
-    forward: Operator, grad: GradOp, inputs: Mapping[str, Any], outputs: Mapping[str, Any]
+    forward: Operator,
+    grad: GradOp,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    target: Block,
 ) -> Operator:
     """It takes over all attributes of the forward operator, or has its own and no more."""
     if grad.attrs is not None:
         device = forward.attrs.get(DEVICE, "")
-        return bare_op(forward.block, grad.type, inputs, outputs, grad.attrs, device=device)
+        return bare_op(target, grad.type, inputs, outputs, grad.attrs, device=device)
     attrs = {**forward.attrs, ROLE: int(OpRole.BACKWARD)}
-    return Operator(forward.block, grad.type, inputs, outputs, attrs, forward.attr_types)
+    return Operator(target, grad.type, inputs, outputs, attrs, forward.attr_types)
 
 
 def bare_op(
@@ -124,6 +132,6 @@ def bare_op(
     return Operator(block, type, inputs, outputs, {**(attrs or {}), ROLE: role, DEVICE: device})
 
 
-def _zeros(block: Block, name: str, names: GradientNames) -> Draft:
+def _zeros(name: str, names: GradientNames) -> Draft:
     like = {"X": [names.variable(name)]}
-    return Draft(bare_op(block, "fill_zeros_like", like, {"Out": [name]}))
+    return Draft(bare_op(names.target, "fill_zeros_like", like, {"Out": [name]}))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from refluid.core import names
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
+from refluid.ir.variable import Variable
 from refluid.ops.signature import GRAD
 
 EMPTY = "@EMPTY@"
@@ -14,15 +15,19 @@ RENAME = "@RENAME@"
 
 
 class GradientNames:
-    """Hands out one gradient name per variable for one backward pass.
+    """Hands out one gradient name per variable of `block`, for one backward pass.
 
     That is `x@GRAD`, with `grad/` in front as often as backward passes for a loss were
     appended, from the second on; a name that is taken already gets a number. `variables` maps
     the names handed out back to the variables.
+
+    The gradient operators go to the block `target`: `block` itself, or for a sub-block its
+    gradient block, where names are always the plain ones.
     """
 
-    def __init__(self, block: Block, passes: int = 0) -> None:
-        self._taken = set(block.vars)
+    def __init__(self, block: Block, passes: int = 0, target: Block | None = None) -> None:
+        self.block, self.target = block, target or block
+        self._taken = set(self.block.vars) if target is None else set()
         self._prefix = "grad/" * (passes + 1) if passes else ""
         self._names: dict[str, str] = {}
         self.variables: dict[str, str] = {}
@@ -43,6 +48,11 @@ class GradientNames:
     def variable(self, name: str) -> str:
         """The variable that `name`, perhaps one part of a sum, is the gradient of."""
         return self.variables[name.split(RENAME)[0]]
+
+    def forward(self, name: str) -> Variable | None:
+        """What `name` is the gradient of; None where it isn't one of these gradients."""
+        variable = self.variables.get(name.split(RENAME)[0])
+        return None if variable is None else self.block.var_recursive(variable)
 
 
 def count_passes(block: Block) -> int:

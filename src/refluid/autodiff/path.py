@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
+from refluid.core.dtypes import FLOATING
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
@@ -37,6 +38,35 @@ def depending_on(
             found.append(op)
             reached.update(set(op.output_arg_names).difference(stopped))
     return found
+
+
+def carried_gradients(
+    block: Block,
+    targets: Iterable[str],
+    carried: Sequence[tuple[str, str]],
+    stopped: Collection[str],
+) -> set[str]:
+    """Of what a loop's block hands from one round to the next, what `targets` depend on.
+
+    carried: (name at the start of a round, name at the end of the former round), the same name
+    for a variable that a round changes. Returns names at the end of a round.
+    """
+    wanted, found = set(targets), set[str]()
+    while True:
+        for op in reversed(block.ops):
+            if not wanted.isdisjoint(op.output_arg_names):
+                wanted.update(name for name in op.input_arg_names if _floating(block, name))
+        wanted.difference_update(stopped)
+        more = {end for start, end in carried if start in wanted} - found
+        if not more:
+            return found
+        found |= more
+        wanted |= more
+
+
+def _floating(block: Block, name: str) -> bool:
+    var = block.find_var_recursive(name)
+    return var is not None and var.dtype in FLOATING
 
 
 def _apart(op: Operator) -> bool:

@@ -67,6 +67,14 @@ class SelectedRows:
     def sync_index(self) -> None:
         """Kept for Fluid's programs: the rows are always in step here."""
 
+    def with_value(self, value: torch.Tensor) -> SelectedRows:
+        """The same rows with other values."""
+        return SelectedRows(self.index, self._height, value)
+
+    def clone(self) -> SelectedRows:
+        """A copy that shares no memory."""
+        return SelectedRows(self.index.clone(), self._height, self.value.clone())
+
     def merged(self) -> SelectedRows:
         """The same tensor with each row once, ascending; values of equal rows added."""
         rows, where = torch.unique(self.index, return_inverse=True)

@@ -13,6 +13,7 @@ from refluid.fluid import (
     average,
     backward,
     clip,
+    contrib,
     core,
     data_feeder,
     executor,

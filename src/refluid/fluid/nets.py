@@ -13,6 +13,7 @@ __all__ = [
     "glu",
     "img_conv_group",
     "scaled_dot_product_attention",
+    "sequence_conv_pool",
     "simple_img_conv_pool",
 ]
 
@@ -120,6 +121,27 @@ def img_conv_group(
         pool_stride=pool_stride,
         use_cudnn=use_cudnn,
     )
+
+
+def sequence_conv_pool(
+    input: Variable,
+    num_filters: int,
+    filter_size: int,
+    param_attr: Any = None,
+    act: str = "sigmoid",
+    pool_type: str = "max",
+    bias_attr: Any = None,
+) -> Variable:
+    """`sequence_conv` and `sequence_pool` of (n, width): one row per sequence."""
+    convolved = layers.sequence_conv(
+        input=input,
+        num_filters=num_filters,
+        filter_size=filter_size,
+        param_attr=param_attr,
+        bias_attr=bias_attr,
+        act=act,
+    )
+    return layers.sequence_pool(input=convolved, pool_type=pool_type)
 
 
 def glu(input: Variable, dim: int = -1) -> Variable:

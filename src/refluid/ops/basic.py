@@ -8,22 +8,23 @@ from refluid.core.dtypes import VarType, to_torch
 from refluid.ir.operator import Operator
 from refluid.ops.registry import GradOp, operator
 from refluid.ops.signature import GRAD
+from refluid.ops.sparse import keeps_rows
 
 
 def _through(op: Operator, type: str, **attrs: object) -> list[GradOp]:
     (source,), (out,) = op.input("X"), op.output("Out")
-    inputs = {"X": [out + GRAD]}
-    return [GradOp(type, inputs, {"Out": [source + GRAD]}, dict(op.attrs) | attrs)]
+    return [GradOp(type, {"X": [out + GRAD]}, {"Out": [source + GRAD]}, attrs)]
 
 
 def scale_gradient(op: Operator) -> list[GradOp]:
     """The gradient scaled likewise, without the bias."""
-    (made,) = _through(op, "scale", bias=0.0, bias_after_scale=True)
+    (made,) = _through(op, "scale", scale=op.attr("scale"), bias=0.0, bias_after_scale=True)
     inputs = {**made.inputs, "ScaleTensor": op.input("ScaleTensor")}
     return [GradOp("scale", inputs, made.outputs, made.attrs)]
 
 
 @operator("scale", outputs="Out", maker=scale_gradient)
+@keeps_rows()
 def scale(
     X: Tensor,
     ScaleTensor: Tensor | None = None,
@@ -69,7 +70,7 @@ def assign(X: Tensor) -> Tensor:
 def increment_gradient(op: Operator) -> list[GradOp]:
     """Takes the counter back, so that the backward pass of a loop counts down."""
     slots = {"X": op.output("Out")}, {"Out": op.input("X")}
-    return [GradOp("increment", *slots, dict(op.attrs) | {"step": -op.attr("step")})]
+    return [GradOp("increment", *slots, {"step": -op.attr("step")})]
 
 
 @operator("increment", outputs="Out", maker=increment_gradient, mutates={"Out": "X"})

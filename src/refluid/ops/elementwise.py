@@ -11,6 +11,7 @@ from torch import Tensor
 from refluid.ops.broadcasting import infer_broadcast
 from refluid.ops.extras import ELEMENTWISE
 from refluid.ops.registry import gradient, in_place, operator
+from refluid.ops.sparse import keeps_rows
 
 _FLAGS: dict[str, Any] = {"extra": ELEMENTWISE, "amp": "promote", "infer": infer_broadcast()}
 
@@ -118,6 +119,7 @@ def elementwise_sub_grad(
     amp="promote",
     infer=infer_broadcast(),
 )
+@keeps_rows()
 def elementwise_mul(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X * Y."""
     return X * align(X, Y, axis)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
 from refluid.core.errors import EnforceNotMet
+from refluid.core.selected_rows import SelectedRows
 from refluid.ops.reading import integer
 from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import Long, Longs
@@ -50,29 +51,37 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
         *,
         is_sparse: bool = False,
         padding_idx: Long = -1,
-    ) -> Tensor:
-        if is_sparse:
-            raise EnforceNotMet(
-                f"{name}_grad: sparse gradients (is_sparse=True) are not supported yet; "
-                "build the embedding with is_sparse=False"
-            )
+    ) -> Tensor | SelectedRows:
         ids = ids_of(Ids)
+        if is_sparse:
+            return _sparse_gradient(W, ids, d_Out, padding_idx)
         grad: Tensor = aten.embedding_dense_backward(d_Out, ids, W.shape[0], padding_idx, False)
         return grad
 
     what = "Ids (..., 1)" if strip else "Ids (...)"
     forward.__doc__ = f"Rows of W (rows, width) named by the int64 {what}; zeros for padding_idx."
-    backward.__doc__ = "The gradient rows added up at their ids; zero for padding_idx."
+    backward.__doc__ = (
+        "The gradient rows added up at their ids, none for padding_idx; with is_sparse as they "
+        "are, with the ids they belong to."
+    )
     _finish(name, forward, backward, extra)
 
 
+def _sparse_gradient(W: Tensor, ids: Tensor, grad: Tensor, padding_idx: int) -> SelectedRows:
+    rows, values = ids.reshape(-1), grad.reshape(-1, *W.shape[1:])
+    if padding_idx != -1:
+        kept = (rows != padding_idx).nonzero().reshape(-1)
+        rows, values = rows[kept], values[kept]
+    return SelectedRows(rows, W.shape[0], values)
+
+
 def _finish(
-    name: str, forward: Callable[..., Tensor], backward: Callable[..., Tensor], extra: Any
+    name: str, forward: Callable[..., Tensor], backward: Callable[..., Any], extra: Any
 ) -> None:
     forward.__name__, backward.__name__ = name, f"{name}_grad"
     flags = {"uses": "W Ids", "differentiable": "W", "lod": "Ids", "extra": extra}
     operator(name, outputs="Out", **flags)(forward)
-    gradient(name)(backward)
+    gradient(name, views={"d_W": "d_Out"})(backward)
 
 
 _define("lookup_table", True, {"grad_inplace": False})

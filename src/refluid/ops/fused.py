@@ -112,6 +112,26 @@ def adam_step(
     _write_back(moments2, used2)
 
 
+def adagrad_step(
+    params: Tensors, grads: Tensors, moments: Tensors, rate: Rate, epsilon: float
+) -> None:
+    """moment += grad²; param -= rate * grad / (sqrt(moment) + epsilon). On the CPU."""
+    used = _laid_out_as(params, moments)
+    first = _constant(1.0, torch.float32, params[0].device)
+    torch._fused_adagrad_(
+        params,
+        _laid_out_as(params, grads),
+        used,
+        [first] * len(params),
+        lr=rate,
+        lr_decay=0.0,
+        weight_decay=0.0,
+        eps=epsilon,
+        maximize=False,
+    )
+    _write_back(moments, used)
+
+
 def scale_all(values: Tensors, factor: float) -> None:
     """Multiplies tensors of one element by a factor, in place.
 

@@ -11,6 +11,7 @@ from refluid.core.dtypes import VarType
 from refluid.ops.broadcasting import infer_broadcast
 from refluid.ops.elementwise import align
 from refluid.ops.registry import operator
+from refluid.ops.sparse import on_values
 
 _INFER = infer_broadcast(VarType.BOOL)
 Compare = Callable[[Tensor, Tensor], Tensor]
@@ -59,6 +60,7 @@ def logical_not(X: Tensor) -> Tensor:
 
 
 @operator("isfinite", outputs="Out", uses=None, lod="")
+@on_values()
 def isfinite(X: Tensor) -> Tensor:
     """Whether all elements are finite, bool of shape (1,)."""
     return torch.isfinite(X).all().reshape(1)

@@ -11,11 +11,13 @@ from refluid.ir.operator import Operator
 from refluid.ops.elementwise import unbroadcast
 from refluid.ops.registry import GradOp, gradient, operator
 from refluid.ops.signature import GRAD
+from refluid.ops.sparse import keeps_rows, on_values
 
 _TINY = 1e-30
 
 
 @operator("clip", outputs="Out", uses="X Min Max", differentiable="X")
+@keeps_rows(merge=True)
 def clip(
     X: Tensor, Min: Tensor | None = None, Max: Tensor | None = None, *, min: float, max: float
 ) -> Tensor:
@@ -41,6 +43,7 @@ def clip_grad(
 
 
 @operator("clip_by_norm", outputs="Out", uses=None)
+@keeps_rows(merge=True)
 def clip_by_norm(X: Tensor, *, max_norm: float) -> Tensor:
     """X, scaled down to length max_norm where it is longer."""
     length = X.norm()
@@ -48,6 +51,7 @@ def clip_by_norm(X: Tensor, *, max_norm: float) -> Tensor:
 
 
 @operator("squared_l2_norm", outputs="Out", uses="X", amp="keep", lod="")
+@on_values(merge=True)
 def squared_l2_norm(X: Tensor) -> Tensor:
     """The sum of X², of shape (1,)."""
     flat = X.reshape(-1)

@@ -7,16 +7,20 @@ from collections import defaultdict
 import torch
 from torch import Tensor
 
+from refluid.core.selected_rows import SelectedRows
 from refluid.ops.fused import adam_step, descend, groups_by_rate, scale_all
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
+from refluid.ops.sparse import dense, update_rows
 
 Tensors = list[Tensor]
 
 
 @operator("sgd", outputs="ParamOut", uses=None, lod="", mutates={"ParamOut": "Param"}, effects=True)
-def sgd(Param: Tensor, LearningRate: Tensor, Grad: Tensor) -> Tensor:
-    """Param - LearningRate * Grad."""
+def sgd(Param: Tensor, LearningRate: Tensor, Grad: Tensor | SelectedRows) -> Tensor:
+    """Param - LearningRate * Grad; of a sparse Grad only those rows are touched."""
+    if isinstance(Grad, SelectedRows):
+        return Param.index_put_((Grad.index,), Grad.value * -LearningRate, accumulate=True)
     return Param.sub_(Grad * LearningRate)
 
 
@@ -37,7 +41,7 @@ def sgd_many(Param: Tensors, LearningRate: Tensors, Grad: Tensors) -> None:
 )
 def momentum(
     Param: Tensor,
-    Grad: Tensor,
+    Grad: Tensor | SelectedRows,
     Velocity: Tensor,
     LearningRate: Tensor,
     *,
@@ -46,9 +50,10 @@ def momentum(
 ) -> tuple[Tensor, Tensor]:
     """velocity = mu * velocity + grad; param -= rate * velocity.
 
-    With Nesterov: param -= rate * (grad + mu * velocity).
+    With Nesterov: param -= rate * (grad + mu * velocity). Rows that a sparse Grad lacks move on
+    with their velocity.
     """
-    momentum_many([Param], [Grad], [Velocity], [LearningRate], mu=mu, use_nesterov=use_nesterov)
+    momentum_many([Param], [dense(Grad)], [Velocity], [LearningRate], mu=mu, use_nesterov=use_nesterov)
     return Param, Velocity
 
 
@@ -84,7 +89,7 @@ def momentum_many(
 )
 def adam(
     Param: Tensor,
-    Grad: Tensor,
+    Grad: Tensor | SelectedRows,
     LearningRate: Tensor,
     Moment1: Tensor,
     Moment2: Tensor,
@@ -102,23 +107,22 @@ def adam(
     """moment1 = beta1 * moment1 + (1 - beta1) * grad; moment2 likewise of grad²;
 
     param -= rate * sqrt(1 - beta2_pow) / (1 - beta1_pow) * moment1 / (sqrt(moment2) + epsilon);
-    then beta1_pow *= beta1 and beta2_pow *= beta2.
+    then beta1_pow *= beta1 and beta2_pow *= beta2. Of a sparse Grad lazy_mode takes its rows
+    only; else rows that it lacks move on with their moments.
     """
-    adam_many(
-        [Param],
-        [Grad],
-        [LearningRate],
-        [Moment1],
-        [Moment2],
-        [Beta1Pow],
-        [Beta2Pow],
-        [] if Beta1Tensor is None else [Beta1Tensor],
-        [] if Beta2Tensor is None else [Beta2Tensor],
-        beta1=beta1,
-        beta2=beta2,
-        epsilon=epsilon,
-        lazy_mode=lazy_mode,
-    )
+    powers = [Beta1Pow], [Beta2Pow]
+    tensors = [[] if one is None else [one] for one in (Beta1Tensor, Beta2Tensor)]
+    numbers = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon}
+
+    def step(grad: Tensor, param: Tensor, moment1: Tensor, moment2: Tensor) -> None:
+        adam_many(
+            [param], [grad], [LearningRate], [moment1], [moment2], *powers, *tensors, **numbers
+        )
+
+    if lazy_mode and isinstance(Grad, SelectedRows):
+        update_rows(step, Grad, Param, Moment1, Moment2)
+    else:
+        step(dense(Grad), Param, Moment1, Moment2)
     return Param, Moment1, Moment2, Beta1Pow, Beta2Pow
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from refluid.core.selected_rows import SelectedRows
 from refluid.ir.operator import Operator
 from refluid.ops.extras import MKLDNN
+from refluid.ops.infer import infer_by_probing
 from refluid.ops.registry import GradOp, gradient, in_place, operator
 from refluid.ops.signature import GRAD
+from refluid.ops.sparse import same_kind, total
 
 
 @operator("mean", outputs="Out", uses="X", amp="keep", lod="")
@@ -31,21 +34,17 @@ def sum_gradient(op: Operator) -> list[GradOp]:
     ]
 
 
-@operator("sum", outputs="Out", extra=MKLDNN, maker=sum_gradient)
-def sum(X: list[Tensor]) -> Tensor:
-    """The sum of all X, which have one shape."""
+@operator(
+    "sum", outputs="Out", extra=MKLDNN, maker=sum_gradient, infer=same_kind(infer_by_probing)
+)
+def sum(X: list[Tensor | SelectedRows]) -> Tensor | SelectedRows:
+    """The sum of all X, which have one shape; sparse where all of them are."""
     if len(X) == 1:
         return X[0].clone()
-    total = X[0] + X[1]
-    for term in X[2:]:
-        total += term
-    return total
+    return total(X)
 
 
 @in_place("sum", "X")
-def sum_(X: list[Tensor]) -> Tensor:
+def sum_(X: list[Tensor | SelectedRows]) -> Tensor | SelectedRows:
     """`sum` over the first X."""
-    total = X[0]
-    for term in X[1:]:
-        total += term
-    return total
+    return total(X, over=isinstance(X[0], Tensor))

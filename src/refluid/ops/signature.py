@@ -70,6 +70,7 @@ _SLOT: dict[Any, tuple[bool, bool]] = {
     LoDTensorArray: (False, False),
     LoDTensorArray | None: (False, True),
     Value: (False, False),
+    list[Value]: (True, False),
 }
 _LOD = {Levels: "lod_", list[Levels]: "lods_"}
 

@@ -36,18 +36,19 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
     """Writes `outputs = type(inputs, attributes)` and what the scope must learn of it."""
     definition = find(op.type)
     assert definition is not None
-    target = _targets(writer, op, definition)
-    options = keywords(op, definition)
+    made = writer.lods.made(op, definition)
+    target = ", ".join([_targets(writer, op, definition), *writer.lods.targets(definition, made)])
+    options = keywords(op, definition) + writer.lods.arguments(op, definition.forward or definition)
     if definition.body is None:
-        _write_derived(writer, op, definition, how.pair, target)
+        _write_derived(writer, op, definition, how.pair, target, options)
     elif how.pair is not None:
         arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs])
         wanted = wanted_inputs(how.pair.gradient_op, definition)
-        body = recorder(definition.body, wanted, len(definition.outputs) == 1)
+        body = recorder(definition, wanted)
         name = writer.source.constant(f"record_{op.type}", body)
         target = f"({target})" if "," in target else target
         call = f"{name}({', '.join(arguments + options)})"
-        writer.source.add(f"k{how.pair.forward}, {target} = {call}", op)
+        writer.source.add(f"{how.pair.name}, {target} = {call}", op)
     elif how.reuse is not None:
         assert definition.reusing is not None
         arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs], how)
@@ -57,12 +58,22 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
         arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs])
         name = writer.source.constant(op.type, definition.body)
         call = f"{name}({', '.join(arguments + options)})"
-        writer.source.add(f"{target} = {call}{'.clone()' if how.copy else ''}", op)
+        writer.source.add(f"{target} = {call}", op)
+        if how.copy:
+            first = writer.local(op.block, op.output(definition.outputs[0].name)[0])
+            writer.source.add(f"{first} = {first}.clone()", op)
     _note_outputs(writer, op, definition)
+    for line in writer.lods.note(op, definition, made):
+        writer.source.add(line, op)
 
 
 def _write_derived(
-    writer: Writer, op: Operator, definition: OperatorDef, pair: Pair | None, target: str
+    writer: Writer,
+    op: Operator,
+    definition: OperatorDef,
+    pair: Pair | None,
+    target: str,
+    options: list[str],
 ) -> None:
     """A gradient operator that nobody wrote by hand: from a recording, or by recomputing."""
     forward = definition.forward
@@ -72,16 +83,16 @@ def _write_derived(
     if pair is not None:
         given = [slot.name + GRAD for slot in forward.outputs]
         body = replayer(forward, wanted)
-        arguments = [f"k{pair.forward}", *slots(writer, op, definition, given)]
+        arguments = [pair.name, *slots(writer, op, definition, given)]
     else:
         names = [slot.name for slot in forward.inputs]
         names += [slot.name + GRAD for slot in forward.outputs]
         body = recompute(forward, wanted)
-        arguments = slots(writer, op, definition, names) + keywords(op, definition)
+        arguments = slots(writer, op, definition, names) + options
     name = writer.source.constant(op.type, body)
     writer.source.add(f"{target} = {name}({', '.join(arguments)})", op)
     if pair is not None:
-        writer.source.add(f"del k{pair.forward}")
+        writer.source.add(f"del {pair.name}")
 
 
 def write_batch(writer: Writer, ops: Sequence[Operator]) -> None:
@@ -155,17 +166,14 @@ def _targets(writer: Writer, op: Operator, definition: OperatorDef) -> str:
 
 
 def _note_outputs(writer: Writer, op: Operator, definition: OperatorDef) -> None:
-    """Writes new persistable values back, and notes LoD and freshness of the outputs."""
+    """Writes new persistable values back, and notes the freshness of the outputs."""
     in_place = {key for _, key in written_in_place(op, definition)}
     for slot in definition.outputs:
-        lod = _lod(writer, op, definition, slot.name)
         shared = slot.name in definition.views
         for name in op.output(slot.name):
             key = key_of(op.block, name)
             if name == EMPTY:
                 continue
-            if lod is not None:
-                writer.lods[key] = lod
             if key not in writer.state:
                 writer.fresh -= {key}
                 writer.fresh |= set() if shared else {key}
@@ -174,10 +182,3 @@ def _note_outputs(writer: Writer, op: Operator, definition: OperatorDef) -> None
                 if shared:
                     writer.source.add(f"{local} = {local}.clone()", op)
                 writer.source.add(f"C[{writer.state[key]}].value = {local}", op)
-
-
-def _lod(writer: Writer, op: Operator, definition: OperatorDef, slot: str) -> int | None:
-    """The feed whose LoD an output has: that of `lod`, or for a gradient that of its input."""
-    origin = slot.removesuffix(GRAD) if slot.endswith(GRAD) else definition.lod
-    names = op.input(origin) if origin else []
-    return writer.lods.get(key_of(op.block, names[0])) if names else None

@@ -1,29 +1,32 @@
 """Writes a block as a straight-line Python function: the plan of the interpreted tier.
 
-    def step(F, C):
+    def step(F, C, L):
         v0, v1 = F
         p0 = C[0].value
         v2 = mul(v0, p0)
         ...
-        return v9,
+        return (v9,), ((),)
 
 One call per operator, attributes as constants, values deleted after their last use. `F` are
-the fed tensors, `C` the scope's cells of the persistable variables.
+the fed tensors and `L` their LoD, `C` the scope's cells of the persistable variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
+from refluid.core.offsets import as_levels, as_lod
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
+from refluid.ir.program import Program
 from refluid.ops.registry import find
 from refluid.ops.signature import GRAD
+from refluid.runtime import loops, recurrence  # noqa: F401  (they register what they write)
 from refluid.runtime.batching import batches
 from refluid.runtime.calls import How, write_batch, write_call
 from refluid.runtime.control import CONTROL, FEEDING
@@ -32,15 +35,18 @@ from refluid.runtime.liveness import (
     Key,
     key_of,
     last_uses,
+    overwritten,
     reads,
     views_to_copy,
     writes,
 )
+from refluid.runtime.lods import Lods
 from refluid.runtime.messages import not_initialized
 from refluid.runtime.ownership import Ownership
-from refluid.runtime.pairing import pair_gradients
+from refluid.runtime.pairing import Pair, pair_gradients
 from refluid.runtime.random import RandomSource
 from refluid.runtime.source import Source
+from refluid.runtime.tape import Tape
 
 
 @dataclass(frozen=True)
@@ -62,8 +68,6 @@ class Written:
     source: Source
     state: list[str]
     required: set[str]
-    fetch_lods: list[int | None]
-    state_lods: dict[str, int] = field(default_factory=dict)
 
 
 class Writer:
@@ -71,15 +75,21 @@ class Writer:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.source = Source("def step(F, C):")
+        self.source = Source("def step(F, C, L):")
         self.source.constants |= {
             "device": request.device,
             "random": RandomSource(request.device),
-            "own": _own,
+            "own": own_value,
+            "as_levels": as_levels,
+            "as_lod": as_lod,
         }
         self.names: dict[Key, str] = {}
         self.state: dict[Key, int] = {}
-        self.lods: dict[Key, int] = {}
+        self.lods = Lods()
+        self.ragged = bool(request.fed_lods) or has_lod(request.block.program)
+        self.overwritten = overwritten(request.block)
+        self.tapes: dict[int, Tape] = {}
+        self.entered: set[Key] = set()
         self.fresh: set[Key] = set()
         self.fed: set[Key] = set()
 
@@ -144,9 +154,10 @@ class Writer:
         for op in ops:
             for key in sorted(reads(op) - written):
                 self._load(key, fed)
-            written |= writes(op) if op.type not in CONTROL else set()
-            for key in sorted(writes(op)):
+            touched = writes(op) | reads(op) if op.type in CONTROL else writes(op)
+            for key in sorted(touched - written):
                 self._load(key, fed, needed=False, conditional=op.type in CONTROL)
+            written |= writes(op)
         for name in self.request.fetches:
             if self.is_state(block, name):
                 self._load(key_of(block, name), fed)
@@ -154,7 +165,8 @@ class Writer:
             self.source.add(f"{self.local(self._home(key), key[1])} = None")
         for index, name in enumerate(self.request.feeds):
             if name in self.request.fed_lods:
-                self.lods[key_of(block, name)] = index
+                self.lods.names[key_of(block, name)] = level = self.lods.new()
+                self.source.add(f"{level} = L[{index}]")
 
     def _home(self, key: Key) -> Block:
         return self.request.block.program.blocks[key[0]]
@@ -176,6 +188,9 @@ class Writer:
             self.source.add(f"{self.local(home, name)} = C[{self.state[key]}].value")
             if needed:
                 self.required.add(name)
+            if home.vars[name].lod_level:
+                self.lods.names[key] = level = self.lods.new()
+                self.source.add(f"{level} = as_levels(C[{self.state[key]}].lod)")
 
     def _epilogue(self, block: Block, fed: list[Key]) -> Written:
         fetches = [key_of(block, name) for name in self.request.fetches]
@@ -188,24 +203,50 @@ class Writer:
         results = ", ".join(
             self.names[key] if key in self.fresh else f"own({self.names[key]})" for key in fetches
         )
-        self.source.add(f"return ({results}{',' if len(fetches) == 1 else ''})")
-        return Written(
-            self.source,
-            [key[1] for key in self.state],
-            self.required,
-            [self.lods.get(key) for key in fetches],
-            {key[1]: lod for key, lod in self.lods.items() if key in self.state},
-        )
+        for key, name in self.lods.names.items():
+            if key in self.state:
+                self.source.add(f"C[{self.state[key]}].lod = as_lod({name})")
+        levels = ", ".join(self.lods.of(key) for key in fetches)
+        comma = "," if len(fetches) == 1 else ""
+        self.source.add(f"return ({results}{comma}), ({levels}{comma})")
+        return Written(self.source, [key[1] for key in self.state], self.required)
 
     # -- operators ------------------------------------------------------------
 
-    def write_ops(self, block: Block, ops: Sequence[Operator], kept: set[Key]) -> None:
+    def write_sub_block(self, block: Block, kept: set[Key], pairs: Mapping[int, Pair]) -> None:
+        """Writes a block that a loop or a branch runs; `kept` of its variables are used after it.
+
+        What the block reads before anything wrote it starts as None, as in a new scope.
+        """
+        own = {block.idx, block.forward_block_idx}
+        written: set[Key] = set()
+        for op in block.ops:
+            for key in sorted(reads(op) - written):
+                home = block.idx == key[0] or (key[0] in own and key not in self.names)
+                if home and key not in self.entered:
+                    self.source.add(f"{self.local(block, key[1])} = None")
+            written |= writes(op)
+        outside = {key for op in block.ops for key in reads(op) | writes(op) if key[0] != block.idx}
+        self.write_ops(block, block.ops, kept | outside, pairs)
+
+    def enter(self, block: Block, name: str, value: str) -> None:
+        """Gives a variable of a sub-block the value with which the block starts."""
+        self.entered.add(key_of(block, name))
+        self.source.add(f"{self.local(block, name)} = {value}")
+
+    def write_ops(
+        self,
+        block: Block,
+        ops: Sequence[Operator],
+        kept: set[Key],
+        outer_pairs: Mapping[int, Pair] | None = None,
+    ) -> None:
         """Writes operators in order, and frees what none of the later ones uses."""
         last = last_uses(ops)
-        copies = views_to_copy(ops, last, kept)
-        pairs = pair_gradients(ops)
+        copies = views_to_copy(ops, last, kept, repeated=outer_pairs is not None)
+        pairs = pair_gradients(ops) | dict(outer_pairs or {})
         groups = batches(ops)
-        owned = Ownership(ops, last, kept | self.fed, pairs)
+        owned = Ownership(ops, last, kept | self.fed | _held(ops), pairs)
         batched = {index for group in groups.values() for index in group}
         for position, op in enumerate(ops):
             if position in groups:
@@ -239,7 +280,23 @@ class Writer:
             self.source.add(f"del {', '.join(names)}")
 
 
-def _own(value: Any) -> Any:
+def _held(ops: Sequence[Operator]) -> set[Key]:
+    """Variables whose memory an array or a loop may hold on to."""
+    return {key for op in ops if op.type in CONTROL for key in reads(op) | writes(op)}
+
+
+def has_lod(program: Program) -> bool:
+    """Whether some value may have a LoD even if none is fed with one."""
+    makes = any(
+        definition.makes_lod
+        for block in program.blocks
+        for op in block.ops
+        if (definition := find(op.type)) is not None
+    )
+    return makes or any(var.persistable and var.lod_level for var in program.list_vars())
+
+
+def own_value(value: Any) -> Any:
     """A copy of a tensor that the scope or the user also holds."""
     return value.clone() if isinstance(value, torch.Tensor) else value
 

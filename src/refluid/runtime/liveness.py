@@ -15,22 +15,31 @@ Key = tuple[int, str]
 def key_of(block: Block, name: str) -> Key:
     """Identity of a variable: the block that declares it, and its name.
 
-    A name that nobody declares belongs to the block that uses it.
+    A gradient block also sees the variables of its forward block. A name that nobody declares
+    belongs to the block that uses it.
     """
     home: Block | None = block
     while home is not None:
         if name in home.vars:
             return home.idx, name
+        forward = forward_of(home)
+        if forward is not None and name in forward.vars:
+            return forward.idx, name
         home = home.parent
     return block.idx, name
+
+
+def forward_of(block: Block) -> Block | None:
+    """The block whose gradient this one computes."""
+    index = block.forward_block_idx
+    return None if index is None or index < 0 else block.program.blocks[index]
 
 
 def reads(op: Operator) -> set[Key]:
     """Variables that an operator reads, those of its sub-blocks included."""
     found = {key_of(op.block, name) for name in op.input_arg_names if name != EMPTY}
     for block in op.sub_blocks():
-        for inner in block.ops:
-            found |= {key for key in reads(inner) if key[0] != block.idx}
+        found |= _outside(block, (reads(inner) for inner in block.ops))
     return found
 
 
@@ -38,9 +47,14 @@ def writes(op: Operator) -> set[Key]:
     """Variables that an operator writes, those of its sub-blocks included."""
     found = {key_of(op.block, name) for name in op.output_arg_names if name != EMPTY}
     for block in op.sub_blocks():
-        for inner in block.ops:
-            found |= {key for key in writes(inner) if key[0] != block.idx}
+        found |= _outside(block, (writes(inner) for inner in block.ops))
     return found
+
+
+def _outside(block: Block, keys: Iterable[set[Key]]) -> set[Key]:
+    """Those of the keys that are neither the block's own nor its forward block's."""
+    own = {block.idx, block.forward_block_idx}
+    return {key for some in keys for key in some if key[0] not in own}
 
 
 def last_uses(ops: Sequence[Operator]) -> dict[Key, int]:
@@ -78,9 +92,12 @@ def view_roots(ops: Sequence[Operator]) -> dict[Key, tuple[Key, int]]:
     return roots
 
 
-def views_to_copy(ops: Sequence[Operator], last: dict[Key, int], kept: set[Key]) -> set[int]:
+def views_to_copy(
+    ops: Sequence[Operator], last: dict[Key, int], kept: set[Key], repeated: bool = False
+) -> set[int]:
     """Positions of operators whose result must be copied because it is a view of something
-    that a later operator overwrites while the view is still needed."""
+    that a later operator overwrites while the view is still needed; where the operators are
+    `repeated`, every operator comes later than what is kept from one time to the next."""
     roots = view_roots(ops)
     copies: set[int] = set()
     for position, op in enumerate(ops):
@@ -88,6 +105,18 @@ def views_to_copy(ops: Sequence[Operator], last: dict[Key, int], kept: set[Key])
         for _, target in written_in_place(op, definition) if definition else ():
             for view, (root, maker) in roots.items():
                 needed = view in kept or last.get(view, -1) > position
-                if root == target and view != target and maker < position and needed:
+                later = maker < position or (repeated and view in kept)
+                if root == target and view != target and later and needed:
                     copies.add(maker)
     return copies
+
+
+def overwritten(block: Block) -> set[Key]:
+    """Variables of the whole program that some operator changes where they lie, or shares the
+    memory of one that is changed."""
+    ops = [op for one in block.program.blocks for op in one.ops]
+    targets = {
+        key for op in ops if (found := find(op.type)) for _, key in written_in_place(op, found)
+    }
+    roots = view_roots(ops)
+    return targets | {view for view, (root, _) in roots.items() if root in targets}

@@ -53,6 +53,11 @@ class Pair:
     gradient: int
     gradient_op: Operator
 
+    @property
+    def name(self) -> str:
+        """The plan's name for the recording."""
+        return f"k{self.gradient_op.block.idx}_{self.forward}"
+
 
 def pair_gradients(ops: Sequence[Operator]) -> dict[int, Pair]:
     """Both positions of each pair of a forward operator and its gradient -> that pair."""
@@ -98,18 +103,24 @@ def _leaf(value: Any, wanted: tuple[bool, ...]) -> Any:
 def _detached(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach()
-    return [_detached(one) for one in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple) and any(isinstance(one, Tensor) for one in value):
+        return [_detached(one) for one in value]
+    return value
 
 
-def recorder(body: Callable[..., Any], wanted: Wanted, single: bool) -> Callable[..., Any]:
-    """`body` made to return `(recording, result)`."""
+def recorder(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
+    """The operator's body made to return `(recording, result)`."""
+    body, count = forward.body, len(forward.outputs)
+    single = count == 1 and not forward.makes_lod
+    assert body is not None
 
     def run(*inputs: Any, **attrs: Any) -> tuple[Recording, Any]:
         leaves = [_leaf(value, flags) for value, flags in zip(inputs, wanted, strict=True)]
         with torch.enable_grad():
             result = body(*leaves, **attrs)
-        outputs = [result] if single else list(result)
-        return Recording(leaves, outputs), _detached(result)
+        if single:
+            return Recording(leaves, [result]), _detached(result)
+        return Recording(leaves, list(result[:count])), [_detached(one) for one in result]
 
     return run
 
@@ -161,8 +172,7 @@ def _gradients(leaf: Any, flags: tuple[bool, ...], lookup: dict[int, Tensor | No
 
 def recompute(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
     """The gradient operator that runs its forward again, on the values as they are now."""
-    assert forward.body is not None
-    record = recorder(forward.body, wanted, len(forward.outputs) == 1)
+    record = recorder(forward, wanted)
     replay = replayer(forward, wanted)
     count = len(forward.inputs)
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import as_levels, as_lod
 from refluid.runtime.codegen import Request, Writer
 from refluid.runtime.failure import explain
 from refluid.runtime.layout import channels_last_state, hold_channels_last
@@ -78,17 +79,14 @@ class Plan:
         hold_channels_last(bound.channels_last)
         try:
             with torch.no_grad():
-                results = self._step(feeds, bound.cells)
+                results, found = self._step(feeds, bound.cells, [as_levels(lod) for lod in lods])
         except Exception as error:
             clear = explain(error, self.filename, self.written.source.origin, self._names)
             if clear is error:
                 raise
             raise clear from error
-        for name, index in self.written.state_lods.items():
-            scope.var(name).lod = [list(level) for level in lods[index]]
         return [
-            Fetched(value, lods[lod] if lod is not None else [])
-            for value, lod in zip(results, self.written.fetch_lods, strict=True)
+            Fetched(value, as_lod(levels)) for value, levels in zip(results, found, strict=True)
         ]
 
     def _bind(self, scope: Scope) -> Bound:

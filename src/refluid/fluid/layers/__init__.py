@@ -15,6 +15,7 @@ from refluid.fluid.layers import (
     metric_op,
     nn,
     ops,
+    sequence_lod,
     tensor,
 )
 from refluid.fluid.layers.control_flow import *
@@ -23,6 +24,7 @@ from refluid.fluid.layers.loss import *
 from refluid.fluid.layers.metric_op import *
 from refluid.fluid.layers.nn import *
 from refluid.fluid.layers.ops import *
+from refluid.fluid.layers.sequence_lod import *
 from refluid.fluid.layers.tensor import *
 
 from refluid.fluid.layers import learning_rate_scheduler  # isort: skip  (it needs the others)
@@ -36,6 +38,7 @@ __all__ = [
     *metric_op.__all__,
     *nn.__all__,
     *ops.__all__,
+    *sequence_lod.__all__,
     *tensor.__all__,
 ]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.layers.ctc import edit_distance, warpctc
 from refluid.fluid.layers.reduction import reduce_mean
 from refluid.ir.variable import Variable
 
 __all__ = [
     "bpr_loss",
     "cross_entropy",
+    "edit_distance",
     "huber_loss",
     "kldiv_loss",
     "margin_rank_loss",
@@ -20,6 +22,7 @@ __all__ = [
     "softmax_with_cross_entropy",
     "square_error_cost",
     "teacher_student_sigmoid_loss",
+    "warpctc",
 ]
 
 IGNORE = -100

@@ -37,6 +37,9 @@ from refluid.fluid.layers.counting import (
 from refluid.fluid.layers.creation import (
     rank,
 )
+from refluid.fluid.layers.ctc import (
+    ctc_greedy_decoder,
+)
 from refluid.fluid.layers.elementwise import (
     clip,
     clip_by_norm,
@@ -116,6 +119,12 @@ from refluid.fluid.layers.selection import (
     topk,
     where,
 )
+from refluid.fluid.layers.sequences import (
+    im2sequence,
+    lod_append,
+    lod_reset,
+    row_conv,
+)
 from refluid.fluid.layers.shaping import (
     expand,
     expand_as,
@@ -126,6 +135,9 @@ from refluid.fluid.layers.shaping import (
     squeeze,
     transpose,
     unsqueeze,
+)
+from refluid.fluid.layers.sharding import (
+    shard_index,
 )
 from refluid.fluid.layers.slicing import (
     gather,
@@ -151,6 +163,7 @@ __all__ = [
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
+    "ctc_greedy_decoder",
     "dropout",
     "elementwise_add",
     "elementwise_div",
@@ -176,11 +189,14 @@ __all__ = [
     "group_norm",
     "hard_sigmoid",
     "hard_swish",
+    "im2sequence",
     "instance_norm",
     "l2_normalize",
     "label_smooth",
     "layer_norm",
     "leaky_relu",
+    "lod_append",
+    "lod_reset",
     "log",
     "log_loss",
     "logical_and",
@@ -212,10 +228,12 @@ __all__ = [
     "relu",
     "relu6",
     "reshape",
+    "row_conv",
     "scale",
     "scatter",
     "selu",
     "shape",
+    "shard_index",
     "sign",
     "size",
     "slice",

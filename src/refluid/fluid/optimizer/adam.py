@@ -1,27 +1,23 @@
-"""Adam: adaptive moment estimation."""
+"""Adam: adaptive moment estimation, and its relatives Adamax and LAMB."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from refluid.fluid.gradient_clip import GradientClipBase
-from refluid.fluid.optimizer.base import Optimizer, Rate
+from refluid.fluid.optimizer.base import ParamGrad, Rate
+from refluid.fluid.optimizer.kept import KeepingOptimizer
 from refluid.fluid.regularizer import WeightDecayRegularizer
+from refluid.ir.ambient import name_scope
 from refluid.ir.block import Block
-from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
-_SLOTS = {
-    "Moment1": "moment1",
-    "Moment2": "moment2",
-    "Beta1Pow": "beta1_pow_acc",
-    "Beta2Pow": "beta2_pow_acc",
-}
-_BETA1, _BETA2 = 0.9, 0.999
+_BETAS = {"beta1": 0.9, "beta2": 0.999}
+_POWERS = {"Beta1Pow": "beta1", "Beta2Pow": "beta2"}
 
 
-class AdamOptimizer(Optimizer):
+class AdamOptimizer(KeepingOptimizer):
     """Adam (Kingma and Ba, 2014), epsilon added to the root of the uncorrected moment:
 
         moment1 = beta1 * moment1 + (1 - beta1) * grad
@@ -34,11 +30,18 @@ class AdamOptimizer(Optimizer):
     Other arguments as in `Optimizer`.
     """
 
+    kept = {
+        "Moment1": "moment1",
+        "Moment2": "moment2",
+        "Beta1Pow": "beta1_pow_acc",
+        "Beta2Pow": "beta2_pow_acc",
+    }
+
     def __init__(
         self,
         learning_rate: Rate = 0.001,
-        beta1: float | Variable = _BETA1,
-        beta2: float | Variable = _BETA2,
+        beta1: float | Variable = _BETAS["beta1"],
+        beta2: float | Variable = _BETAS["beta2"],
         epsilon: float = 1e-08,
         parameter_list: Sequence[Parameter | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
@@ -48,52 +51,131 @@ class AdamOptimizer(Optimizer):
     ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self.type = "adam"
-        self._beta1 = beta1
-        self._beta2 = beta2
+        self._betas = {"beta1": beta1, "beta2": beta2}
         self._epsilon = epsilon
         self._lazy_mode = lazy_mode
 
-    def _create_accumulators(self, block: Block, parameters: Sequence[Parameter]) -> None:
+    def _start(self, slot: str) -> Mapping[str, Any]:
+        if slot not in _POWERS:
+            return {}
         # The powers are read on the host at every step, so they are kept there.
-        first = _BETA1 if isinstance(self._beta1, Variable) else self._beta1
-        second = _BETA2 if isinstance(self._beta2, Variable) else self._beta2
-        for param in parameters:
-            self._add_accumulator("moment1", param)
-            self._add_accumulator("moment2", param)
-            for name, value in (("beta1_pow_acc", first), ("beta2_pow_acc", second)):
-                self._add_accumulator(name, param, fill_value=value, shape=[1], device="cpu")
+        beta = self._betas[_POWERS[slot]]
+        start = _BETAS[_POWERS[slot]] if isinstance(beta, Variable) else beta
+        return {"fill_value": start, "shape": [1], "device": "cpu"}
 
-    def _append_optimize_op(
-        self, block: Block, param_and_grad: tuple[Parameter, Variable]
-    ) -> Operator:
-        param, grad = param_and_grad
-        kept = {slot: self._get_accumulator(name, param) for slot, name in _SLOTS.items()}
-        betas: dict[str, Any] = {"beta1": self._beta1, "beta2": self._beta2}
-        tensors = {
+    def _tensors(self) -> Mapping[str, Variable]:
+        return {
             f"{name.capitalize()}Tensor": beta
-            for name, beta in betas.items()
+            for name, beta in self._betas.items()
             if isinstance(beta, Variable)
         }
-        return block.append_op(
-            type=self.type,
-            inputs={
-                "Param": param,
-                "Grad": grad,
-                "LearningRate": self._create_param_lr(param_and_grad),
-                **kept,
-                **tensors,
-            },
-            outputs={
-                "ParamOut": param,
-                **{f"{slot}Out": var for slot, var in kept.items()},
-            },
-            attrs={
-                "epsilon": self._epsilon,
-                "lazy_mode": self._lazy_mode,
-                "min_row_size_to_use_multithread": 1000,
-                **{name: beta for name, beta in betas.items() if not isinstance(beta, Variable)},
-            },
+
+    def _attributes(self, param: Parameter) -> Mapping[str, Any]:
+        numbers = {name: beta for name, beta in self._betas.items() if not isinstance(beta, Variable)}
+        return {
+            "epsilon": self._epsilon,
+            "lazy_mode": self._lazy_mode,
+            "min_row_size_to_use_multithread": 1000,
+            **numbers,
+        }
+
+
+class LambOptimizer(AdamOptimizer):
+    """LAMB (You et al., 2019): Adam's step with weight decay, scaled to the parameter's length.
+
+        ratio = moment1 / (sqrt(moment2) + epsilon) + lamb_weight_decay * param
+        param -= learning_rate * |param| / |ratio| * ratio
+
+    exclude_from_weight_decay_fn: takes a parameter, says whether it has no weight decay.
+    Other arguments as in `AdamOptimizer`.
+    """
+
+    written = {"Beta1Pow": "", "Beta2Pow": ""}
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        lamb_weight_decay: float = 0.01,
+        beta1: float = _BETAS["beta1"],
+        beta2: float = _BETAS["beta2"],
+        epsilon: float = 1e-6,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        exclude_from_weight_decay_fn: Callable[[Parameter], bool] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            learning_rate,
+            beta1,
+            beta2,
+            epsilon,
+            parameter_list,
+            regularization,
+            grad_clip,
+            name,
         )
+        self.type = "lamb"
+        self._weight_decay = lamb_weight_decay
+        self._exclude_from_weight_decay_fn = exclude_from_weight_decay_fn
+
+    def _attributes(self, param: Parameter) -> Mapping[str, Any]:
+        exempt = self._exclude_from_weight_decay_fn
+        free = exempt is not None and exempt(param)
+        decay = 0.0 if free else self._weight_decay
+        return {**self._betas, "epsilon": self._epsilon, "weight_decay": decay}
+
+
+class AdamaxOptimizer(KeepingOptimizer):
+    """Adamax: Adam with the largest gradient in place of the second moment.
+
+        moment = beta1 * moment + (1 - beta1) * grad
+        norm = max(beta2 * norm + epsilon, |grad|)
+        param -= learning_rate / (1 - beta1 ** t) * moment / norm
+
+    Other arguments as in `Optimizer`.
+    """
+
+    kept = {"Moment": "moment", "InfNorm": "inf_norm", "Beta1Pow": "beta1_pow_acc"}
+    written = {"Beta1Pow": ""}
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta1: float = _BETAS["beta1"],
+        beta2: float = _BETAS["beta2"],
+        epsilon: float = 1e-08,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self.type = "adamax"
+        self._beta1 = beta1
+        self._beta2 = beta2
+        self._epsilon = epsilon
+
+    def _start(self, slot: str) -> Mapping[str, Any]:
+        return {"fill_value": self._beta1, "shape": [1]} if slot == "Beta1Pow" else {}
+
+    def _attributes(self, param: Parameter) -> Mapping[str, Any]:
+        return {"beta1": self._beta1, "beta2": self._beta2, "epsilon": self._epsilon}
+
+    def _finish_update(self, block: Block, parameters_and_grads: Sequence[ParamGrad]) -> None:
+        for param, grad in parameters_and_grads:
+            if grad is None or not param.trainable:
+                continue
+            power = self._get_accumulator("beta1_pow_acc", param)
+            with param.block.program.optimized_guard([param, grad]), name_scope("adamx"):
+                block.append_op(
+                    type="scale",
+                    inputs={"X": power},
+                    outputs={"Out": power},
+                    attrs={"scale": self._beta1},
+                )
 
 
 Adam = AdamOptimizer
+Lamb = LambOptimizer
+Adamax = AdamaxOptimizer

@@ -1,0 +1,82 @@
+"""A backward pass through sub-blocks: each gets a gradient block, run by a gradient operator.
+
+    while(X, Out, sub_block=b1)   ->   while_grad(X, Out, Out@GRAD, X@GRAD, sub_block=b2)
+
+The gradient block reads the gradients that flow into the forward block and the values of the
+forward block's own variables; it writes, under their plain names, the gradients of what the
+forward block reads from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from refluid.autodiff.accumulation import accumulate
+from refluid.autodiff.appending import Callback, append_drafts
+from refluid.autodiff.checks import stopped_variables
+from refluid.autodiff.control import RULES, Gradients
+from refluid.autodiff.making import Draft, MakeGradients, draft_backward, plain_draft
+from refluid.autodiff.naming import GradientNames
+from refluid.core.errors import OperatorNotImplemented
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+
+
+@dataclass(frozen=True)
+class BackwardPass:
+    """What holds for all blocks of one backward pass.
+
+    make: says which operators compute the gradient of an operator without sub-block.
+    without: names of variables that get no gradient. callbacks: see `append_drafts`.
+    """
+
+    make: MakeGradients
+    without: Collection[str] = ()
+    callbacks: Sequence[Callback] = field(default=())
+
+    def stopped(self, block: Block) -> set[str]:
+        """Names of the variables that get no gradient, as `block` sees them."""
+        return stopped_variables(block, self.without)
+
+    def drafts(
+        self, path: Sequence[Operator], names: GradientNames, seeds: Sequence[Draft]
+    ) -> list[Draft]:
+        """The gradient operators of a path, complete, the `seeds` in front."""
+        live = {name for seed in seeds for name in seed.op.output_arg_names}
+        made = draft_backward(path, names, self.stopped(names.block), live, self._make)
+        return accumulate([*seeds, *made], names)
+
+    def _make(
+        self, forward: Operator, names: GradientNames, stopped: Collection[str], live: set[str]
+    ) -> list[Draft]:
+        if any(True for _ in forward.sub_blocks()):
+            return self._through_block(forward, names, stopped, live)
+        return [plain_draft(forward, grad, names, stopped) for grad in self.make(forward)]
+
+    def _through_block(
+        self, forward: Operator, names: GradientNames, stopped: Collection[str], live: set[str]
+    ) -> list[Draft]:
+        rule = RULES.get(forward.type)
+        if rule is None:
+            problem = f"the loss depends on operator {forward.type}, which has no gradient"
+            raise OperatorNotImplemented("\n".join([problem, *forward.callstack]))
+        inner: Block = forward.attr("sub_block")
+        known = {name for name in forward.output_arg_names if names.known(name) in live}
+        entering = rule.entering(forward, known, self.stopped(inner))
+        target = _gradient_block(inner, names.target)
+        inner_names = GradientNames(inner, target=target)
+        inner_live = {inner_names.of(name) for name in entering}
+        made = draft_backward(inner.ops, inner_names, self.stopped(inner), inner_live, self._make)
+        append_drafts(accumulate(made, inner_names), inner_names, self.callbacks)
+        return [rule.draft(forward, Gradients(names, stopped, known, target))]
+
+
+def _gradient_block(inner: Block, parent: Block) -> Block:
+    """A new block for the gradient operators of `inner`."""
+    program = inner.program
+    former = program.current_block_idx
+    block = program.create_block(parent.idx)
+    block.forward_block_idx = inner.idx
+    program.current_block_idx = former
+    return block

@@ -1,0 +1,162 @@
+"""A backward pass that keeps only checkpoints: what lies between is computed a second time.
+
+    a = f(x); c = g(a); d = h(c)   ->   .. = h_grad(..)
+    checkpoint: c                       a.subprog_0 = f(x); .. = g_grad(a.subprog_0); .. = f_grad(..)
+
+The forward operators up to the last checkpoint form segments, each of which ends where a
+checkpoint is computed. The backward pass of a segment starts with a copy of its operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from refluid.autodiff.checks import as_names
+from refluid.autodiff.making import Draft
+from refluid.autodiff.naming import GradientNames
+from refluid.core import names as generated
+from refluid.core.dtypes import VarType
+from refluid.ir.attributes import DEVICE, ROLE, ROLE_VAR, OpRole
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ops.registry import find
+
+_SEEDED = "dropout"
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Forward operators parted at checkpoints; `tail` is what comes after the last one.
+
+    held: variables that stay from the forward pass, all others of a segment are made again.
+    """
+
+    parts: list[list[Operator]]
+    tail: list[Operator]
+    held: set[str]
+
+
+def split(path: Sequence[Operator], checkpoints: Sequence[str]) -> Segments:
+    """Parts a path. Held are checkpoints, what another segment reads, and random results.
+
+    Raises ValueError for a checkpoint that the path doesn't compute.
+    """
+    made = {name: number for number, op in enumerate(path) for name in op.output_arg_names}
+    missing = [name for name in checkpoints if name not in made]
+    if missing:
+        raise ValueError(
+            f"checkpoints {missing} are not computed on the way to the loss; "
+            "choose variables that are"
+        )
+    ends = sorted({made[name] + 1 for name in checkpoints})
+    starts = [0, *ends]
+    parts = [list(path[start:end]) for start, end in zip(starts, ends, strict=False)]
+    tail = list(path[starts[-1] :])
+    held = set(checkpoints)
+    for number, part in enumerate(parts):
+        own = {name for op in part for name in op.output_arg_names}
+        later = [op for other in [*parts[number + 1 :], tail] for op in other]
+        held |= own & {name for op in later for name in op.input_arg_names}
+        held |= {name for op in part if _random(op) for name in op.output_arg_names}
+    return Segments(parts, tail, held)
+
+
+def _random(op: Operator) -> bool:
+    """Whether running the operator again gives something else."""
+    definition = find(op.type)
+    draws = definition is not None and "random" in definition.context
+    return draws and not (op.type == _SEEDED and op.input("Seed"))
+
+
+def again(segment: Sequence[Operator], number: int, held: set[str]) -> tuple[list[Draft], Renames]:
+    """Copies of a segment's operators, and the names of what they make."""
+    made = {name for op in segment for name in op.output_arg_names} - held
+    renames = {name: f"{name}.subprog_{number}" for name in made}
+    copies = []
+    for op in segment:
+        if not made.isdisjoint(op.output_arg_names):
+            copies.append(Draft(renamed(as_backward(op, op.block), renames)))
+    for name, new in renames.items():
+        _declare(segment[0].block, name, new)
+    return copies, renames
+
+
+Renames = Mapping[str, str]
+
+
+def as_backward(op: Operator, block: Block) -> Operator:
+    """A copy of an operator as part of the backward pass."""
+    attrs = {**op.attrs, ROLE: int(OpRole.BACKWARD)}
+    return Operator(block, op.type, op.inputs, op.outputs, attrs, op.attr_types)
+
+
+def renamed(op: Operator, renames: Renames) -> Operator:
+    """The operator itself, its variables renamed."""
+    for slots in (op.inputs, op.outputs):
+        for slot, arguments in slots.items():
+            slots[slot] = [renames.get(name, name) for name in arguments]
+    return op
+
+
+def _declare(block: Block, name: str, new: str) -> None:
+    origin = block.var_recursive(name)
+    block.create_var(
+        name=new,
+        type=origin.type,
+        shape=origin.shape if origin.has_description() else None,
+        dtype=origin.dtype,
+        lod_level=origin.lod_level,
+        persistable=False,
+        stop_gradient=origin.stop_gradient,
+    )
+
+
+def give_seeds(block: Block) -> None:
+    """dropout(X) -> dropout(X, seed()), so that a second run drops the same elements."""
+    for op in list(block.ops):
+        if op.type != _SEEDED or op.input("Seed") or op.attr("fix_seed"):
+            continue
+        out = block.create_var(
+            name=generated.generate(f"{op.output('Out')[0]}.seed"),
+            dtype=VarType.INT32,
+            shape=[1],
+            stop_gradient=True,
+        )
+        block.insert_op(op.idx, type="seed", outputs={"Out": out}, attrs={"seed": 0})
+        seed = block.ops[op.idx - 1]
+        for name in (ROLE, ROLE_VAR, DEVICE):
+            if name in op.attrs:
+                seed.set_attr(name, op.attrs[name])
+        op.inputs["Seed"] = [out.name]
+
+
+def checkpoint_names(checkpoints: Iterable[object]) -> list[str]:
+    """Names of checkpoints given as variables or names, each once."""
+    return list(dict.fromkeys(as_names("checkpoints", list(checkpoints))))
+
+
+@dataclass
+class Leftovers:
+    """Two blocks that no operator runs, which Fluid's programs have after recomputing.
+
+    The first holds the gradient operators of the tail and the forward operators of all
+    segments, the second what is computed again. With them programs are Fluid's to the byte.
+    """
+
+    first: Block
+    second: Block
+
+    @classmethod
+    def of(cls, names: GradientNames) -> Leftovers:
+        program = names.block.program
+        former = program.current_block_idx
+        first = program.create_block(names.block.idx)
+        second = program.create_block(first.idx)
+        program.current_block_idx = former
+        return cls(first, second)
+
+    def add(self, first: Iterable[Operator], second: Iterable[Operator] = ()) -> None:
+        """Copies operators into the two blocks."""
+        for block, ops in ((self.first, first), (self.second, second)):
+            block.ops += [as_backward(op, block) for op in ops]

@@ -1,0 +1,51 @@
+"""Follow the regularised leader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from refluid.fluid.gradient_clip import GradientClipBase
+from refluid.fluid.optimizer.base import Rate
+from refluid.fluid.optimizer.kept import KeepingOptimizer
+from refluid.fluid.regularizer import WeightDecayRegularizer
+from refluid.ir.variable import Parameter
+
+
+class FtrlOptimizer(KeepingOptimizer):
+    """FTRL (McMahan et al., 2013):
+
+        new = squared + grad ** 2
+        linear += grad - (new ** -lr_power - squared ** -lr_power) / learning_rate * param
+        param = (l1 * sign(linear) - linear) / (new ** -lr_power / learning_rate + 2 * l2)
+                where |linear| > l1, else 0
+
+    l1, l2: strengths of the two penalties. Of a sparse gradient only its rows are touched.
+    Other arguments as in `Optimizer`.
+    """
+
+    kept = {"SquaredAccumulator": "squared", "LinearAccumulator": "linear"}
+    written = {"SquaredAccumulator": "SquaredAccumOut", "LinearAccumulator": "LinearAccumOut"}
+
+    def __init__(
+        self,
+        learning_rate: Rate,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        lr_power: float = -0.5,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: WeightDecayRegularizer | None = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self.type = "ftrl"
+        self._l1 = l1
+        self._l2 = l2
+        self._lr_power = lr_power
+
+    def _attributes(self, param: Parameter) -> Mapping[str, Any]:
+        return {"l1": self._l1, "l2": self._l2, "lr_power": self._lr_power}
+
+
+Ftrl = FtrlOptimizer

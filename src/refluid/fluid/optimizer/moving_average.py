@@ -1,0 +1,117 @@
+"""ExponentialMovingAverage: parameters averaged with weights that decay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from refluid.core import names
+from refluid.core.dtypes import VarType
+from refluid.fluid import layers
+from refluid.fluid.optimizer.copying import averaged_parameters, copy_back, twin
+from refluid.ir.ambient import name_scope
+from refluid.ir.defaults import default_main_program, program_guard
+from refluid.ir.program import Program
+from refluid.ir.variable import Parameter, Variable
+
+_STEPS = "@EMA_STEP_COUNTER@"
+# Before the first update the averages are 0, and the correction would divide by 0.
+_LEAST = 1e-10
+
+
+class ExponentialMovingAverage:
+    """average = decay * average + (1 - decay) * param after each step, from 0.
+
+    `apply` uses average / (1 - decay ** steps), which doesn't lean towards 0.
+
+    decay: close to 1. thres_steps: a variable of steps so far; the decay is then at most
+    (1 + thres_steps) / (10 + thres_steps). name: prefix of the averages' names.
+
+        ema = fluid.optimizer.ExponentialMovingAverage(0.999)
+        ema.update()  # after minimize
+        ...
+        with ema.apply(exe):
+            ...  # runs here use the averages
+    """
+
+    def __init__(
+        self, decay: float = 0.999, thres_steps: Variable | None = None, name: str | None = None
+    ) -> None:
+        self._decay = decay
+        self._thres_steps = thres_steps
+        self._name = "" if name is None else name
+        self._decay_var = layers.create_global_var(
+            [1], decay, "float32", persistable=True, name=names.generate("scheduled_decay_rate")
+        )
+        self._pairs = [(param, self._spare(param)) for param in averaged_parameters()]
+        self._averages = {param.name: self._average(param) for param, _ in self._pairs}
+        self.apply_program, self.restore_program = Program(), Program()
+        with program_guard(self.apply_program):
+            self._write_apply(self.apply_program)
+        copy_back(self.restore_program, self._pairs)
+
+    def update(self) -> None:
+        """Appends the update of the averages to the default main program."""
+        layers.autoincreased_step_counter(counter_name=_STEPS)
+        self._schedule()
+        for param, spare in self._pairs:
+            average = self._averages[param.name]
+            with param.block.program.optimized_guard([param, spare]), name_scope("moving_average"):
+                rest = layers.elementwise_mul(param, 1.0 - self._decay_var)
+                moved = layers.elementwise_mul(average, self._decay_var) + rest
+                layers.assign(moved, output=average)
+
+    @contextmanager
+    def apply(self, executor: Any, need_restore: bool = True) -> Iterator[None]:
+        """The parameters hold their averages, until the end of the `with` if `need_restore`."""
+        executor.run(self.apply_program)
+        try:
+            yield
+        finally:
+            if need_restore:
+                self.restore(executor)
+
+    def restore(self, executor: Any) -> None:
+        """Gives the parameters back what they held before `apply`."""
+        executor.run(self.restore_program)
+
+    def _spare(self, param: Parameter) -> Variable:
+        return param.block.create_var(
+            name=names.generate(f"{self._name}{param.name}.ema_tmp"),
+            dtype=param.dtype,
+            persistable=False,
+            stop_gradient=True,
+        )
+
+    def _average(self, param: Parameter) -> Variable:
+        return layers.create_global_var(
+            list(param.shape),
+            0.0,
+            param.dtype,
+            persistable=True,
+            name=names.generate(f"{self._name}{param.name}_ema"),
+        )
+
+    def _schedule(self) -> None:
+        if self._thres_steps is None:
+            return
+        with default_main_program().lr_schedule_guard():
+            steps = layers.cast(self._thres_steps, "float32")
+            limit = layers.fill_constant([1], "float32", self._decay)
+            decay = layers.elementwise_min((steps + 1.0) / (steps + 10.0), limit)
+            layers.assign(decay, output=self._decay_var)
+
+    def _write_apply(self, program: Program) -> None:
+        block = program.global_block()
+        steps = block.create_var(name=_STEPS, shape=[1], dtype=VarType.INT64, persistable=True)
+        decay = twin(block, self._decay_var)
+        power = layers.elementwise_pow(decay, layers.cast(steps, "float32"))
+        least = layers.fill_constant([1], "float32", _LEAST)
+        weight = layers.elementwise_max(1.0 - power, least)
+        for param, spare in self._pairs:
+            target = twin(block, param)
+            layers.assign(target, output=twin(block, spare))
+            average = twin(block, self._averages[param.name])
+            factor = weight if param.dtype == VarType.FP32 else layers.cast(weight, param.dtype)
+            layers.assign(layers.elementwise_div(average, factor), output=target)

@@ -1,0 +1,127 @@
+"""inplace_abn: batch normalisation and an activation that can be undone, in the memory of X."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from refluid.ops.normalization import batch_norm, batch_norm_grad
+from refluid.ops.registry import gradient, operator
+
+Activation = Callable[[Tensor, float], Tensor]
+
+
+def _identity(x: Tensor, alpha: float) -> Tensor:
+    return x
+
+
+def _unleaky(y: Tensor, alpha: float) -> Tensor:
+    return torch.where(y < 0, y / alpha, y)
+
+
+def _unelu(y: Tensor, alpha: float) -> Tensor:
+    return torch.where(y < 0, torch.log1p(y.clamp(max=0.0) / alpha), y)
+
+
+def _leaky_slope(y: Tensor, alpha: float) -> Tensor:
+    return torch.where(y < 0, alpha, 1.0)
+
+
+def _elu_slope(y: Tensor, alpha: float) -> Tensor:
+    return torch.where(y < 0, y + alpha, 1.0)
+
+
+# Activation: the function, its inverse, and its slope told by the result.
+_KINDS: dict[str, tuple[Activation, Activation, Activation]] = {
+    "": (_identity, _identity, lambda y, alpha: torch.ones_like(y)),
+    "identity": (_identity, _identity, lambda y, alpha: torch.ones_like(y)),
+    "leaky_relu": (F.leaky_relu, _unleaky, _leaky_slope),
+    "elu": (F.elu, _unelu, _elu_slope),
+}
+
+
+@operator(
+    "inplace_abn",
+    outputs="Y MeanOut VarianceOut SavedMean SavedVariance ReserveSpace?",
+    uses="Y Scale Bias SavedMean SavedVariance",
+    differentiable="X Scale Bias",
+    amp="keep",
+    mutates={"MeanOut": "Mean", "VarianceOut": "Variance"},
+    extra={"use_mkldnn": False, "fuse_with_relu": False, "use_sync_bn": False},
+)
+def inplace_abn(
+    X: Tensor,
+    Scale: Tensor,
+    Bias: Tensor,
+    Mean: Tensor,
+    Variance: Tensor,
+    MomentumTensor: Tensor | None = None,
+    *,
+    is_test: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+    data_layout: str = "NCHW",
+    use_global_stats: bool = False,
+    trainable_statistics: bool = False,
+    activation: str = "",
+    alpha: float = 0.1,
+) -> tuple[Tensor | None, ...]:
+    """`batch_norm`, then the activation: identity, leaky_relu or elu, with slope `alpha`.
+
+    X is not kept: the gradient finds it from Y.
+    """
+    y, *others = batch_norm(
+        X,
+        Scale,
+        Bias,
+        Mean,
+        Variance,
+        MomentumTensor,
+        is_test=is_test,
+        momentum=momentum,
+        epsilon=epsilon,
+        data_layout=data_layout,
+        use_global_stats=use_global_stats,
+        trainable_statistics=trainable_statistics,
+    )
+    assert y is not None
+    return _KINDS[activation][0](y, alpha), *others
+
+
+@gradient("inplace_abn")
+def inplace_abn_grad(
+    Y: Tensor,
+    Scale: Tensor,
+    Bias: Tensor,
+    SavedMean: Tensor,
+    SavedVariance: Tensor,
+    d_Y: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    data_layout: str = "NCHW",
+    use_global_stats: bool = False,
+    activation: str = "",
+    alpha: float = 0.1,
+    need: Sequence[bool] = (True, True, True),
+) -> tuple[Tensor | None, ...]:
+    """Gradients of X, Scale and Bias; the normalised X is (undone activation - Bias) / Scale."""
+    _, undo, slope = _KINDS[activation]
+    shape = [1] * Y.dim()
+    shape[-1 if data_layout == "NHWC" else 1] = -1
+    unit = (undo(Y, alpha) - Bias.view(shape)) / Scale.view(shape)
+    x = unit / SavedVariance.view(shape) + SavedMean.view(shape)
+    return batch_norm_grad(
+        x,
+        Scale,
+        Bias,
+        SavedMean,
+        SavedVariance,
+        None,
+        d_Y * slope(Y, alpha),
+        epsilon=epsilon,
+        data_layout=data_layout,
+        need=need,
+    )

@@ -1,0 +1,142 @@
+"""Beam search: one step of it, and reading the paths back where they are held as tensors.
+
+A row is a prefix; the LoD says which prefixes belong to which source sentence.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import Levels, Offsets
+from refluid.ir.operator import Operator
+from refluid.ops.registry import OperatorDef, operator
+
+_SORTED = 1024
+_NEVER = float("-inf")
+
+
+def _infer(definition: OperatorDef, op: Operator) -> None:
+    scores = op.block.var_recursive(op.input("scores")[0])
+    described = {
+        "selected_ids": ((-1, 1), VarType.INT64),
+        "selected_scores": ((-1, 1), scores.dtype if scores.has_description() else VarType.FP32),
+        "parent_idx": ((-1,), VarType.INT32),
+    }
+    for slot, (shape, dtype) in described.items():
+        for name in op.output(slot):
+            op.block.var_recursive(name).describe(shape=shape, dtype=dtype)
+
+
+def _rows_of_sources(lod: Levels, level: int) -> Offsets:
+    if not 0 <= level < len(lod):
+        raise EnforceNotMet(
+            f"beam_search needs scores with LoD that says which prefixes a source sentence has; "
+            f"these have {len(lod)} levels, level {level} was asked for"
+        )
+    found = lod[level]
+    for below in lod[level + 1 :]:
+        found = found.through(below)
+    return found
+
+
+def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The largest `count` of each row, largest first, of equal ones the first."""
+    if scores.shape[1] > _SORTED:
+        values, places = torch.topk(scores, min(count, scores.shape[1]), 1)
+    else:
+        values, places = torch.sort(scores, dim=1, descending=True, stable=True)
+    return values[:, :count], places[:, :count]
+
+
+@operator(
+    "beam_search",
+    outputs="selected_ids selected_scores parent_idx?",
+    uses=None,
+    lod="",
+    makes_lod="selected_ids selected_scores",
+    infer=_infer,
+)
+def beam_search(
+    pre_ids: Tensor,
+    pre_scores: Tensor,
+    ids: Tensor | None,
+    scores: Tensor,
+    *,
+    level: int,
+    beam_size: int,
+    end_id: int,
+    is_accumulated: bool = True,
+    lod_scores: Levels,
+) -> tuple[Tensor, Tensor, Tensor, Levels, Levels]:
+    """The beam_size best continuations of each source sentence's prefixes.
+
+    pre_ids and pre_scores (prefixes, 1): last word and score of each prefix; scores (prefixes,
+    candidates), added up over the words unless is_accumulated is False (then they are
+    probabilities); ids likewise, by default the columns. A prefix that ended stays as it is and
+    takes a place of the beam; a sentence all of whose best prefixes have ended before is dropped.
+    selected_ids and selected_scores (n, 1) are in the order of the prefixes they continue, the
+    best first, parent_idx (n,) names those. LoD: source sentences to prefixes to continuations.
+    """
+    sources = _rows_of_sources(lod_scores, level)
+    rows, device = scores.shape[0], scores.device
+    value = scores.reshape(rows, -1)
+    if not is_accumulated:
+        value = pre_scores.reshape(-1, 1) + torch.log(value)
+    ended = pre_ids.reshape(-1) == end_id
+    value = value.masked_fill(ended.unsqueeze(1), _NEVER)
+    value[:, 0] = torch.where(ended, pre_scores.reshape(-1).to(value.dtype), value[:, 0])
+    value, place = _best(value, beam_size)
+    word = place if ids is None else ids.reshape(rows, -1).gather(1, place)
+    word = torch.where(ended.unsqueeze(1), end_id, word.long())
+    possible = value != _NEVER
+    possible[:, 1:] &= ~ended.unsqueeze(1)
+    kept = _top_of_sources(value, possible, sources, beam_size)
+    over = _finished(kept & ~(ended & (word[:, 0] == end_id)).unsqueeze(1), sources)
+    kept &= ~over[sources.owners(device)].unsqueeze(1)
+    chosen = kept.nonzero(as_tuple=True)
+    counts = Offsets.of_lengths(kept.sum(1).tolist())
+    lod = sources, counts
+    parents = chosen[0].to(torch.int32)
+    return word[chosen].view(-1, 1), value[chosen].view(-1, 1), parents, lod, lod
+
+
+def _top_of_sources(value: Tensor, possible: Tensor, sources: Offsets, count: int) -> Tensor:
+    """Which candidates are among the `count` best of their source sentence."""
+    width = value.shape[1]
+    flat = value.masked_fill(~possible, _NEVER).reshape(-1)
+    owners = sources.owners(value.device).repeat_interleave(width)
+    order = torch.sort(flat, descending=True, stable=True).indices
+    order = order[torch.sort(owners[order], stable=True).indices]
+    starts = sources.tensor(value.device)[:-1] * width
+    rank = torch.arange(flat.numel(), device=value.device) - starts[owners[order]]
+    kept = torch.zeros_like(possible).reshape(-1)
+    kept[order] = rank < count
+    return kept.view_as(possible) & possible
+
+
+def _finished(living: Tensor, sources: Offsets) -> Tensor:
+    """For each source sentence whether nothing of it lives."""
+    alive = torch.zeros(len(sources), dtype=torch.long, device=living.device)
+    alive.index_add_(0, sources.owners(living.device), living.any(1).long())
+    return alive == 0
+
+
+@operator("gather_tree", outputs="Out", uses=None, lod="")
+def gather_tree(Ids: Tensor, Parents: Tensor) -> Tensor:
+    """The words of each beam's whole path, (steps, batch, beam).
+
+    Ids and Parents (steps, batch, beam) are the words chosen at each step and the beams of the
+    step before that they continue.
+    """
+    out = torch.empty_like(Ids)
+    if not Ids.shape[0]:
+        return out
+    out[-1] = Ids[-1]
+    beam = Parents[-1].long()
+    for step in range(Ids.shape[0] - 2, -1, -1):
+        out[step] = Ids[step].gather(1, beam)
+        beam = Parents[step].gather(1, beam).long()
+    return out

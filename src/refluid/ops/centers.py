@@ -1,0 +1,47 @@
+"""Center loss: samples drawn to the centre of their class."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.ops.registry import gradient, operator
+
+
+@operator(
+    "center_loss",
+    outputs="CentersOut SampleCenterDiff Loss",
+    uses="X SampleCenterDiff",
+    differentiable="X",
+    mutates={"CentersOut": "Centers"},
+    amp="keep",
+)
+def center_loss(
+    X: Tensor,
+    Label: Tensor,
+    Centers: Tensor,
+    CenterUpdateRate: Tensor,
+    *,
+    cluster_num: int,
+    need_update: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Half the squared distance of each row of X, (N, D), to the centre of its label; (N, 1).
+
+    need_update: each centre then moves by rate * (sum of its samples' differences) / (1 + their
+    number). Centers: (cluster_num, D).
+    """
+    x, label = X.reshape(X.shape[0], -1), Label.reshape(-1).long()
+    difference = x - Centers[label]
+    loss = 0.5 * (difference * difference).sum(1, keepdim=True)
+    if need_update and not X.is_meta:
+        count = torch.ones(len(Centers), dtype=x.dtype, device=x.device)
+        count.index_add_(0, label, torch.ones_like(label, dtype=x.dtype))
+        moves = torch.zeros_like(Centers).index_add_(0, label, difference)
+        Centers.addcmul_(moves, CenterUpdateRate / count.unsqueeze(1))
+    return Centers, difference.reshape(X.shape), loss
+
+
+@gradient("center_loss")
+def center_loss_grad(X: Tensor, SampleCenterDiff: Tensor, d_Loss: Tensor) -> Tensor:
+    """d_Loss times the difference; centres count as constants."""
+    return SampleCenterDiff * d_Loss.reshape(-1, *[1] * (X.dim() - 1))

@@ -1,0 +1,96 @@
+"""Boxes as differences from other boxes, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import Levels
+from refluid.ops.detection.overlaps import sides
+from refluid.ops.registry import operator
+
+
+def _center(boxes: Tensor, normalized: bool) -> tuple[Tensor, Tensor]:
+    """Center and size (..., 2) of boxes (..., 4)."""
+    size = torch.stack(sides(boxes, normalized), -1)
+    return boxes[..., :2] + size / 2, size
+
+
+def encode(prior: Tensor, target: Tensor, normalized: bool) -> Tensor:
+    """Differences (N, M, 4) of target boxes (N, 4) from prior boxes (M, 4)."""
+    center, size = _center(prior, normalized)
+    middle = (target[:, None, :2] + target[:, None, 2:]) / 2
+    wanted = torch.stack(sides(target, normalized), -1)[:, None]
+    return torch.cat(((middle - center) / size, (wanted / size).abs().log()), -1)
+
+
+def decode(prior: Tensor, difference: Tensor, normalized: bool) -> Tensor:
+    """The boxes that are so different from the prior boxes, (..., 4) each."""
+    center, size = _center(prior, normalized)
+    middle = difference[..., :2] * size + center
+    half = difference[..., 2:].exp() * size / 2
+    high = middle + half
+    return torch.cat((middle - half, high if normalized else high - 1), -1)
+
+
+@operator("box_coder", outputs="OutputBox", uses=None, makes_lod="OutputBox")
+def box_coder(
+    PriorBox: Tensor,
+    PriorBoxVar: Tensor | None,
+    TargetBox: Tensor,
+    *,
+    lod_PriorBox: Levels = (),
+    lod_TargetBox: Levels = (),
+    code_type: str = "encode_center_size",
+    box_normalized: bool = True,
+    axis: int = 0,
+    variance: Sequence[float] = (),
+) -> tuple[Tensor, Levels]:
+    """Encodes boxes (N, 4) by priors (M, 4), or decodes (N, M, 4); (N, M, 4).
+
+    The differences are divided, or multiplied when decoding, by PriorBoxVar (of the shape of
+    the priors) or by `variance` (4). axis: of the target that the priors run along in decoding.
+    """
+    scale = PriorBoxVar
+    if variance:
+        scale = PriorBox.new_tensor(variance).reshape(1, 4)
+    if code_type == "encode_center_size":
+        out = encode(PriorBox, TargetBox, box_normalized)
+        return out if scale is None else out / scale, lod_TargetBox
+    if code_type != "decode_center_size":
+        raise EnforceNotMet(
+            f"box_coder: code_type is {code_type!r}; give 'encode_center_size' or "
+            "'decode_center_size'"
+        )
+    prior = PriorBox.unsqueeze(axis)
+    target = TargetBox if scale is None else TargetBox * scale.unsqueeze(axis)
+    return decode(prior, target, box_normalized), lod_PriorBox if axis else lod_TargetBox
+
+
+@operator("box_decoder_and_assign", outputs="DecodeBox OutputAssignBox", uses=None)
+def box_decoder_and_assign(
+    PriorBox: Tensor,
+    PriorBoxVar: Tensor | None,
+    TargetBox: Tensor,
+    BoxScore: Tensor,
+    *,
+    box_clip: float = 4.135,
+) -> tuple[Tensor, Tensor]:
+    """Boxes (N, classes * 4) decoded per class, and (N, 4) that of the best class but class 0.
+
+    PriorBoxVar: 4 factors. box_clip: the highest logarithm of a change in size. A box whose
+    scores are all at most -1 stays the prior box.
+    """
+    difference = TargetBox.reshape(TargetBox.shape[0], -1, 4)
+    if PriorBoxVar is not None:
+        difference = difference * PriorBoxVar.reshape(-1, 1, 4)
+    difference = torch.cat((difference[..., :2], difference[..., 2:].clamp(max=box_clip)), -1)
+    boxes = decode(PriorBox[:, None], difference, False)
+    if BoxScore.shape[1] < 2:
+        return boxes.flatten(1), PriorBox.clone()
+    score, best = BoxScore[:, 1:].max(1)
+    chosen = boxes.gather(1, (best + 1).reshape(-1, 1, 1).expand(-1, 1, 4)).squeeze(1)
+    return boxes.flatten(1), torch.where(score[:, None] > -1, chosen, PriorBox)

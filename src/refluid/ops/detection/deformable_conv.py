@@ -1,0 +1,168 @@
+"""Convolutions whose taps are moved by offsets, and pooling of regions with moved bins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+from refluid.ir.operator import Operator
+from refluid.ops.detection.shapes import infer_by
+from refluid.ops.infer import Spec
+from refluid.ops.registry import operator
+
+
+def _extent(size: int, window: int, stride: int, pad: int, dilation: int) -> int:
+    return -1 if size < 0 else (size + 2 * pad - (dilation * (window - 1) + 1)) // stride + 1
+
+
+def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+    (n, _, *size), dtype = inputs["Input"]
+    filters, _, *window = inputs["Filter"][0]
+    steps = op.attrs["strides"], op.attrs["paddings"], op.attrs["dilations"]
+    out = [_extent(*each) for each in zip(size, window, *steps, strict=True)]
+    return {"Output": ((n, filters, *out), dtype)}
+
+
+def corner_taps(y: Tensor, x: Tensor, height: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The four pixels around points of the zero-padded plane: rows, columns, weights (..., 4)."""
+    top, left = y.detach().floor(), x.detach().floor()
+    fy, fx = y - top, x - left
+    rows = torch.stack([top, top, top + 1, top + 1], -1)
+    columns = torch.stack([left, left + 1, left, left + 1], -1)
+    weight = torch.stack([(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx], -1)
+    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    rows, columns = rows.clamp(0, height - 1).long(), columns.clamp(0, width - 1).long()
+    return rows, columns, torch.where(inside, weight, 0)
+
+
+def _steps(
+    count: int, stride: int, pad: int, window: int, dilation: int, like: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Where windows begin along one axis, and the taps' distances from there."""
+    return (
+        torch.arange(count, device=like.device, dtype=like.dtype) * stride - pad,
+        torch.arange(window, device=like.device, dtype=like.dtype) * dilation,
+    )
+
+
+def _columns(
+    Input: Tensor,
+    Offset: Tensor,
+    Mask: Tensor | None,
+    window: Sequence[int],
+    strides: Sequence[int],
+    paddings: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """What each window sees: (N * Ho * Wo, kh * kw, C)."""
+    n, channels, height, width = Input.shape
+    kh, kw = window
+    ho, wo = Offset.shape[2:]
+    y0, dy = _steps(ho, strides[0], paddings[0], kh, dilations[0], Offset)
+    x0, dx = _steps(wo, strides[1], paddings[1], kw, dilations[1], Offset)
+    # (N, Ho, Wo, taps, groups, 2)
+    moved = Offset.reshape(n, groups, kh * kw, 2, ho, wo).permute(0, 4, 5, 2, 1, 3)
+    taps_y, taps_x = (one.reshape(-1, 1) for one in torch.meshgrid(dy, dx, indexing="ij"))
+    y = moved[..., 0] + (y0[:, None, None, None] + taps_y)
+    x = moved[..., 1] + (x0[:, None, None] + taps_x)
+    rows, columns, weight = corner_taps(y, x, height, width)
+    if Mask is not None:
+        share = Mask.reshape(n, groups, kh * kw, ho, wo).permute(0, 3, 4, 2, 1)
+        weight = weight * share[..., None]
+    image = torch.arange(n, device=Input.device).reshape(-1, 1, 1, 1, 1, 1)
+    group = torch.arange(groups, device=Input.device)[:, None]
+    index = ((image * height + rows) * width + columns) * groups + group
+    pixels = Input.permute(0, 2, 3, 1).reshape(-1, channels // groups)
+    found = F.embedding_bag(
+        index.reshape(-1, 4), pixels, mode="sum", per_sample_weights=weight.reshape(-1, 4)
+    )
+    return found.reshape(n * ho * wo, kh * kw, channels)
+
+
+def _convolve(
+    Input: Tensor,
+    Offset: Tensor,
+    Mask: Tensor | None,
+    Filter: Tensor,
+    strides: Sequence[int],
+    paddings: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+    deformable_groups: int,
+) -> Tensor:
+    filters, channels, *window = Filter.shape
+    taps = window[0] * window[1]
+    if Offset.shape[1] != 2 * deformable_groups * taps:
+        raise EnforceNotMet(
+            f"deformable convolution: Offset needs {2 * deformable_groups * taps} channels "
+            f"(2 x deformable_groups x filter size), it has {Offset.shape[1]}"
+        )
+    seen = _columns(
+        Input, Offset, Mask, window, strides, paddings, dilations, deformable_groups
+    ).reshape(-1, taps, groups, channels)
+    weight = Filter.reshape(groups, -1, channels, taps)
+    if groups == 1:
+        out = seen.reshape(-1, taps * channels) @ weight[0].transpose(1, 2).reshape(filters, -1).t()
+    else:
+        out = torch.einsum("ptgc,gmct->pgm", seen, weight)
+    return out.reshape(Offset.shape[0], *Offset.shape[2:], filters).permute(0, 3, 1, 2)
+
+
+@operator(
+    "deformable_conv",
+    outputs="Output",
+    uses="Input Offset Mask Filter",
+    amp="keep",
+    infer=infer_by(_infer),
+    extra={"im2col_step": 64},
+)
+def deformable_conv(
+    Input: Tensor,
+    Offset: Tensor,
+    Mask: Tensor,
+    Filter: Tensor,
+    *,
+    strides: Sequence[int] = (1, 1),
+    paddings: Sequence[int] = (0, 0),
+    dilations: Sequence[int] = (1, 1),
+    groups: int = 1,
+    deformable_groups: int = 1,
+) -> Tensor:
+    """Convolution of Input (N, C, H, W) whose taps are moved by Offset and weighted by Mask.
+
+    Offset (N, deformable_groups * taps * 2, Ho, Wo) holds y and x of each tap, in pixels; Mask
+    (N, deformable_groups * taps, Ho, Wo) a factor. Between pixels Input is interpolated.
+    """
+    return _convolve(
+        Input, Offset, Mask, Filter, strides, paddings, dilations, groups, deformable_groups
+    )
+
+
+@operator(
+    "deformable_conv_v1",
+    outputs="Output",
+    uses="Input Offset Filter",
+    amp="keep",
+    infer=infer_by(_infer),
+    extra={"im2col_step": 64},
+)
+def deformable_conv_v1(
+    Input: Tensor,
+    Offset: Tensor,
+    Filter: Tensor,
+    *,
+    strides: Sequence[int] = (1, 1),
+    paddings: Sequence[int] = (0, 0),
+    dilations: Sequence[int] = (1, 1),
+    groups: int = 1,
+    deformable_groups: int = 1,
+) -> Tensor:
+    """`deformable_conv` without factors."""
+    return _convolve(
+        Input, Offset, None, Filter, strides, paddings, dilations, groups, deformable_groups
+    )

@@ -1,0 +1,43 @@
+"""Boxes brought into the image, and corners given as distances from their pixel."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import Levels
+from refluid.ops.detection.cells import numbers
+from refluid.ops.detection.rois import away_from_zero
+from refluid.ops.infer import infer_like
+from refluid.ops.registry import operator
+
+
+@operator("box_clip", outputs="Output", uses=None, infer=infer_like("Output", "Input"))
+def box_clip(Input: Tensor, ImInfo: Tensor, *, lod_Input: Levels = ()) -> Tensor:
+    """Boxes (..., 4), a sequence per image, cut at the borders of the unscaled images.
+
+    ImInfo: (images, 3), height and width as scaled, and the scale.
+    """
+    if not lod_Input and ImInfo.shape[0] != 1:
+        raise EnforceNotMet(
+            "box_clip: Input carries no LoD, so the image of a box is unknown; feed the boxes as "
+            "a LoDTensor with one sequence per image"
+        )
+    size = away_from_zero(ImInfo[:, [1, 0]] / ImInfo[:, 2:]) - 1
+    if lod_Input:
+        size = size[lod_Input[-1].owners(Input.device)]
+    limit = size.repeat(1, 2).reshape(-1, *[1] * (Input.dim() - 2), 4)
+    return torch.minimum(Input, limit).clamp(min=0)
+
+
+@operator("polygon_box_transform", outputs="Output", uses=None)
+def polygon_box_transform(Input: Tensor) -> Tensor:
+    """(N, 2 * corners, H, W): where corners are, from how far left of and above a pixel they are.
+
+    Pixels are 4 apart; channels are x and y in turn.
+    """
+    out = -Input
+    out[:, 0::2] += 4 * numbers(Input.shape[3], Input)
+    out[:, 1::2] += 4 * numbers(Input.shape[2], Input)[:, None]
+    return out

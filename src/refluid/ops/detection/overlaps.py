@@ -1,0 +1,63 @@
+"""How much boxes (xmin, ymin, xmax, ymax) overlap: pairwise, for any leading dimensions.
+
+Boxes in pixels (not normalized) hold their last pixel, so that a side is 1 longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from refluid.ops.detection.polygons import polygon_overlaps
+from refluid.ops.registry import operator
+
+Overlap = Callable[[Tensor, Tensor], Tensor]
+
+
+def sides(boxes: Tensor, normalized: bool) -> tuple[Tensor, Tensor]:
+    """Width and height of boxes (..., 4)."""
+    size = boxes[..., 2:] - boxes[..., :2]
+    width, height = (size if normalized else size + 1).unbind(-1)
+    return width, height
+
+
+def overlaps(one: Tensor, other: Tensor, normalized: bool) -> Tensor:
+    """(..., N, 4), (..., M, 4) -> (..., N, M): shared area by covered area, 0 for boxes apart."""
+    first, second = one[..., :, None, :], other[..., None, :, :]
+    apart = (first[..., :2] > second[..., 2:]) | (first[..., 2:] < second[..., :2])
+    common = _common(first, second, normalized)
+    shared = common[0] * common[1]
+    areas = _area(one, normalized)[..., :, None] + _area(other, normalized)[..., None, :]
+    return (shared / (areas - shared)).masked_fill(apart.any(-1), 0.0)
+
+
+def overlap_of(columns: int, normalized: bool) -> Overlap:
+    """The measure for shapes of that many numbers: boxes for 4, polygons for more."""
+    if columns > 4:
+        return polygon_overlaps
+    return lambda one, other: overlaps(one, other, normalized)
+
+
+def _common(first: Tensor, second: Tensor, normalized: bool) -> tuple[Tensor, Tensor]:
+    """Width and height of what two boxes share; negative where they are apart."""
+    low = torch.maximum(first[..., :2], second[..., :2])
+    high = torch.minimum(first[..., 2:], second[..., 2:])
+    return sides(torch.cat((low, high), -1), normalized)
+
+
+def _area(boxes: Tensor, normalized: bool) -> Tensor:
+    """Areas, 0 for boxes whose corners are swapped."""
+    width, height = sides(boxes, normalized)
+    swapped = (boxes[..., 2:] < boxes[..., :2]).any(-1)
+    return (width * height).masked_fill(swapped, 0.0)
+
+
+@operator("iou_similarity", outputs="Out", uses=None)
+def iou_similarity(X: Tensor, Y: Tensor, *, box_normalized: bool = True) -> Tensor:
+    """(N, 4), (M, 4) -> (N, M): shared area by covered area of each two boxes."""
+    width, height = _common(X[:, None], Y[None], box_normalized)
+    shared = width.clamp(min=0) * height.clamp(min=0)
+    one, other = (w * h for w, h in (sides(X, box_normalized), sides(Y, box_normalized)))
+    return shared / (one[:, None] + other[None] - shared)

@@ -1,0 +1,96 @@
+"""Regions sent to the levels of a feature pyramid, and collected from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import Levels, Offsets
+from refluid.ir.operator import Operator
+from refluid.ops.detection.overlaps import sides
+from refluid.ops.detection.shapes import ROWS, infer_by
+from refluid.ops.infer import Spec
+from refluid.ops.registry import operator
+
+_EPSILON = 1e-6
+
+
+def _distributed(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+    dtype = inputs["FpnRois"][1]
+    return {"MultiFpnRois": ((ROWS, 4), dtype), "RestoreIndex": ((ROWS, 1), VarType.INT32)}
+
+
+def _collected(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+    return {"FpnRois": ((op.attrs["post_nms_topN"], 4), inputs["MultiLevelRois"][1])}
+
+
+@operator(
+    "distribute_fpn_proposals",
+    outputs="MultiFpnRois* RestoreIndex",
+    uses=None,
+    lod="",
+    makes_lod="MultiFpnRois",
+    infer=infer_by(_distributed, MultiFpnRois="FpnRois"),
+)
+def distribute_fpn_proposals(
+    FpnRois: Tensor,
+    *,
+    min_level: int,
+    max_level: int,
+    refer_level: int,
+    refer_scale: int,
+    lod_FpnRois: Levels = (),
+) -> tuple[list[Tensor], Tensor, list[Levels]]:
+    """RoIs by level, floor(refer_level + log2(sqrt(area) / refer_scale)), images kept apart.
+
+    RestoreIndex, int32 (R, 1): where each RoI is among those of all levels one after another.
+    """
+    if not lod_FpnRois:
+        raise EnforceNotMet("distribute_fpn_proposals: FpnRois carries no LoD, one image each")
+    image, images = lod_FpnRois[-1].owners(FpnRois.device), len(lod_FpnRois[-1])
+    width, height = sides(FpnRois, normalized=False)
+    area = torch.where((width < 1) | (height < 1), 0, width * height)
+    scale = area.sqrt() / refer_scale
+    level = torch.floor(torch.log2(scale + _EPSILON) + refer_level)
+    level = level.clamp(min_level, max_level).long() - min_level
+    order = torch.argsort(level * images + image, stable=True)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(order.numel(), device=order.device)
+    levels = max_level - min_level + 1
+    counts = torch.bincount(level * images + image, minlength=levels * images)
+    by_level = counts.reshape(levels, images)
+    parts = FpnRois[order].split(by_level.sum(1).tolist())
+    lods: list[Levels] = [(Offsets.of_lengths(row),) for row in by_level.tolist()]
+    return list(parts), place.int()[:, None], lods
+
+
+@operator(
+    "collect_fpn_proposals",
+    outputs="FpnRois",
+    uses=None,
+    lod="",
+    makes_lod="FpnRois",
+    infer=infer_by(_collected, FpnRois="MultiLevelRois"),
+)
+def collect_fpn_proposals(
+    MultiLevelRois: list[Tensor],
+    MultiLevelScores: list[Tensor],
+    *,
+    post_nms_topN: int,
+    lods_MultiLevelRois: list[Levels],
+) -> tuple[Tensor, Levels]:
+    """The `post_nms_topN` best RoIs of all levels and images, by image and falling score."""
+    if not all(lods_MultiLevelRois):
+        raise EnforceNotMet("collect_fpn_proposals: MultiLevelRois carry no LoD, one image each")
+    rois = torch.cat([one.reshape(-1, 4) for one in MultiLevelRois])
+    scores = torch.cat([one.reshape(-1) for one in MultiLevelScores])
+    image = torch.cat([lod[-1].owners(rois.device) for lod in lods_MultiLevelRois])
+    best = torch.argsort(scores, descending=True, stable=True)[:post_nms_topN]
+    chosen = best[torch.argsort(image[best], stable=True)]
+    images = max(len(lod[-1]) for lod in lods_MultiLevelRois)
+    lengths = torch.bincount(image[chosen], minlength=images)
+    return rois[chosen], (Offsets.of_lengths(lengths.tolist()),)

@@ -1,0 +1,64 @@
+"""roi_align: the mean of bilinear samples in each bin of a region."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.core.offsets import Levels
+from refluid.ops.detection.rois import Taps, images_of, pool
+from refluid.ops.detection.shapes import pooled
+from refluid.ops.registry import operator
+
+
+def _sampled(start: Tensor, extent: Tensor, bins: int, ratio: int, size: int) -> Taps:
+    """Weights of the pixels along one axis: bilinear ones, averaged over a bin's samples."""
+    step = extent / bins
+    count = torch.full_like(step, ratio) if ratio > 0 else torch.ceil(step)
+    most = int(count.max()) if count.numel() else 1
+    sample = torch.arange(most, device=start.device, dtype=start.dtype)
+    grid = torch.arange(bins, device=start.device, dtype=start.dtype)
+    at = start[:, None, None] + grid[:, None] * step[:, None, None]
+    at = at + (sample + 0.5) * (step / count)[:, None, None]
+    real = sample < count[:, None, None]
+    inside = real & (at >= -1) & (at <= size)
+    at = torch.where(real, at, at[..., :1]).clamp(0, size - 1)
+    low, high = at.amin(-1).floor(), at.amax(-1).floor()
+    reach = int((high - low).max()) + 2 if low.numel() else 1
+    pixels = low[..., None] + torch.arange(reach, device=start.device, dtype=start.dtype)
+    share = (1 - (pixels[..., None] - at[:, :, None, :]).abs()).clamp(min=0)
+    weight = (share * inside[:, :, None, :]).sum(-1) / count[:, None, None]
+    beyond = pixels > size - 1
+    return Taps(pixels.clamp(max=size - 1).long(), weight.masked_fill(beyond, 0))
+
+
+@operator(
+    "roi_align",
+    outputs="Out",
+    uses="X ROIs RoisLod",
+    differentiable="X",
+    lod="",
+    infer=pooled(lambda op, channels: channels),
+)
+def roi_align(
+    X: Tensor,
+    ROIs: Tensor,
+    RoisLod: Tensor | None = None,
+    *,
+    spatial_scale: float = 1.0,
+    pooled_height: int = 1,
+    pooled_width: int = 1,
+    sampling_ratio: int = -1,
+    lod_ROIs: Levels = (),
+) -> Tensor:
+    """Each RoI (x1, y1, x2, y2) of X (N, C, H, W) as (C, pooled_height, pooled_width).
+
+    A bin is the mean of `sampling_ratio` x `sampling_ratio` bilinear samples; of as many as it
+    has pixels where that is not positive. A region is at least one pixel of X wide and high.
+    """
+    image = images_of("roi_align", ROIs, lod_ROIs, X.shape[0], offsets=RoisLod)
+    box = ROIs.detach() * spatial_scale
+    extent = (box[:, 2:] - box[:, :2]).clamp(min=1)
+    y = _sampled(box[:, 1], extent[:, 1], pooled_height, sampling_ratio, X.shape[2])
+    x = _sampled(box[:, 0], extent[:, 0], pooled_width, sampling_ratio, X.shape[3])
+    return pool(X, image, y, x)

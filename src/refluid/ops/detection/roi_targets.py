@@ -1,0 +1,121 @@
+"""generate_proposal_labels: which regions a detector learns from, and what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.core.dtypes import VarType
+from refluid.core.offsets import Levels, Offsets
+from refluid.ir.operator import Operator
+from refluid.ops.detection.overlaps import iou_similarity, sides
+from refluid.ops.detection.pixel_boxes import encoded
+from refluid.ops.detection.sampling import by_image, some
+from refluid.ops.detection.shapes import ROWS, infer_by
+from refluid.ops.infer import Spec
+from refluid.ops.registry import operator
+from refluid.ops.signature import Random
+
+
+def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+    dtype = inputs["RpnRois"][1]
+    wide = (ROWS, 4 * op.attrs["class_nums"])
+    moves = ("BboxTargets", "BboxInsideWeights", "BboxOutsideWeights")
+    return {
+        "Rois": ((ROWS, 4), dtype),
+        "LabelsInt32": ((ROWS, 1), VarType.INT32),
+    } | dict.fromkeys(moves, (wide, dtype))
+
+
+def _spread(moves: Tensor, labels: Tensor, classes: int, agnostic: bool) -> tuple[Tensor, Tensor]:
+    """Moves (P, 4) at the place of their class in (P, 4 * classes), and weights 1 there."""
+    kind = labels.clamp(max=1) if agnostic else labels
+    hit = torch.nn.functional.one_hot(kind.long(), classes) * (labels > 0)[:, None]
+    weight = hit[:, :, None].to(moves.dtype).expand(-1, -1, 4)
+    wide = torch.where(weight > 0, moves[:, None], 0)
+    return wide.reshape(-1, 4 * classes), weight.reshape(-1, 4 * classes)
+
+
+def _closest(rois: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest overlap of each RoI with a box, and the place of that box."""
+    if len(boxes) == 0:
+        return rois.new_zeros(len(rois)), rois.new_zeros(len(rois), dtype=torch.int64)
+    best, box = iou_similarity(rois, boxes, box_normalized=False).max(1)
+    return best, box
+
+
+@operator(
+    "generate_proposal_labels",
+    outputs="Rois LabelsInt32 BboxTargets BboxInsideWeights BboxOutsideWeights",
+    uses=None,
+    lod="",
+    makes_lod="Rois LabelsInt32 BboxTargets BboxInsideWeights BboxOutsideWeights",
+    infer=infer_by(_infer),
+)
+def generate_proposal_labels(
+    RpnRois: Tensor,
+    GtClasses: Tensor,
+    IsCrowd: Tensor,
+    GtBoxes: Tensor,
+    ImInfo: Tensor,
+    *,
+    batch_size_per_im: int,
+    fg_fraction: float,
+    fg_thresh: float,
+    bg_thresh_hi: float,
+    bg_thresh_lo: float,
+    bbox_reg_weights: Sequence[float],
+    class_nums: int,
+    use_random: bool = True,
+    is_cascade_rcnn: bool = False,
+    is_cls_agnostic: bool = False,
+    random: Random,
+    lod_RpnRois: Levels = (),
+    lod_GtClasses: Levels = (),
+    lod_IsCrowd: Levels = (),
+    lod_GtBoxes: Levels = (),
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Levels, Levels, Levels, Levels, Levels]:
+    """Regions to learn from, foreground before background, their classes and moves to the boxes.
+
+    Candidates are RpnRois and, but for a cascade's later stages, the boxes themselves. Foreground
+    overlaps a box by `fg_thresh`, background by [bg_thresh_lo, bg_thresh_hi); of the former at
+    most `fg_fraction` of `batch_size_per_im` per image, a cascade's later stages take all.
+    Moves and their weights stand at the place of the class, or at 1 where `is_cls_agnostic`.
+    """
+    values = by_image(
+        "generate_proposal_labels",
+        len(ImInfo),
+        RpnRois=(RpnRois, lod_RpnRois),
+        GtClasses=(GtClasses.reshape(-1), lod_GtClasses),
+        IsCrowd=(IsCrowd.reshape(-1), lod_IsCrowd),
+        GtBoxes=(GtBoxes, lod_GtBoxes),
+    )
+    generator = random(0) if use_random else None
+    most = int(batch_size_per_im * fg_fraction)
+    made = []
+    for image, (proposals, kinds, crowd, boxes) in zip(ImInfo, values, strict=True):
+        rois = proposals / image[2]
+        if is_cascade_rcnn:
+            width, height = sides(rois, False)
+            rois = rois[(width > 0) & (height > 0)]
+        else:
+            rois = torch.cat([boxes, rois])
+        best, box = _closest(rois, boxes)
+        if not is_cascade_rcnn:
+            best[: len(boxes)][crowd != 0] = -1
+        front = (best >= fg_thresh).nonzero()[:, 0]
+        back = ((best >= bg_thresh_lo) & (best < bg_thresh_hi)).nonzero()[:, 0]
+        if not is_cascade_rcnn:
+            front = some(front, most, generator, use_random)
+            back = some(back, batch_size_per_im - len(front), generator, use_random)
+        chosen = torch.cat([front, back])
+        labels = torch.cat([kinds[box[front]].int(), torch.zeros_like(back, dtype=torch.int32)])
+        target = boxes[box[chosen]] if len(boxes) else rois[chosen]
+        moves = encoded(rois[chosen], target, bbox_reg_weights)
+        wide, weight = _spread(moves, labels, class_nums, is_cls_agnostic)
+        made.append((rois[chosen] * image[2], labels[:, None], wide, weight))
+    sampled, labels, wide, weight = (torch.cat(each) for each in zip(*made, strict=True))
+    lod = (Offsets.of_lengths([len(each[0]) for each in made]),)
+    return sampled, labels, wide, weight, weight, lod, lod, lod, lod, lod

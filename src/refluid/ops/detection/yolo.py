@@ -1,0 +1,72 @@
+"""yolo_box: boxes and scores from what YOLOv3 predicts per cell and anchor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+from refluid.ops.detection.cells import numbers
+from refluid.ops.registry import operator
+
+
+def per_anchor(X: Tensor, anchors: int, class_num: int, where: str) -> Tensor:
+    """(N, anchors * (5 + classes), H, W) as (N, anchors, 5 + classes, H, W)."""
+    if X.shape[1] != anchors * (5 + class_num):
+        raise EnforceNotMet(
+            f"{where}: X has {X.shape[1]} channels, but {anchors} anchors of {class_num} classes "
+            f"need {anchors} * (5 + {class_num}) = {anchors * (5 + class_num)}"
+        )
+    return X.reshape(X.shape[0], anchors, 5 + class_num, *X.shape[2:])
+
+
+def centers(raw: Tensor, scale_x_y: float) -> tuple[Tensor, Tensor]:
+    """Centers x, y (N, A, H, W) in parts of the map, from raw (N, A, 5 + C, H, W)."""
+    height, width = raw.shape[3:]
+    moved = torch.sigmoid(raw[:, :, :2]) * scale_x_y - 0.5 * (scale_x_y - 1)
+    x = (numbers(width, raw) + moved[:, :, 0]) / width
+    y = (numbers(height, raw)[:, None] + moved[:, :, 1]) / height
+    return x, y
+
+
+def extents(raw: Tensor, sizes: Tensor, downsample: int) -> tuple[Tensor, Tensor]:
+    """Width and height (N, A, H, W) in parts of the network's input, of anchors' sizes (A, 2)."""
+    height, width = raw.shape[3:]
+    w, h = sizes.to(raw.dtype).reshape(-1, 2, 1, 1).unbind(1)
+    across, down = downsample * width, downsample * height
+    return raw[:, :, 2].exp() * w / across, raw[:, :, 3].exp() * h / down
+
+
+@operator("yolo_box", outputs="Boxes Scores", uses=None, lod="")
+def yolo_box(
+    X: Tensor,
+    ImgSize: Tensor,
+    *,
+    class_num: int,
+    anchors: Sequence[int] = (),
+    downsample_ratio: int = 32,
+    conf_thresh: float = 0.01,
+    clip_bbox: bool = True,
+    scale_x_y: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """Boxes (N, anchors * H * W, 4) in pixels of the image and Scores (.., classes).
+
+    ImgSize: int32 (N, 2), height and width of the images. Boxes and scores are 0 where the
+    confidence is below `conf_thresh`. clip_bbox: boxes end at the image's borders.
+    """
+    sizes = torch.tensor(anchors, device=X.device).reshape(-1, 2)
+    raw = per_anchor(X, len(sizes), class_num, "yolo_box")
+    (x, y), (w, h) = centers(raw, scale_x_y), extents(raw, sizes, downsample_ratio)
+    height, width = ImgSize.to(X.dtype).reshape(-1, 2, 1, 1, 1).unbind(1)
+    left, right = (x - w / 2) * width, (x + w / 2) * width
+    top, bottom = (y - h / 2) * height, (y + h / 2) * height
+    if clip_bbox:
+        left, top = left.clamp(min=0), top.clamp(min=0)
+        right, bottom = torch.minimum(right, width - 1), torch.minimum(bottom, height - 1)
+    confidence = torch.sigmoid(raw[:, :, 4])
+    unsure = (confidence < conf_thresh)[..., None]
+    boxes = torch.stack((left, top, right, bottom), -1).masked_fill(unsure, 0.0)
+    scores = (torch.sigmoid(raw[:, :, 5:]) * confidence[:, :, None]).movedim(2, -1)
+    return boxes.flatten(1, 3), scores.masked_fill(unsure, 0.0).flatten(1, 3)

@@ -1,0 +1,88 @@
+"""How many insertions, deletions and substitutions lie between sequences."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import Levels, Offsets
+from refluid.ops.levels import infer_from, sequences_of
+from refluid.ops.padded import pad_rows
+from refluid.ops.registry import operator
+from refluid.ops.sequence_padding import lengths_of
+
+
+def padded_ids(
+    ids: Tensor, length: Tensor | None, lod: Levels, slot: str
+) -> tuple[Tensor, Offsets]:
+    """Numbers as (sequences, longest) with their lengths, from either form.
+
+    Either (n, 1) with sequences, or (sequences, longest) and lengths.
+    """
+    if length is not None:
+        return ids.reshape(ids.shape[0], -1), lengths_of(length, ids[:1].numel() or ids.shape[1])
+    if not lod or lod[-1].total == 0:
+        sequences = lod[-1] if lod else sequences_of(ids, lod, slot)
+        return ids.new_zeros((len(sequences), 1)), sequences
+    sequences = sequences_of(ids, lod, slot)
+    return pad_rows(ids.flatten(), sequences, sequences.longest), sequences
+
+
+def distances(hyps: Tensor, refs: Tensor, lengths: Tensor, ref_lengths: Tensor) -> Tensor:
+    """Levenshtein distances of (batch, m) and (batch, n), float32 of shape (batch,).
+
+    Row i of the table of all prefixes follows from row i - 1: substitutions and deletions
+    element by element, insertions as a running minimum. All pairs go at once.
+    """
+    batch, places = refs.shape[0], torch.arange(refs.shape[1] + 1, device=refs.device)
+    row = places.expand(batch, -1)
+    table = [row]
+    for i in range(hyps.shape[1]):
+        differs = (refs != hyps[:, i : i + 1]).long()
+        best = torch.minimum(row[:, 1:] + 1, row[:, :-1] + differs)
+        best = torch.cat((torch.full_like(row[:, :1], i + 1), best), 1)
+        row = (best - places).cummin(1).values + places
+        table.append(row)
+    rows = torch.stack(table)[lengths, torch.arange(batch, device=refs.device)]
+    return rows.gather(1, ref_lengths.unsqueeze(1)).squeeze(1).float()
+
+
+@operator(
+    "edit_distance",
+    outputs="SequenceNum Out",
+    uses=None,
+    lod="",
+    infer=infer_from(
+        {"SequenceNum": lambda Hyps: (1,), "Out": lambda Hyps: (-1, 1)},
+        dtypes={"SequenceNum": None, "Out": None},
+    ),
+)
+def edit_distance(
+    Hyps: Tensor,
+    Refs: Tensor,
+    HypsLength: Tensor | None = None,
+    RefsLength: Tensor | None = None,
+    *,
+    lod_Hyps: Levels,
+    lod_Refs: Levels,
+    normalized: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The Levenshtein distance of each sequence of Hyps to that of Refs, float32 (sequences, 1).
+
+    Both are int64 (n, 1) with sequences, or (sequences, longest) with lengths. normalized:
+    divided by the length of the reference, which then must not be 0. SequenceNum: int64 (1,).
+    """
+    hyps, hyp_sequences = padded_ids(Hyps, HypsLength, lod_Hyps, "Hyps")
+    refs, ref_sequences = padded_ids(Refs, RefsLength, lod_Refs, "Refs")
+    count = len(ref_sequences)
+    if len(hyp_sequences) != count:
+        raise EnforceNotMet(f"{len(hyp_sequences)} sequences of Hyps but {count} of Refs")
+    if normalized and 0 in ref_sequences.lengths:
+        raise EnforceNotMet("a reference of Refs is empty: its distance can't be normalized")
+    ref_lengths = ref_sequences.length_tensor(refs.device)
+    out = distances(hyps, refs, hyp_sequences.length_tensor(refs.device), ref_lengths)
+    if normalized:
+        out = out / ref_lengths
+    number = torch.full((1,), count, dtype=torch.int64, device=refs.device)
+    return number, out.unsqueeze(1)

@@ -1,0 +1,67 @@
+"""The activations of recurrent units: in place, and their gradients from their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Activation:
+    """apply(x) overwrites x, into(x, out) does not; both give the result y.
+
+    backward(grad, y, out) writes grad * dy/dx.
+    """
+
+    apply: Callable[[Tensor], Tensor]
+    into: Callable[[Tensor, Tensor], Tensor]
+    backward: Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def _sigmoid_backward(grad: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    made: Tensor = aten.sigmoid_backward.grad_input(grad, y, grad_input=out)
+    return made
+
+
+def _tanh_backward(grad: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    made: Tensor = aten.tanh_backward.grad_input(grad, y, grad_input=out)
+    return made
+
+
+def _relu_backward(grad: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    made: Tensor = aten.threshold_backward.grad_input(grad, y, 0, grad_input=out)
+    return made
+
+
+def _identity_backward(grad: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    return out.copy_(grad)
+
+
+_NUMBERED = {
+    "identity": Activation(lambda x: x, lambda x, out: out.copy_(x), _identity_backward),
+    "sigmoid": Activation(torch.sigmoid_, lambda x, y: torch.sigmoid(x, out=y), _sigmoid_backward),
+    "tanh": Activation(torch.tanh_, lambda x, y: torch.tanh(x, out=y), _tanh_backward),
+    "relu": Activation(torch.relu_, lambda x, y: torch.clamp_min(x, 0, out=y), _relu_backward),
+}
+_NAMED = _NUMBERED | {"": _NUMBERED["identity"], "linear": _NUMBERED["identity"]}
+
+
+def activation(name: str) -> Activation:
+    """The activation of that name; EnforceNotMet for another than identity, sigmoid, tanh, relu."""
+    if name not in _NAMED:
+        raise EnforceNotMet(
+            f"{name!r} is no activation of a recurrent unit; they are {', '.join(_NUMBERED)}"
+        )
+    return _NAMED[name]
+
+
+def numbered_activation(number: int) -> Activation:
+    """The activation that `gru_unit` knows by number: identity, sigmoid, tanh, relu."""
+    return list(_NUMBERED.values())[number]

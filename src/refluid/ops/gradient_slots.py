@@ -1,0 +1,31 @@
+"""Gradient operators whose slots depend on the attributes of the forward operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from refluid.ir.operator import Operator
+from refluid.ops.registry import GradOp, find, gradient_op
+
+SlotsOf = Callable[[Operator], Sequence[str]]
+
+
+def gradient_reads(op_type: str) -> Callable[[SlotsOf], SlotsOf]:
+    """The decorated function says which slots the gradient operator of `op` has.
+
+    Comes after `@gradient`. Gradients of inputs that `op` does not have get no slot either.
+    """
+    forward = find(op_type)
+    assert forward is not None
+
+    def decorate(slots_of: SlotsOf) -> SlotsOf:
+        def make(op: Operator) -> list[GradOp]:
+            made = gradient_op(op, f"{op_type}_grad", slots_of(op), forward)
+            outputs = {slot: names for slot, names in made.outputs.items() if names}
+            return [replace(made, outputs=outputs)]
+
+        forward.maker = make
+        return slots_of
+
+    return decorate

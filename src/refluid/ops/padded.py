@@ -1,0 +1,62 @@
+"""Sequences one after another as rows, and the same side by side, padded to one length."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from refluid.core.offsets import Offsets
+
+
+def take_rows(rows: Tensor, index: Tensor) -> Tensor:
+    """The rows (n, ...) that `index` names, shape (*index.shape, ...)."""
+    flat = rows.reshape(rows.shape[0], -1) if rows.numel() else rows.flatten(1)
+    return F.embedding(index, flat).reshape(*index.shape, *rows.shape[1:])
+
+
+def ranges(starts: Tensor, sequences: Offsets) -> Tensor:
+    """For each row of `sequences` where it lies when sequence i is read from `starts[i]` on."""
+    owners = sequences.owners(starts.device)
+    return starts[owners] + sequences.positions(starts.device)
+
+
+def is_even(sequences: Offsets, length: int) -> bool:
+    """Whether all sequences are that long."""
+    return all(one == length for one in sequences.lengths)
+
+
+def inside(sequences: Offsets, length: int, device: torch.device) -> Tensor:
+    """Which places of (sequences, length) belong to a sequence, bool."""
+    places = torch.arange(length, device=device)
+    return places < sequences.length_tensor(device).unsqueeze(1)
+
+
+def pad_rows(rows: Tensor, sequences: Offsets, length: int, fill: Tensor | float = 0.0) -> Tensor:
+    """(rows, ...) -> (sequences, length, ...) with `fill` after the end of each sequence.
+
+    May share the memory of `rows`.
+    """
+    count, rest = len(sequences), rows.shape[1:]
+    if is_even(sequences, length):
+        return rows.reshape(count, length, *rest)
+    filled = fill if isinstance(fill, Tensor) else rows.new_full((), fill)
+    if sequences.total == 0:
+        return filled.expand(count, length, *rest).clone()
+    places = torch.arange(length, device=rows.device)
+    index = sequences.tensor(rows.device)[:-1].unsqueeze(1) + places
+    taken = take_rows(rows, index.clamp_(max=sequences.total - 1))
+    mask = inside(sequences, length, rows.device)
+    return torch.where(mask.reshape(count, length, *[1] * len(rest)), taken, filled)
+
+
+def unpad_rows(padded: Tensor, sequences: Offsets) -> Tensor:
+    """(sequences, length, ...) -> (rows, ...), without what follows the end of each sequence.
+
+    May share the memory of `padded`.
+    """
+    count, length = padded.shape[:2]
+    flat = padded.reshape(count * length, *padded.shape[2:])
+    if is_even(sequences, length):
+        return flat
+    return take_rows(flat, ranges(torch.arange(count, device=padded.device) * length, sequences))

@@ -1,0 +1,99 @@
+"""One step of an LSTM or a GRU, for networks that write their loop themselves."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.ops.gate_activations import numbered_activation
+from refluid.ops.gru import gru_backward, gru_forward, gru_step, weight_gradient
+from refluid.ops.registry import gradient, operator
+
+aten = torch.ops.aten
+Grads = tuple[Tensor | None, ...]
+
+
+@operator(
+    "lstm_unit", outputs="C H", uses="X C_prev C"
+)
+def lstm_unit(X: Tensor, C_prev: Tensor, *, forget_bias: float = 0.0) -> tuple[Tensor, Tensor]:
+    """C = C_prev * sigmoid(f + forget_bias) + sigmoid(i) * tanh(j) and H = tanh(C) * sigmoid(o).
+
+    X (rows, 4 * width) holds i, f, o, j; C_prev, C and H are (rows, width).
+    """
+    i, f, o, j = X.chunk(4, 1)
+    cell = (torch.sigmoid(i) * torch.tanh(j)).addcmul_(C_prev, torch.sigmoid(f + forget_bias))
+    return cell, torch.tanh(cell) * torch.sigmoid(o)
+
+
+@gradient("lstm_unit")
+def lstm_unit_grad(
+    X: Tensor,
+    C_prev: Tensor,
+    C: Tensor,
+    d_C: Tensor | None,
+    d_H: Tensor | None,
+    *,
+    forget_bias: float = 0.0,
+) -> Grads:
+    """Gradients of X and C_prev."""
+    i, f, o, j = X.chunk(4, 1)
+    i, f, o, j = torch.sigmoid(i), torch.sigmoid(f + forget_bias), torch.sigmoid(o), torch.tanh(j)
+    active = torch.tanh(C)
+    grad = torch.zeros_like(C) if d_C is None else d_C
+    d_o = torch.zeros_like(C)
+    if d_H is not None:
+        grad = grad + aten.tanh_backward(d_H * o, active)
+        d_o = aten.sigmoid_backward(d_H * active, o)
+    parts = (
+        aten.sigmoid_backward(grad * j, i),
+        aten.sigmoid_backward(grad * C_prev, f),
+        d_o,
+        aten.tanh_backward(grad * i, j),
+    )
+    return torch.cat(parts, 1), grad * f
+
+
+@operator("gru_unit", outputs="Gate ResetHiddenPrev Hidden", lod="Input")
+def gru_unit(
+    Input: Tensor,
+    HiddenPrev: Tensor,
+    Weight: Tensor,
+    Bias: Tensor | None = None,
+    *,
+    activation: int = 2,
+    gate_activation: int = 1,
+    origin_mode: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One step of `gru`: Gate (rows, 3 * width), reset * HiddenPrev, and Hidden (rows, width).
+
+    Activations by number: 0 identity, 1 sigmoid, 2 tanh, 3 relu.
+    """
+    gates = Input.clone() if Bias is None else Input + Bias.reshape(-1)
+    gate, act = numbered_activation(gate_activation), numbered_activation(activation)
+    one = gru_step(Weight, gate, act, origin_mode)
+    reset, hidden = gru_forward(gates, [gates.shape[0]], one, HiddenPrev)
+    return gates, reset, hidden
+
+
+@gradient("gru_unit")
+def gru_unit_grad(
+    Input: Tensor,
+    HiddenPrev: Tensor,
+    Weight: Tensor,
+    Bias: Tensor | None,
+    Gate: Tensor,
+    ResetHiddenPrev: Tensor,
+    d_Hidden: Tensor,
+    *,
+    activation: int = 2,
+    gate_activation: int = 1,
+    origin_mode: bool = False,
+) -> Grads:
+    """Gradients of Input, HiddenPrev, Weight and Bias."""
+    gate, act = numbered_activation(gate_activation), numbered_activation(activation)
+    one = gru_step(Weight, gate, act, origin_mode)
+    d_gates, d_state = gru_backward(d_Hidden.clone(), [Gate.shape[0]], one, Gate, HiddenPrev)
+    d_weight = weight_gradient(d_gates, HiddenPrev, ResetHiddenPrev)
+    d_bias = None if Bias is None else d_gates.sum(0).view(Bias.shape)
+    return d_gates, d_state, d_weight, d_bias

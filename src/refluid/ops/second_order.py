@@ -1,0 +1,202 @@
+"""Gradients of gradients, for the operators of which Fluid has them (gradient penalties).
+
+A body takes what the gradient operator took and made: `DOut` is `Out@GRAD`, `DDX` the gradient
+of `X@GRAD`, zero where it is missing. It returns gradients of what the gradient operator took:
+`DX` that of `X`, `DDOut` that of `Out@GRAD`. Attributes are those of the forward operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.ir.operator import Operator
+from refluid.ops import activation, rectifier, shaping  # noqa: F401  (they define what is named)
+from refluid.ops.convolution import conv2d
+from refluid.ops.elementwise import align, elementwise_mul, unbroadcast
+from refluid.ops.infer import infer_gradient
+from refluid.ops.layernorm import instance_norm
+from refluid.ops.linear import mul
+from refluid.ops.registry import GradOp, OperatorDef, add, find
+from refluid.ops.signature import GRAD, Body, parse_slots
+from refluid.ops.volumes import conv3d
+
+Grad = Tensor | None
+
+
+def _names(op: Operator, slot: str, known: set[str], output: bool) -> list[str]:
+    """The variables of a slot of the second gradient, told by the gradient operator `op`."""
+    of_gradient, of_value = slot.removeprefix("DD"), slot.removeprefix("D")
+    if slot.startswith("DD") and of_gradient in known:
+        own = op.input if output else op.output
+        return [name + GRAD for name in own(of_gradient + GRAD)]
+    if slot.startswith("D") and of_value in known:
+        if output:
+            return [name + GRAD for name in op.input(of_value)]
+        return op.input(of_value + GRAD) or op.output(of_value + GRAD)
+    return op.input(slot)
+
+
+def second_order(forward_type: str, inputs: str, outputs: str) -> Callable[[Body], Body]:
+    """Registers the decorated function as the gradient of the gradient of `forward_type`."""
+
+    def decorate(body: Body) -> Body:
+        forward, first = find(forward_type), find(forward_type + "_grad")
+        assert forward is not None
+        assert first is not None
+        known = {slot.name for slot in forward.inputs + forward.outputs}
+        definition = OperatorDef(
+            forward_type + "_grad_grad",
+            parse_slots(inputs),
+            parse_slots(outputs),
+            forward.attributes,
+            body,
+            forward.keywords,
+            infer_rule=infer_gradient,
+        )
+
+        def make(op: Operator) -> list[GradOp]:
+            read = {one.name: _names(op, one.name, known, False) for one in definition.inputs}
+            made = {one.name: _names(op, one.name, known, True) for one in definition.outputs}
+            return [GradOp(definition.type, read, made)]
+
+        add(definition)
+        first.maker = make
+        return body
+
+    return decorate
+
+
+def _bilinear(forward: Callable[..., Tensor]) -> Body:
+    """DDOut = forward(DDX, Y) + forward(X, DDY), and how DOut flows to X and Y through it."""
+
+    def body(
+        x: Tensor, y: Tensor, d_out: Tensor, dd_x: Grad, dd_y: Grad, **attrs: Any
+    ) -> tuple[Grad, Grad, Grad]:
+        x, y = x.detach().requires_grad_(), y.detach().requires_grad_()
+        with torch.enable_grad():
+            terms = [forward(dd_x, y, **attrs)] if dd_x is not None else []
+            terms += [forward(x, dd_y, **attrs)] if dd_y is not None else []
+        d_x, d_y = torch.autograd.grad(terms, (x, y), [d_out] * len(terms), allow_unused=True)
+        total = terms[0] if len(terms) == 1 else terms[0] + terms[1]
+        return total.detach(), d_x, d_y
+
+    return body
+
+
+def _convolution(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def run(x: Tensor, kernel: Tensor, **attrs: Any) -> Tensor:
+        return forward(x, kernel, None, **attrs)
+
+    return run
+
+
+_CONV = "Input Filter DOutput DDInput? DDFilter?", "DDOutput? DInput? DFilter?"
+_PRODUCT = "X Y DOut DDX? DDY?", "DDOut? DX? DY?"
+for _name, _forward in (("conv2d", conv2d), ("depthwise_conv2d", conv2d), ("conv3d", conv3d)):
+    second_order(_name, *_CONV)(_bilinear(_convolution(_forward)))
+second_order("mul", *_PRODUCT)(_bilinear(mul))
+second_order("elementwise_mul", *_PRODUCT)(_bilinear(elementwise_mul))
+
+
+@second_order("elementwise_add", "Y DOut DDX? DDY?", "DDOut?")
+def elementwise_add_grad_grad(
+    Y: Tensor, DOut: Tensor, DDX: Grad, DDY: Grad, *, axis: int = -1, sign: float = 1.0
+) -> Tensor:
+    """DDOut = DDX + DDY."""
+    out = torch.zeros_like(DOut) if DDX is None else DDX.expand(DOut.shape)
+    return out if DDY is None else out.add(align(DOut, DDY, axis), alpha=sign)
+
+
+@second_order("elementwise_sub", "Y DOut DDX? DDY?", "DDOut?")
+def elementwise_sub_grad_grad(
+    Y: Tensor, DOut: Tensor, DDX: Grad, DDY: Grad, *, axis: int = -1
+) -> Tensor:
+    """DDOut = DDX - DDY."""
+    return elementwise_add_grad_grad(Y, DOut, DDX, DDY, axis=axis, sign=-1.0)
+
+
+@second_order("elementwise_div", "Y Out DX DDX? DDY?", "DOut? DDOut? DY?")
+def elementwise_div_grad_grad(
+    Y: Tensor, Out: Tensor, DX: Tensor, DDX: Grad, DDY: Grad, *, axis: int = -1
+) -> tuple[Tensor, Tensor, Tensor]:
+    """DDOut = (DDX - Out * DDY) / Y, DY = -DX * DDOut, DOut = -DX * DDY."""
+    by = align(Out, Y, axis)
+    dd_x = torch.zeros_like(Out) if DDX is None else DDX
+    dd_y = torch.zeros_like(by) if DDY is None else align(Out, DDY, axis)
+    dd_out = (dd_x - Out * dd_y) / by
+    return -DX * dd_y, dd_out, unbroadcast(-DX * dd_out, Y, axis)
+
+
+@second_order("relu", "Out DDX", "DDOut?")
+def relu_grad_grad(Out: Tensor, DDX: Tensor) -> Tensor:
+    """DDX where Out is positive, else 0."""
+    return DDX * (Out > 0)
+
+
+@second_order("leaky_relu", "Out DDX", "DDOut?")
+def leaky_relu_grad_grad(Out: Tensor, DDX: Tensor, *, alpha: float = 0.02) -> Tensor:
+    """DDX where Out is positive, else alpha * DDX."""
+    return torch.where(Out > 0, DDX, DDX * alpha)
+
+
+@second_order("elu", "X DOut DDX", "DX? DDOut?")
+def elu_grad_grad(
+    X: Tensor, DOut: Tensor, DDX: Tensor, *, alpha: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """Where X is positive DDOut = DDX; else DDOut = DDX * alpha * exp(X), DX = DOut * DDOut."""
+    dd_out = DDX * torch.where(X > 0, 1.0, alpha * X.exp())
+    return DOut * dd_out * (X <= 0), dd_out
+
+
+@second_order("sqrt", "Out DX DDX", "DOut? DDOut?")
+def sqrt_grad_grad(Out: Tensor, DX: Tensor, DDX: Tensor) -> tuple[Tensor, Tensor]:
+    """DOut = -DX * DDX / Out, DDOut = DDX / (2 * Out)."""
+    return -DX * DDX / Out, 0.5 * DDX / Out
+
+
+@second_order("square", "X DOut DDX", "DX? DDOut?")
+def square_grad_grad(X: Tensor, DOut: Tensor, DDX: Tensor) -> tuple[Tensor, Tensor]:
+    """DX = 2 * DOut * DDX, DDOut = 2 * X * DDX."""
+    return 2.0 * DOut * DDX, 2.0 * X * DDX
+
+
+@second_order("reshape2", "DOut DDX", "DDOut?")
+def reshape2_grad_grad(DOut: Tensor, DDX: Tensor, **attrs: Any) -> Tensor:
+    """DDX in the shape of DOut."""
+    return DDX.reshape(DOut.shape)
+
+
+@second_order(
+    "instance_norm",
+    "X Scale SavedMean SavedVariance DY DDX? DDScale? DDBias?",
+    "DX? DScale? DDY?",
+)
+def instance_norm_grad_grad(
+    X: Tensor,
+    Scale: Tensor,
+    SavedMean: Tensor,
+    SavedVariance: Tensor,
+    DY: Tensor,
+    DDX: Grad,
+    DDScale: Grad,
+    DDBias: Grad,
+    *,
+    epsilon: float = 1e-5,
+) -> tuple[Grad, ...]:
+    """By differentiating the normalisation twice; the statistics depend on X."""
+    x, scale, d_y = (one.detach().requires_grad_() for one in (X, Scale, DY))
+    bias = torch.zeros_like(scale, requires_grad=True)
+    with torch.enable_grad():
+        y = instance_norm(x, scale, bias, epsilon=epsilon)[0]
+        first = torch.autograd.grad(y, (x, scale, bias), d_y, create_graph=True)
+    pairs = [
+        (one, flow)
+        for one, flow in zip(first, (DDX, DDScale, DDBias), strict=True)
+        if flow is not None
+    ]
+    outputs, flows = zip(*pairs, strict=True)
+    return torch.autograd.grad(outputs, (x, scale, d_y), flows, allow_unused=True)

@@ -1,0 +1,69 @@
+"""The same rows in other sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.lod import lod_error
+from refluid.core.offsets import Levels, Offsets
+from refluid.ops.levels import infer_from
+from refluid.ops.registry import gradient, operator
+
+
+def _level(values: Sequence[int], rows: int) -> Offsets:
+    """A level given by offsets, or by lengths where they can't be offsets."""
+    problem = lod_error([list(values)], rows)
+    if problem is None and len(values) > 1:
+        return Offsets(values)
+    if min(values, default=-1) >= 0 and sum(values) == rows:
+        return Offsets.of_lengths(values)
+    raise EnforceNotMet(f"{list(values)} are no sequences of {rows} rows: {problem}")
+
+
+def _target_level(X: int, Y: int | None, append: bool) -> int:
+    added = max(Y or 0, 1)
+    return X + added if append else added
+
+
+@operator(
+    "lod_reset",
+    outputs="Out",
+    lod="",
+    makes_lod="Out",
+    uses="X",
+    differentiable="X",
+    views={"Out": "X"},
+    infer=infer_from({"Out": lambda X: X}, levels={"Out": _target_level}),
+)
+def lod_reset(
+    X: Tensor,
+    Y: Tensor | None = None,
+    *,
+    lod_X: Levels,
+    lod_Y: Levels,
+    target_lod: Sequence[int] = (),
+    append: bool = False,
+) -> tuple[Tensor, Levels]:
+    """X with the sequences of Y, or those that Y's integers or target_lod say.
+
+    Integers are offsets `[0, 4, 6]`, or lengths `[4, 2]`. append: as levels below those of X.
+    """
+    if Y is not None and lod_Y:
+        added = lod_Y
+        if added[-1].total != X.shape[0]:
+            raise EnforceNotMet(
+                f"the sequences of Y cover {added[-1].total} rows but X has {X.shape[0]}"
+            )
+    else:
+        values = list(target_lod) if Y is None else Y.flatten().tolist()
+        added = (_level([int(one) for one in values], X.shape[0]),)
+    return X, (*lod_X, *added) if append else added
+
+
+@gradient("lod_reset", views={"d_X": "d_Out"})
+def lod_reset_grad(X: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out, in the sequences of X."""
+    return d_Out

@@ -1,0 +1,46 @@
+"""Sums of gradients over the runs of a loop's body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.core.selected_rows import SelectedRows
+
+
+class Accumulator:
+    """Adds up tensors or sparse rows as they come; the first one is never overwritten."""
+
+    __slots__ = ("_own", "_parts", "_total")
+
+    def __init__(self) -> None:
+        self._total: Tensor | None = None
+        self._own = False
+        self._parts: list[SelectedRows] = []
+
+    def add(self, value: Any) -> None:
+        """Adds one term; None counts for nothing."""
+        if value is None:
+            return
+        if isinstance(value, SelectedRows):
+            self._parts.append(value)
+        elif self._total is None:
+            self._total = value
+        elif self._own:
+            self._total += value
+        else:
+            self._total, self._own = self._total + value, True
+
+    def result(self, like: Any) -> Any:
+        """The sum; zeros shaped as `like` where nothing was added."""
+        if self._parts and self._total is None:
+            return SelectedRows(
+                torch.cat([part.index for part in self._parts]),
+                self._parts[0].height(),
+                torch.cat([part.value for part in self._parts]),
+            )
+        for part in self._parts:
+            self._total = part.to_dense() + self._total
+        return torch.zeros_like(like) if self._total is None else self._total

@@ -1,0 +1,114 @@
+"""What a block that runs in a loop or a branch must keep for its gradient block.
+
+Fluid keeps the scope of every run of the block. A plan keeps one tuple per run: the values that
+the gradient block reads, and autograd's recordings of the operators that it differentiates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from refluid.core.dtypes import VarType
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ops.signature import GRAD
+from refluid.runtime.liveness import Key, key_of, reads, writes
+from refluid.runtime.pairing import Pair, pair_gradients
+
+if TYPE_CHECKING:
+    from refluid.runtime.codegen import Writer
+
+
+@dataclass
+class Tape:
+    """One block's record: the variables kept, and the pairs of both blocks by position.
+
+    carried: variables of outer blocks that the block changes, kept as they were before each run.
+    """
+
+    block: Block
+    keys: list[Key] = field(default_factory=list)
+    carried: list[Key] = field(default_factory=list)
+    forward_pairs: dict[int, Pair] = field(default_factory=dict)
+    gradient_pairs: dict[int, Pair] = field(default_factory=dict)
+    wanted: bool = False
+
+    def names(self, writer: Writer) -> list[str]:
+        """Python names of what is kept, in the forward block."""
+        kept = [writer.names[key] for key in self.keys if key in writer.names]
+        kept += [self.before(writer, key) for key in self.carried]
+        return kept + self._shared(writer)
+
+    def targets(self, writer: Writer) -> list[str]:
+        """Python names that the gradient block finds it under."""
+        kept = [writer.names[key] for key in self.keys if key in writer.names]
+        kept += [writer.names[key] for key in self.carried]
+        return kept + self._shared(writer)
+
+    def before(self, writer: Writer, key: Key) -> str:
+        """Name of the value that an outer variable had before the run."""
+        return f"{writer.names[key]}_before"
+
+    def _shared(self, writer: Writer) -> list[str]:
+        lods = {writer.lods.of(key) for key in self.keys} - {"()"}
+        return sorted(lods) + sorted({pair.name for pair in self.forward_pairs.values()})
+
+
+def make_tape(op: Operator) -> Tape:
+    """What the sub-block of a control operator keeps; nothing where nobody differentiates it."""
+    block = op.attr("sub_block")
+    gradient = _gradient_block(op, block)
+    if gradient is None:
+        return Tape(block)
+    count = len(block.ops)
+    pairs = {
+        position: pair
+        for position, pair in pair_gradients([*block.ops, *gradient.ops]).items()
+        if pair.forward < count <= pair.gradient
+    }
+    forward = {position: pair for position, pair in pairs.items() if position < count}
+    backward = {position - count: pair for position, pair in pairs.items() if position >= count}
+    read = set().union(
+        *(_needed(one, backward.get(position)) for position, one in enumerate(gradient.ops))
+    )
+    changed = set().union(*(writes(one) for one in block.ops))
+    changed -= set().union(*(writes(one) for one in gradient.ops))
+    return Tape(
+        block,
+        sorted(key for key in read if key[0] == block.idx),
+        sorted(
+            key for key in read & changed if key[0] != block.idx and not _is_array(block, key)
+        ),
+        forward,
+        backward,
+        True,
+    )
+
+
+def _gradient_block(op: Operator, block: Block) -> Block | None:
+    """The sub-block of the operator's gradient operator."""
+    for other in block.program.blocks:
+        for one in other.ops:
+            if one.type == op.type + "_grad":
+                found: Block = one.attr("sub_block")
+                if found.forward_block_idx == block.idx:
+                    return found
+    return None
+
+
+def _needed(op: Operator, pair: Pair | None) -> set[Key]:
+    """Variables whose values a gradient block's operator reads."""
+    if pair is None:
+        return reads(op)
+    return {
+        key_of(op.block, name)
+        for slot, names in op.inputs.items()
+        if slot.endswith(GRAD)
+        for name in names
+    }
+
+
+def _is_array(block: Block, key: Key) -> bool:
+    var = block.program.blocks[key[0]].vars.get(key[1])
+    return var is not None and var.type == VarType.LOD_TENSOR_ARRAY
