@@ -25,9 +25,22 @@ CLIPS = {
     "clip_by_norm": lambda op: clip.GradientClipByNorm(op.attr("max_norm")),
     "fill_constant": lambda op: clip.GradientClipByGlobalNorm(op.attr("value")),
 }
-KEPT = {"Moment1": r"moment1_\d+", "Velocity": r"velocity_\d+"}
+KEPT = {
+    "Moment1": r"moment1_\d+",
+    "Velocity": r"velocity_\d+",
+    "AvgSquaredGrad": r"_avg_squared_grad_\d+",
+    "MeanSquare": r"mean_square_\d+",
+    "Moment": r"moment_\d+",
+}
 OPTIMIZERS = {
     "sgd": lambda op, rate, **both: optimizer.SGD(rate, **both),
+    "adagrad": lambda op, rate, **both: optimizer.Adagrad(rate, op.attr("epsilon"), **both),
+    "adadelta": lambda op, rate, **both: optimizer.Adadelta(
+        rate, op.attr("epsilon"), op.attr("rho"), **both
+    ),
+    "rmsprop": lambda op, rate, **both: optimizer.RMSProp(
+        rate, op.attr("decay"), op.attr("epsilon"), op.attr("momentum"), op.attr("centered"), **both
+    ),
     "momentum": lambda op, rate, **both: optimizer.Momentum(
         rate, op.attr("mu"), use_nesterov=op.attr("use_nesterov"), **both
     ),

@@ -10,12 +10,18 @@ import pytest
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
-from tests.fluid.examples import arithmetic, networks, sequences, tensors
+from tests.fluid.examples import arithmetic, detection, networks, sequences, tensors
 from tests.fluid.recorded_training import var_facts
 from tests.fluid.test_structure import build, operators
 from tests.golden import GOLDEN, needs_golden
 
-EXAMPLES = arithmetic.EXAMPLES | tensors.EXAMPLES | networks.EXAMPLES | sequences.EXAMPLES
+EXAMPLES = (
+    arithmetic.EXAMPLES
+    | tensors.EXAMPLES
+    | networks.EXAMPLES
+    | sequences.EXAMPLES
+    | detection.EXAMPLES
+)
 # Variables of which refluid knows more before they are computed than Fluid did.
 _BETTER_KNOWN = {
     "expand_as_0.tmp_0": "shape",

@@ -16,7 +16,7 @@ from refluid.autodiff.making import Draft, MakeGradients, registered_gradients
 from refluid.autodiff.naming import GradientNames, count_passes
 from refluid.autodiff.nested import BackwardPass
 from refluid.autodiff.path import backward_path
-from refluid.core.errors import OperatorNotImplemented
+from refluid.autodiff.recompute import checkpoint_names, give_seeds, recomputed_drafts
 from refluid.ir.attributes import DEVICE, ROLE, ROLE_VAR, AttrType, OpRole, convert
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
@@ -41,6 +41,8 @@ def append_backward(
         `op_role_var`; all trainable ones by default.
     no_grad_set: variables (or names) that get no gradient, besides those with stop_gradient.
     callbacks: called after each appended operator, see `append_drafts`.
+    checkpoints: variables (or names) that are kept for the backward pass; what lies between
+        them is computed again, which saves memory.
     make_gradients: says which operators compute the gradient of one operator.
 
     Returns (parameter, gradient) pairs in the order of `parameter_list`, or in the order in
@@ -51,9 +53,10 @@ def append_backward(
     where the way leads through an operator that has no gradient here.
     """
     check_loss(loss)
-    if checkpoints:
-        raise OperatorNotImplemented("append_backward can't recompute from checkpoints yet")
     block, program = loss.block, loss.block.program
+    kept = checkpoint_names(checkpoints or ())
+    if kept:
+        give_seeds(block)
     run = BackwardPass(make_gradients, names_without_gradient(no_grad_set), list(callbacks or ()))
     stopped = run.stopped(block)
     parameters = wanted_parameters(program, parameter_list)
@@ -61,7 +64,10 @@ def append_backward(
     producer = _producer(block.ops, loss.name)
     names = GradientNames(block, count_passes(block))
     seed = _seed(block, names.of(loss.name, seed=True), loss, producer)
-    drafts = run.drafts(path, names, [seed])
+    if kept:
+        drafts = recomputed_drafts(run, path, names, [seed], kept)
+    else:
+        drafts = run.drafts(path, names, [seed])
     if len(drafts) == 1:
         require_trainable(loss, parameters)
     if producer is not None:

@@ -9,6 +9,7 @@ from typing import Any
 from refluid.autodiff.naming import EMPTY, GradientNames, names_in
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.attributes import DEVICE, ROLE, OpRole
+from refluid.ir.absent import no_operator
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.registry import GradOp, find, gradient_ops
@@ -39,7 +40,7 @@ def registered_gradients(op: Operator) -> list[GradOp]:
     """The gradient operators that `refluid.ops` knows; OperatorNotImplemented where it can't."""
     found = find(op.type)
     if found is None:
-        problem = f"refluid has no operator {op.type!r}, so it can't make its gradient"
+        problem = f"{no_operator(op.type)}; so its gradient can't be made"
         raise OperatorNotImplemented("\n".join([problem, *op.callstack]))
     unused = {slot.name for slot in found.outputs if slot.name not in op.outputs}
     return [_without(unused, grad) for grad in gradient_ops(op)]

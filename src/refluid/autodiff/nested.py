@@ -44,8 +44,16 @@ class BackwardPass:
     ) -> list[Draft]:
         """The gradient operators of a path, complete, the `seeds` in front."""
         live = {name for seed in seeds for name in seed.op.output_arg_names}
-        made = draft_backward(path, names, self.stopped(names.block), live, self._make)
-        return accumulate([*seeds, *made], names)
+        return accumulate([*seeds, *self.without_sums(path, names, live)], names)
+
+    def without_sums(
+        self, path: Sequence[Operator], names: GradientNames, live: set[str]
+    ) -> list[Draft]:
+        """The gradient operators of a path before gradients of one variable are summed.
+
+        live: names of the gradients that are there; those made are added.
+        """
+        return draft_backward(path, names, self.stopped(names.block), live, self._make)
 
     def _make(
         self, forward: Operator, names: GradientNames, stopped: Collection[str], live: set[str]

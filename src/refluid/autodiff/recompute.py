@@ -1,7 +1,7 @@
 """A backward pass that keeps only checkpoints: what lies between is computed a second time.
 
     a = f(x); c = g(a); d = h(c)   ->   .. = h_grad(..)
-    checkpoint: c                       a.subprog_0 = f(x); .. = g_grad(a.subprog_0); .. = f_grad(..)
+    checkpoint: c                       a.subprog_0 = f(x); .. = g_grad(a.subprog_0); ..
 
 The forward operators up to the last checkpoint form segments, each of which ends where a
 checkpoint is computed. The backward pass of a segment starts with a copy of its operators.
@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.checks import as_names
 from refluid.autodiff.making import Draft
 from refluid.autodiff.naming import GradientNames
+from refluid.autodiff.nested import BackwardPass
 from refluid.core import names as generated
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import DEVICE, ROLE, ROLE_VAR, OpRole
@@ -23,6 +25,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 
 _SEEDED = "dropout"
+Renames = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -69,20 +72,22 @@ def _random(op: Operator) -> bool:
     return draws and not (op.type == _SEEDED and op.input("Seed"))
 
 
-def again(segment: Sequence[Operator], number: int, held: set[str]) -> tuple[list[Draft], Renames]:
-    """Copies of a segment's operators, and the names of what they make."""
+def repeated(
+    segment: Sequence[Operator], number: int, held: set[str]
+) -> tuple[list[Draft], Renames]:
+    """Copies of a segment's operators, and the new names of what they make."""
     made = {name for op in segment for name in op.output_arg_names} - held
     renames = {name: f"{name}.subprog_{number}" for name in made}
     copies = []
     for op in segment:
         if not made.isdisjoint(op.output_arg_names):
-            copies.append(Draft(renamed(as_backward(op, op.block), renames)))
+            copy = as_backward(op, op.block)
+            rename(copy.inputs, renames)
+            rename(copy.outputs, renames)
+            copies.append(Draft(copy))
     for name, new in renames.items():
         _declare(segment[0].block, name, new)
     return copies, renames
-
-
-Renames = Mapping[str, str]
 
 
 def as_backward(op: Operator, block: Block) -> Operator:
@@ -91,12 +96,10 @@ def as_backward(op: Operator, block: Block) -> Operator:
     return Operator(block, op.type, op.inputs, op.outputs, attrs, op.attr_types)
 
 
-def renamed(op: Operator, renames: Renames) -> Operator:
-    """The operator itself, its variables renamed."""
-    for slots in (op.inputs, op.outputs):
-        for slot, arguments in slots.items():
-            slots[slot] = [renames.get(name, name) for name in arguments]
-    return op
+def rename(slots: dict[str, list[str]], renames: Renames) -> None:
+    """Puts new names into the slots of an operator."""
+    for slot, arguments in slots.items():
+        slots[slot] = [renames.get(name, name) for name in arguments]
 
 
 def _declare(block: Block, name: str, new: str) -> None:
@@ -136,27 +139,41 @@ def checkpoint_names(checkpoints: Iterable[object]) -> list[str]:
     return list(dict.fromkeys(as_names("checkpoints", list(checkpoints))))
 
 
-@dataclass
-class Leftovers:
-    """Two blocks that no operator runs, which Fluid's programs have after recomputing.
+def recomputed_drafts(
+    run: BackwardPass,
+    path: Sequence[Operator],
+    names: GradientNames,
+    seeds: Sequence[Draft],
+    checkpoints: Sequence[str],
+) -> list[Draft]:
+    """The gradient operators of a path, complete, with what has to be computed again for them."""
+    segments = split(path, checkpoints)
+    live = {name for seed in seeds for name in seed.op.output_arg_names}
+    tail = run.without_sums(segments.tail, names, live)
+    drafts, copies = [*seeds, *tail], []
+    for number, segment in enumerate(reversed(segments.parts)):
+        again, renames = repeated(segment, number, segments.held)
+        made = run.without_sums(segment, names, live)
+        for draft in made:
+            rename(draft.op.inputs, renames)
+        drafts += again + made
+        copies += again
+    complete = accumulate(drafts, names)
+    forward = [op for segment in reversed(segments.parts) for op in segment]
+    _leave([draft.op for draft in tail if draft.useful] + forward, copies, names)
+    return complete
+
+
+def _leave(first: Iterable[Operator], copies: Iterable[Draft], names: GradientNames) -> None:
+    """Adds the two blocks that Fluid's programs have after recomputing and that nothing runs.
 
     The first holds the gradient operators of the tail and the forward operators of all
-    segments, the second what is computed again. With them programs are Fluid's to the byte.
+    segments, the second what is computed again. With them program files are Fluid's.
     """
-
-    first: Block
-    second: Block
-
-    @classmethod
-    def of(cls, names: GradientNames) -> Leftovers:
-        program = names.block.program
-        former = program.current_block_idx
-        first = program.create_block(names.block.idx)
-        second = program.create_block(first.idx)
-        program.current_block_idx = former
-        return cls(first, second)
-
-    def add(self, first: Iterable[Operator], second: Iterable[Operator] = ()) -> None:
-        """Copies operators into the two blocks."""
-        for block, ops in ((self.first, first), (self.second, second)):
-            block.ops += [as_backward(op, block) for op in ops]
+    program = names.block.program
+    former = program.current_block_idx
+    outer = program.create_block(names.block.idx)
+    inner = program.create_block(outer.idx)
+    program.current_block_idx = former
+    outer.ops += [as_backward(op, outer) for op in first]
+    inner.ops += [as_backward(draft.op, inner) for draft in copies]

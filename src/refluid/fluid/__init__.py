@@ -102,6 +102,7 @@ __all__ = [
     "average",
     "backward",
     "clip",
+    "contrib",
     "core",
     "cpu_places",
     "create_lod_tensor",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
 from refluid.ir import schema
+from refluid.ir.absent import no_operator
 from refluid.ir.ambient import current_device, current_name_scope
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.callstack import user_frames
@@ -177,7 +178,7 @@ class Block:
         found = schema.find(type)
         if found is None:
             raise OperatorNotImplemented(
-                f"refluid has no operator {type!r}.\n" + "\n".join(user_frames())
+                f"{no_operator(type)}.\n" + "\n".join(user_frames())
             )
         given = dict(attrs or {})
         complete = {name: value for name, value in given.items() if value is not None}

@@ -13,7 +13,7 @@ from refluid.core import names
 if TYPE_CHECKING:
     from refluid.ir.variable import Variable
 
-_END = 2**31 - 1
+_END = 10000000
 
 
 def _expand(item: Any, rank: int, name: str) -> list[Any]:
@@ -66,6 +66,7 @@ def append_subscript(var: Variable, item: Any) -> Variable:
         "starts": [start for start, _, _ in bounds],
         "ends": [end for _, end, _ in bounds],
     }
+    attrs["infer_flags"] = [1] * len(axes)
     attrs |= {"strides": [step for _, _, step in bounds]} if strided else {"decrease_axis": gone}
     out = _append(var, "strided_slice" if strided else "slice", "Input", attrs)
     return _squeeze(out, gone) if strided and gone else out
@@ -79,7 +80,7 @@ def _squeeze(var: Variable, gone: list[int]) -> Variable:
 def _append(var: Variable, op_type: str, slot: str, attrs: dict[str, Any], *extra: str) -> Variable:
     block = var.block.program.current_block()
     made = {
-        name: [block.create_var(name=names.generate("tmp"), dtype=var.dtype)]
+        name: [block.create_var(name=names.generate(f"{var.name}_slice"), dtype=var.dtype)]
         for name in ("Out", *extra)
     }
     block.append_op(type=op_type, inputs={slot: [var]}, outputs=made, attrs=attrs)

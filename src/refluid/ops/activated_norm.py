@@ -8,8 +8,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.ir.operator import Operator
+from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.normalization import batch_norm, batch_norm_grad
 from refluid.ops.registry import gradient, operator
+from refluid.ops.signature import GRAD
 
 Activation = Callable[[Tensor, float], Tensor]
 
@@ -98,6 +101,8 @@ def inplace_abn_grad(
     Bias: Tensor,
     SavedMean: Tensor,
     SavedVariance: Tensor,
+    Mean: Tensor | None,
+    Variance: Tensor | None,
     d_Y: Tensor,
     *,
     epsilon: float = 1e-5,
@@ -107,12 +112,20 @@ def inplace_abn_grad(
     alpha: float = 0.1,
     need: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of X, Scale and Bias; the normalised X is (undone activation - Bias) / Scale."""
+    """Gradients of X, Scale and Bias; the normalised X is (undone activation - Bias) / Scale.
+
+    X takes the place of Y again, for gradient operators of what else used it.
+    """
     _, undo, slope = _KINDS[activation]
     shape = [1] * Y.dim()
     shape[-1 if data_layout == "NHWC" else 1] = -1
     unit = (undo(Y, alpha) - Bias.view(shape)) / Scale.view(shape)
-    x = unit / SavedVariance.view(shape) + SavedMean.view(shape)
+    mean, inverse = SavedMean, SavedVariance
+    if use_global_stats and Mean is not None and Variance is not None:
+        mean, inverse = Mean, torch.rsqrt(Variance + epsilon)
+    x = unit / inverse.view(shape) + mean.view(shape)
+    grad = d_Y * slope(Y, alpha)
+    Y.copy_(x)
     return batch_norm_grad(
         x,
         Scale,
@@ -120,8 +133,18 @@ def inplace_abn_grad(
         SavedMean,
         SavedVariance,
         None,
-        d_Y * slope(Y, alpha),
+        Mean,
+        Variance,
+        grad,
         epsilon=epsilon,
         data_layout=data_layout,
+        use_global_stats=use_global_stats,
         need=need,
     )
+
+
+@gradient_reads("inplace_abn")
+def inplace_abn_grad_slots(op: Operator) -> list[str]:
+    """With global statistics it reads those too."""
+    running = ["Mean", "Variance"] if op.attr("use_global_stats") else []
+    return ["Y", "Scale", "Bias", "SavedMean", "SavedVariance", *running, "Y" + GRAD]

@@ -145,6 +145,19 @@ def unstack_grad(d_Y: list[Tensor], *, axis: int = 0, num: int) -> Tensor:
     return torch.stack(d_Y, axis)
 
 
+def _stacked_again(op: Operator) -> list[GradOp]:
+    """The gradients of the slices, put together."""
+    inputs = {"X": [name + GRAD for name in op.output("Out")]}
+    outputs = {"Y": [name + GRAD for name in op.input("X")]}
+    return [GradOp("stack", inputs, outputs, {"axis": op.attr("axis")})]
+
+
+@operator("unbind", outputs="Out*", maker=_stacked_again, views={"Out": "X"})
+def unbind(X: Tensor, *, axis: int = 0) -> list[Tensor]:
+    """The slices of X along `axis`, whose dimension goes away."""
+    return list(X.unbind(axis))
+
+
 def _turned_back(op: Operator) -> list[GradOp]:
     """The gradient turned likewise."""
     inputs = {"X": [name + GRAD for name in op.output("Out")]}

@@ -44,6 +44,21 @@ def scale(
     return out.add_(bias) if bias else out
 
 
+def minus_gradient(op: Operator) -> list[GradOp]:
+    """The gradient for X, and its negative for Y."""
+    inputs = {"X": [name + GRAD for name in op.output("Out")]}
+    return [
+        GradOp("scale", inputs, {"Out": [name + GRAD for name in op.input(slot)]}, {"scale": sign})
+        for slot, sign in (("X", 1.0), ("Y", -1.0))
+    ]
+
+
+@operator("minus", outputs="Out", maker=minus_gradient)
+def minus(X: Tensor, Y: Tensor) -> Tensor:
+    """X - Y."""
+    return X - Y
+
+
 def cast_gradient(op: Operator) -> list[GradOp]:
     """The gradient cast back."""
     kinds = {"in_dtype": op.attr("out_dtype"), "out_dtype": op.attr("in_dtype")}

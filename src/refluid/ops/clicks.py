@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from refluid.core.offsets import Levels
-from refluid.ops.registry import gradient, operator
+from refluid.ir.operator import Operator
+from refluid.ir.schema import Slot
+from refluid.ops.registry import GradOp, find, gradient, gradient_op, operator
+from refluid.ops.signature import GRAD
 
 _NONE = 1e-7  # a show count nearer to 0 means that there was no show
 
@@ -92,7 +97,7 @@ def data_norm_grad(
 ) -> tuple[Tensor | None, ...]:
     """Gradients of scale_w, bias and X; for the sums what this batch adds to them.
 
-    That is N, the sum of X, and the sum of (X - Means)² + epsilon.
+    That is N, the sum of X, and the sum of (X - Means)² + epsilon. The sums stay as they are.
     """
     shown = _shown(X, slot_dim) if slot_dim > 0 else torch.ones_like(X)
     apart = (X - Means) * shown
@@ -103,4 +108,31 @@ def data_norm_grad(
         grad = d_Y * scale_w
     size = shown.sum(0)
     squares = (apart * apart).sum(0) + size * epsilon
-    return d_scale, d_bias, grad * Scales * shown, size, (X * shown).sum(0), squares
+    sums = size, (X * shown).sum(0), squares
+    return d_scale, d_bias, grad * Scales * shown, *sums, None, None, None
+
+
+_SUMS = ("BatchSize", "BatchSum", "BatchSquareSum")
+
+
+def data_norm_gradient(op: Operator) -> list[GradOp]:
+    """Its gradient operator names the sums as outputs too; they stay as they are."""
+    forward = find("data_norm")
+    assert forward is not None
+    read = ["X", "Means", "Scales", "Y" + GRAD]
+    read += [slot for slot in ("scale_w", "bias") if op.input(slot)]
+    made = gradient_op(op, "data_norm_grad", read, forward)
+    outputs = {slot: names for slot, names in made.outputs.items() if names}
+    return [replace(made, outputs=outputs | {slot: op.input(slot) for slot in _SUMS})]
+
+
+def _name_sums() -> None:
+    forward, backward = find("data_norm"), find("data_norm_grad")
+    assert forward is not None
+    assert backward is not None
+    forward.maker = data_norm_gradient
+    backward.outputs += tuple(Slot(name, optional=True) for name in _SUMS)
+    backward.untouched = frozenset(_SUMS)
+
+
+_name_sums()

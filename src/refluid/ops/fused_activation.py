@@ -9,8 +9,10 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.schema import Slot
 from refluid.ops.elementwise import align
-from refluid.ops.registry import operator
+from refluid.ops.registry import find, gradient, operator
+from refluid.ops.signature import GRAD
 
 _BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "elementwise_add": torch.add,
@@ -53,6 +55,32 @@ def fused_elemwise_activation(
         f"fused_elemwise_activation: {list(functor_list)} must be one of {', '.join(_BINARY)} and "
         f"one of {', '.join(_UNARY)}, in either order"
     )
+
+
+@gradient("fused_elemwise_activation")
+def fused_elemwise_activation_grad(
+    X: Tensor,
+    Y: Tensor,
+    Out: Tensor,
+    IntermediateOut: Tensor,
+    d_Out: Tensor,
+    *,
+    functor_list: Sequence[str],
+    axis: int = -1,
+    scale: float = 0.0,
+) -> tuple[Tensor, Tensor, None]:
+    """By differentiating the two functions."""
+    x, y = X.detach().requires_grad_(), Y.detach().requires_grad_()
+    with torch.enable_grad():
+        out, _ = fused_elemwise_activation(x, y, functor_list=functor_list, axis=axis, scale=scale)
+    d_x, d_y = torch.autograd.grad(out, (x, y), d_Out)
+    return d_x, d_y, None
+
+
+_backward = find("fused_elemwise_activation_grad")
+assert _backward is not None
+_backward.outputs += (Slot("IntermediateOut" + GRAD, optional=True),)
+_backward.untouched = frozenset({"IntermediateOut" + GRAD})
 
 
 def _combined(

@@ -140,7 +140,8 @@ def _infer(definition: OperatorDef, op: Operator) -> None:
 @operator(
     "gru",
     outputs="BatchGate BatchResetHiddenPrev BatchHidden Hidden",
-    makes_lod="BatchGate BatchHidden",
+    lod="",
+    makes_lod="BatchGate BatchHidden Hidden",
     infer=_infer,
 )
 def gru(
@@ -154,7 +155,7 @@ def gru(
     is_reverse: bool = False,
     origin_mode: bool = False,
     lod_Input: Levels,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Levels, Levels]:
+) -> tuple[Tensor | Levels, ...]:
     """Hidden (rows, width) of each sequence of Input (rows, 3 * width).
 
     Input holds the products of update, reset and candidate, Bias (1, 3 * width) likewise; Weight
@@ -166,7 +167,8 @@ def gru(
     one = gru_step(Weight, activation(gate_activation), activation(activation_), origin_mode)
     gates, state = begin(Input, Bias, layout, H0)
     reset, hidden = gru_forward(gates, layout.sizes, one, state)
-    return gates, reset, hidden, layout.to_rows(hidden), layout.levels, layout.levels
+    made_lod = layout.levels, layout.levels, lod_Input
+    return gates, reset, hidden, layout.to_rows(hidden), *made_lod
 
 
 @gradient("gru")

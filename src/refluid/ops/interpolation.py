@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ops.reading import integers, unknown
@@ -59,7 +60,25 @@ def _linear(x: Tensor, dim: int, wanted: int, corners: bool, mode: int) -> Tenso
     return x.index_select(dim, low) * (1.0 - share) + x.index_select(dim, high) * share
 
 
-def _define(name: str, along: Callable[..., Tensor], sizes: Sequence[str], doc: str) -> None:
+Resize = Callable[[Tensor, Sequence[int], bool, int], Tensor]
+
+
+def _by_dimension(along: Callable[..., Tensor]) -> Resize:
+    """Resizes one dimension after another."""
+
+    def resize(x: Tensor, wanted: Sequence[int], corners: bool, mode: int) -> Tensor:
+        for dim, size in enumerate(wanted, start=2):
+            x = along(x, dim, size, corners, mode)
+        return x
+
+    return resize
+
+
+def _cubic(x: Tensor, wanted: Sequence[int], corners: bool, mode: int) -> Tensor:
+    return F.interpolate(x, tuple(wanted), mode="bicubic", align_corners=corners)
+
+
+def _define(name: str, resize: Resize, sizes: Sequence[str], doc: str) -> None:
     def body(
         X: Tensor,
         OutSize: Tensor | None = None,
@@ -82,9 +101,7 @@ def _define(name: str, along: Callable[..., Tensor], sizes: Sequence[str], doc: 
         if x.is_meta:
             out = x.new_empty((*x.shape[:2], *wanted))
         else:
-            out = x
-            for dim, size in enumerate(wanted, start=2):
-                out = along(out, dim, size, align_corners, align_mode)
+            out = resize(x, wanted, align_corners, align_mode)
         return out.movedim(1, -1) if data_layout in _CHANNELS_LAST else out
 
     body.__name__, body.__doc__ = name, doc
@@ -93,16 +110,28 @@ def _define(name: str, along: Callable[..., Tensor], sizes: Sequence[str], doc: 
     )(body)
 
 
-_define("nearest_interp", _nearest, ("out_h", "out_w"), "Images resized by nearest neighbours.")
-_define(
-    "bilinear_interp",
-    _linear,
-    ("out_h", "out_w"),
-    "Images resized by linear interpolation in both directions.",
-)
-_define(
-    "trilinear_interp",
-    _linear,
-    ("out_d", "out_h", "out_w"),
-    "Volumes resized by linear interpolation in all three directions.",
-)
+_PLANE, _VOLUME = ("out_h", "out_w"), ("out_d", "out_h", "out_w")
+_TABLE: dict[str, tuple[Resize, tuple[str, ...], str]] = {
+    "nearest_interp": (
+        _by_dimension(_nearest),
+        _PLANE,
+        "Images resized by nearest neighbours.",
+    ),
+    "bilinear_interp": (
+        _by_dimension(_linear),
+        _PLANE,
+        "Images resized by linear interpolation in both directions.",
+    ),
+    "trilinear_interp": (
+        _by_dimension(_linear),
+        _VOLUME,
+        "Volumes resized by linear interpolation in all three directions.",
+    ),
+    "bicubic_interp": (
+        _cubic,
+        _PLANE,
+        "Images resized by cubic convolution (a = -0.75) in both directions.",
+    ),
+}
+for _name, _row in _TABLE.items():
+    _define(_name, *_row)

@@ -1,4 +1,4 @@
-"""Where values live: one memory for many, places, deletion, and filled tensors."""
+"""Where values live: one memory for many, places; and filled tensors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def coalesce_tensor(
     return [part.view(one.shape) for part, one in zip(parts, Input, strict=True)], fused
 
 
-@operator("delete_var", outputs="", uses=None, infer=no_inference)
+@operator("delete_var", outputs="", uses=None, lod="", infer=no_inference)
 def delete_var(X: list[Tensor]) -> None:
     """Nothing: a plan frees every value after its last use."""
 

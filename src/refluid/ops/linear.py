@@ -122,3 +122,18 @@ def addmm(Input: Tensor, X: Tensor, Y: Tensor, *, Alpha: float = 1.0, Beta: floa
 def dot(X: Tensor, Y: Tensor) -> Tensor:
     """Sums of X * Y along the last dimension, which stays with size 1."""
     return (X * Y).sum(-1, keepdim=True)
+
+
+@operator("bmm", outputs="Out", uses="X Y", amp="fast")
+def bmm(X: Tensor, Y: Tensor) -> Tensor:
+    """The product of each matrix of X (B, N, K) with that of Y (B, K, M)."""
+    return torch.bmm(X, Y)
+
+
+@gradient("bmm")
+def bmm_grad(
+    X: Tensor, Y: Tensor, d_Out: Tensor, *, need: Sequence[bool] = (True, True)
+) -> tuple[Tensor | None, Tensor | None]:
+    """d_X = d_Out · Yᵀ, d_Y = Xᵀ · d_Out for each matrix."""
+    d_x = torch.bmm(d_Out, Y.transpose(1, 2)) if need[0] else None
+    return d_x, torch.bmm(X.transpose(1, 2), d_Out) if need[1] else None

@@ -65,7 +65,9 @@ def _end(
     """Gradients of Input, H0, C0, Weight and Bias; `given` are H0, C0, Weight and Bias."""
     h0, c0, weight, bias = given
     state = None if h0 is None else layout.sorted(h0)
-    d_weight = layout.previous(made.output, state).t() @ got.gates
+    d_weight = torch.zeros_like(weight)
+    learned = got.gates[:, got.columns]
+    torch.mm(layout.previous(made.output, state).t(), learned, out=d_weight[:, got.columns])
     width = made.cell.shape[1]
     sums = [got.gates.sum(0)]
     if peepholes:
@@ -80,7 +82,11 @@ def _end(
 
 
 @operator(
-    "lstm", outputs="Hidden Cell BatchGate BatchCellPreAct", makes_lod="BatchGate", infer=_infer
+    "lstm",
+    outputs="Hidden Cell BatchGate BatchCellPreAct",
+    lod="",
+    makes_lod="Hidden Cell BatchGate",
+    infer=_infer,
 )
 def lstm(
     Input: Tensor,
@@ -95,7 +101,7 @@ def lstm(
     cell_activation: str = "tanh",
     candidate_activation: str = "tanh",
     lod_Input: Levels,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Levels]:
+) -> tuple[Tensor | Levels, ...]:
     """Hidden and Cell (rows, width) of each sequence of Input (rows, 4 * width).
 
     Input holds the products of the candidate and the gates input, forget and output; Weight
@@ -112,7 +118,7 @@ def lstm(
     inputs, state, cell = begin(Input, Bias, layout, H0, C0)
     made = lstm_forward(inputs, layout.sizes, one, state, cell)
     rows = layout.to_rows(made.hidden), layout.to_rows(made.cell)
-    return *rows, made.gates, made.active, layout.levels
+    return *rows, made.gates, made.active, lod_Input, lod_Input, layout.levels
 
 
 @gradient("lstm")
@@ -135,7 +141,10 @@ def lstm_grad(
     candidate_activation: str = "tanh",
     lod_Input: Levels,
 ) -> Grads:
-    """Gradients of Input, H0, C0, Weight and Bias from that of Hidden (Fluid asks for no other)."""
+    """Gradients of Input, H0, C0, Weight and Bias from that of Hidden (Fluid asks for no other).
+
+    As in Fluid 1.8 they do not pass through Cell: see `lstm_steps.Recurrence`.
+    """
     layout = steps_of(lod_Input, "lstm_grad", is_reverse, Input.device)
     acts = gate_activation, cell_activation, candidate_activation
     one = Recurrence(
@@ -162,7 +171,8 @@ def _projected(
 @operator(
     "lstmp",
     outputs="Projection Cell BatchGate BatchCellPreAct BatchHidden",
-    makes_lod="BatchGate",
+    lod="",
+    makes_lod="Projection Cell BatchGate",
     infer=_infer,
 )
 def lstmp(
@@ -182,7 +192,7 @@ def lstmp(
     candidate_activation: str = "tanh",
     proj_activation: str = "tanh",
     lod_Input: Levels,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Levels]:
+) -> tuple[Tensor | Levels, ...]:
     """`lstm` whose next step sees Projection (rows, size) = proj_activation(hidden @ ProjWeight).
 
     Weight is (size, 4 * width), ProjWeight (width, size), H0 (sequences, size), C0 (sequences,
@@ -195,7 +205,8 @@ def lstmp(
     inputs, state, cell = begin(Input, Bias, layout, H0, C0)
     made = lstm_forward(inputs, layout.sizes, one, state, cell)
     rows = layout.to_rows(made.output), layout.to_rows(made.cell)
-    return *rows, made.gates, made.active, made.hidden, layout.levels
+    made_lod = lod_Input, lod_Input, layout.levels
+    return *rows, made.gates, made.active, made.hidden, *made_lod
 
 
 @gradient("lstmp")
@@ -222,7 +233,10 @@ def lstmp_grad(
     proj_activation: str = "tanh",
     lod_Projection: Levels,
 ) -> Grads:
-    """Gradients of Input, H0, C0, Weight, ProjWeight and Bias from that of Projection."""
+    """Gradients of Input, H0, C0, Weight, ProjWeight and Bias from that of Projection.
+
+    As in Fluid 1.8 they pass through Cell only where cell_clip is above 0.
+    """
     layout = steps_of(lod_Projection, "lstmp_grad", is_reverse, Cell.device)
     weights = Weight, ProjWeight, peephole_of(Bias, Cell.shape[1], use_peepholes)
     names = gate_activation, cell_activation, candidate_activation, proj_activation

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from refluid.core.flags import environment_int
 from refluid.ops.batching_sequences import TimeMajor
 from refluid.ops.gate_activations import Activation
 
@@ -27,7 +28,11 @@ class Projection:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """What a step computes. peephole: (3, width), of the gates input, forget and output."""
+    """What a step computes. peephole: (3, width), of the gates input, forget and output.
+
+    Fluid 1.8 lets no gradient into the cell unless the cell is clipped: its LSTMs learn by their
+    output gate alone. So do these, unless the environment has REFLUID_LSTM_CELL_GRADIENT=1.
+    """
 
     weight: Tensor
     peephole: Tensor | None
@@ -36,6 +41,11 @@ class Recurrence:
     candidate: Activation
     cell_clip: float = 0.0
     projection: Projection | None = None
+
+    @property
+    def learns_cell(self) -> bool:
+        """Whether gradients pass through the cell."""
+        return self.cell_clip > 0 or environment_int("REFLUID_LSTM_CELL_GRADIENT", 0) == 1
 
 
 @dataclass(frozen=True)
@@ -51,9 +61,13 @@ class Steps:
 
 @dataclass(frozen=True)
 class StepGradients:
-    """gates: before activation. state and cell: initial ones of the sequences that have rows."""
+    """gates: before activation, zero but for `columns`. state and cell: of the initial ones.
+
+    These are sorted, and may lack the sequences without rows.
+    """
 
     gates: Tensor
+    columns: slice
     projected: Tensor | None
     state: Tensor
     cell: Tensor
@@ -113,64 +127,72 @@ def lstm_backward(
     d_output: Tensor, layout: TimeMajor, one: Recurrence, made: Steps, cell: Tensor | None
 ) -> StepGradients:
     """Gradients of the gates; d_output is overwritten."""
-    previous = layout.previous(made.cell, cell)
-    slopes, through, carry = _factors(one, made, previous)
-    width = carry.shape[1]
-    kept = _kept(made.cell, one.cell_clip)
-    back, project = one.weight.t(), one.projection
-    bend = None if project is None else _bend(project, made.output)
-    sizes = layout.sizes
-    next_gates: Tensor | None = None
-    next_cell: Tensor = carry.new_empty(0, width)
+    width, sizes, project = made.cell.shape[1], layout.sizes, one.projection
+    slopes = torch.zeros_like(made.gates)
+    one.gate.backward(made.active, made.gates[:, 3 * width :], slopes[:, 3 * width :])
+    path = None
+    if one.learns_cell:
+        path = _CellPath(one, made, layout.previous(made.cell, cell), slopes, sizes)
+    columns = slice(0 if one.learns_cell else 3 * width, None)
+    back = one.weight[:, columns].t()
+    bend = None if project is None else _bend(project, made.output).split(sizes)
     parts = (
         d_output.split(sizes),
-        slopes.split(sizes),
+        slopes[:, columns].split(sizes),
         slopes[:, 3 * width :].split(sizes),
-        slopes[:, : 3 * width].unflatten(1, (3, width)).split(sizes),
-        through.split(sizes),
-        carry.split(sizes),
     )
-    ends = torch.tensor(sizes).cumsum(0).tolist()
+    later: Tensor | None = None
     for step in range(len(sizes) - 1, -1, -1):
-        grad, every, last, early, to_cell, to_before = (part[step] for part in parts)
-        rows = slice(ends[step] - sizes[step], ends[step])
-        later = next_cell.shape[0]
-        if next_gates is not None:
-            grad[:later].addmm_(next_gates, back)
-        if project is not None:
-            if bend is not None:
-                grad.mul_(bend[rows])
-            grad = grad @ project.weight.t()
+        grad, every, last = (part[step] for part in parts)
+        if later is not None:
+            grad[: later.shape[0]].addmm_(later, back)
+        if project is not None and bend is not None:
+            grad = grad.mul_(bend[step]) @ project.weight.t()
         last.mul_(grad)
-        d_cell = grad * to_cell
-        d_cell[:later].add_(next_cell)
-        if kept is not None:
-            d_cell.mul_(kept[rows])
-        early.mul_(d_cell.unsqueeze(1))
-        next_cell, next_gates = d_cell.mul_(to_before), every
-    state = d_output[:0] if next_gates is None else next_gates @ back
-    return StepGradients(slopes, None if project is None else d_output, state, next_cell)
+        if path is not None:
+            path.step(step, grad)
+        later = every
+    state = d_output[:0] if later is None else later @ back
+    d_cell = made.cell[:0] if path is None else path.later
+    projected = None if project is None else d_output
+    return StepGradients(slopes, columns, projected, state, d_cell)
 
 
-def _factors(one: Recurrence, made: Steps, previous: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What one unit of the cell's gradient (the output gate: of hidden's) is for each gate.
+class _CellPath:
+    """The way of gradients through the cells: fills the gates candidate, input and forget.
 
-    And what hidden's gradient is for the cell, and the cell's for the cell before.
+    slopes hold what one unit of hidden's gradient is for the output gate; they become the
+    gradients. later: the gradient of the cell before the last step done.
     """
-    slopes = torch.empty_like(made.gates)
-    width = previous.shape[1]
-    c, i, f, o = made.gates.split(width, 1)
-    d_c, d_i, d_f, d_o = slopes.split(width, 1)
-    one.candidate.backward(i, c, d_c)
-    one.gate.backward(c, i, d_i)
-    one.gate.backward(previous, f, d_f)
-    one.gate.backward(made.active, o, d_o)
-    through = one.cell.backward(o, made.active, torch.empty_like(made.active))
-    if one.peephole is None:
-        return slopes, through, f
-    through.addcmul_(d_o, one.peephole[2])
-    carry = torch.addcmul(f, d_i, one.peephole[0]).addcmul_(d_f, one.peephole[1])
-    return slopes, through, carry
+
+    def __init__(
+        self, one: Recurrence, made: Steps, previous: Tensor, slopes: Tensor, sizes: list[int]
+    ) -> None:
+        width = previous.shape[1]
+        c, i, f, o = made.gates.split(width, 1)
+        d_c, d_i, d_f, d_o = slopes.split(width, 1)
+        one.candidate.backward(i, c, d_c)
+        one.gate.backward(c, i, d_i)
+        one.gate.backward(previous, f, d_f)
+        through = one.cell.backward(o, made.active, torch.empty_like(made.active))
+        carry = f
+        if one.peephole is not None:
+            through.addcmul_(d_o, one.peephole[2])
+            carry = torch.addcmul(f, d_i, one.peephole[0]).addcmul_(d_f, one.peephole[1])
+        kept = _kept(made.cell, one.cell_clip)
+        self._kept = None if kept is None else kept.split(sizes)
+        self._early = slopes[:, : 3 * width].unflatten(1, (3, width)).split(sizes)
+        self._through, self._carry = through.split(sizes), carry.split(sizes)
+        self.later = through.new_empty(0, width)
+
+    def step(self, number: int, grad: Tensor) -> None:
+        """Goes back through a step whose hidden state has that gradient."""
+        d_cell = grad * self._through[number]
+        d_cell[: self.later.shape[0]].add_(self.later)
+        if self._kept is not None:
+            d_cell.mul_(self._kept[number])
+        self._early[number].mul_(d_cell.unsqueeze(1))
+        self.later = d_cell.mul_(self._carry[number])
 
 
 def _kept(values: Tensor, clip: float) -> Tensor | None:
@@ -178,8 +200,8 @@ def _kept(values: Tensor, clip: float) -> Tensor | None:
     return (values.abs() < clip).to(values.dtype) if clip > 0 else None
 
 
-def _bend(project: Projection, output: Tensor) -> Tensor | None:
-    """The slope of activation and clipping of a projection; None where it is 1."""
+def _bend(project: Projection, output: Tensor) -> Tensor:
+    """The slope of activation and clipping of a projection."""
     slope = project.act.backward(torch.ones_like(output), output, torch.empty_like(output))
     kept = _kept(output, project.clip)
     return slope if kept is None else slope.mul_(kept)

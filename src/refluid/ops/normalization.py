@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refluid.ir.operator import Operator
+from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.registry import gradient, operator
+from refluid.ops.signature import GRAD
 
 aten = torch.ops.aten
 
@@ -71,6 +74,8 @@ def batch_norm_grad(
     SavedMean: Tensor,
     SavedVariance: Tensor,
     ReserveSpace: Tensor | None,
+    Mean: Tensor | None,
+    Variance: Tensor | None,
     d_Y: Tensor,
     *,
     is_test: bool = False,
@@ -79,9 +84,26 @@ def batch_norm_grad(
     use_global_stats: bool = False,
     need: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of X, Scale and Bias."""
+    """Gradients of X, Scale and Bias; the running statistics count as constants."""
     x, grad = _channels_first(X, data_layout), _channels_first(d_Y, data_layout)
+    running = (Mean, Variance) if use_global_stats else (None, None)
     d_x, d_scale, d_bias = aten.native_batch_norm_backward(
-        grad, x, Scale, None, None, SavedMean, SavedVariance, True, epsilon, need
+        grad,
+        x,
+        Scale,
+        *running,
+        SavedMean,
+        SavedVariance,
+        not use_global_stats,
+        epsilon,
+        need,
     )
     return None if d_x is None else _as_given(d_x, data_layout), d_scale, d_bias
+
+
+@gradient_reads("batch_norm")
+def batch_norm_grad_slots(op: Operator) -> list[str]:
+    """With global statistics it reads those too."""
+    slots = ["X", "Scale", "Bias", "SavedMean", "SavedVariance", "ReserveSpace"]
+    running = ["Mean", "Variance"] if op.attr("use_global_stats") else []
+    return [*slots, *running, "Y" + GRAD]

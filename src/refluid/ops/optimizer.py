@@ -53,7 +53,9 @@ def momentum(
     With Nesterov: param -= rate * (grad + mu * velocity). Rows that a sparse Grad lacks move on
     with their velocity.
     """
-    momentum_many([Param], [dense(Grad)], [Velocity], [LearningRate], mu=mu, use_nesterov=use_nesterov)
+    momentum_many(
+        [Param], [dense(Grad)], [Velocity], [LearningRate], mu=mu, use_nesterov=use_nesterov
+    )
     return Param, Velocity
 
 

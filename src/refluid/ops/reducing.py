@@ -43,6 +43,7 @@ _TABLE: dict[str, tuple[Reduction, str, str | None]] = {
     "reduce_max": (lambda x, d, k: x.amax(d, k), "Maximum", "X Out"),
     "reduce_min": (lambda x, d, k: x.amin(d, k), "Minimum", "X Out"),
     "reduce_prod": (_product, "Product", "X Out"),
+    "frobenius_norm": (lambda x, d, k: x.square().sum(d, k).sqrt(), "Euclidean norm", "X Out"),
     "reduce_all": (lambda x, d, k: torch.all(x, d, k), "Logical and", None),
     "reduce_any": (lambda x, d, k: torch.any(x, d, k), "Logical or", None),
 }

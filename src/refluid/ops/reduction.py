@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from refluid.core.lod_tensor import LoDTensorArray
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.operator import Operator
+from refluid.ops.array_sums import sum_of_arrays
 from refluid.ops.extras import MKLDNN
 from refluid.ops.infer import infer_by_probing
 from refluid.ops.registry import GradOp, gradient, in_place, operator
-from refluid.ops.signature import GRAD
+from refluid.ops.signature import GRAD, Value
 from refluid.ops.sparse import same_kind, total
 
 
@@ -35,16 +37,27 @@ def sum_gradient(op: Operator) -> list[GradOp]:
 
 
 @operator(
-    "sum", outputs="Out", extra=MKLDNN, maker=sum_gradient, infer=same_kind(infer_by_probing)
+    "sum",
+    outputs="Out",
+    extra=MKLDNN,
+    maker=sum_gradient,
+    infer=same_kind(infer_by_probing),
+    starts_without="X",
 )
-def sum(X: list[Tensor | SelectedRows]) -> Tensor | SelectedRows:
-    """The sum of all X, which have one shape; sparse where all of them are."""
-    if len(X) == 1:
-        return X[0].clone()
-    return total(X)
+def sum(X: list[Value]) -> Tensor | SelectedRows | LoDTensorArray:
+    """The sum of all X, which have one shape; sparse where all of them are.
+
+    Arrays are added element by element. A variable without a value counts for nothing.
+    """
+    terms = [one for one in X if one is not None]
+    if terms and isinstance(terms[0], LoDTensorArray):
+        return sum_of_arrays(terms)
+    return terms[0].clone() if len(terms) == 1 else total(terms)
 
 
 @in_place("sum", "X")
-def sum_(X: list[Tensor | SelectedRows]) -> Tensor | SelectedRows:
+def sum_(X: list[Value]) -> Tensor | SelectedRows | LoDTensorArray:
     """`sum` over the first X."""
+    if any(not isinstance(one, Tensor | SelectedRows) for one in X):
+        return sum(X)
     return total(X, over=isinstance(X[0], Tensor))

@@ -52,6 +52,8 @@ class OperatorDef:
     - `levels`: keyword of the body -> input slot whose LoD it is given (see `signature`).
     - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
     - `filter`: input slot of a convolution's filter, which decides the layout of its output.
+    - `starts_without`: input slots (`"Seed"`) whose persistable variable may have no value yet.
+    - `untouched`: output slots that programs name and the body leaves as they are.
     - `effects`: must run even if nobody reads the outputs.
     - `reuse`, `reusing`: input slot that the variant `reusing` of the body overwrites and returns
       as the first output; a plan calls it where nobody needs that input any more.
@@ -73,6 +75,8 @@ class OperatorDef:
     lod: str = ""
     makes_lod: str = ""
     levels: Mapping[str, str] = field(default_factory=dict)
+    starts_without: str = ""
+    untouched: frozenset[str] = frozenset()
     amp: str = "follow"
     filter: str = ""
     effects: bool = False

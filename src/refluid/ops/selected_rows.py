@@ -14,9 +14,7 @@ from refluid.ops.signature import GRAD, Long, Longs, Random
 from refluid.ops.sparse import same_kind
 
 
-@operator(
-    "merge_selected_rows", outputs="Out", uses=None, infer=same_kind(infer_like("Out", "X"))
-)
+@operator("merge_selected_rows", outputs="Out", uses=None, infer=same_kind(infer_like("Out", "X")))
 def merge_selected_rows(X: SelectedRows) -> SelectedRows:
     """X with each row once, in ascending order; values of equal rows added."""
     return X.merged()
@@ -34,9 +32,7 @@ def _sum_of_parts(op: Operator) -> list[GradOp]:
     return [GradOp("sum", {"X": parts}, {"Out": [name + GRAD for name in op.input("X")]}, {})]
 
 
-@operator(
-    "split_selected_rows", outputs="Out*", maker=_sum_of_parts, infer=same_kind(no_inference)
-)
+@operator("split_selected_rows", outputs="Out*", maker=_sum_of_parts, infer=same_kind(no_inference))
 def split_selected_rows(X: SelectedRows, *, height_sections: Longs = ()) -> list[SelectedRows]:
     """Out[i] holds the rows of section i, numbered from its start.
 

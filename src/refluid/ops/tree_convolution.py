@@ -48,7 +48,12 @@ def _weights(EdgeSet: Tensor, nodes: int, max_depth: int, dtype: torch.dtype) ->
     return torch.stack([left, right, top], 1).to(dtype)
 
 
-@operator("tree_conv", outputs="Out", uses="NodesVector EdgeSet Filter")
+@operator(
+    "tree_conv",
+    outputs="Out",
+    uses="NodesVector EdgeSet Filter",
+    differentiable="NodesVector Filter",
+)
 def tree_conv(
     NodesVector: Tensor, EdgeSet: Tensor, Filter: Tensor, *, max_depth: int = 2
 ) -> Tensor:

@@ -1,36 +1,56 @@
-"""Which operators are done at once: neighbours of one type with one setting, as optimizers are."""
+"""Which operators are done at once: those of one type with one setting, as optimizers are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+from refluid.core.dtypes import VarType
 from refluid.ir.attributes import COMMON
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
-from refluid.runtime.liveness import reads, writes
+from refluid.runtime.liveness import Key, reads, writes
+
+Setting = tuple[object, ...]
+
+
+@dataclass
+class _Batch:
+    """Operators that run where the last of them stands."""
+
+    positions: list[int] = field(default_factory=list)
+    read: set[Key] = field(default_factory=set)
+    written: set[Key] = field(default_factory=set)
+
+    def add(self, position: int, read: set[Key], written: set[Key]) -> None:
+        self.positions.append(position)
+        self.read |= read
+        self.written |= written
+
+    def stands_before(self, read: set[Key], written: set[Key]) -> bool:
+        """Whether an operator that reads and writes these must come after the batch."""
+        return bool(self.written & (read | written) or self.read & written)
 
 
 def batches(ops: Sequence[Operator]) -> dict[int, list[int]]:
     """Position of the last operator of each batch -> positions of all of them.
 
     Operators may be done at once when nothing between the first and the last of them reads or
-    writes what they write, and they overwrite their inputs in place.
+    writes what they write, or writes what they read, and they overwrite their inputs in place.
     """
-    groups: dict[int, list[int]] = {}
-    current: list[int] = []
+    open_: dict[Setting, _Batch] = {}
+    done: list[_Batch] = []
     for position, op in enumerate(ops):
-        if current and not _joins(ops, current, op):
-            _close(groups, current)
-            current = []
-        if current or _batchable(op):
-            current.append(position)
-    _close(groups, current)
-    return groups
-
-
-def _close(groups: dict[int, list[int]], current: list[int]) -> None:
-    if len(current) > 1:
-        groups[current[-1]] = list(current)
+        if not open_ and not _batchable(op):
+            continue
+        read, written = reads(op), writes(op)
+        setting = _setting(op) if _batchable(op) else None
+        for other in [one for one, batch in open_.items() if batch.stands_before(read, written)]:
+            done.append(open_.pop(other))
+        if setting is not None:
+            open_.setdefault(setting, _Batch()).add(position, read, written)
+    groups = [batch.positions for batch in (*done, *open_.values()) if len(batch.positions) > 1]
+    return {positions[-1]: positions for positions in groups}
 
 
 def _batchable(op: Operator) -> bool:
@@ -39,20 +59,17 @@ def _batchable(op: Operator) -> bool:
         return False
     return all(
         op.output(out_slot) == op.input(in_slot) for out_slot, in_slot in definition.mutates.items()
-    )
+    ) and not any(_sparse(op, name) for name in op.input_arg_names)
 
 
-def _joins(ops: Sequence[Operator], current: Sequence[int], op: Operator) -> bool:
-    first = ops[current[0]]
-    if op.type != first.type or not _batchable(op) or _settings(op) != _settings(first):
-        return False
-    written = set().union(*(writes(ops[index]) for index in current))
-    return not written & (reads(op) | writes(op))
+def _sparse(op: Operator, name: str) -> bool:
+    var = op.block.find_var_recursive(name)
+    return var is not None and var.type == VarType.SELECTED_ROWS
 
 
-def _settings(op: Operator) -> tuple[object, ...]:
+def _setting(op: Operator) -> Setting:
     shape = tuple((slot, len(names)) for slot, names in op.inputs.items())
     attrs = tuple(
         (name, str(value)) for name, value in sorted(op.attrs.items()) if name not in COMMON
     )
-    return shape, attrs
+    return op.type, shape, attrs

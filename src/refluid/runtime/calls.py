@@ -156,7 +156,10 @@ def _targets(writer: Writer, op: Operator, definition: OperatorDef) -> str:
     parts = []
     for slot in definition.outputs:
         names = [
-            "_" if name == EMPTY else writer.local(op.block, name) for name in op.output(slot.name)
+            "_"
+            if name == EMPTY or slot.name in definition.untouched
+            else writer.local(op.block, name)
+            for name in op.output(slot.name)
         ]
         if slot.many:
             parts.append(f"[{', '.join(names)}]" if names else "_")
@@ -172,7 +175,7 @@ def _note_outputs(writer: Writer, op: Operator, definition: OperatorDef) -> None
         shared = slot.name in definition.views
         for name in op.output(slot.name):
             key = key_of(op.block, name)
-            if name == EMPTY:
+            if name == EMPTY or slot.name in definition.untouched:
                 continue
             if key not in writer.state:
                 writer.fresh -= {key}

@@ -21,6 +21,7 @@ import torch
 
 from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
 from refluid.core.offsets import as_levels, as_lod
+from refluid.ir.absent import no_operator
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -37,6 +38,7 @@ from refluid.runtime.liveness import (
     last_uses,
     overwritten,
     reads,
+    starts_without,
     views_to_copy,
     writes,
 )
@@ -131,7 +133,7 @@ class Writer:
             definition = find(op.type)
             if definition is None and op.type not in CONTROL:
                 raise OperatorNotImplemented(
-                    f"refluid has no operator {op.type!r}.\n" + "\n".join(op.callstack)
+                    f"{no_operator(op.type)}.\n" + "\n".join(op.callstack)
                 )
             for slot, names in op.inputs.items():
                 for name in names:
@@ -152,8 +154,9 @@ class Writer:
         written: set[Key] = set()
         self.required: set[str] = set()
         for op in ops:
+            late = starts_without(op)
             for key in sorted(reads(op) - written):
-                self._load(key, fed)
+                self._load(key, fed, needed=key not in late, conditional=key in late)
             touched = writes(op) | reads(op) if op.type in CONTROL else writes(op)
             for key in sorted(touched - written):
                 self._load(key, fed, needed=False, conditional=op.type in CONTROL)
@@ -227,7 +230,7 @@ class Writer:
                     self.source.add(f"{self.local(block, key[1])} = None")
             written |= writes(op)
         outside = {key for op in block.ops for key in reads(op) | writes(op) if key[0] != block.idx}
-        self.write_ops(block, block.ops, kept | outside, pairs)
+        self.write_ops(block, block.ops, kept | outside | self.entered, pairs)
 
     def enter(self, block: Block, name: str, value: str) -> None:
         """Gives a variable of a sub-block the value with which the block starts."""
@@ -242,10 +245,10 @@ class Writer:
         outer_pairs: Mapping[int, Pair] | None = None,
     ) -> None:
         """Writes operators in order, and frees what none of the later ones uses."""
-        last = last_uses(ops)
+        groups = batches(ops)
+        last = last_uses(ops, groups)
         copies = views_to_copy(ops, last, kept, repeated=outer_pairs is not None)
         pairs = pair_gradients(ops) | dict(outer_pairs or {})
-        groups = batches(ops)
         owned = Ownership(ops, last, kept | self.fed | _held(ops), pairs)
         batched = {index for group in groups.values() for index in group}
         for position, op in enumerate(ops):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
@@ -51,18 +51,31 @@ def writes(op: Operator) -> set[Key]:
     return found
 
 
+def starts_without(op: Operator) -> set[Key]:
+    """Variables that an operator reads and that may have no value yet."""
+    definition = find(op.type)
+    slots = definition.starts_without.split() if definition else []
+    return {key_of(op.block, name) for slot in slots for name in op.input(slot)}
+
+
 def _outside(block: Block, keys: Iterable[set[Key]]) -> set[Key]:
     """Those of the keys that are neither the block's own nor its forward block's."""
     own = {block.idx, block.forward_block_idx}
     return {key for some in keys for key in some if key[0] not in own}
 
 
-def last_uses(ops: Sequence[Operator]) -> dict[Key, int]:
-    """Position of the last operator that reads or writes each variable."""
+def last_uses(
+    ops: Sequence[Operator], batches: Mapping[int, Sequence[int]] | None = None
+) -> dict[Key, int]:
+    """Position of the last operator that reads or writes each variable.
+
+    batches: position at which operators run together -> their own positions.
+    """
+    runs_at = {own: end for end, positions in (batches or {}).items() for own in positions}
     last: dict[Key, int] = {}
     for position, op in enumerate(ops):
         for key in reads(op) | writes(op):
-            last[key] = position
+            last[key] = max(last.get(key, 0), runs_at.get(position, position))
     return last
 
 

@@ -10,6 +10,11 @@ from refluid.runtime.liveness import EMPTY, Key, key_of
 NONE = "()"
 
 
+def forward_names(op: Operator, slot: str) -> list[str]:
+    """Of a gradient operator that doesn't read `slot` itself: the variables of the forward's."""
+    return [name.split(GRAD)[0] for name in op.input(slot + GRAD)]
+
+
 class Lods:
     """Which Python name holds the LoD of each variable; most share that of another one.
 
@@ -43,7 +48,8 @@ class Lods:
         many = {slot.name for slot in definition.inputs if slot.many}
         parts = []
         for keyword, slot in definition.levels.items():
-            found = [self.of(key_of(op.block, name)) for name in op.input(slot)]
+            names = op.input(slot) or forward_names(op, slot)
+            found = [self.of(key_of(op.block, name)) for name in names]
             if slot in many:
                 parts.append(f"{keyword}=[{', '.join(found)}]")
             else:
@@ -67,8 +73,7 @@ class Lods:
     def passed_on(self, op: Operator, definition: OperatorDef, slot: str) -> str:
         """The LoD of an output: that of the slot `lod`, for a gradient that of its variable."""
         if slot.endswith(GRAD):
-            origin = slot.removesuffix(GRAD)
-            names = op.input(origin) or op.output(origin)
+            names = _variables(op, slot.removesuffix(GRAD))
         else:
             names = op.input(definition.lod) if definition.lod else []
         return self.of(key_of(op.block, names[0])) if names else NONE
@@ -96,7 +101,14 @@ class Lods:
 
     def _source(self, op: Operator, definition: OperatorDef, slot: str, position: int) -> str:
         """As `passed_on`; of a gradient slot of many variables each one's own."""
-        origins = op.input(slot.removesuffix(GRAD)) if slot.endswith(GRAD) else []
+        origins = _variables(op, slot.removesuffix(GRAD)) if slot.endswith(GRAD) else []
         if position < len(origins):
             return self.of(key_of(op.block, origins[position]))
         return self.passed_on(op, definition, slot)
+
+
+def _variables(op: Operator, slot: str) -> list[str]:
+    """The variables of a slot; of one that a gradient operator isn't given, those whose gradients
+    it is given or makes."""
+    grads = op.input(slot + GRAD) or op.output(slot + GRAD)
+    return op.input(slot) or [name.split(GRAD)[0] for name in grads]

@@ -77,7 +77,7 @@ def _warpctc_padded() -> None:
 
 def _conv_pool() -> None:
     words = rows(-1, 1, name="words", dtype="int64")
-    embedded = L.embedding(input=words, size=[100, 128])
+    embedded = L.embedding(input=words, size=[100, 128], is_sparse=True)
     fluid.nets.sequence_conv_pool(
         input=embedded, num_filters=512, filter_size=3, act="tanh", pool_type="sqrt"
     )

@@ -10,6 +10,7 @@ from typing import Any
 import refluid.ops  # noqa: F401
 from refluid.fluid.layers import (
     control_flow,
+    detection,
     io,
     loss,
     metric_op,
@@ -19,6 +20,7 @@ from refluid.fluid.layers import (
     tensor,
 )
 from refluid.fluid.layers.control_flow import *
+from refluid.fluid.layers.detection import *
 from refluid.fluid.layers.io import *
 from refluid.fluid.layers.loss import *
 from refluid.fluid.layers.metric_op import *
@@ -32,6 +34,7 @@ from refluid.fluid.layers.learning_rate_scheduler import *  # isort: skip
 
 __all__ = [
     *control_flow.__all__,
+    *detection.__all__,
     *io.__all__,
     *learning_rate_scheduler.__all__,
     *loss.__all__,

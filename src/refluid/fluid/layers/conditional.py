@@ -33,21 +33,31 @@ class BlockGuard:
         self.main_program.rollback()
 
 
-def read_from_outside(block: Block) -> list[str]:
-    """Variables that the operators of a block read before any of them has written them."""
-    written: set[str] = set()
+def read_from_outside(block: Block, written: Sequence[str] = ()) -> list[str]:
+    """Variables that the operators of a block read before any of them has written them.
+
+    written: what counts as written from the start.
+    """
+    known = set(written)
     found: dict[str, None] = {}
     for op in block.ops:
-        found |= dict.fromkeys(name for name in op.input_arg_names if name not in written)
-        written |= set(op.output_arg_names)
+        found |= dict.fromkeys(name for name in op.input_arg_names if name not in known)
+        known |= set(op.output_arg_names)
     return list(found)
 
 
-def written_outside(block: Block, parent: Block) -> list[Variable]:
-    """Variables of enclosing blocks that the operators of a block write."""
-    names = dict.fromkeys(name for op in block.ops for name in op.output_arg_names)
+def written_outside(block: Block, parent: Block, written: Sequence[str] = ()) -> list[Variable]:
+    """Variables of enclosing blocks that the operators of a block write, `written` first."""
+    names = dict.fromkeys(written)
+    names |= dict.fromkeys(name for op in block.ops for name in op.output_arg_names)
     outer = [parent.find_var_recursive(name) for name in names if not block.has_var(name)]
     return [var for var in outer if var is not None]
+
+
+def outer_variables(names: Sequence[str], parent: Block) -> list[Variable]:
+    """Those of the named variables that `parent` or a block around it has."""
+    found = [parent.find_var_recursive(name) for name in names]
+    return [var for var in found if var is not None]
 
 
 class ConditionalBlock:
@@ -83,10 +93,7 @@ class ConditionalBlock:
         read = [name for name in read_from_outside(inside) if name not in conditions]
         parent.append_op(
             type="conditional_block",
-            inputs={
-                "Cond": self.inputs,
-                "Input": [parent.var_recursive(name) for name in read],
-            },
+            inputs={"Cond": self.inputs, "Input": outer_variables(read, parent)},
             outputs={
                 "Out": written_outside(inside, parent),
                 "Scope": [parent.create_var(type=VarType.STEP_SCOPES)],

@@ -40,6 +40,9 @@ from refluid.fluid.layers.creation import (
 from refluid.fluid.layers.ctc import (
     ctc_greedy_decoder,
 )
+from refluid.fluid.layers.deformable import (
+    deformable_conv,
+)
 from refluid.fluid.layers.elementwise import (
     clip,
     clip_by_norm,
@@ -115,6 +118,13 @@ from refluid.fluid.layers.reduction import (
     reduce_prod,
     reduce_sum,
 )
+from refluid.fluid.layers.regions import (
+    deformable_roi_pooling,
+    prroi_pool,
+    psroi_pool,
+    roi_align,
+    roi_pool,
+)
 from refluid.fluid.layers.selection import (
     topk,
     where,
@@ -164,6 +174,8 @@ __all__ = [
     "conv3d",
     "conv3d_transpose",
     "ctc_greedy_decoder",
+    "deformable_conv",
+    "deformable_roi_pooling",
     "dropout",
     "elementwise_add",
     "elementwise_div",
@@ -217,6 +229,8 @@ __all__ = [
     "pool3d",
     "pow",
     "prelu",
+    "prroi_pool",
+    "psroi_pool",
     "rank",
     "reduce_all",
     "reduce_any",
@@ -228,6 +242,8 @@ __all__ = [
     "relu",
     "relu6",
     "reshape",
+    "roi_align",
+    "roi_pool",
     "row_conv",
     "scale",
     "scatter",

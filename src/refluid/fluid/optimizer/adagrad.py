@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from refluid.fluid.gradient_clip import GradientClipBase
 from refluid.fluid.optimizer.base import Rate
@@ -18,7 +18,7 @@ class AdagradOptimizer(KeepingOptimizer):
     initial_accumulator_value: where the moments start. Other arguments as in `Optimizer`.
     """
 
-    kept = {"Moment": "moment"}
+    kept: ClassVar = {"Moment": "moment"}
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class DecayedAdagradOptimizer(KeepingOptimizer):
     Other arguments as in `Optimizer`.
     """
 
-    kept = {"Moment": "moment"}
+    kept: ClassVar = {"Moment": "moment"}
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class AdadeltaOptimizer(KeepingOptimizer):
     Other arguments as in `Optimizer`.
     """
 
-    kept = {
+    kept: ClassVar = {
         "AvgSquaredGrad": "_avg_squared_grad",
         "AvgSquaredUpdate": "_avg_squared_update",
     }
@@ -115,7 +115,7 @@ class RMSPropOptimizer(KeepingOptimizer):
     Other arguments as in `Optimizer`.
     """
 
-    kept = {"Moment": "momentum", "MeanSquare": "mean_square", "MeanGrad": "mean_grad"}
+    kept: ClassVar = {"Moment": "momentum", "MeanSquare": "mean_square", "MeanGrad": "mean_grad"}
 
     def __init__(
         self,

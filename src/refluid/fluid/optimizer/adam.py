@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from refluid.fluid.gradient_clip import GradientClipBase
 from refluid.fluid.optimizer.base import ParamGrad, Rate
@@ -30,7 +30,7 @@ class AdamOptimizer(KeepingOptimizer):
     Other arguments as in `Optimizer`.
     """
 
-    kept = {
+    kept: ClassVar = {
         "Moment1": "moment1",
         "Moment2": "moment2",
         "Beta1Pow": "beta1_pow_acc",
@@ -71,7 +71,9 @@ class AdamOptimizer(KeepingOptimizer):
         }
 
     def _attributes(self, param: Parameter) -> Mapping[str, Any]:
-        numbers = {name: beta for name, beta in self._betas.items() if not isinstance(beta, Variable)}
+        numbers = {
+            name: beta for name, beta in self._betas.items() if not isinstance(beta, Variable)
+        }
         return {
             "epsilon": self._epsilon,
             "lazy_mode": self._lazy_mode,
@@ -90,7 +92,7 @@ class LambOptimizer(AdamOptimizer):
     Other arguments as in `AdamOptimizer`.
     """
 
-    written = {"Beta1Pow": "", "Beta2Pow": ""}
+    written: ClassVar = {"Beta1Pow": "", "Beta2Pow": ""}
 
     def __init__(
         self,
@@ -136,8 +138,8 @@ class AdamaxOptimizer(KeepingOptimizer):
     Other arguments as in `Optimizer`.
     """
 
-    kept = {"Moment": "moment", "InfNorm": "inf_norm", "Beta1Pow": "beta1_pow_acc"}
-    written = {"Beta1Pow": ""}
+    kept: ClassVar = {"Moment": "moment", "InfNorm": "inf_norm", "Beta1Pow": "beta1_pow_acc"}
+    written: ClassVar = {"Beta1Pow": ""}
 
     def __init__(
         self,

@@ -100,6 +100,19 @@ class Optimizer(Accumulators):
 
         callbacks: called with the block and a dict after each gradient operator.
         """
+        return self._append_backward(
+            loss, startup_program, parameter_list, no_grad_set, callbacks, None
+        )
+
+    def _append_backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None,
+        parameter_list: Sequence[Parameter | str] | None,
+        no_grad_set: Iterable[Variable | str] | None,
+        callbacks: Sequence[Callable[..., Any]] | None,
+        checkpoints: Sequence[Variable | str] | None,
+    ) -> list[ParamGrad]:
         assert callbacks is None or isinstance(callbacks, list), "callbacks should be a list"
         assert tuple(loss.shape) == (1,), (
             f"The loss.shape should be (1L,), but the current loss.shape is {loss.shape}. Maybe "
@@ -112,6 +125,7 @@ class Optimizer(Accumulators):
                 parameter_list or self._parameter_list,
                 self._without_gradient(loss, no_grad_set),
                 [error_clip_callback, *(callbacks or [])],
+                checkpoints,
             )
         return cast(list[ParamGrad], pairs)
 

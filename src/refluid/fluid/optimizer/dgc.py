@@ -15,7 +15,6 @@ from refluid.fluid.optimizer.base import Optimizer, ParamGrad, Rate
 from refluid.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
 from refluid.ir.ambient import name_scope
 from refluid.ir.block import Block
-from refluid.ir.defaults import default_main_program
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
@@ -47,7 +46,7 @@ class DGCMomentumOptimizer(Optimizer):
         momentum: float,
         rampup_begin_step: int,
         rampup_step: int = 1,
-        sparsity: Sequence[float] = [0.999],  # noqa: B006  (as in Fluid's signature)
+        sparsity: Sequence[float] = [0.999],
         parameter_list: Sequence[Parameter | str] | None = None,
         use_nesterov: bool = False,
         num_trainers: int | None = None,
@@ -146,8 +145,10 @@ def _local_norm(clip: GradientClipBase | None, num_trainers: int | None) -> floa
     if clip is None:
         return None
     if not isinstance(clip, GradientClipByNorm):
-        raise TypeError("The type of grad_clip should be 'GradientClipByNorm', because "
-                        f"DGCMomentumOptimizer only supports that, not {type(clip).__name__}")
+        raise TypeError(
+            "The type of grad_clip should be 'GradientClipByNorm', because "
+            f"DGCMomentumOptimizer only supports that, not {type(clip).__name__}"
+        )
     if not isinstance(num_trainers, int) or num_trainers < 1:
         raise TypeError(
             "DGCMomentumOptimizer with grad_clip needs num_trainers, a positive whole number, "

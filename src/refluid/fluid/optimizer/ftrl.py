@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from refluid.fluid.gradient_clip import GradientClipBase
 from refluid.fluid.optimizer.base import Rate
@@ -24,8 +24,11 @@ class FtrlOptimizer(KeepingOptimizer):
     Other arguments as in `Optimizer`.
     """
 
-    kept = {"SquaredAccumulator": "squared", "LinearAccumulator": "linear"}
-    written = {"SquaredAccumulator": "SquaredAccumOut", "LinearAccumulator": "LinearAccumOut"}
+    kept: ClassVar = {"SquaredAccumulator": "squared", "LinearAccumulator": "linear"}
+    written: ClassVar = {
+        "SquaredAccumulator": "SquaredAccumOut",
+        "LinearAccumulator": "LinearAccumOut",
+    }
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from refluid.fluid.gradient_clip import GradientClipBase
 from refluid.fluid.optimizer.base import Rate
@@ -19,7 +19,7 @@ class MomentumOptimizer(KeepingOptimizer):
     Other arguments as in `Optimizer`.
     """
 
-    kept = {"Velocity": "velocity"}
+    kept: ClassVar = {"Velocity": "velocity"}
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LarsMomentumOptimizer(KeepingOptimizer):
     Other arguments as in `Optimizer`.
     """
 
-    kept = {"Velocity": "velocity"}
+    kept: ClassVar = {"Velocity": "velocity"}
 
     def __init__(
         self,

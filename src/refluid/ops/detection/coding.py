@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
+from refluid.ir.operator import Operator
 from refluid.ops.detection.overlaps import sides
+from refluid.ops.detection.shapes import infer_by
+from refluid.ops.infer import Spec
 from refluid.ops.registry import operator
+
+ENCODE, DECODE = "encode_center_size", "decode_center_size"
 
 
 def _center(boxes: Tensor, normalized: bool) -> tuple[Tensor, Tensor]:
@@ -36,7 +41,20 @@ def decode(prior: Tensor, difference: Tensor, normalized: bool) -> Tensor:
     return torch.cat((middle - half, high if normalized else high - 1), -1)
 
 
-@operator("box_coder", outputs="OutputBox", uses=None, makes_lod="OutputBox")
+def _infer_coder(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+    shape, dtype = inputs["TargetBox"]
+    if op.attrs["code_type"] == ENCODE:
+        shape = (shape[0], inputs["PriorBox"][0][0], 4)
+    return {"OutputBox": (shape, dtype)}
+
+
+@operator(
+    "box_coder",
+    outputs="OutputBox",
+    uses=None,
+    makes_lod="OutputBox",
+    infer=infer_by(_infer_coder, OutputBox="TargetBox"),
+)
 def box_coder(
     PriorBox: Tensor,
     PriorBoxVar: Tensor | None,
@@ -44,7 +62,7 @@ def box_coder(
     *,
     lod_PriorBox: Levels = (),
     lod_TargetBox: Levels = (),
-    code_type: str = "encode_center_size",
+    code_type: str = ENCODE,
     box_normalized: bool = True,
     axis: int = 0,
     variance: Sequence[float] = (),
@@ -57,14 +75,11 @@ def box_coder(
     scale = PriorBoxVar
     if variance:
         scale = PriorBox.new_tensor(variance).reshape(1, 4)
-    if code_type == "encode_center_size":
+    if code_type == ENCODE:
         out = encode(PriorBox, TargetBox, box_normalized)
         return out if scale is None else out / scale, lod_TargetBox
-    if code_type != "decode_center_size":
-        raise EnforceNotMet(
-            f"box_coder: code_type is {code_type!r}; give 'encode_center_size' or "
-            "'decode_center_size'"
-        )
+    if code_type != DECODE:
+        raise EnforceNotMet(f"box_coder: code_type is {code_type!r}; give {ENCODE!r} or {DECODE!r}")
     prior = PriorBox.unsqueeze(axis)
     target = TargetBox if scale is None else TargetBox * scale.unsqueeze(axis)
     return decode(prior, target, box_normalized), lod_PriorBox if axis else lod_TargetBox

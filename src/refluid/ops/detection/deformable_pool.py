@@ -10,10 +10,10 @@ from torch import Tensor
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.ops.detection.deformable_conv import corner_taps
-from refluid.ops.detection.rois import add_up, away_from_zero, images_of
+from refluid.ops.detection.rois import add_up, away_from_zero, images_of, pulled_back
 from refluid.ops.detection.shapes import infer_by
 from refluid.ops.infer import Spec
-from refluid.ops.registry import operator
+from refluid.ops.registry import gradient, operator
 
 _SMALLEST = 0.1
 
@@ -50,8 +50,8 @@ def _sampled(start: Tensor, extent: Tensor, shift: Tensor, samples: int) -> tupl
 
     x = along(0, ticks[1], bins[1])[..., None, :]
     y = along(1, ticks[0][:, None], bins[0])[..., :, None]
-    y, x = torch.broadcast_tensors(y, x)
-    return y.flatten(-2), x.flatten(-2)
+    square = (*y.shape[:-1], samples)
+    return y.expand(square).flatten(-2), x.expand(square).flatten(-2)
 
 
 @operator(
@@ -111,3 +111,46 @@ def deformable_psroi_pooling(
     shape = (ROIs.shape[0], output_dim, *size)
     counted = count[:, :, None].expand(-1, -1, channels, -1, -1).reshape(shape)
     return counted, out.permute(0, 1, 4, 2, 3).reshape(shape)
+
+
+@gradient("deformable_psroi_pooling")
+def deformable_psroi_pooling_grad(
+    Input: Tensor,
+    ROIs: Tensor,
+    Trans: Tensor,
+    TopCount: Tensor,
+    d_Output: Tensor,
+    *,
+    no_trans: bool,
+    spatial_scale: float,
+    output_dim: int,
+    group_size: Sequence[int],
+    pooled_height: int,
+    pooled_width: int,
+    part_size: Sequence[int],
+    sample_per_part: int,
+    trans_std: float,
+    lod_ROIs: Levels = (),
+) -> tuple[Tensor | None, Tensor]:
+    """d_Output brought back to the pixels, and to the offsets: 0 where they are not used."""
+
+    def forward(pixels: Tensor, offsets: Tensor) -> Tensor:
+        out: Tensor = deformable_psroi_pooling(
+            pixels,
+            ROIs,
+            offsets,
+            no_trans=no_trans,
+            spatial_scale=spatial_scale,
+            output_dim=output_dim,
+            group_size=group_size,
+            pooled_height=pooled_height,
+            pooled_width=pooled_width,
+            part_size=part_size,
+            sample_per_part=sample_per_part,
+            trans_std=trans_std,
+            lod_ROIs=lod_ROIs,
+        )[1]
+        return out
+
+    d_input, d_trans = pulled_back(forward, d_Output, Input, Trans)
+    return d_input, torch.zeros_like(Trans) if d_trans is None else d_trans

@@ -10,10 +10,16 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
-from refluid.ops.detection.rois import add_up, away_from_zero, images_of, pixel_rows
+from refluid.ops.detection.rois import (
+    add_up,
+    away_from_zero,
+    images_of,
+    pixel_rows,
+    pulled_back,
+)
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import Spec
-from refluid.ops.registry import operator
+from refluid.ops.registry import gradient, operator
 
 _EPSILON = 1e-5
 _ON_EDGE = 1e-4
@@ -130,3 +136,32 @@ def roi_perspective_transform(
         ROIs.new_empty(0),
         lod_ROIs,
     )
+
+
+@gradient("roi_perspective_transform")
+def roi_perspective_transform_grad(
+    X: Tensor,
+    ROIs: Tensor,
+    Out2InIdx: Tensor,
+    Out2InWeights: Tensor,
+    d_Out: Tensor,
+    *,
+    spatial_scale: float = 1.0,
+    transformed_height: int = 1,
+    transformed_width: int = 1,
+    lod_ROIs: Levels = (),
+) -> Tensor | None:
+    """d_Out brought back to the pixels that it came from."""
+
+    def forward(pixels: Tensor) -> Tensor:
+        out: Tensor = roi_perspective_transform(
+            pixels,
+            ROIs,
+            spatial_scale=spatial_scale,
+            transformed_height=transformed_height,
+            transformed_width=transformed_width,
+            lod_ROIs=lod_ROIs,
+        )[0]
+        return out
+
+    return pulled_back(forward, d_Out, X)[0]

@@ -22,7 +22,7 @@ def polygon_areas(polygons: Tensor) -> Tensor:
 def polygon_overlaps(one: Tensor, other: Tensor) -> Tensor:
     """(..., N, 2n), (..., M, 2n) -> (..., N, M): shared area by covered area of each two."""
     first, second = one[..., :, None, :].double(), other[..., None, :, :].double()
-    size = torch.broadcast_shapes(first.shape, second.shape)
+    size = (*one.shape[:-1], *other.shape[-2:])
     pairs = [side.expand(size).reshape(-1, size[-1] // 2, 2) for side in (first, second)]
     shared = pairs[0].new_zeros(len(pairs[0]))
     near = _boxes_meet(*pairs).nonzero().squeeze(1)

@@ -63,7 +63,7 @@ def distribute_fpn_proposals(
     levels = max_level - min_level + 1
     counts = torch.bincount(level * images + image, minlength=levels * images)
     by_level = counts.reshape(levels, images)
-    parts = FpnRois[order].split(by_level.sum(1).tolist())
+    parts = torch.split(FpnRois[order], by_level.sum(1).tolist())
     lods: list[Levels] = [(Offsets.of_lengths(row),) for row in by_level.tolist()]
     return list(parts), place.int()[:, None], lods
 

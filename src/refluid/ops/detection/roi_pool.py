@@ -61,12 +61,9 @@ def roi_pool(
     x = _covered(box[:, 0], extent[:, 0], pooled_width, X.shape[3])
     index, weight = bins_of(image, y, x, X.shape)
     shape = (ROIs.shape[0], pooled_height, pooled_width, X.shape[1])
-    used = weight.flatten(3).reshape(-1, weight[0, 0, 0].numel() if weight.numel() else 1) != 0
-    total = used.sum(1)
-    taken = index.reshape(used.shape)[used]
-    if taken.numel() == 0:
-        none = X.new_zeros(shape).permute(0, 3, 1, 2)
-        return none, none.int() - 1
+    used = (weight != 0).flatten(3)
+    total = used.sum(3).reshape(-1)
+    taken = index.flatten(3)[used]
     starts = total.cumsum(0) - total
     out, _, _, places = torch.embedding_bag(pixel_rows(X), taken, starts, mode=_MAX)
     empty = (total == 0)[:, None]

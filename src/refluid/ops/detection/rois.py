@@ -7,6 +7,7 @@ height and along the width. So a pool says, per axis, which pixels a bin takes a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -96,13 +97,24 @@ def add_up(rows: Tensor, index: Tensor, weight: Tensor) -> Tensor:
     total = used.sum(1)
     starts = total.cumsum(0) - total
     taken = index.reshape(used.shape)[used]
-    if taken.numel() == 0:
-        return rows.new_zeros((*sizes, rows.shape[1])) + 0 * rows.sum()
     out = F.embedding_bag(taken, rows, starts, mode="sum", per_sample_weights=flat[used])
-    return out.reshape(*sizes, -1)
+    return out.reshape(*sizes, rows.shape[1])
 
 
 def pool(X: Tensor, image: Tensor, y: Taps, x: Taps) -> Tensor:
     """(N, C, H, W) -> (R, C, bins_y, bins_x): the weighted sums of the pixels of each bin."""
     index, weight = bins_of(image, y, x, X.shape)
     return add_up(pixel_rows(X), index.flatten(3), weight.flatten(3)).permute(0, 3, 1, 2)
+
+
+def pulled_back(
+    forward: Callable[..., Tensor], d_out: Tensor, *inputs: Tensor
+) -> tuple[Tensor | None, ...]:
+    """Gradients of `forward(*inputs)`, for operators of several outputs only one of which has one.
+
+    None for an input that the result doesn't depend on.
+    """
+    given = [one.detach().requires_grad_() for one in inputs]
+    with torch.enable_grad():
+        out = forward(*given)
+    return torch.autograd.grad(out, given, d_out, allow_unused=True)

@@ -31,5 +31,5 @@ def by_image(where: str, images: int, **values: tuple[Tensor, Levels]) -> list[S
                 f"{where}: the LoD of {name} must say which rows belong to which of the "
                 f"{images} images; it {found}"
             )
-        parts.append(value.split(lod[-1].lengths))
+        parts.append(torch.split(value, lod[-1].lengths))
     return list(zip(*parts, strict=True))

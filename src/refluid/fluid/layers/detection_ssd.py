@@ -1,0 +1,97 @@
+"""SSD: the loss of its predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refluid.core.dtypes import VarType
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.layers.assignment import cast
+from refluid.fluid.layers.detection_boxes import box_coder, iou_similarity
+from refluid.fluid.layers.detection_matching import bipartite_match, target_assign
+from refluid.fluid.layers.detection_results import append
+from refluid.fluid.layers.loss import smooth_l1, softmax_with_cross_entropy
+from refluid.fluid.layers.reduction import reduce_sum
+from refluid.fluid.layers.shaping import flatten, reshape, shape
+from refluid.fluid.layers.slicing import slice
+from refluid.ir.variable import Variable
+
+__all__ = ["ssd_loss"]
+
+
+def _rows(x: Variable) -> Variable:
+    """(N, P, K) -> (N * P, K)."""
+    return flatten(x, axis=2)
+
+
+def _fixed(x: Variable) -> Variable:
+    """The variable, which no gradient goes through."""
+    x.stop_gradient = True
+    return x
+
+
+def ssd_loss(
+    location: Variable,
+    confidence: Variable,
+    gt_box: Variable,
+    gt_label: Variable,
+    prior_box: Variable,
+    prior_box_var: Variable | Sequence[float] | None = None,
+    background_label: int = 0,
+    overlap_threshold: float = 0.5,
+    neg_pos_ratio: float = 3.0,
+    neg_overlap: float = 0.5,
+    loc_loss_weight: float = 1.0,
+    conf_loss_weight: float = 1.0,
+    match_type: str = "per_prediction",
+    mining_type: str = "max_negative",
+    normalize: bool = True,
+    sample_size: int | None = None,
+) -> Variable:
+    """The loss (N, 1) of locations (N, P, 4) and confidences (N, P, classes) of P prior boxes.
+
+    gt_box (rows, 4) and gt_label (rows, 1) are sequences per image; prior_box (P, 4) with
+    variances of the same shape. Priors are matched with ground truth as `bipartite_match` does
+    by overlap; of the others that overlap less than `neg_overlap` those of the highest loss are
+    trained as background, `neg_pos_ratio` times as many. The loss is the weighted sum of
+    smooth_l1 of locations and cross entropy of classes, divided by the number of matches if
+    `normalize`.
+
+    Raises ValueError for a mining_type other than 'max_negative'.
+    """
+    if mining_type != "max_negative":
+        raise ValueError("Only support mining_type == max_negative now.")
+    helper = LayerHelper("ssd_loss")
+    conf_shape = shape(confidence)
+    overlap = iou_similarity(x=gt_box, y=prior_box)
+    matched, distance = bipartite_match(overlap, match_type, overlap_threshold)
+    gt_label = _fixed(reshape(gt_label, shape=[0] * (len(gt_label.shape) - 1) + [-1, 1]))
+    wanted, _ = target_assign(gt_label, matched, mismatch_value=background_label)
+    confidence = _rows(confidence)
+    loss = softmax_with_cross_entropy(confidence, _fixed(_rows(cast(wanted, "int64"))))
+    by_image = slice(conf_shape, axes=[0], starts=[0], ends=[2])
+    loss = _fixed(reshape(loss, shape=(-1, 0), actual_shape=by_image))
+    attrs = {
+        "neg_pos_ratio": neg_pos_ratio,
+        "neg_dist_threshold": neg_overlap,
+        "mining_type": mining_type,
+        "sample_size": sample_size,
+    }
+    losses = {"ClsLoss": loss, "MatchIndices": matched, "MatchDist": distance}
+    kinds = {"NegIndices": VarType.INT32, "UpdatedMatchIndices": matched.dtype}
+    negative, updated = append(helper, "mine_hard_examples", losses, attrs, kinds)
+
+    encoded = box_coder(prior_box, prior_box_var, gt_box)
+    place, place_weight = target_assign(encoded, updated, mismatch_value=background_label)
+    kind, kind_weight = target_assign(
+        gt_label, updated, negative_indices=negative, mismatch_value=background_label
+    )
+    conf_loss = softmax_with_cross_entropy(confidence, _fixed(cast(_rows(kind), "int64")))
+    conf_loss = conf_loss * _fixed(_rows(kind_weight))
+    loc_loss = smooth_l1(_rows(location), _fixed(_rows(place)))
+    place_weight = _fixed(_rows(place_weight))
+    loc_loss = loc_loss * place_weight
+    loss = conf_loss_weight * conf_loss + loc_loss_weight * loc_loss
+    loss = reshape(loss, shape=(-1, 0), actual_shape=by_image)
+    loss = reduce_sum(loss, dim=1, keep_dim=True)
+    return loss / reduce_sum(place_weight) if normalize else loss

@@ -1,0 +1,304 @@
+"""Recurrent layers: LSTM and GRU over sequences with LoD, their single steps, and dense LSTMs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.core.dtypes import VarType
+from refluid.fluid.initializer import Initializer
+from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layers.joining import concat
+from refluid.fluid.layers.linear import fc
+from refluid.fluid.param_attr import ParamAttr
+from refluid.ir.variable import Variable
+
+_UNIT_ACTIVATIONS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
+
+
+def _new(helper: LayerHelper, dtype: Any, count: int) -> list[Variable]:
+    return [helper.create_variable_for_type_inference(dtype) for _ in range(count)]
+
+
+def _states(first: Variable | None, cell: Variable | None) -> dict[str, Variable]:
+    given = {"H0": first, "C0": cell}
+    return {slot: var for slot, var in given.items() if var is not None}
+
+
+def _check_state(where: str, state: Variable | None, width: int) -> None:
+    if state is not None and tuple(state.shape)[1:] != (width,):
+        raise ValueError(
+            f"{where}: an initial state must be (batch, {width}), not {list(state.shape)}"
+        )
+
+
+def dynamic_lstm(
+    input: Variable,
+    size: int,
+    h_0: Variable | None = None,
+    c_0: Variable | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    use_peepholes: bool = True,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    cell_activation: str = "tanh",
+    candidate_activation: str = "tanh",
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """Hidden and cell states (rows, size / 4) of an LSTM over the sequences of `input`.
+
+    input: (rows, size), what `fc` of `size` (4 times the width) makes of the data. h_0 and c_0:
+    initial states (sequences, width), both or none. The bias holds the peephole weights too.
+    """
+    helper = LayerHelper("lstm", param_attr=param_attr, bias_attr=bias_attr, name=name)
+    width = size // 4
+    weight = helper.create_parameter(helper.param_attr, [width, 4 * width], dtype)
+    columns = 7 * width if use_peepholes else 4 * width
+    bias = helper.create_parameter(helper.bias_attr, [1, columns], dtype, is_bias=True)
+    hidden, cell, gate, active = _new(helper, dtype, 4)
+    _check_state("dynamic_lstm", h_0, width)
+    _check_state("dynamic_lstm", c_0, width)
+    inputs = {"Input": input, "Weight": weight, "Bias": bias} | _states(h_0, c_0)
+    check_variables("lstm", inputs)
+    helper.append_op(
+        type="lstm",
+        inputs=inputs,
+        outputs={"Hidden": hidden, "Cell": cell, "BatchGate": gate, "BatchCellPreAct": active},
+        attrs={
+            "use_peepholes": use_peepholes,
+            "is_reverse": is_reverse,
+            "gate_activation": gate_activation,
+            "cell_activation": cell_activation,
+            "candidate_activation": candidate_activation,
+        },
+    )
+    return hidden, cell
+
+
+def dynamic_lstmp(
+    input: Variable,
+    size: int,
+    proj_size: int,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    use_peepholes: bool = True,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    cell_activation: str = "tanh",
+    candidate_activation: str = "tanh",
+    proj_activation: str = "tanh",
+    dtype: Any = "float32",
+    name: str | None = None,
+    h_0: Variable | None = None,
+    c_0: Variable | None = None,
+    cell_clip: float | None = None,
+    proj_clip: float | None = None,
+) -> tuple[Variable, Variable]:
+    """`dynamic_lstm` with a projection of the hidden state: (rows, proj_size), and the cell.
+
+    The next step sees the projection. h_0 is (sequences, proj_size), c_0 (sequences, size / 4).
+    cell_clip and proj_clip bound the size of cell and projection.
+    """
+    helper = LayerHelper("lstmp", param_attr=param_attr, bias_attr=bias_attr, name=name)
+    width = size // 4
+    weight = helper.create_parameter(helper.param_attr, [proj_size, 4 * width], dtype)
+    projecting = helper.create_parameter(helper.param_attr, [width, proj_size], dtype)
+    columns = 7 * width if use_peepholes else 4 * width
+    bias = helper.create_parameter(helper.bias_attr, [1, columns], dtype, is_bias=True)
+    projection, cell, _, hidden, gate, active = _new(helper, dtype, 6)
+    _check_state("dynamic_lstmp", h_0, proj_size)
+    _check_state("dynamic_lstmp", c_0, width)
+    inputs = {"Input": input, "Weight": weight, "ProjWeight": projecting, "Bias": bias}
+    inputs |= _states(h_0, c_0)
+    check_variables("lstmp", inputs)
+    attrs: dict[str, Any] = {
+        "use_peepholes": use_peepholes,
+        "cell_clip": cell_clip or 0.0,
+        "proj_clip": proj_clip or 0.0,
+        "is_reverse": is_reverse,
+        "gate_activation": gate_activation,
+        "cell_activation": cell_activation,
+        "candidate_activation": candidate_activation,
+        "proj_activation": proj_activation,
+    }
+    outputs = {
+        "Projection": projection,
+        "Cell": cell,
+        "BatchHidden": hidden,
+        "BatchGate": gate,
+        "BatchCellPreAct": active,
+    }
+    helper.append_op(type="lstmp", inputs=inputs, outputs=outputs, attrs=attrs)
+    return projection, cell
+
+
+def dynamic_gru(
+    input: Variable,
+    size: int,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    candidate_activation: str = "tanh",
+    h_0: Variable | None = None,
+    origin_mode: bool = False,
+) -> Variable:
+    """Hidden states (rows, size) of a GRU over the sequences of `input` (rows, 3 * size).
+
+    h_0: initial state (sequences, size). origin_mode: the update gate keeps the old state
+    instead of taking the new one.
+    """
+    helper = LayerHelper("gru", param_attr=param_attr, bias_attr=bias_attr)
+    dtype = input.dtype
+    weight = helper.create_parameter(helper.param_attr, [size, 3 * size], dtype)
+    bias = helper.create_parameter(helper.bias_attr, [1, 3 * size], dtype, is_bias=True)
+    inputs = {"Input": input, "Weight": weight} | ({} if bias is None else {"Bias": bias})
+    _check_state("dynamic_gru", h_0, size)
+    inputs |= _states(h_0, None)
+    hidden, gate, reset, batch = _new(helper, dtype, 4)
+    outputs = {
+        "Hidden": hidden,
+        "BatchGate": gate,
+        "BatchResetHiddenPrev": reset,
+        "BatchHidden": batch,
+    }
+    attrs = {
+        "is_reverse": is_reverse,
+        "gate_activation": gate_activation,
+        "activation": candidate_activation,
+        "origin_mode": origin_mode,
+    }
+    check_variables("gru", inputs)
+    helper.append_op(type="gru", inputs=inputs, outputs=outputs, attrs=attrs)
+    return hidden
+
+
+def gru_unit(
+    input: Variable,
+    hidden: Variable,
+    size: int,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    activation: str = "tanh",
+    gate_activation: str = "sigmoid",
+    origin_mode: bool = False,
+) -> tuple[Variable, Variable, Variable]:
+    """One GRU step: the new hidden state, the old one after the reset gate, and the gates.
+
+    input: (batch, size), `size` being 3 times the width; hidden: (batch, width).
+    """
+    for given in (activation, gate_activation):
+        if given not in _UNIT_ACTIVATIONS:
+            raise ValueError(
+                f"gru_unit: activation {given!r} is none of {', '.join(_UNIT_ACTIVATIONS)}"
+            )
+    helper = LayerHelper("gru_unit", param_attr=param_attr, bias_attr=bias_attr)
+    dtype, width = input.dtype, size // 3
+    weight = helper.create_parameter(helper.param_attr, [width, 3 * width], dtype)
+    gate, reset, updated = _new(helper, dtype, 3)
+    inputs = {"Input": input, "HiddenPrev": hidden, "Weight": weight}
+    bias = helper.create_parameter(helper.bias_attr, [1, 3 * width], dtype, is_bias=True)
+    inputs |= {} if bias is None else {"Bias": bias}
+    check_variables("gru_unit", inputs)
+    attrs = {
+        "activation": _UNIT_ACTIVATIONS[activation],
+        "gate_activation": _UNIT_ACTIVATIONS[gate_activation],
+        "origin_mode": origin_mode,
+    }
+    outputs = {"Gate": gate, "ResetHiddenPrev": reset, "Hidden": updated}
+    helper.append_op(type="gru_unit", inputs=inputs, outputs=outputs, attrs=attrs)
+    return updated, reset, gate
+
+
+def lstm_unit(
+    x_t: Variable,
+    hidden_t_prev: Variable,
+    cell_t_prev: Variable,
+    forget_bias: float = 0.0,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """One LSTM step: hidden and cell (batch, width) from input (batch, columns) and the old ones.
+
+    ValueError where an input isn't a matrix or batch sizes or widths differ.
+    """
+    helper = LayerHelper("lstm_unit", name=name)
+    given = {"x_t": x_t, "hidden_t_prev": hidden_t_prev, "cell_t_prev": cell_t_prev}
+    check_variables("lstm_unit", given)
+    for label, var in given.items():
+        if len(var.shape) != 2:
+            raise ValueError(f"Rank of {label} must be 2.")
+    if not x_t.shape[0] == hidden_t_prev.shape[0] == cell_t_prev.shape[0]:
+        raise ValueError(
+            "The 1st dimensions of x_t, hidden_t_prev and cell_t_prev must be the same."
+        )
+    if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
+        raise ValueError("The 2nd dimensions of hidden_t_prev and cell_t_prev must be the same.")
+    joined = concat(input=[x_t, hidden_t_prev], axis=1)
+    columns = fc(
+        input=joined,
+        size=4 * cell_t_prev.shape[1],
+        param_attr=param_attr,
+        bias_attr=ParamAttr() if bias_attr is None else bias_attr,
+    )
+    cell, hidden = _new(helper, x_t.dtype, 2)
+    helper.append_op(
+        type="lstm_unit",
+        inputs={"X": columns, "C_prev": cell_t_prev},
+        outputs={"C": cell, "H": hidden},
+        attrs={"forget_bias": forget_bias},
+    )
+    return hidden, cell
+
+
+def lstm(
+    input: Variable,
+    init_h: Variable,
+    init_c: Variable,
+    max_len: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout_prob: float = 0.0,
+    is_bidirec: bool = False,
+    is_test: bool = False,
+    name: str | None = None,
+    default_initializer: Initializer | None = None,
+    seed: int = -1,
+) -> tuple[Variable, Variable, Variable]:
+    """Layers of LSTM over a dense batch (steps, batch, columns): outputs, last hidden, last cell.
+
+    init_h, init_c and the last states are (layers * directions, batch, hidden_size); the outputs
+    have hidden_size columns for each direction. dropout_prob applies between layers. One
+    parameter holds all weights.
+    """
+    helper = LayerHelper("cudnn_lstm", name=name)
+    check_variables("lstm", {"input": input, "init_h": init_h, "init_c": init_c})
+    dtype, columns = input.dtype, input.shape[-1]
+    directions = 2 if is_bidirec else 1
+    total, before = 0, columns
+    for _ in range(num_layers):
+        total += directions * 4 * hidden_size * (before + hidden_size + 2)
+        before = directions * hidden_size
+    weight = helper.create_parameter(
+        helper.param_attr, [total], dtype, default_initializer=default_initializer
+    )
+    out, last_h, last_c = _new(helper, dtype, 3)
+    cache = helper.create_variable(persistable=True, type=VarType.RAW, stop_gradient=True)
+    helper.append_op(
+        type="cudnn_lstm",
+        inputs={"Input": input, "InitH": init_h, "InitC": init_c, "W": weight, "Cache": cache},
+        outputs={"Out": out, "last_h": last_h, "last_c": last_c},
+        attrs={
+            "max_len": max_len,
+            "is_bidirec": is_bidirec,
+            "input_size": columns,
+            "hidden_size": hidden_size,
+            "num_layers": num_layers,
+            "is_test": is_test,
+            "dropout_prob": dropout_prob,
+            "seed": seed,
+        },
+    )
+    return out, last_h, last_c
