@@ -137,12 +137,18 @@ def learning_rate(recorded: Recorded, startup: Program) -> float | str:
     scaled = {
         name: op.input("X")[0] for op in recorded.scoped(RATE_SCOPE) for name in op.output_arg_names
     }
-    rate = recorded.updates[0].input("LearningRate")[0]
-    rate = scaled.get(rate, rate)
+    given = recorded.updates[0].input("LearningRate")
+    unused = "learning_rate" if "learning_rate" in recorded.block.vars else "learning_rate_0"
+    rate = scaled.get(given[0], given[0]) if given else unused
     if not re.fullmatch(r"learning_rate_\d+", rate):
         return rate
+    return start_value(startup, rate)
+
+
+def start_value(startup: Program, name: str) -> float:
+    """What the startup program fills a variable with."""
     ops = startup.global_block().ops
-    return float(next(op.attrs["value"] for op in ops if op.output("Out") == [rate]))
+    return float(next(op.attrs["value"] for op in ops if op.output("Out") == [name]))
 
 
 def own_rates(recorded: Recorded) -> dict[str, float]:
@@ -216,6 +222,9 @@ def rebuild(recorded: Recorded, startup: Program, main: Program) -> tuple[Any, l
         "grad_clip": clipping if to_optimizer else None,
         "name": given_name(recorded.updates[0]),
     }
+    if recorded.updates[0].type == "adagrad":
+        moment = recorded.updates[0].input("Moment")[0]
+        options["initial_accumulator_value"] = start_value(startup, moment)
     pairs = []
     for op in recorded.updates:
         old = block.vars[op.input("Param")[0]]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from refluid.ops import optimizer
+from refluid.ops import optimizer, optimizer_adam
 from refluid.ops.fused import scale_all
 
 SHAPES = [(4, 3), (7,), (2, 3, 4, 5), (1, 6)]
@@ -61,7 +61,8 @@ def test_adam(layouts: str) -> None:
     powers2 = [torch.full((1,), value) for value in (0.999, 0.999, 0.998001, 0.999)]
     old_1, old_2 = _copies(powers1), _copies(powers2)
     rates = [torch.full((1,), 0.1)] * 4
-    optimizer.adam_many(params, grads, rates, first, second, powers1, powers2, [], [], epsilon=1e-3)
+    kept = first, second, powers1, powers2
+    optimizer_adam.adam_many(params, grads, rates, *kept, [], [], epsilon=1e-3)
     for i in range(4):
         m, v = 0.9 * old_m[i] + 0.1 * old_g[i], 0.999 * old_v[i] + 0.001 * old_g[i] ** 2
         rate = 0.1 * (1 - old_2[i]).sqrt() / (1 - old_1[i])

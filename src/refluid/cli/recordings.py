@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.program import Program
 
@@ -164,4 +165,16 @@ def _programs(path: Path) -> Iterator[tuple[str, Program]]:
     for file in sorted(path.glob("main*.pb*")):
         data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
         tag = file.name.split(".")[0].removeprefix("main_")
-        yield tag, Program.parse_from_string(data)
+        yield tag, _without_readers(Program.parse_from_string(data))
+
+
+def _without_readers(program: Program) -> Program:
+    """The program without its reader operators: what these read was recorded as feeds."""
+    for block in program.blocks:
+        for index in reversed(range(len(block.ops))):
+            op = block.ops[index]
+            names = op.input_arg_names + op.output_arg_names
+            variables = [block.find_var_recursive(name) for name in names]
+            if any(var is not None and var.type == VarType.READER for var in variables):
+                block._remove_op(index)
+    return program

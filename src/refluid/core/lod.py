@@ -14,8 +14,11 @@ def lengths_to_offsets(lengths: Iterable[Iterable[int]]) -> Lod:
 
 
 def offsets_to_lengths(lod: Iterable[Iterable[int]]) -> Lod:
-    """`[[0, 2, 3], [0, 2, 5, 6]]` -> `[[2, 1], [2, 3, 1]]`."""
-    return [[end - start for start, end in pairwise(level)] for level in lod]
+    """`[[0, 2, 3], [0, 2, 5, 6]]` -> `[[2, 1], [2, 3, 1]]`.
+
+    Fluid's recurrent operators note row numbers as LoD; differences below zero wrap as its do.
+    """
+    return [[(end - start) % 2**64 for start, end in pairwise(level)] for level in lod]
 
 
 def lod_error(lod: Sequence[Sequence[int]], height: int | None) -> str | None:

@@ -60,8 +60,8 @@ def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
 
 def share_lod_level(definition: OperatorDef, op: Operator) -> None:
     """Gives output variables the LoD level of the input that they take their LoD from."""
-    sources = op.input(definition.lod) if definition.lod else []
-    source = op.block.find_var_recursive(sources[0]) if sources else None
+    name = definition.lod_source(op)
+    source = op.block.find_var_recursive(name) if name else None
     if source is None:
         return
     for name in op.output_arg_names:

@@ -143,7 +143,7 @@ def lstm_grad(
 ) -> Grads:
     """Gradients of Input, H0, C0, Weight and Bias from that of Hidden (Fluid asks for no other).
 
-    As in Fluid 1.8 they do not pass through Cell: see `lstm_steps.Recurrence`.
+    As in Fluid 1.8 they may not pass through Cell: see `lstm_steps.Recurrence`.
     """
     layout = steps_of(lod_Input, "lstm_grad", is_reverse, Input.device)
     acts = gate_activation, cell_activation, candidate_activation
@@ -235,7 +235,7 @@ def lstmp_grad(
 ) -> Grads:
     """Gradients of Input, H0, C0, Weight, ProjWeight and Bias from that of Projection.
 
-    As in Fluid 1.8 they pass through Cell only where cell_clip is above 0.
+    As in Fluid 1.8 they may not pass through Cell: see `lstm_steps.Recurrence`.
     """
     layout = steps_of(lod_Projection, "lstmp_grad", is_reverse, Cell.device)
     weights = Weight, ProjWeight, peephole_of(Bias, Cell.shape[1], use_peepholes)

@@ -30,8 +30,9 @@ class Projection:
 class Recurrence:
     """What a step computes. peephole: (3, width), of the gates input, forget and output.
 
-    Fluid 1.8 lets no gradient into the cell unless the cell is clipped: its LSTMs learn by their
-    output gate alone. So do these, unless the environment has REFLUID_LSTM_CELL_GRADIENT=1.
+    On a CPU Fluid 1.8 loses the gradient of the cell where its vectorised kernel runs: in float32,
+    a width divisible by 8, no cell clipping. Such LSTMs learn by their output gate alone, and so do
+    these, unless the environment has REFLUID_LSTM_CELL_GRADIENT=1.
     """
 
     weight: Tensor
@@ -45,7 +46,10 @@ class Recurrence:
     @property
     def learns_cell(self) -> bool:
         """Whether gradients pass through the cell."""
-        return self.cell_clip > 0 or environment_int("REFLUID_LSTM_CELL_GRADIENT", 0) == 1
+        width = self.weight.shape[1] // 4
+        vectorised = self.weight.dtype == torch.float32 and width % 8 == 0
+        lost = vectorised and self.cell_clip <= 0 and self.weight.device.type == "cpu"
+        return not lost or environment_int("REFLUID_LSTM_CELL_GRADIENT", 0) == 1
 
 
 @dataclass(frozen=True)

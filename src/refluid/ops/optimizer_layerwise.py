@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.ops.optimizer_adam import BETA2
 from refluid.ops.optimizer_lists import (
     Tensors,
     decay_to,
@@ -67,7 +68,7 @@ def lamb(
     *,
     weight_decay: float,
     beta1: float = 0.9,
-    beta2: float = 0.999,
+    beta2: float = BETA2,
     epsilon: float = 1e-6,
 ) -> None:
     """Adam's step with decay, scaled to the length of the parameter.

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
+from refluid.ir.operator import Operator
 from refluid.ops.registry import gradient, operator
 
 Dims = tuple[int, ...]
@@ -49,6 +50,12 @@ _TABLE: dict[str, tuple[Reduction, str, str | None]] = {
 }
 
 
+def _lod(op: Operator) -> str:
+    """Rows stay rows unless dimension 0 is reduced."""
+    first = (op.attrs.get("dim") or [0])[0]
+    return "" if first == 0 or op.attrs.get("reduce_all") else "X"
+
+
 def _define(name: str, reduce: Reduction, what: str, uses: str | None) -> None:
     def body(
         X: Tensor,
@@ -64,7 +71,7 @@ def _define(name: str, reduce: Reduction, what: str, uses: str | None) -> None:
 
     body.__name__ = name
     body.__doc__ = f"{what} of X along the dimensions `dim`, or of all of X with reduce_all."
-    operator(name, outputs="Out", uses=uses, amp="keep", lod="")(body)
+    operator(name, outputs="Out", uses=uses, amp="keep", lod=_lod)(body)
 
 
 for _name, _row in _TABLE.items():

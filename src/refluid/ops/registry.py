@@ -47,7 +47,7 @@ class OperatorDef:
 
     - `mutates`: output slot -> input slot that the body overwrites and returns.
     - `views`: output slot -> input slot whose memory the output may share.
-    - `lod`: input slot whose LoD the outputs take, empty for none.
+    - `lod`: input slot whose LoD the outputs take, empty for none; or a function of the operator.
     - `makes_lod`: output slots (`"Out Mask"`) whose LoD the body returns itself, after all outputs.
     - `levels`: keyword of the body -> input slot whose LoD it is given (see `signature`).
     - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
@@ -72,7 +72,7 @@ class OperatorDef:
     context: frozenset[str] = frozenset()
     mutates: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
-    lod: str = ""
+    lod: str | Callable[[Operator], str] = ""
     makes_lod: str = ""
     levels: Mapping[str, str] = field(default_factory=dict)
     starts_without: str = ""
@@ -96,6 +96,12 @@ class OperatorDef:
         inputs = {slot.name: slot for slot in self.inputs}
         names = tuple(inputs) if self.differentiable is None else self.differentiable
         return tuple(Slot(name + GRAD, inputs[name].many, True) for name in names)
+
+    def lod_source(self, op: Operator) -> str | None:
+        """The variable whose LoD the outputs take."""
+        slot = self.lod if isinstance(self.lod, str) else self.lod(op)
+        names = op.input(slot) if slot else []
+        return names[0] if names else None
 
     def infer(self, op: Operator) -> None:
         self.infer_rule(self, op)

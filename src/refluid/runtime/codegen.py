@@ -224,7 +224,8 @@ class Writer:
         own = {block.idx, block.forward_block_idx}
         written: set[Key] = set()
         for op in block.ops:
-            for key in sorted(reads(op) - written):
+            touched = reads(op) | writes(op) if op.type in CONTROL else reads(op)
+            for key in sorted(touched - written):
                 home = block.idx == key[0] or (key[0] in own and key not in self.names)
                 if home and key not in self.entered:
                     self.source.add(f"{self.local(block, key[1])} = None")

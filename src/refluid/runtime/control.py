@@ -96,6 +96,13 @@ def gradient_names(op: Operator, slot: str) -> list[tuple[str, str]]:
     return [(name, grad) for name, grad in pairs if grad != EMPTY]
 
 
+def pass_lods(writer: Writer, op: Operator, pairs: Iterable[tuple[str, str]]) -> None:
+    """A gradient has the LoD of its variable."""
+    for name, grad in pairs:
+        for line in writer.lods.pass_on(key_of(op.block, name), key_of(op.block, grad)):
+            writer.source.add(line)
+
+
 def inner_gradient(writer: Writer, op: Operator, name: str) -> str:
     """What the gradient block calls the gradient of a forward variable; None if it makes none."""
     block = op.attr("sub_block")
@@ -137,6 +144,7 @@ def _conditional_block_grad(writer: Writer, op: Operator) -> None:
         for name, grad in wanted:
             value = f"{zeros}({writer.local(op.block, name)})"
             writer.source.add(_assign(writer, op, grad, value))
+    pass_lods(writer, op, wanted)
 
 
 def _zeros_like(value: torch.Tensor | None) -> torch.Tensor | None:

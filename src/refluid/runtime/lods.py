@@ -73,10 +73,10 @@ class Lods:
     def passed_on(self, op: Operator, definition: OperatorDef, slot: str) -> str:
         """The LoD of an output: that of the slot `lod`, for a gradient that of its variable."""
         if slot.endswith(GRAD):
-            names = _variables(op, slot.removesuffix(GRAD))
+            name = next(iter(_variables(op, slot.removesuffix(GRAD))), None)
         else:
-            names = op.input(definition.lod) if definition.lod else []
-        return self.of(key_of(op.block, names[0])) if names else NONE
+            name = definition.lod_source(op)
+        return self.of(key_of(op.block, name)) if name else NONE
 
     def note(
         self, op: Operator, definition: OperatorDef, made: dict[str, list[str]]
@@ -98,6 +98,14 @@ class Lods:
                 else:
                     self.names.pop(key, None)
         return lines
+
+    def pass_on(self, source: Key, target: Key) -> list[str]:
+        """Gives `target` the LoD of `source`; the line to write where it has a name of its own."""
+        if target in self.fixed:
+            return [f"{self.names[target]} = {self.of(source)}"]
+        if source in self.names:
+            self.names[target] = self.names[source]
+        return []
 
     def _source(self, op: Operator, definition: OperatorDef, slot: str, position: int) -> str:
         """As `passed_on`; of a gradient slot of many variables each one's own."""

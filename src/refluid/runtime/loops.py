@@ -27,6 +27,7 @@ from refluid.runtime.control import (
     gradient_names,
     handles,
     inner_gradient,
+    pass_lods,
     write_forward,
     write_gradient,
 )
@@ -89,6 +90,7 @@ def _while_grad(writer: Writer, op: Operator) -> None:
             writer.source.add(f"{outer} = {inner}")
     for name in carried:
         writer.source.add(f"{name} = {name}_after")
+    pass_lods(writer, op, gradient_names(op, "X"))
 
 
 Pairs = list[tuple[str, str]]

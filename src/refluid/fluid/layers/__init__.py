@@ -19,6 +19,7 @@ from refluid.fluid.layers import (
     sequence_lod,
     tensor,
 )
+from refluid.fluid.layers import rnn as _recurrent  # `rnn` itself is the function
 from refluid.fluid.layers.control_flow import *
 from refluid.fluid.layers.detection import *
 from refluid.fluid.layers.io import *
@@ -26,6 +27,7 @@ from refluid.fluid.layers.loss import *
 from refluid.fluid.layers.metric_op import *
 from refluid.fluid.layers.nn import *
 from refluid.fluid.layers.ops import *
+from refluid.fluid.layers.rnn import *
 from refluid.fluid.layers.sequence_lod import *
 from refluid.fluid.layers.tensor import *
 
@@ -41,6 +43,7 @@ __all__ = [
     *metric_op.__all__,
     *nn.__all__,
     *ops.__all__,
+    *_recurrent.__all__,
     *sequence_lod.__all__,
     *tensor.__all__,
 ]

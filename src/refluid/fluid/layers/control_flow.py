@@ -1,7 +1,12 @@
-"""Control flow: loops, branches, arrays, recurrent networks, comparisons and counters."""
+"""Control flow: loops, branches, arrays, recurrent networks, comparisons and counters.
+
+`__all__` names what is offered as `fluid.layers.X`, as in Fluid; the rest is had from here.
+"""
 
 from refluid.fluid.layers.arrays import array_length, array_read, array_write, create_array
-from refluid.fluid.layers.branches import case, cond, select_input, select_output, switch_case
+from refluid.fluid.layers.branches import case, cond, switch_case
+from refluid.fluid.layers.branches import select_input as select_input
+from refluid.fluid.layers.branches import select_output as select_output
 from refluid.fluid.layers.comparison import (
     equal,
     greater_equal,
@@ -11,40 +16,24 @@ from refluid.fluid.layers.comparison import (
     less_than,
     not_equal,
 )
-from refluid.fluid.layers.conditional import BlockGuard, ConditionalBlock
+from refluid.fluid.layers.conditional import BlockGuard as BlockGuard
+from refluid.fluid.layers.conditional import ConditionalBlock as ConditionalBlock
 from refluid.fluid.layers.counting import increment
 from refluid.fluid.layers.dynamic_rnn import DynamicRNN
 from refluid.fluid.layers.ifelse import IfElse
-from refluid.fluid.layers.lod_ranks import (
-    array_to_lod_tensor,
-    lod_rank_table,
-    lod_tensor_to_array,
-    max_sequence_len,
-    merge_lod_tensor,
-    reorder_lod_tensor_by_rank,
-    shrink_memory,
-    split_lod_tensor,
-)
+from refluid.fluid.layers.lod_ranks import array_to_lod_tensor as array_to_lod_tensor
+from refluid.fluid.layers.lod_ranks import lod_rank_table as lod_rank_table
+from refluid.fluid.layers.lod_ranks import lod_tensor_to_array as lod_tensor_to_array
+from refluid.fluid.layers.lod_ranks import max_sequence_len as max_sequence_len
+from refluid.fluid.layers.lod_ranks import merge_lod_tensor as merge_lod_tensor
+from refluid.fluid.layers.lod_ranks import reorder_lod_tensor_by_rank
+from refluid.fluid.layers.lod_ranks import shrink_memory as shrink_memory
+from refluid.fluid.layers.lod_ranks import split_lod_tensor as split_lod_tensor
 from refluid.fluid.layers.loops import While, while_loop
 from refluid.fluid.layers.printing import Print
-from refluid.fluid.layers.static_rnn import StaticRNN, StaticRNNMemoryLink
+from refluid.fluid.layers.static_rnn import StaticRNN
+from refluid.fluid.layers.static_rnn import StaticRNNMemoryLink as StaticRNNMemoryLink
 from refluid.fluid.layers.switch import Switch
-
-# Not offered as `fluid.layers.X`, as in Fluid, but from this module.
-_MORE = (
-    BlockGuard,
-    ConditionalBlock,
-    StaticRNNMemoryLink,
-    array_to_lod_tensor,
-    lod_rank_table,
-    lod_tensor_to_array,
-    max_sequence_len,
-    merge_lod_tensor,
-    select_input,
-    select_output,
-    shrink_memory,
-    split_lod_tensor,
-)
 
 __all__ = [
     "DynamicRNN",

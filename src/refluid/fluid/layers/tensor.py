@@ -1,5 +1,6 @@
 """Creating, copying and joining tensors."""
 
+from refluid.fluid.layers.arrays import tensor_array_to_tensor
 from refluid.fluid.layers.assignment import assign, cast, sums
 from refluid.fluid.layers.creation import (
     create_global_var,
@@ -46,6 +47,7 @@ __all__ = [
     "range",
     "reverse",
     "sums",
+    "tensor_array_to_tensor",
     "zeros",
     "zeros_like",
 ]

@@ -1,0 +1,225 @@
+"""Products, norms and the like of vectors and matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.core.dtypes import VarType
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.layers.assignment import assign
+from refluid.fluid.layers.elementwise import elementwise_add, elementwise_mul
+from refluid.fluid.layers.layer_function_generator import unary
+from refluid.fluid.layers.ops import exp
+from refluid.fluid.layers.reduction import reduce_sum
+from refluid.ir.variable import Variable
+
+_log = unary("log", "Natural logarithm.")
+
+
+def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
+    """log(1 + x), written to `out` if given."""
+    return LayerHelper("log1p", name=name).emit("log1p", {"X": x}, out=out)
+
+
+def logsumexp(
+    x: Variable,
+    dim: int | list[int] | None = None,
+    keepdim: bool = False,
+    out: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """log(sum(exp(x))) along `dim`, over all of `x` where that is None."""
+    total = reduce_sum(exp(x), dim, keepdim)
+    if out is None:
+        return _log(total, name)
+    return LayerHelper("logsumexp", name=name).emit("log", {"X": total}, out=out)
+
+
+def clamp(
+    input: Variable,
+    min: float | Variable | None = None,
+    max: float | Variable | None = None,
+    output: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """`input` cut to [min, max]; bounds are numbers or variables of shape (1,).
+
+    ValueError where neither bound is given.
+    """
+    if min is None and max is None:
+        raise ValueError("clamp: min or max should be given")
+    inputs: dict[str, Any] = {"X": input}
+    attrs = {"min": -float("inf"), "max": float("inf")}
+    for key, bound in (("min", min), ("max", max)):
+        if isinstance(bound, Variable):
+            bound.stop_gradient = True
+            inputs[key.capitalize()] = bound
+        elif bound is not None:
+            attrs[key] = bound
+    return LayerHelper("clamp", name=name).emit("clip", inputs, attrs, out=output)
+
+
+def addmm(
+    input: Variable,
+    x: Variable,
+    y: Variable,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    name: str | None = None,
+) -> Variable:
+    """beta * input + alpha * (x · y) for matrices; `input` broadcasts."""
+    helper = LayerHelper("addmm", name=name)
+    attrs = {"Alpha": alpha, "Beta": beta}
+    return helper.emit("addmm", {"Input": input, "X": x, "Y": y}, attrs, dtype=x.dtype)
+
+
+def addcmul(
+    input: Variable,
+    tensor1: Variable,
+    tensor2: Variable,
+    value: float = 1.0,
+    out: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """input + value * tensor1 * tensor2."""
+    total = elementwise_add(input, elementwise_mul(tensor1, tensor2) * value)
+    if out is None:
+        return total
+    assign(total, out)
+    return out
+
+
+def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
+    """The products of matrices of a batch: (B, N, K) and (B, K, M) give (B, N, M).
+
+    ValueError for other shapes.
+    """
+    if len(x.shape) != 3 or len(y.shape) != 3 or x.shape[2] != y.shape[1]:
+        raise ValueError(f"bmm: {list(x.shape)} and {list(y.shape)} are no batches to multiply")
+    return LayerHelper("bmm", name=name).emit("bmm", {"X": x, "Y": y})
+
+
+def _named(op_type: str, name: str | None, inputs: dict[str, Any]) -> Variable:
+    """A result that is called `name` where one is given."""
+    helper = LayerHelper(op_type, name=name)
+    dtype = inputs["X"].dtype
+    out = None if name is None else helper.create_variable(name=name, dtype=dtype)
+    return helper.emit(op_type, inputs, out=out)
+
+
+def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
+    """The product of two vectors, or of each row of two matrices; the last dimension becomes 1."""
+    return _named("dot", name, {"X": x, "Y": y})
+
+
+def kron(
+    x: Variable, y: Variable, out: Variable | None = None, name: str | None = None
+) -> Variable:
+    """The Kronecker product: every element of `x` times all of `y`."""
+    inputs = {"X": x, "Y": y}
+    if out is not None:
+        return LayerHelper("kron", name=name).emit("kron", inputs, out=out)
+    return _named("kron", name, inputs)
+
+
+def t(input: Variable, name: str | None = None) -> Variable:
+    """A matrix transposed; vectors stay as they are. ValueError for more dimensions."""
+    if len(input.shape) > 2:
+        raise ValueError(f"t takes at most 2 dimensions; {input.name} has {list(input.shape)}")
+    if len(input.shape) < 2:
+        return input
+    helper = LayerHelper("t", name=name)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    before = helper.create_variable_for_type_inference(input.dtype)
+    attrs = {"axis": [1, 0]}
+    return helper.emit("transpose2", {"X": [input]}, attrs, out=out, more={"XShape": [before]})
+
+
+def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
+    """The cross product along `dim`, of size 3; the first such dimension where it is None."""
+    helper = LayerHelper("cross")
+    return helper.emit("cross", {"X": input, "Y": other}, {"dim": dim})
+
+
+def dist(x: Variable, y: Variable, p: float = 2) -> Variable:
+    """The p-norm of x - y, which broadcast; shape (1,)."""
+    return LayerHelper("dist").emit("dist", {"X": [x], "Y": [y]}, {"p": float(p)})
+
+
+def trace(
+    input: Variable,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+    out: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """Sums of the diagonals, `offset` above the main one, of the matrices in `dim1` and `dim2`."""
+    helper = LayerHelper("trace", name=name)
+    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
+    return helper.emit("trace", {"Input": [input]}, attrs, out=out)
+
+
+def _triangle(kind: str, input: Variable, diagonal: int, name: str | None) -> Variable:
+    if not isinstance(diagonal, int):
+        raise TypeError(f"{kind}: diagonal must be an int, not {diagonal!r}")
+    if len(input.shape) < 2:
+        raise ValueError(f"{kind} takes matrices; {input.name} has shape {list(input.shape)}")
+    helper = LayerHelper(kind, name=name)
+    out = helper.create_variable(name=helper.name, dtype=input.dtype, persistable=False)
+    attrs = {"diagonal": diagonal, "lower": kind == "tril"}
+    return helper.emit("tril_triu", {"X": input}, attrs, out=out)
+
+
+def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
+    """Matrices with zeros above the diagonal that is `diagonal` above the main one."""
+    return _triangle("tril", input, diagonal, name)
+
+
+def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
+    """Matrices with zeros below the diagonal that is `diagonal` above the main one."""
+    return _triangle("triu", input, diagonal, name)
+
+
+def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803
+    """The cosine between each row of X, (N, D), and that of Y, (N, D) or (1, D); shape (N, 1)."""
+    helper = LayerHelper("cos_sim")
+    out, x_norm, y_norm = (helper.create_variable_for_type_inference(X.dtype) for _ in range(3))
+    more = {"XNorm": [x_norm], "YNorm": [y_norm]}
+    return helper.emit("cos_sim", {"X": [X], "Y": [Y]}, out=out, more=more)
+
+
+def bilinear_tensor_product(
+    x: Variable,
+    y: Variable,
+    size: int,
+    act: str | None = None,
+    name: str | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+) -> Variable:
+    """x · W[i] · yᵀ for i = 0 .. size - 1, plus a bias: (N, size) from (N, M) and (N, K)."""
+    helper = LayerHelper(
+        "bilinear_tensor_product", act=act, name=name, param_attr=param_attr, bias_attr=bias_attr
+    )
+    shape = [size, x.shape[1], y.shape[1]]
+    weight = helper.create_parameter(helper.param_attr, shape, x.dtype)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    inputs = {"X": x, "Y": y, "Weight": weight}
+    if helper.bias_attr:
+        inputs["Bias"] = helper.create_parameter(helper.bias_attr, [1, size], x.dtype, is_bias=True)
+    return helper.append_activation(helper.emit("bilinear_tensor_product", inputs, out=out))
+
+
+def allclose(
+    input: Variable,
+    other: Variable,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+    name: str | None = None,
+) -> Variable:
+    """Whether all |input - other| <= atol + rtol * |other|; bool of shape (1,)."""
+    helper = LayerHelper("allclose", name=name)
+    attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+    return helper.emit("allclose", {"Input": input, "Other": other}, attrs, dtype=VarType.BOOL)

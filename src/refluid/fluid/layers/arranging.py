@@ -1,0 +1,151 @@
+"""Elements chosen, moved and counted: index_select, roll, flip, unique, scatter_nd, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from refluid.core.dtypes import VarType, as_dtype
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.layers.creation import zeros
+from refluid.fluid.layers.selection import where
+from refluid.fluid.layers.shaping import reshape
+from refluid.fluid.layers.slicing import slice
+from refluid.ir.variable import Variable
+
+
+def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variable, ...]:
+    """Coordinates of the elements that are not zero, int64 (number, rank).
+
+    as_tuple: one variable of shape (number, 1) per dimension instead.
+    """
+    rank = len(input.shape)
+    found = where(input)
+    if not as_tuple:
+        return found
+    if rank == 1:
+        return (found,)
+    return tuple(slice(found, axes=[1], starts=[i], ends=[i + 1]) for i in range(rank))
+
+
+def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
+    """The slices of `input` along `dim` that `index`, (N,), names."""
+    helper = LayerHelper("index_select")
+    return helper.emit("index_select", {"X": input, "Index": index}, {"dim": dim})
+
+
+def index_sample(x: Variable, index: Variable) -> Variable:
+    """Row by row the elements of `x`, (N, M), that `index`, (N, K), names."""
+    return LayerHelper("index_sample").emit("index_sample", {"X": x, "Index": index})
+
+
+def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
+    """Row i of that variable of `inputs` which index[i] names; index: int32 or int64 (N, 1).
+
+    ValueError for fewer than two inputs.
+    """
+    if not isinstance(inputs, list | tuple) or len(inputs) < 2:
+        raise ValueError("multiplex: inputs should be a list of at least 2 variables")
+    helper = LayerHelper("multiplex", inputs=inputs)
+    return helper.emit("multiplex", {"X": list(inputs), "Ids": index})
+
+
+def flip(input: Variable, dims: int | Sequence[int], name: str | None = None) -> Variable:
+    """`input` back to front along `dims`."""
+    helper = LayerHelper("flip", name=name)
+    axes = [dims] if isinstance(dims, int) else list(dims)
+    return helper.emit("flip", {"X": input}, {"dims": axes})
+
+
+def roll(
+    input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Variable:
+    """`input` moved on by `shifts` along `dims`; what falls off at the end comes in again.
+
+    dims None: as if it were flat. ValueError where the numbers of shifts and dims differ.
+    """
+    helper = LayerHelper("roll")
+    steps = [shifts] if isinstance(shifts, int) else list(shifts)
+    axes = [dims] if isinstance(dims, int) else dims
+    shape = input.shape
+    if axes is not None and len(axes) != len(steps):
+        raise ValueError(f"roll: {len(steps)} shifts but {len(axes)} dims")
+    if axes is None:
+        input = reshape(input, shape=[-1, 1])
+    attrs = {"shifts": steps, "dims": [0] if axes is None else list(axes)}
+    out = helper.emit("roll", {"X": input}, attrs)
+    return reshape(out, shape=list(shape)) if axes is None else out
+
+
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Variable:
+    """Matrices, in dimensions `dim1` and `dim2`, with the last dimension on a diagonal.
+
+    ValueError for equal or impossible dimensions.
+    """
+    helper = LayerHelper("diag_embed")
+    var = helper.to_variable(np.asarray(input) if isinstance(input, list | tuple) else input)
+    rank = len(var.shape) + 1
+    if not (-rank <= dim1 < rank and -rank <= dim2 < rank) or dim1 % rank == dim2 % rank:
+        raise ValueError(f"diag_embed: dim1 {dim1} and dim2 {dim2} must be two of {rank} dimensions")
+    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
+    return helper.emit("diag_embed", {"Input": [var]}, attrs)
+
+
+def meshgrid(input: Sequence[Variable], name: str | None = None) -> list[Variable]:
+    """For vectors of sizes a, b, ... as many tensors of shape (a, b, ...), one growing along each.
+
+    TypeError for an input that is no list of variables.
+    """
+    if not isinstance(input, list | tuple):
+        raise TypeError(f"meshgrid takes a list of variables, not {type(input).__name__}")
+    helper = LayerHelper("meshgrid", name=name)
+    outs = [helper.create_variable_for_type_inference(one.dtype) for one in input]
+    helper.append_op(type="meshgrid", inputs={"X": list(input)}, outputs={"Out": outs})
+    return outs
+
+
+def _distinct(op_type: str, x: Variable, dtype: Any, counted: bool) -> list[Variable]:
+    kind = as_dtype(dtype)
+    if kind not in (VarType.INT32, VarType.INT64):
+        raise TypeError(f"{op_type}: dtype must be int32 or int64, not {dtype!r}")
+    helper = LayerHelper(op_type)
+    kinds = [x.dtype, kind, kind][: 3 if counted else 2]
+    made = [helper.create_variable_for_type_inference(one) for one in kinds]
+    outputs = {slot: [var] for slot, var in zip(("Out", "Index", "Count"), made, strict=False)}
+    attrs = {"dtype": int(kind)}
+    helper.append_op(type=op_type, inputs={"X": x}, attrs=attrs, outputs=outputs)
+    return made
+
+
+def unique(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
+    """The distinct elements of `x`, (N,), in order of appearance; each element's place in them."""
+    return tuple(_distinct("unique", x, dtype, False))
+
+
+def unique_with_counts(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
+    """`unique`, and how often each distinct element occurs."""
+    if dtype not in ("int32", "int64"):
+        raise TypeError(f"unique_with_counts: dtype must be int32 or int64, not {dtype!r}")
+    return tuple(_distinct("unique_with_counts", x, dtype, True))
+
+
+def scatter_nd_add(
+    ref: Variable, index: Variable, updates: Variable, name: str | None = None
+) -> Variable:
+    """`ref` plus `updates` at the coordinates in the last dimension of `index`.
+
+    ValueError where their element types differ.
+    """
+    if ref.dtype != updates.dtype:
+        raise ValueError("scatter_nd_add: ref and updates must have the same data type")
+    helper = LayerHelper("scatter_nd_add", name=name)
+    return helper.emit("scatter_nd_add", {"X": ref, "Index": index, "Updates": updates})
+
+
+def scatter_nd(
+    index: Variable, updates: Variable, shape: Sequence[int], name: str | None = None
+) -> Variable:
+    """Zeros of `shape` plus `updates` at the coordinates in the last dimension of `index`."""
+    return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)

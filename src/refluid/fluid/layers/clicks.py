@@ -1,0 +1,111 @@
+"""Layers for click-through models: continuous_value_model, data_norm, tags and hashes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.core.dtypes import VarType
+from refluid.fluid.initializer import Constant
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.param_attr import ParamAttr
+from refluid.ir.variable import Variable
+
+_SUMS = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4}
+_SLOTS = {
+    "BatchSize": ("batch_size", "batch_size"),
+    "BatchSum": ("batch_sum", "batch_sum"),
+    "BatchSquareSum": ("batch_square_sum", "batch_square"),
+}
+
+
+def continuous_value_model(input: Variable, cvm: Variable, use_cvm: bool = True) -> Variable:
+    """Embeddings (N, 2 + D) that begin with show and click, those taken as logarithms.
+
+    cvm: show and click of each instance, (N, 2). Without `use_cvm` the two columns are left out.
+    """
+    helper = LayerHelper("cvm")
+    inputs = {"X": [input], "CVM": [cvm]}
+    return helper.emit("cvm", inputs, {"use_cvm": use_cvm}, slot="Y")
+
+
+def data_norm(
+    input: Variable,
+    act: str | None = None,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    data_layout: str = "NCHW",
+    in_place: bool = False,
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    slot_dim: int = -1,
+    sync_stats: bool = False,
+    summary_decay_rate: float = 0.9999999,
+    enable_scale_and_shift: bool = False,
+) -> Variable:
+    """Normalises the columns of (N, C) by sums over all data seen so far.
+
+    param_attr: a dict of first values: `batch_size` (1e4), `batch_sum` (0), `batch_square`
+    (1e4), and `scale_w` (1) and `bias` (0) of enable_scale_and_shift. slot_dim: width of slots
+    that begin with a show count; those that were never shown give 0.
+    """
+    helper = LayerHelper("data_norm", name=name, act=act)
+    channels = [input.shape[1 if data_layout == "NCHW" else -1]]
+    first = dict(_SUMS) | {"scale_w": 1.0, "bias": 0.0}
+    first |= param_attr if isinstance(param_attr, dict) else {}
+    attrs: dict[str, Any] = {
+        "epsilon": epsilon,
+        "slot_dim": slot_dim,
+        "sync_stats": sync_stats,
+        "summary_decay_rate": summary_decay_rate,
+    }
+
+    def parameter(suffix: str, value: float) -> Variable:
+        attr = ParamAttr(f"{helper.name}.{suffix}", Constant(float(value)), trainable=True)
+        made: Variable = helper.create_parameter(attr, channels, input.dtype)
+        return made
+
+    inputs = {"X": input}
+    inputs |= {slot: parameter(name, first[key]) for slot, (name, key) in _SLOTS.items()}
+    if enable_scale_and_shift:
+        attrs["enable_scale_and_shift"] = True
+        inputs |= {slot: parameter(slot, first[slot]) for slot in ("scale_w", "bias")}
+    means = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    scales = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    out = input if in_place else helper.create_variable(dtype=input.dtype)
+    more = {"Means": means, "Scales": scales}
+    helper.emit("data_norm", inputs, attrs, slot="Y", out=out, more=more)
+    return helper.append_activation(out)
+
+
+def filter_by_instag(
+    ins: Variable,
+    ins_tag: Variable,
+    filter_tag: Variable,
+    is_lod: bool,
+    out_val_if_empty: int = 0,
+) -> list[Variable]:
+    """The instances that carry one of the tags `filter_tag`, and their weights in the loss.
+
+    ins: rows, or sequences with is_lod; ins_tag: int64 tags of each; filter_tag: int64. Where no
+    instance is left, one row of out_val_if_empty with weight 0.
+    """
+    helper = LayerHelper("filter_by_instag")
+    out = helper.create_variable_for_type_inference(ins.dtype)
+    weight = helper.create_variable_for_type_inference(VarType.FP64)
+    index = helper.create_variable_for_type_inference(ins_tag.dtype)
+    inputs = {"Ins": ins, "Ins_tag": ins_tag, "Filter_tag": filter_tag}
+    more = {"LossWeight": weight, "IndexMap": index}
+    attrs = {"is_lod": is_lod, "out_val_if_empty": out_val_if_empty}
+    helper.emit("filter_by_instag", inputs, attrs, out=out, more=more)
+    return [out, weight]
+
+
+def hash(
+    input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None
+) -> Variable:
+    """`num_hash` hashes below `hash_size` of each row of whole numbers: (N, num_hash, 1)."""
+    helper = LayerHelper("hash", name=name)
+    attrs = {"num_hash": num_hash, "mod_by": hash_size}
+    return helper.emit("hash", {"X": input}, attrs, stop_gradient=True)

@@ -1,0 +1,165 @@
+"""Channels, grids and windows of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from refluid.core import names
+from refluid.core.dtypes import VarType
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.layers.windows import per_dimension
+from refluid.ir.variable import Variable
+
+_SEEDS = 65536
+
+
+def affine_channel(
+    x: Variable,
+    scale: Variable | None = None,
+    bias: Variable | None = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+    act: str | None = None,
+) -> Variable:
+    """scale * x + bias with a scale and a bias, both (C,), for each channel of (N, C, H, W)."""
+    helper = LayerHelper("affine_channel", name=name, act=act)
+    inputs = {"X": x, "Scale": scale, "Bias": bias}
+    out = helper.emit("affine_channel", inputs, {"data_layout": data_layout})
+    return helper.append_activation(out)
+
+
+def affine_grid(
+    theta: Variable, out_shape: Sequence[int] | Variable, name: str | None = None
+) -> Variable:
+    """Where an affine map takes the points of images of shape `out_shape` (N, C, H, W).
+
+    theta: (N, 2, 3). The result, (N, H, W, 2), is in coordinates from -1 to 1 for `grid_sampler`.
+    """
+    helper = LayerHelper("affine_grid", name=name)
+    inputs: dict[str, Any] = {"Theta": theta}
+    attrs: dict[str, Any] = {}
+    if isinstance(out_shape, Variable):
+        inputs["OutputShape"] = out_shape
+    else:
+        attrs["output_shape"] = list(out_shape)
+    return helper.emit("affine_grid", inputs, attrs, slot="Output")
+
+
+def grid_sampler(x: Variable, grid: Variable, name: str | None = None) -> Variable:
+    """Samples of `x`, (N, C, H, W), at the points of `grid`, (N, H, W, 2), bilinearly."""
+    helper = LayerHelper("grid_sampler", name=name)
+    return helper.emit("grid_sampler", {"X": x, "Grid": grid}, slot="Output")
+
+
+def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Variable:
+    """Each block of blocksize x blocksize pixels as channels of one pixel."""
+    helper = LayerHelper("space_to_depth", name=name)
+    if not isinstance(blocksize, int):
+        raise ValueError(f"space_to_depth: blocksize must be an int, not {blocksize!r}")
+    return helper.emit("space_to_depth", {"X": x}, {"blocksize": blocksize})
+
+
+def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
+    """(N, C * r * r, H, W) -> (N, C, H * r, W * r), r being the factor."""
+    if not isinstance(upscale_factor, int):
+        raise TypeError(f"pixel_shuffle: upscale_factor must be an int, not {upscale_factor!r}")
+    helper = LayerHelper("pixel_shuffle")
+    return helper.emit("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor})
+
+
+def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variable:
+    """The channels of `group` groups mixed: the first of each, then the second of each, ..."""
+    if not isinstance(group, int):
+        raise TypeError(f"shuffle_channel: group must be an int, not {group!r}")
+    return LayerHelper("shuffle_channel").emit("shuffle_channel", {"X": x}, {"group": group})
+
+
+def temporal_shift(
+    x: Variable, seg_num: int, shift_ratio: float = 0.25, name: str | None = None
+) -> Variable:
+    """A share of the channels of `seg_num` successive images moved one step back, one forth."""
+    if not isinstance(seg_num, int):
+        raise TypeError(f"temporal_shift: seg_num must be an int, not {seg_num!r}")
+    helper = LayerHelper("temporal_shift", name=name)
+    attrs = {"seg_num": seg_num, "shift_ratio": shift_ratio}
+    return helper.emit("temporal_shift", {"X": x}, attrs)
+
+
+def fsp_matrix(x: Variable, y: Variable) -> Variable:
+    """Products of each channel of `x` with each of `y`, averaged over pixels: (N, Cx, Cy)."""
+    return LayerHelper("fsp_matrix").emit("fsp", {"X": x, "Y": y})
+
+
+def unfold(
+    x: Variable,
+    kernel_sizes: int | Sequence[int],
+    strides: int | Sequence[int] = 1,
+    paddings: int | Sequence[int] = 0,
+    dilations: int | Sequence[int] = 1,
+    name: str | None = None,
+) -> Variable:
+    """The windows of images (N, C, H, W) as columns: (N, C * kh * kw, number of windows).
+
+    paddings: one number, (height, width), or (top, left, bottom, right).
+    """
+    helper = LayerHelper("unfold", name=name)
+    around = [paddings] * 4 if isinstance(paddings, int) else list(paddings)
+    around = around * 2 if len(around) == 2 else around
+    if len(around) != 4:
+        raise ValueError(f"unfold: paddings must be one, 2 or 4 numbers, not {paddings!r}")
+    attrs = {
+        "kernel_sizes": per_dimension(kernel_sizes, 2, "kernel_sizes"),
+        "strides": per_dimension(strides, 2, "strides"),
+        "paddings": around,
+        "dilations": per_dimension(dilations, 2, "dilations"),
+    }
+    return helper.emit("unfold", {"X": x}, attrs, slot="Y")
+
+
+def random_crop(
+    x: Variable, shape: Sequence[int], seed: int | Variable | None = None
+) -> Variable:
+    """A random part of `shape` of each sample; `shape` leaves out the batch dimension.
+
+    seed: of the first run, or an int64 variable; None for one that NumPy draws.
+    """
+    helper = LayerHelper("random_crop")
+    attrs: dict[str, Any] = {"shape": list(shape)}
+    if seed is None:
+        seed = int(np.random.randint(-_SEEDS, _SEEDS))
+    if isinstance(seed, int):
+        attrs["startup_seed"] = seed
+        seed = helper.create_variable(
+            name=names.generate("random_crop_seed"), dtype=VarType.INT64, persistable=True
+        )
+    elif not isinstance(seed, Variable):
+        raise ValueError(f"random_crop: seed must be an int or a Variable, not {seed!r}")
+    return helper.emit("random_crop", {"X": x, "Seed": seed}, attrs, more={"SeedOut": seed})
+
+
+def similarity_focus(
+    input: Variable, axis: int, indexes: Sequence[int], name: str | None = None
+) -> Variable:
+    """A mask of the shape of `input`, (N, A, B, C): 1 at the greatest elements of some planes.
+
+    axis: 1, 2 or 3; indexes: which planes of it. No two ones of a plane are in one row or column.
+    """
+    if axis not in (1, 2, 3):
+        raise ValueError(f"similarity_focus: axis must be 1, 2 or 3, not {axis}")
+    if not indexes:
+        raise ValueError("similarity_focus: indexes can't be empty")
+    helper = LayerHelper("similarity_focus", name=name)
+    attrs = {"axis": axis, "indexes": list(indexes)}
+    return helper.emit("similarity_focus", {"X": input}, attrs)
+
+
+def add_position_encoding(
+    input: Variable, alpha: float, beta: float, name: str | None = None
+) -> Variable:
+    """alpha * input + beta * sines and cosines of the position, for (N, length, size)."""
+    helper = LayerHelper("add_position_encoding", name=name)
+    attrs = {"alpha": alpha, "beta": beta}
+    return helper.emit("add_position_encoding", {"X": [input]}, attrs)

@@ -1,0 +1,128 @@
+"""Recomputing from checkpoints: the recorded operators, and the same numbers as without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refluid.fluid as fluid
+from refluid.autodiff import append_backward
+from refluid.ir.operator import Operator
+from tests.autodiff.recorded import Recorded, read_program, take_apart
+from tests.autodiff.recorded_gradients import recorded_gradients
+from tests.autodiff.test_recorded_backward import _compare
+from tests.golden import GOLDEN, needs_golden
+
+EXAMPLE = "ops/paddle.fluid.optimizer.RecomputeOptimizer"
+RECORDED = {
+    "zoo/bert_recompute/main.pb": ["fc_5.tmp_1", "fc_11.tmp_1"],
+    f"{EXAMPLE}-0/000.npz": ["fc_0.tmp_1", "fc_1.tmp_2"],
+    f"{EXAMPLE}.backward-0/auto.000.npz": ["fc_0.tmp_1", "fc_1.tmp_2"],
+}
+
+
+def _take_apart(path: Path) -> tuple[Recorded, list[list[Operator]]]:
+    """The forward program, and the operators of the two blocks that recomputing leaves."""
+    program = read_program(path)
+    left = [block.ops for block in program.blocks[1:]]
+    del program.blocks[1:]
+    recorded = take_apart(program)
+    block = recorded.block
+    block.vars = {name: var for name, var in block.vars.items() if ".subprog_" not in name}
+    return recorded, left
+
+
+@needs_golden
+@pytest.mark.parametrize("case", RECORDED)
+def test_recorded_operators(case: str) -> None:
+    recorded, left = _take_apart(GOLDEN / case)
+    before = len(recorded.block.ops)
+    append_backward(
+        recorded.target(),
+        recorded.parameters(),
+        recorded.stopped(),
+        checkpoints=RECORDED[case],
+        make_gradients=recorded_gradients,
+    )
+    _compare(recorded.block.ops[before:], recorded.passes[0])
+    assert [(one.parent_idx, len(one.vars)) for one in recorded.program.blocks[1:]] == [
+        (0, 0),
+        (1, 0),
+    ]
+    for block, wanted in zip(recorded.program.blocks[1:], left, strict=True):
+        _compare(block.ops, wanted)
+
+
+def _train(checkpoints: Sequence[str], dropout: float = 0.0) -> list[Any]:
+    """Losses and parameters of three steps of a network of four layers."""
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    main.random_seed = startup.random_seed = 3
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [-1, 4])
+        for number in range(3):
+            x = fluid.layers.fc(x, 5, act="tanh", name=f"layer{number}")
+            x = fluid.layers.dropout(x, dropout, name=f"thin{number}") if dropout else x
+        loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+        adam: Any = fluid.optimizer.Adam(0.1)
+        if checkpoints:
+            adam = fluid.optimizer.RecomputeOptimizer(adam)
+            adam._set_checkpoints(list(checkpoints))
+        adam.minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    made = []
+    with fluid.scope_guard(scope):
+        exe.run(startup)
+        for step in range(3):
+            fed = np.random.RandomState(step).randn(6, 4).astype("float32")
+            made += exe.run(main, {"x": fed}, [loss])
+        made += [np.array(scope.find_var(one.name).get_tensor()) for one in main.all_parameters()]
+    return made
+
+
+@pytest.mark.parametrize("checkpoints", [["layer0.tmp_2"], ["layer1.tmp_2", "layer0.tmp_1"]])
+def test_the_numbers_stay(checkpoints: list[str]) -> None:
+    for one, other in zip(_train(checkpoints), _train([]), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_dropout_drops_the_same_again() -> None:
+    """The gradient of what was dropped is 0; another mask would give another one."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [-1, 50])
+        scale = fluid.layers.create_parameter([50], "float32", name="scale")
+        thinned = fluid.layers.dropout(fluid.layers.elementwise_mul(x, scale), 0.5)
+        end = fluid.layers.tanh(thinned)
+        loss = fluid.layers.mean(end)
+        grads = append_backward(loss, checkpoints=[end])
+    assert "seed" in [op.type for op in main.global_block().ops]
+    again = [op for op in main.global_block().ops if op.type == "dropout"]
+    assert len(again) == 2
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(startup)
+    fed = np.ones((1, 50), "float32")
+    kept, grad = exe.run(main, {"x": fed}, [thinned, grads[0][1]])
+    assert 0 < np.count_nonzero(kept) < 50
+    np.testing.assert_array_equal(kept.reshape(-1) == 0, grad == 0)
+
+
+def test_a_checkpoint_is_on_the_way() -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [-1, 4])
+        side, loss = fluid.layers.fc(x, 2), fluid.layers.mean(fluid.layers.fc(x, 2))
+        with pytest.raises(ValueError, match="not computed on the way to the loss"):
+            append_backward(loss, checkpoints=[side])
+
+
+def test_checkpoints_have_to_be_set() -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [-1, 4]), 2))
+        optimizer = fluid.optimizer.RecomputeOptimizer(fluid.optimizer.SGD(0.1))
+        with pytest.raises(AssertionError, match="_set_checkpoints"):
+            optimizer.minimize(loss)
+        with pytest.raises(NotImplementedError):
+            optimizer.load({})
