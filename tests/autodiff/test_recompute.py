@@ -20,7 +20,7 @@ from tests.golden import GOLDEN, needs_golden
 EXAMPLE = "ops/paddle.fluid.optimizer.RecomputeOptimizer"
 RECORDED = {
     "zoo/bert_recompute/main.pb": ["fc_5.tmp_1", "fc_11.tmp_1"],
-    f"{EXAMPLE}-0/000.npz": ["fc_0.tmp_1", "fc_1.tmp_2"],
+    f"{EXAMPLE}-0/auto.000.npz": ["fc_0.tmp_1", "fc_1.tmp_2"],
     f"{EXAMPLE}.backward-0/auto.000.npz": ["fc_0.tmp_1", "fc_1.tmp_2"],
 }
 

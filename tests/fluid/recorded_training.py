@@ -157,7 +157,8 @@ def own_rates(recorded: Recorded) -> dict[str, float]:
     return {
         op.input("Param")[0]: scales[rate]
         for op in recorded.updates
-        if (rate := op.input("LearningRate")[0]) in scales
+        for rate in op.input("LearningRate")
+        if rate in scales
     }
 
 

@@ -47,6 +47,14 @@ MODELS: dict[str, Train] = {
 }
 
 
+# Slots in which Fluid lists variables in the order of a Python set.
+UNORDERED = {
+    "while": (("inputs", "X"), ("outputs", "Out")),
+    "recurrent": (("inputs", "parameters"),),
+    "conditional_block": (("inputs", "Input"), ("outputs", "Out")),
+}
+
+
 def build(train: Train) -> tuple[Program, Program]:
     """The main and startup program of a network, with names counted from 0."""
     main, startup = fluid.Program(), fluid.Program()
@@ -62,6 +70,8 @@ def operators(program: Program) -> list[dict[str, Any]]:
     for one in found:
         if "sub_block" in one["attrs"]:
             one["attrs"]["sub_block"] = one["attrs"]["sub_block"].idx
+        for side, slot in UNORDERED.get(one["type"], ()):
+            one[side] = {**one[side], slot: sorted(one[side][slot])}
     return found
 
 

@@ -19,7 +19,7 @@ from refluid.autodiff.naming import GradientNames
 from refluid.autodiff.nested import BackwardPass
 from refluid.core import names as generated
 from refluid.core.dtypes import VarType
-from refluid.ir.attributes import DEVICE, ROLE, ROLE_VAR, OpRole
+from refluid.ir.attributes import DEVICE, NAMESCOPE, ROLE, ROLE_VAR, OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
@@ -158,10 +158,18 @@ def recomputed_drafts(
             rename(draft.op.inputs, renames)
         drafts += again + made
         copies += again
+    for draft in drafts[len(seeds) :]:
+        _forget_device(draft.op)
     complete = accumulate(drafts, names)
     forward = [op for segment in reversed(segments.parts) for op in segment]
     _leave([draft.op for draft in tail if draft.useful] + forward, copies, names)
     return complete
+
+
+def _forget_device(op: Operator) -> None:
+    """Fluid names no device for such an operator, unless it has all its forward's attributes."""
+    if NAMESCOPE not in op.attrs:
+        del op.attrs[DEVICE], op.attr_types[DEVICE]
 
 
 def _leave(first: Iterable[Operator], copies: Iterable[Draft], names: GradientNames) -> None:

@@ -152,10 +152,11 @@ def _load_training(path: Path) -> Recording:
         )
         for index, run in enumerate(meta["runs"])
     ]
+    runs_of_one_step = len(steps) // len(meta["losses"])
     with np.load(path / "digest.npz", allow_pickle=False) as archive:
         digests = {
-            step: dict(zip(meta["digest_names"], archive[key], strict=True))
-            for step, key in ((0, "first"), (len(steps) - 1, "last"))
+            run: dict(zip(meta["digest_names"], archive[key], strict=True))
+            for run, key in ((runs_of_one_step - 1, "first"), (len(steps) - 1, "last"))
         }
     live = bool(meta.get("random_live"))
     return Recording(path.name, programs, state, steps, digests=digests, random=live, training=True)

@@ -1,4 +1,4 @@
-"""Metrics over many batches, computed in Python from fetched arrays."""
+"""Metrics over many batches, computed in Python from fetched arrays (but `DetectionMAP`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from refluid.core import names
+from refluid.fluid.detection_map import DetectionMAP
 
 __all__ = [
     "Accuracy",
     "Auc",
     "ChunkEvaluator",
     "CompositeMetric",
+    "DetectionMAP",
     "EditDistance",
     "MetricBase",
     "Precision",

@@ -241,7 +241,7 @@ def _fill(
         if arguments is None or (isinstance(arguments, list | tuple) and not arguments):
             if not slot.optional:
                 raise EnforceNotMet(f"operator {op_type}: {side} {slot.name!r} is not given")
-            if fill:
+            if fill or arguments is not None:
                 complete[slot.name] = []
             continue
         if isinstance(arguments, list | tuple) and len(arguments) > 1 and not slot.many:

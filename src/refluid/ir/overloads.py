@@ -92,7 +92,7 @@ def _binary(var: Any, other: Any, op_type: str, *, reverse: bool = False) -> Any
     left, right = (other, var) if reverse else (var, other)
     if left.dtype != right.dtype:
         right = _cast(right, left.dtype)
-    axis = 0 if op_type not in _COMPARE and right.shape[:1] == (-1,) else -1
+    axis = 0 if right.shape[:1] == (-1,) else -1
     block = _block(var)
     out = _new(block, VarType.BOOL if op_type in _COMPARE else left.dtype)
     block.append_op(

@@ -1,19 +1,40 @@
-"""`variable[item]` as `slice`, `strided_slice` and `reshape2` operators.
+"""`variable[item]` as one `slice` or `strided_slice` operator.
 
-Supported as in Fluid 1.8: integers, slices, `...` and tuples of them. An integer removes its
-dimension; a result of no dimension keeps shape (1,).
+Supported as in Fluid 1.8: integers, slices, `...` and tuples of them; integers and bounds may be
+whole-number variables of shape (1,). An integer removes its dimension; a result of no dimension
+keeps shape (1,).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from refluid.core import names
+from refluid.core.dtypes import VarType
 
 if TYPE_CHECKING:
     from refluid.ir.variable import Variable
 
 _END = 10000000
+Bound = Any  # an int or a Variable
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an index takes of one dimension; drop: the dimension goes."""
+
+    axis: int
+    start: Bound
+    end: Bound
+    step: Bound
+    drop: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether it takes everything."""
+        bounds = (self.start, self.end, self.step)
+        return all(isinstance(one, int) for one in bounds) and bounds == (0, _END, 1)
 
 
 def _expand(item: Any, rank: int, name: str) -> list[Any]:
@@ -30,17 +51,28 @@ def _expand(item: Any, rank: int, name: str) -> list[Any]:
     return items
 
 
-def _bounds(one: Any, name: str) -> tuple[int, int, int, bool]:
-    """(start, end, step, whether the dimension goes) of one index."""
+def _is_variable(value: Any) -> bool:
+    return hasattr(value, "block") and hasattr(value, "stop_gradient")
+
+
+def _bound(value: Any, default: int) -> Bound:
+    if value is None:
+        return default
+    return value if _is_variable(value) else int(value)
+
+
+def _part(axis: int, one: Any, name: str) -> Part:
     if isinstance(one, slice):
-        step = 1 if one.step is None else int(one.step)
-        if step == 0:
+        step = _bound(one.step, 1)
+        if isinstance(step, int) and step == 0:
             raise ValueError(f"variable {name!r}: slice step can't be zero")
-        start = (0 if step > 0 else _END) if one.start is None else int(one.start)
-        end = (_END if step > 0 else -_END) if one.stop is None else int(one.stop)
-        return start, end, step, False
+        back = isinstance(step, int) and step < 0
+        start = _bound(one.start, _END if back else 0)
+        return Part(axis, start, _bound(one.stop, -_END if back else _END), step, False)
+    if _is_variable(one):
+        return Part(axis, one, one + 1, 1, True)
     if isinstance(one, int) and not isinstance(one, bool):
-        return one, _END if one == -1 else one + 1, 1, True
+        return Part(axis, one, _END if one == -1 else one + 1, 1, True)
     raise TypeError(
         f"variable {name!r}: index {one!r} is not supported in a program; use integers and "
         "slices, or fluid.layers.gather"
@@ -48,40 +80,47 @@ def _bounds(one: Any, name: str) -> tuple[int, int, int, bool]:
 
 
 def append_subscript(var: Variable, item: Any) -> Variable:
-    """Appends what computes `var[item]`; the result variable."""
+    """Appends what computes `var[item]`; the result variable, `var` itself for all of it."""
     indices = _expand(item, len(var.shape), var.name)
-    axes: list[int] = []
-    bounds: list[tuple[int, int, int]] = []
-    gone: list[int] = []
-    for axis, one in enumerate(indices):
-        start, end, step, drop = _bounds(one, var.name)
-        if (start, end, step) == (0, _END, 1) and not drop:
-            continue
-        axes.append(axis)
-        bounds.append((start, end, step))
-        gone += [axis] if drop else []
-    strided = any(step != 1 for _, _, step in bounds)
+    parts = [_part(axis, one, var.name) for axis, one in enumerate(indices)]
+    parts = [part for part in parts if not part.whole]
+    if not parts:
+        return var
+    strided = any(not isinstance(part.step, int) or part.step != 1 for part in parts)
+    bounds = {"starts": [part.start for part in parts], "ends": [part.end for part in parts]}
+    bounds |= {"strides": [part.step for part in parts]} if strided else {}
+    inputs: dict[str, Any] = {"Input": [var]}
     attrs: dict[str, Any] = {
-        "axes": axes,
-        "starts": [start for start, _, _ in bounds],
-        "ends": [end for _, end, _ in bounds],
+        "axes": [part.axis for part in parts],
+        "decrease_axis": [part.axis for part in parts if part.drop],
     }
-    attrs["infer_flags"] = [1] * len(axes)
-    attrs |= {"strides": [step for _, _, step in bounds]} if strided else {"decrease_axis": gone}
-    out = _append(var, "strided_slice" if strided else "slice", "Input", attrs)
-    return _squeeze(out, gone) if strided and gone else out
-
-
-def _squeeze(var: Variable, gone: list[int]) -> Variable:
-    kept = [size for axis, size in enumerate(var.shape) if axis not in gone] or [1]
-    return _append(var, "reshape2", "X", {"shape": kept}, "XShape")
-
-
-def _append(var: Variable, op_type: str, slot: str, attrs: dict[str, Any], *extra: str) -> Variable:
+    for name, values in bounds.items():
+        attrs[name] = [-1 if _is_variable(one) else one for one in values]
+        if any(map(_is_variable, values)):
+            inputs[f"{name.capitalize()}TensorList"] = [_as_variable(var, one) for one in values]
+    attrs["infer_flags"] = [
+        -1 if any(map(_is_variable, (part.start, part.end, part.step))) else 1 for part in parts
+    ]
     block = var.block.program.current_block()
-    made = {
-        name: [block.create_var(name=names.generate(f"{var.name}_slice"), dtype=var.dtype)]
-        for name in ("Out", *extra)
+    out = block.create_var(name=names.generate(var.name + "_slice"), dtype=var.dtype)
+    kind = "strided_slice" if strided else "slice"
+    block.append_op(type=kind, inputs=inputs, outputs={"Out": [out]}, attrs=attrs)
+    return out
+
+
+def _as_variable(var: Variable, bound: Bound) -> Variable:
+    """A bound as a variable: a number becomes an int32 constant."""
+    if _is_variable(bound):
+        found: Variable = bound
+        return found
+    block = var.block.program.current_block()
+    out = block.create_var(name=names.generate("tmp"), dtype=VarType.INT32)
+    out.stop_gradient = True
+    attrs = {
+        "shape": [1],
+        "dtype": int(VarType.INT32),
+        "value": float(bound),
+        "force_cpu": True,
     }
-    block.append_op(type=op_type, inputs={slot: [var]}, outputs=made, attrs=attrs)
-    return made["Out"][0]
+    block.append_op(type="fill_constant", outputs={"Out": [out]}, attrs=attrs)
+    return out

@@ -161,7 +161,9 @@ def unbind(X: Tensor, *, axis: int = 0) -> list[Tensor]:
 def _turned_back(op: Operator) -> list[GradOp]:
     """The gradient turned likewise."""
     inputs = {"X": [name + GRAD for name in op.output("Out")]}
-    return [GradOp(op.type, inputs, {"Out": [name + GRAD for name in op.input("X")]})]
+    outputs = {"Out": [name + GRAD for name in op.input("X")]}
+    attrs = {"axis": op.attr("axis")} if op.type == "reverse" else None
+    return [GradOp(op.type, inputs, outputs, attrs)]
 
 
 @operator("reverse", outputs="Out", maker=_turned_back)

@@ -120,7 +120,7 @@ def data_norm_gradient(op: Operator) -> list[GradOp]:
     forward = find("data_norm")
     assert forward is not None
     read = ["X", "Means", "Scales", "Y" + GRAD]
-    read += [slot for slot in ("scale_w", "bias") if op.input(slot)]
+    read += [slot for slot in ("scale_w", "bias") if slot in op.inputs]
     made = gradient_op(op, "data_norm_grad", read, forward)
     outputs = {slot: names for slot, names in made.outputs.items() if names}
     return [replace(made, outputs=outputs | {slot: op.input(slot) for slot in _SUMS})]

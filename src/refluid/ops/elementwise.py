@@ -70,6 +70,14 @@ def elementwise_add_(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     return X.add_(y)
 
 
+@in_place("elementwise_add", "Y")
+def elementwise_add_over_y(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
+    """`elementwise_add` over Y, where the result is of Y's shape and type."""
+    if X.shape != Y.shape or X.dtype != Y.dtype:
+        return X + align(X, Y, axis)
+    return Y.add_(X)
+
+
 @gradient("elementwise_add", views={"d_X": "d_Out", "d_Y": "d_Out"})
 def elementwise_add_grad(
     X: Tensor,

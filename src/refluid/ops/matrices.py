@@ -106,7 +106,7 @@ def index_sample(X: Tensor, Index: Tensor) -> Tensor:
     return X.gather(1, Index.long())
 
 
-@gradient("index_sample")
+@gradient("index_sample", bare=True)
 def index_sample_grad(X: Tensor, Index: Tensor, d_Out: Tensor) -> Tensor:
     """The elements of d_Out added up in their places."""
     return torch.zeros_like(X).scatter_add_(1, Index.long(), d_Out)

@@ -31,7 +31,7 @@ def partial_concat(X: list[Tensor], *, start_index: int = 0, length: int = -1) -
     return torch.cat(_parts(X, start_index, length), 1)
 
 
-@gradient("partial_concat")
+@gradient("partial_concat", bare=True)
 def partial_concat_grad(
     X: list[Tensor], d_Out: Tensor, *, start_index: int = 0, length: int = -1
 ) -> list[Tensor]:

@@ -55,8 +55,8 @@ class OperatorDef:
     - `starts_without`: input slots (`"Seed"`) whose persistable variable may have no value yet.
     - `untouched`: output slots that programs name and the body leaves as they are.
     - `effects`: must run even if nobody reads the outputs.
-    - `reuse`, `reusing`: input slot that the variant `reusing` of the body overwrites and returns
-      as the first output; a plan calls it where nobody needs that input any more.
+    - `reusing`: input slot -> variant of the body that overwrites that input and returns it as
+      the first output; a plan calls it where nobody needs that input any more.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
       returns them; None for all inputs.
@@ -85,8 +85,7 @@ class OperatorDef:
     maker: Maker | None = None
     forward: OperatorDef | None = None
     many: Body | None = None
-    reuse: str = ""
-    reusing: Body | None = None
+    reusing: dict[str, Body] = field(default_factory=dict)
     infer_rule: Infer = infer_by_probing
     reference: Callable[..., Any] | None = None
     samples: Sequence[Any] = ()
@@ -206,7 +205,7 @@ def gradient(
     Its signature says what it reads. It returns the gradients of the forward's `differentiable`
     inputs in that order, `None` where `need` says that nobody wants one. `views` as of
     `OperatorDef`, with the slots as in the signature: `{"d_X": "d_Out"}`. bare: the gradient
-    operator carries none of the forward's attributes, not even its name scope.
+    operator carries the attributes of its own signature only, not even a name scope.
     """
 
     def decorate(body: Body) -> Body:
@@ -232,18 +231,26 @@ def gradient(
                 infer_rule=infer_gradient,
             )
         )
-        forward.maker = _maker(forward, type, given, bare) if type or bare else None
+        own = found.attributes if bare else None
+        forward.maker = _maker(forward, type, given, own) if type or bare else None
         return body
 
     return decorate
 
 
-def _maker(forward: OperatorDef, type: str | None, given: tuple[Slot, ...], bare: bool) -> Maker:
+def _maker(
+    forward: OperatorDef,
+    type: str | None,
+    given: tuple[Slot, ...],
+    own: Mapping[str, Attribute] | None,
+) -> Maker:
     name = type or forward.type + "_grad"
 
     def make(op: Operator) -> list[GradOp]:
         made = gradient_op(op, name, [slot.name for slot in given], forward)
-        return [replace(made, attrs={}) if bare else made]
+        if own is None:
+            return [made]
+        return [replace(made, attrs={name: op.attrs[name] for name in own if name in op.attrs})]
 
     return make
 
@@ -265,7 +272,7 @@ def in_place(op_type: str, slot: str) -> Callable[[Body], Body]:
     """Registers the decorated function as the operator overwriting what input `slot` holds."""
 
     def decorate(body: Body) -> Body:
-        _table[op_type].reuse, _table[op_type].reusing = slot_name(slot), body
+        _table[op_type].reusing[slot_name(slot)] = body
         return body
 
     return decorate

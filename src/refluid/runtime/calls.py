@@ -23,12 +23,12 @@ _CONTEXT = {"device": "device=device", "random": "random=random"}
 class How:
     """How an operator is called.
 
-    pair: it is, or reads, a recording for autograd. reuse: the variable it may overwrite. copy:
-    its result is a view that must become a copy.
+    pair: it is, or reads, a recording for autograd. reuse: slot and variable that it may
+    overwrite. copy: its result is a view that must become a copy.
     """
 
     pair: Pair | None = None
-    reuse: str | None = None
+    reuse: tuple[str, str] | None = None
     copy: bool = False
 
 
@@ -50,9 +50,8 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
         call = f"{name}({', '.join(arguments + options)})"
         writer.source.add(f"{how.pair.name}, {target} = {call}", op)
     elif how.reuse is not None:
-        assert definition.reusing is not None
         arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs], how)
-        name = writer.source.constant(f"{op.type}_", definition.reusing)
+        name = writer.source.constant(f"{op.type}_", definition.reusing[how.reuse[0]])
         writer.source.add(f"{target} = {name}({', '.join(arguments + options)})", op)
     else:
         arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs])
@@ -139,9 +138,9 @@ def slots(
     parts = []
     for slot in names:
         arguments = op.input(slot)
-        if how is not None and slot == definition.reuse and how.reuse in arguments[1:]:
-            arguments.remove(how.reuse)
-            arguments.insert(0, how.reuse)
+        if how is not None and how.reuse is not None and slot == how.reuse[0]:
+            arguments.remove(how.reuse[1])
+            arguments.insert(0, how.reuse[1])
         values = [writer.local(op.block, name) for name in arguments]
         if slot in overwritten and own.get(slot) not in writer.state:
             values = [f"{value}.clone()" for value in values]

@@ -41,15 +41,14 @@ class Ownership:
     def _root(self, key: Key) -> Key:
         return self.roots.get(key, key)
 
-    def reusable(self, op: Operator, position: int) -> str | None:
-        """Name of the variable that `op` may overwrite, or None."""
+    def reusable(self, op: Operator, position: int) -> tuple[str, str] | None:
+        """Slot and name of the variable that `op` may overwrite, or None."""
         definition = find(op.type)
-        if definition is None or not definition.reuse:
-            return None
-        # Sums are the same to the bit when their first two terms change places, not otherwise.
-        for name in op.input(definition.reuse)[:2]:
-            if name != EMPTY and self._is_last_user(op, position, name):
-                return name
+        for slot in definition.reusing if definition else ():
+            # Sums are the same to the bit when their first two terms change places, not otherwise.
+            for name in op.input(slot)[:2]:
+                if name != EMPTY and self._is_last_user(op, position, name):
+                    return slot, name
         return None
 
     def _is_last_user(self, op: Operator, position: int, name: str) -> bool:

@@ -11,6 +11,8 @@ import refluid.ops  # noqa: F401
 from refluid.fluid.layers import (
     control_flow,
     detection,
+    device,
+    distributions,
     io,
     loss,
     metric_op,
@@ -22,6 +24,8 @@ from refluid.fluid.layers import (
 from refluid.fluid.layers import rnn as _recurrent  # `rnn` itself is the function
 from refluid.fluid.layers.control_flow import *
 from refluid.fluid.layers.detection import *
+from refluid.fluid.layers.device import *
+from refluid.fluid.layers.distributions import *
 from refluid.fluid.layers.io import *
 from refluid.fluid.layers.loss import *
 from refluid.fluid.layers.metric_op import *
@@ -37,6 +41,8 @@ from refluid.fluid.layers.learning_rate_scheduler import *  # isort: skip
 __all__ = [
     *control_flow.__all__,
     *detection.__all__,
+    *device.__all__,
+    *distributions.__all__,
     *io.__all__,
     *learning_rate_scheduler.__all__,
     *loss.__all__,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.core.dtypes import as_dtype
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.layer_function_generator import unary
@@ -125,3 +126,22 @@ def prelu(x: Variable, mode: str, param_attr: Any = None, name: str | None = Non
         helper.param_attr, shapes[mode], "float32", default_initializer=Constant(0.25)
     )
     return helper.emit("prelu", {"X": x, "Alpha": slope}, {"mode": mode})
+
+
+def mish(x: Variable, threshold: float = 20, name: str | None = None) -> Variable:
+    """x tanh(softplus(x)), softplus being x above `threshold` and exp(x) below its negative."""
+    if not isinstance(threshold, int | float):
+        raise TypeError(f"mish: threshold must be a number, not {threshold!r}")
+    return _with("mish", x, name, threshold=float(threshold))
+
+
+def log_softmax(
+    input: Variable, axis: int | None = None, dtype: Any = None, name: str | None = None
+) -> Variable:
+    """The logarithm of the softmax along `axis` (the last), computed in `dtype` if given."""
+    helper = LayerHelper("log_softmax", name=name)
+    if dtype is not None:
+        kinds = {"in_dtype": int(input.dtype), "out_dtype": int(as_dtype(dtype))}
+        input = helper.emit("cast", {"X": input}, kinds, dtype=as_dtype(dtype))
+    attrs = {"axis": -1 if axis is None else axis, "use_cudnn": False}
+    return helper.emit("log", {"X": helper.emit("softmax", {"X": input}, attrs)})

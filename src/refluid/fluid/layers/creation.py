@@ -230,3 +230,41 @@ def rank(input: Variable) -> Variable:
     from refluid.fluid.layers.assignment import assign
 
     return assign(np.array(len(input.shape), "int32"))
+
+
+def arange(
+    start: float | Variable,
+    end: float | Variable,
+    step: float | Variable = 1,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Variable:
+    """`range` with a default step of 1 and float32 where `dtype` is None."""
+    return range(start, end, step, "float32" if dtype is None else dtype)
+
+
+def full(
+    shape: Sizes,
+    fill_value: float | Variable,
+    out: Variable | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    stop_gradient: bool = True,
+    name: str | None = None,
+) -> Variable:
+    """`fill_constant`, float32 where `dtype` is None. device: "cpu", "gpu" or None.
+
+    ValueError for another device.
+    """
+    from refluid.fluid.framework import device_guard
+
+    helper = LayerHelper("full", name=name)
+    kind = as_dtype("float32" if dtype is None else dtype)
+    if device not in (None, "cpu", "gpu"):
+        raise ValueError(f"full: device must be 'cpu', 'gpu' or None, not {device!r}")
+    out = helper.create_variable_for_type_inference(kind) if out is None else out
+    out.stop_gradient = stop_gradient
+    with device_guard(device):
+        made = fill_constant(shape, kind, fill_value, out=out)
+    made.stop_gradient = stop_gradient
+    return made

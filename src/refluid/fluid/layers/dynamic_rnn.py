@@ -176,8 +176,10 @@ class DynamicRNN:
         in the order of the sequences as they were fed.
         """
         step = self._require_block("memory")
+        parent = self._parent()
+        zero = self._zero(parent)
         if init is None:
-            init = self._boot(shape, value, dtype)
+            init = self._boot(shape, value, dtype, zero)
         elif need_reorder:
             if self.lod_rank_table is None:
                 raise ValueError(
@@ -186,7 +188,6 @@ class DynamicRNN:
                 )
             init = self._reordered(init, "dynamic_rnn_mem_init_reordered")
         check_variables("DynamicRNN.memory", {"init": init})
-        parent = self._parent()
         array = parent.create_var(
             name=names.generate("dynamic_rnn_mem_array"),
             type=VarType.LOD_TENSOR_ARRAY,
@@ -194,7 +195,7 @@ class DynamicRNN:
         )
         parent.append_op(
             type="write_to_array",
-            inputs={"X": init, "I": self._zero(parent)},
+            inputs={"X": init, "I": zero},
             outputs={"Out": array},
         )
         kept = shrink_memory(array_read(array=array, i=step), step, self._table())
@@ -217,13 +218,14 @@ class DynamicRNN:
             )
         return self.zero_idx
 
-    def _boot(self, shape: Sequence[int] | None, value: float, dtype: Any) -> Variable:
+    def _boot(
+        self, shape: Sequence[int] | None, value: float, dtype: Any, zero: Variable
+    ) -> Variable:
         if not self.input_array:
             raise ValueError("step_input should be invoked before memory(shape=..., value=...)")
         if shape is None:
             raise ValueError("memory needs either init or shape")
         parent = self._parent()
-        zero = self._zero(parent)
         source = self.input_array[0]
         first = parent.create_var(name=names.generate("in0"), dtype=source.dtype)
         parent.append_op(

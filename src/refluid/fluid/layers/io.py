@@ -9,7 +9,7 @@ from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
-__all__ = ["data"]
+__all__ = ["data", "load"]
 
 
 def data(
@@ -40,3 +40,14 @@ def data(
         lod_level=lod_level,
         is_data=True,
     )
+
+
+def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> None:
+    """Has the program read `out`, a variable of its, from a file that `save` wrote.
+
+    load_as_fp16: as float16, whatever the file holds.
+    """
+    attrs: dict[str, Any] = {"file_path": file_path}
+    if load_as_fp16 is not None:
+        attrs["load_as_fp16"] = load_as_fp16
+    LayerHelper("load").append_op(type="load", inputs={}, outputs={"Out": out}, attrs=attrs)

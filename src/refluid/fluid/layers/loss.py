@@ -7,16 +7,19 @@ from typing import Any
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.ctc import edit_distance, warpctc
 from refluid.fluid.layers.reduction import reduce_mean
+from refluid.fluid.layers.metric_losses import center_loss, npair_loss
 from refluid.ir.variable import Variable
 
 __all__ = [
     "bpr_loss",
+    "center_loss",
     "cross_entropy",
     "edit_distance",
     "huber_loss",
     "kldiv_loss",
     "margin_rank_loss",
     "mse_loss",
+    "npair_loss",
     "rank_loss",
     "sigmoid_cross_entropy_with_logits",
     "softmax_with_cross_entropy",

@@ -9,7 +9,6 @@ from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import cast
 from refluid.fluid.layers.comparison import equal
-from refluid.fluid.layers.crossentropy import softmax_with_cross_entropy
 from refluid.fluid.layers.embedding import one_hot
 from refluid.fluid.layers.linear import matmul
 from refluid.fluid.layers.ops import square
@@ -69,6 +68,8 @@ def npair_loss(
 
     anchor, positive: (N, D); labels: (N,). l2_reg: weight of the rows' squared lengths.
     """
+    from refluid.fluid.layers.loss import softmax_with_cross_entropy
+
     count = labels.shape[0]
     labels = reshape(labels, shape=[count, 1], inplace=True)
     labels = expand(labels, expand_times=[1, count])

@@ -71,3 +71,26 @@ def auc(
             more={"StatPosOut": [positive], "StatNegOut": [negative]},
         )
     return overall, recent, counts
+
+
+def mean_iou(
+    input: Variable, label: Variable, num_classes: int
+) -> tuple[Variable, Variable, Variable]:
+    """The mean over classes of intersection over union, (1,); wrong and right counts by class.
+
+    input, label: whole numbers of one shape, predicted and true classes.
+    """
+    helper = LayerHelper("mean_iou")
+    mean, wrong, right = (
+        helper.create_variable_for_type_inference(kind)
+        for kind in (VarType.FP32, VarType.INT32, VarType.INT32)
+    )
+    helper.emit(
+        "mean_iou",
+        {"Predictions": input, "Labels": label},
+        {"num_classes": num_classes},
+        slot="OutMeanIou",
+        out=mean,
+        more={"OutWrong": wrong, "OutCorrect": right},
+    )
+    return mean, wrong, right

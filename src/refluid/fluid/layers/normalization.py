@@ -1,4 +1,4 @@
-"""Normalisation: batch_norm, layer_norm, instance_norm, group_norm, l2_normalize, lrn."""
+"""Normalisation: batch_norm, inplace_abn, layer_norm, group_norm, spectral_norm, lrn, ..."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from refluid.core.dtypes import VarType
-from refluid.fluid.initializer import Constant
+from refluid.fluid.initializer import Constant, Normal
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.param_attr import ParamAttr
 from refluid.ir.variable import Variable
@@ -39,15 +39,6 @@ def batch_norm(
     helper = LayerHelper(
         "batch_norm", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name
     )
-    inputs = {"X": input} | _affine(helper, input, [_channels(input, data_layout)], True, True)
-    for slot, start, own in (
-        ("Mean", 0.0, moving_mean_name),
-        ("Variance", 1.0, moving_variance_name),
-    ):
-        attr = ParamAttr(own, Constant(start), trainable=False)
-        attr.do_model_average = do_model_average_for_mean_and_var
-        like = inputs["Scale"]
-        inputs[slot] = helper.create_parameter(attr, like.shape, like.dtype, stop_gradient=True)
     attrs = {
         "epsilon": epsilon,
         "momentum": _number(momentum),
@@ -57,10 +48,9 @@ def batch_norm(
         "fuse_with_relu": False,
         "use_global_stats": use_global_stats,
     }
-    saved = _statistics(helper, inputs["Scale"].dtype, "SavedMean", "SavedVariance")
-    more = {"MeanOut": inputs["Mean"], "VarianceOut": inputs["Variance"], **saved}
+    moving = (moving_mean_name, moving_variance_name)
     out = input if in_place else None
-    y = helper.emit("batch_norm", inputs, attrs, slot="Y", dtype=input.dtype, out=out, more=more)
+    y = _normalized(helper, input, attrs, moving, do_model_average_for_mean_and_var, out)
     return helper.append_activation(y)
 
 
@@ -99,6 +89,67 @@ def _affine(
 
 def _statistics(helper: LayerHelper, dtype: VarType, *slots: str) -> dict[str, Variable]:
     return {slot: helper.create_variable_for_type_inference(dtype, True) for slot in slots}
+
+
+def inplace_abn(
+    input: Variable,
+    act: str | None = None,
+    is_test: bool = False,
+    momentum: float | Variable = 0.9,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    use_global_stats: bool = False,
+    act_alpha: float = 1.0,
+) -> Variable:
+    """`batch_norm` and an activation (None, "leaky_relu" or "elu") that overwrite `input`.
+
+    act_alpha: the activation's slope for negative numbers; not 0. ValueError for another `act`.
+    """
+    if act not in (None, "identity", "leaky_relu", "elu"):
+        raise ValueError(f"inplace_abn only support act as None, 'elu', 'leaky_relu', not {act!r}")
+    attrs = {
+        "epsilon": epsilon,
+        "momentum": _number(momentum),
+        "is_test": is_test,
+        "data_layout": data_layout,
+        "use_mkldnn": False,
+        "fuse_with_relu": False,
+        "use_global_stats": use_global_stats,
+        "activation": act or "",
+        "alpha": act_alpha,
+    }
+    helper = LayerHelper("inplace_abn", param_attr=param_attr, bias_attr=bias_attr, name=name)
+    moving = (moving_mean_name, moving_variance_name)
+    return _normalized(helper, input, attrs, moving, do_model_average_for_mean_and_var, out=input)
+
+
+def _normalized(
+    helper: LayerHelper,
+    input: Variable,
+    attrs: dict[str, Any],
+    moving: tuple[str | None, str | None],
+    average: bool,
+    out: Variable | None,
+) -> Variable:
+    """Appends the operator with its four parameters and the statistics it saves."""
+    channels = [_channels(input, attrs["data_layout"])]
+    inputs = {"X": input} | _affine(helper, input, channels, True, True)
+    for slot, start, own in zip(("Mean", "Variance"), (0.0, 1.0), moving, strict=True):
+        attr = ParamAttr(own, Constant(start), trainable=False)
+        attr.do_model_average = average
+        like = inputs["Scale"]
+        inputs[slot] = helper.create_parameter(attr, like.shape, like.dtype, stop_gradient=True)
+    saved = _statistics(helper, inputs["Scale"].dtype, "SavedMean", "SavedVariance")
+    more = {"MeanOut": inputs["Mean"], "VarianceOut": inputs["Variance"], **saved}
+    return helper.emit(
+        helper.layer_type, inputs, attrs, slot="Y", dtype=input.dtype, out=out, more=more
+    )
 
 
 def layer_norm(
@@ -200,3 +251,28 @@ def lrn(
     middle = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
     attrs = {"n": n, "k": k, "alpha": alpha, "beta": beta, "data_format": data_format}
     return helper.emit("lrn", {"X": input}, attrs, more={"MidOut": middle})
+
+
+def spectral_norm(
+    weight: Variable,
+    dim: int = 0,
+    power_iters: int = 1,
+    eps: float = 1e-12,
+    name: str | None = None,
+) -> Variable:
+    """`weight` divided by its largest singular value, as a matrix with rows along `dim`.
+
+    Two vectors that `power_iters` rounds of power iteration improve on each run are kept.
+    """
+    helper = LayerHelper("spectral_norm", name=name)
+    rows = weight.shape[dim]
+    sizes = {"U": rows, "V": math.prod(weight.shape) // rows}
+    inputs = {"Weight": weight}
+    for slot, size in sizes.items():
+        start = Normal(0.0, 1.0)
+        made = helper.create_parameter(ParamAttr(), [size], weight.dtype, default_initializer=start)
+        made.stop_gradient = True
+        inputs[slot] = made
+    out = helper.create_variable(dtype=weight.dtype)
+    attrs = {"dim": dim, "power_iters": power_iters, "eps": eps}
+    return helper.emit("spectral_norm", inputs, attrs, out=out)

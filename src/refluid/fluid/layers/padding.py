@@ -1,4 +1,4 @@
-"""Padding: pad, pad2d, pad_constant_like."""
+"""Tensors made larger or smaller at their edges: pad, pad2d, pad_constant_like, crop."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.layers.tensor_lists import Sizes, constant_of, mixed
 from refluid.ir.variable import Variable
 
 
@@ -47,3 +48,57 @@ def pad2d(
     else:
         attrs["paddings"] = list(paddings)
     return helper.emit("pad2d", inputs, attrs)
+
+
+def crop(
+    x: Variable,
+    shape: Sequence[int] | Variable | None = None,
+    offsets: Sequence[int] | Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """The part of `x` of `shape` (or of that variable's shape) that begins at `offsets` (0).
+
+    ValueError for a shape that is neither a list nor a variable.
+    """
+    helper = LayerHelper("crop", name=name)
+    if not isinstance(shape, list | tuple | Variable):
+        raise ValueError("crop: The shape should be a list, tuple or Variable.")
+    inputs: dict[str, Any] = {"X": x}
+    attrs: dict[str, Any] = {}
+    if isinstance(shape, Variable):
+        inputs["Y"] = shape
+    else:
+        attrs["shape"] = list(shape)
+    if isinstance(offsets, Variable):
+        inputs["Offsets"] = offsets
+    else:
+        attrs["offsets"] = [0] * len(x.shape) if offsets is None else list(offsets)
+    return helper.emit("crop", inputs, attrs)
+
+
+def crop_tensor(
+    x: Variable,
+    shape: Sizes | None = None,
+    offsets: Sizes | None = None,
+    name: str | None = None,
+) -> Variable:
+    """The part of `x` of `shape` (-1: all that is left) that begins at `offsets` (0).
+
+    Entries may be variables of shape (1,), or all of it one int32 variable. TypeError for a
+    shape or offsets that are neither.
+    """
+    helper = LayerHelper("crop_tensor", name=name)
+    for what, values in (("shape", shape), ("offsets", offsets)):
+        if not isinstance(values, list | tuple | Variable | None):
+            raise TypeError(f"crop_tensor: {what} must be a list, a tuple or a Variable")
+    out = helper.create_variable_for_type_inference(x.dtype)
+    make = constant_of(helper)
+    starts = [0] * len(x.shape) if offsets is None else offsets
+    inputs, first = mixed(starts, "crop_tensor", "Offsets", "OffsetsTensor", make)
+    sizes = list(x.shape) if shape is None else shape
+    more, known = mixed(sizes, "crop_tensor", "Shape", "ShapeTensor", make)
+    if more and known is not None:
+        entries: Sequence[Any] = sizes  # type: ignore[assignment]
+        known = [0 if isinstance(one, Variable) else one for one in entries]
+    attrs = {"offsets": [-1] * len(x.shape) if first is None else first, "shape": known}
+    return helper.emit("crop_tensor", {"X": x} | inputs | more, attrs, out=out)

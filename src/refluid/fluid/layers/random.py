@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import cast
@@ -118,3 +120,99 @@ def _like(shape: Sequence[int], dtype: Any, source: int, target: int) -> dict[st
         "input_dim_idx": source,
         "output_dim_idx": target,
     }
+
+
+def _result(
+    helper: LayerHelper, out: Variable | None, name: str | None, dtype: VarType
+) -> Variable:
+    """Where a random tensor goes: `out`, a variable called `name`, or one of the layer's."""
+    if out is not None:
+        return out
+    if name is not None:
+        return helper.create_variable(name=name, dtype=dtype, persistable=False)
+    return helper.create_variable_for_type_inference(dtype)
+
+
+def randint(
+    low: int,
+    high: int | None = None,
+    shape: Sizes | None = None,
+    out: Variable | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+    stop_gradient: bool = False,
+    seed: int = 0,
+    name: str | None = None,
+) -> Variable:
+    """Whole numbers of [low, high), of [0, low) without `high`; int64 unless `dtype` is int32.
+
+    shape: (1,) where None; else as in `fill_constant`. ValueError for an empty range.
+    """
+    helper = LayerHelper("randint", name=name)
+    kind = as_dtype("int64" if dtype is None else dtype)
+    if kind not in (VarType.INT32, VarType.INT64):
+        raise TypeError(f"randint: dtype must be int32 or int64, not {dtype!r}")
+    low, high = (0, low) if high is None else (low, high)
+    if low >= high:
+        raise ValueError(f"randint: low {low} must be smaller than high {high}")
+    sizes = [1] if shape is None else shape
+    inputs, known = mixed(sizes, "randint", "ShapeTensor", "ShapeTensorList", constant_of(helper))
+    attrs = {
+        "shape": None if inputs else known,
+        "low": low,
+        "high": high,
+        "seed": seed,
+        "dtype": int(kind),
+    }
+    made = _result(helper, out, name, kind)
+    made.stop_gradient = stop_gradient
+    return helper.emit("randint", inputs, attrs, dtype=kind, out=made)
+
+
+def randn(
+    shape: Sizes,
+    out: Variable | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+    stop_gradient: bool = True,
+    name: str | None = None,
+) -> Variable:
+    """Standard normal numbers, float32 unless `dtype` says otherwise.
+
+    The program gets a seed that NumPy draws while it is built.
+    """
+    helper = LayerHelper("randn", name=name)
+    kind = as_dtype("float32" if dtype is None else dtype)
+    made = _result(helper, out, name, kind)
+    inputs, known = mixed(shape, "randn", "ShapeTensor", "ShapeTensorList", constant_of(helper))
+    attrs = {
+        "shape": known,
+        "mean": 0.0,
+        "std": 1.0,
+        "seed": int(np.random.randint(0, 100)),
+        "dtype": int(kind),
+        "use_mkldnn": False,
+    }
+    made.stop_gradient = stop_gradient
+    return helper.emit("gaussian_random", inputs, attrs, dtype=kind, out=made)
+
+
+def randperm(
+    n: int,
+    out: Variable | None = None,
+    dtype: Any = "int64",
+    device: str | None = None,
+    stop_gradient: bool = True,
+    seed: int = 0,
+) -> Variable:
+    """0 .. n - 1 in random order. ValueError for n < 1, TypeError unless int32 or int64."""
+    if n < 1:
+        raise ValueError(f"randperm: n must be at least 1, not {n}")
+    kind = as_dtype(dtype)
+    if kind not in (VarType.INT32, VarType.INT64):
+        raise TypeError(f"randperm: dtype must be int32 or int64, not {dtype!r}")
+    helper = LayerHelper("randperm")
+    made = _result(helper, out, None, kind)
+    made.stop_gradient = stop_gradient
+    attrs = {"n": n, "dtype": int(kind), "seed": seed}
+    return helper.emit("randperm", {}, attrs, dtype=kind, out=made)

@@ -28,13 +28,17 @@ def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
 
 
 def corner_taps(y: Tensor, x: Tensor, height: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The four pixels around points of the zero-padded plane: rows, columns, weights (..., 4)."""
+    """The four pixels around points of the zero-padded plane: rows, columns, weights (..., 4).
+
+    Points a pixel or more outside take nothing, and so don't want to move in either.
+    """
     top, left = y.detach().floor(), x.detach().floor()
     fy, fx = y - top, x - left
     rows = torch.stack([top, top, top + 1, top + 1], -1)
     columns = torch.stack([left, left + 1, left, left + 1], -1)
     weight = torch.stack([(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx], -1)
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    inside &= ((y > -1) & (x > -1))[..., None]
     rows, columns = rows.clamp(0, height - 1).long(), columns.clamp(0, width - 1).long()
     return rows, columns, torch.where(inside, weight, 0)
 

@@ -111,6 +111,7 @@ def _earlier(table: Tensor | None, lod: Levels) -> tuple[Tensor, Tensor] | None:
     uses=None,
     lod="",
     makes_lod="AccumTruePos AccumFalsePos",
+    starts_without="PosCount TruePos FalsePos",
     infer=infer_by(_infer),
 )
 def detection_map(

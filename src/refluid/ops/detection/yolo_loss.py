@@ -45,15 +45,10 @@ def _grid(X: Tensor, anchors: Sequence[int], mask: Sequence[int], downsample: in
 
 def _objectness(raw: Tensor, overlap: Tensor, ignore: float, targets: Targets) -> Tensor:
     """(N, A, H, W): the score of the last box of a cell; else -1 above `ignore`, 0 below."""
-    mask = torch.where(overlap > ignore, -1.0, 0.0).to(raw.dtype)
-    _, anchors, _, height, width = raw.shape
-    image, anchor, row, column = targets.place
-    cell = ((image * anchors + anchor) * height + row) * width + column
-    last = torch.full((mask.numel(),), -1, device=raw.device)
-    last.scatter_reduce_(0, cell, torch.arange(len(cell), device=raw.device), "amax")
-    flat = mask.reshape(-1)
-    flat[last >= 0] = targets.weight[last[last >= 0]]
-    return flat.reshape(overlap.shape)
+    mask = torch.where(overlap > ignore, -1.0, 0.0).to(raw.dtype).reshape(-1)
+    last = targets.last(raw.shape[0] * raw.shape[1], raw.shape[3] * raw.shape[4])
+    mask[last >= 0] = targets.weight[last[last >= 0]]
+    return mask.reshape(overlap.shape)
 
 
 @operator(
@@ -98,18 +93,12 @@ def yolov3_loss(
         sure, (mask > _OBJECT).to(X.dtype), reduction="none"
     )
     weight = torch.where(mask > _OBJECT, mask, (mask > _IGNORED).to(X.dtype))
-    found = _at(raw, targets)
+    found = raw.reshape(-1)[targets.numbers(raw)]
     location = _entropy(found[:, :2], targets.xy) + (found[:, 2:4] - targets.wh).abs().sum(1)
     kinds = _entropy(found[:, 5:], targets.classes)
     loss = (objects * weight).sum((1, 2, 3))
     loss.index_add_(0, targets.image, location * targets.scale + kinds * targets.weight)
     return loss, mask, match.int()
-
-
-def _at(raw: Tensor, targets: Targets) -> Tensor:
-    """The predictions (boxes, 5 + C) that the boxes train."""
-    image, anchor, row, column = targets.place
-    return raw[image, anchor, :, row, column]
 
 
 def _entropy(logits: Tensor, wanted: Tensor) -> Tensor:
@@ -137,7 +126,8 @@ def yolov3_loss_grad(
     raw = per_anchor(X, len(anchor_mask), class_num, "yolov3_loss_grad")
     classes = class_targets(GTLabel, class_num, use_label_smooth, X)
     targets = targets_of(GTMatchMask, GTBox, GTScore, classes, grid)
-    found = _at(raw, targets)
+    numbers = targets.numbers(raw)
+    found = raw.reshape(-1)[numbers]
     chance = torch.sigmoid(found)
     scale, weight = targets.scale[:, None], targets.weight[:, None]
     parts = (
@@ -146,11 +136,10 @@ def yolov3_loss_grad(
         torch.zeros_like(scale),
         (chance[:, 5:] - targets.classes) * weight,
     )
-    out = torch.zeros_like(raw)
-    image, anchor, row, column = targets.place
-    out.movedim(2, -1).index_put_(
-        (image, anchor, row, column), torch.cat(parts, 1), accumulate=True
-    )
+    last = targets.last(raw.shape[0] * raw.shape[1], raw.shape[3] * raw.shape[4])
+    last = last[last >= 0]
+    out = raw.new_zeros(raw.shape)
+    out.view(-1)[numbers[last]] = torch.cat(parts, 1)[last]
     sure = torch.sigmoid(raw[:, :, 4])
     out[:, :, 4] = torch.where(
         ObjectnessMask > _OBJECT,

@@ -39,21 +39,34 @@ class Grid:
 class Targets:
     """What the boxes that found an anchor of the map ask of their cells, one row per box.
 
-    place: (image, anchor, row, column). xy: in the cell. wh: logarithms of the size by the
-    anchor's. scale: of the location's loss, more for small boxes. weight: the box's score.
+    plane: image * anchors + anchor. cell: row * width + column. xy: in the cell. wh: logarithms
+    of the size by the anchor's. scale: of the location's loss, more for small boxes. weight: the
+    box's score.
     """
 
-    place: tuple[Tensor, Tensor, Tensor, Tensor]
+    image: Tensor
+    plane: Tensor
+    cell: Tensor
     xy: Tensor
     wh: Tensor
     scale: Tensor
     weight: Tensor
     classes: Tensor
 
-    @property
-    def image(self) -> Tensor:
-        """The image of each box."""
-        return self.place[0]
+    def last(self, planes: int, cells: int) -> Tensor:
+        """The last box of each place (planes * cells), -1 for none."""
+        found = torch.full((planes * cells,), -1, device=self.cell.device)
+        place = (self.plane * cells + self.cell).clamp(0, len(found) - 1)
+        return found.scatter_reduce_(
+            0, place, torch.arange(len(place), device=place.device), "amax"
+        )
+
+    def numbers(self, raw: Tensor) -> Tensor:
+        """Where in `raw` (N, A, 5 + C, H, W), flat, are the predictions (boxes, 5 + C)."""
+        _, _, entries, height, width = raw.shape
+        entry = torch.arange(entries, device=raw.device)
+        index = (self.plane[:, None] * entries + entry) * (height * width) + self.cell[:, None]
+        return index.clamp(0, raw.numel() - 1)
 
 
 def there(boxes: Tensor) -> Tensor:
@@ -79,11 +92,13 @@ def targets_of(
     image, number = (match >= 0).nonzero(as_tuple=True)
     box, anchor = boxes[image, number], match[image, number].long()
     scaled = box[:, :2] * grid.cells
-    cell = torch.minimum(scaled.long(), grid.cells - 1)
+    column, row = (cell := scaled.long()).unbind(1)
     wanted = box[:, 2:] * (grid.cells * grid.downsample) / grid.own[anchor]
     weight = box.new_ones(len(box)) if score is None else score[image, number].to(box.dtype)
     return Targets(
-        (image, anchor, cell[:, 1], cell[:, 0]),
+        image,
+        image * len(grid.mask) + anchor,
+        row * grid.width + column,
         scaled - cell,
         wanted.log(),
         (2.0 - box[:, 2] * box[:, 3]) * weight,

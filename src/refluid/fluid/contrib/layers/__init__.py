@@ -1,8 +1,9 @@
 # ruff: noqa: F403
 """`fluid.contrib.layers`: layers outside of the stable interface."""
 
-from refluid.fluid.contrib.layers import nn, rnn_impl
+from refluid.fluid.contrib.layers import metric_op, nn, rnn_impl
+from refluid.fluid.contrib.layers.metric_op import *
 from refluid.fluid.contrib.layers.nn import *
 from refluid.fluid.contrib.layers.rnn_impl import *
 
-__all__ = [*nn.__all__, *rnn_impl.__all__]
+__all__ = [*metric_op.__all__, *nn.__all__, *rnn_impl.__all__]

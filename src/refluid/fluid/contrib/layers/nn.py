@@ -1,8 +1,17 @@
 # ruff: noqa: F403
 """The layers of `fluid.contrib.layers.nn`, which live in one file per topic."""
 
-from refluid.fluid.contrib.layers import detection, sequences
+from refluid.fluid.contrib.layers import columns, detection, fused, sequences, trees
+from refluid.fluid.contrib.layers.columns import *
 from refluid.fluid.contrib.layers.detection import *
+from refluid.fluid.contrib.layers.fused import *
 from refluid.fluid.contrib.layers.sequences import *
+from refluid.fluid.contrib.layers.trees import *
 
-__all__ = [*detection.__all__, *sequences.__all__]
+__all__ = [
+    *columns.__all__,
+    *detection.__all__,
+    *fused.__all__,
+    *sequences.__all__,
+    *trees.__all__,
+]

@@ -9,6 +9,7 @@ from typing import Any
 from refluid.fluid import layers
 from refluid.fluid.layers.rnn_units import Activation, BasicGRUUnit, BasicLSTMUnit
 from refluid.fluid.layers.rnn_unrolled import kept_where_over
+from refluid.fluid.layers.static_rnn import StaticRNN
 from refluid.fluid.param_attr import to_attr
 from refluid.ir.variable import Variable
 
@@ -172,7 +173,7 @@ class _Stack:
             [None if start is None else start[layer, direction] for start in starts]
             for layer in range(self._layers)
         ]
-        rnn = layers.StaticRNN()
+        rnn = StaticRNN()
         with rnn.step():
             x = rnn.step_input(input)
             goes_on = None if mask is None else rnn.step_input(mask)
@@ -190,16 +191,14 @@ class _Stack:
             made.append(layers.reshape(together, shape=shape))
         return outputs, made
 
-    def _memory(self, rnn: Any, init: Variable | None, input: Variable) -> Variable:
+    def _memory(self, rnn: StaticRNN, init: Variable | None, input: Variable) -> Variable:
         if init is not None:
-            memory: Variable = rnn.memory(init=init)
-            return memory
-        memory = rnn.memory(batch_ref=input, shape=[-1, self._size])
-        return memory
+            return rnn.memory(init=init)
+        return rnn.memory(batch_ref=input, shape=[-1, self._size])
 
     def _step(
         self,
-        rnn: Any,
+        rnn: StaticRNN,
         unit: Step,
         x: Variable,
         states: list[Variable],

@@ -1,0 +1,144 @@
+"""Layers for click-through models: shuffled rows, columns of several inputs, ranks, hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from refluid.core import names
+from refluid.core.dtypes import VarType
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.param_attr import to_attr
+from refluid.ir.variable import Variable
+
+__all__ = [
+    "partial_concat",
+    "partial_sum",
+    "rank_attention",
+    "search_pyramid_hash",
+    "shuffle_batch",
+]
+
+_SEEDS = 65536
+
+
+def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
+    """The rows of `x` in random order.
+
+    seed: of the first run, or an int64 variable; None for one that NumPy draws.
+    """
+    helper = LayerHelper("shuffle_batch")
+    out = helper.create_variable_for_type_inference(x.dtype)
+    order = helper.create_variable_for_type_inference(VarType.INT64)
+    attrs: dict[str, Any] = {}
+    if seed is None:
+        seed = int(np.random.randint(-_SEEDS, _SEEDS))
+    if isinstance(seed, int):
+        attrs["startup_seed"] = seed
+        seed = helper.create_variable(
+            name=names.generate("shuffle_batch_seed"),
+            shape=[0],
+            dtype=VarType.INT64,
+            persistable=True,
+        )
+    more = {"ShuffleIdx": order, "SeedOut": seed}
+    return helper.emit("shuffle_batch", {"X": x, "Seed": seed}, attrs, out=out, more=more)
+
+
+def _partial(op_type: str, input: Variable | Sequence[Variable], attrs: dict[str, int]) -> Variable:
+    inputs = [input] if isinstance(input, Variable) else list(input)
+    return LayerHelper(op_type).emit(op_type, {"X": inputs}, attrs)
+
+
+def partial_concat(
+    input: Variable | Sequence[Variable], start_index: int = 0, length: int = -1
+) -> Variable:
+    """Columns start_index .. start_index + length (all that follow for -1) side by side."""
+    return _partial("partial_concat", input, {"start_index": start_index, "length": length})
+
+
+def partial_sum(
+    input: Variable | Sequence[Variable], start_index: int = 0, length: int = -1
+) -> Variable:
+    """Columns start_index .. start_index + length (all that follow for -1) added up."""
+    return _partial("partial_sum", input, {"start_index": start_index, "length": length})
+
+
+def rank_attention(
+    input: Variable,
+    rank_offset: Variable,
+    rank_param_shape: Sequence[int],
+    rank_param_attr: Any,
+    max_rank: int = 3,
+) -> Variable:
+    """For samples (N, D) the sum over competitors of their features times a matrix per rank pair.
+
+    rank_offset: int32 (N, 2 * max_rank + 1), a sample's rank, then rank and row of each
+    competitor; ranks count from 1. The parameter has shape (max_rank² * D, columns).
+    """
+    helper = LayerHelper("rank_attention")
+    attr = to_attr(rank_param_attr)
+    param = helper.create_parameter(attr, list(rank_param_shape), input.dtype)
+    inputs = {"X": input, "RankOffset": rank_offset, "RankParam": param}
+    return helper.emit("rank_attention", inputs, {"MaxRank": max_rank})
+
+
+def search_pyramid_hash(
+    input: Variable,
+    num_emb: int,
+    space_len: int,
+    pyramid_layer: int,
+    rand_len: int,
+    drop_out_percent: float,
+    is_training: bool | int,
+    use_filter: bool,
+    white_list_len: int,
+    black_list_len: int,
+    seed: int,
+    lr: float,
+    param_attr: Any = None,
+    param_attr_wl: Any = None,
+    param_attr_bl: Any = None,
+    name: str | None = None,
+    distribute_update_vars: Sequence[str] | None = None,
+    dtype: Any = "float32",
+) -> Variable:
+    """A vector of `num_emb` for each run of 2 .. pyramid_layer rows of the sequences of `input`.
+
+    input: int32 (N, 1). Vectors are pieces, `rand_len` long, of one parameter (space_len +
+    rand_len, 1) at places that hashes tell; it is trained at rate `lr` by the operator itself.
+    drop_out_percent: share of runs left out in training.
+    """
+    helper = LayerHelper("search_pyramid_hash", name=name)
+
+    def parameter(attr: Any, rows: int) -> Variable:
+        made: Variable = helper.create_parameter(to_attr(attr), [rows, 1], dtype)
+        made.stop_gradient = True
+        return made
+
+    inputs = {"X": input, "W": parameter(param_attr, space_len + rand_len)}
+    for slot, rows, attr in (
+        ("WhiteList", white_list_len, param_attr_wl),
+        ("BlackList", black_list_len, param_attr_bl),
+    ):
+        if rows > 0:
+            inputs[slot] = parameter(attr, rows)
+    out, dropped, kept = (helper.create_variable_for_type_inference(dtype) for _ in range(3))
+    attrs = {
+        "num_emb": num_emb,
+        "space_len": space_len,
+        "pyramid_layer": pyramid_layer,
+        "rand_len": rand_len,
+        "drop_out_percent": drop_out_percent,
+        "is_training": int(is_training),
+        "use_filter": use_filter,
+        "white_list_len": white_list_len,
+        "black_list_len": black_list_len,
+        "seed": seed,
+        "lr": lr,
+        "distribute_update_vars": ",".join(distribute_update_vars or ()),
+    }
+    more = {"DropPos": dropped, "X_Temp_Out": kept}
+    return helper.emit("pyramid_hash", inputs, attrs, out=out, more=more)
