@@ -12,7 +12,6 @@ from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from tests.autodiff.recorded import Recorded, read_program, recorded_runs, take_apart, zoo_programs
-from tests.autodiff.recorded_gradients import recorded_gradients
 from tests.golden import needs_golden
 
 pytestmark = needs_golden
@@ -36,11 +35,10 @@ def _run(recorded: Recorded, number: int = 0) -> list[Operator]:
     """Appends one backward pass as Fluid was asked to."""
     before = len(recorded.block.ops)
     target, stopped = recorded.target(number), recorded.stopped(number)
-    make = recorded_gradients
     if recorded.passes[number][0].type == "shape":
-        gradients(target, recorded.sources(), None, stopped, make_gradients=make)
+        gradients(target, recorded.sources(), None, stopped)
     else:
-        append_backward(target, recorded.parameters(number), stopped, make_gradients=make)
+        append_backward(target, recorded.parameters(number), stopped)
     return recorded.block.ops[before:]
 
 

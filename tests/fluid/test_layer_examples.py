@@ -10,28 +10,41 @@ import pytest
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
-from tests.fluid.examples import arithmetic, control, detection, networks, sequences, tensors
+from tests.fluid.examples import (
+    algebra,
+    arithmetic,
+    clicks,
+    control,
+    detection,
+    distributions,
+    networks,
+    regions,
+    sequences,
+    tensors,
+    vision,
+)
 from tests.fluid.recorded_training import var_facts
 from tests.fluid.test_structure import build, operators
 from tests.golden import GOLDEN, needs_golden
 
 EXAMPLES = (
     arithmetic.EXAMPLES
+    | algebra.EXAMPLES
+    | clicks.EXAMPLES
+    | distributions.EXAMPLES
+    | vision.EXAMPLES
     | tensors.EXAMPLES
     | networks.EXAMPLES
     | sequences.EXAMPLES
     | detection.EXAMPLES
     | control.EXAMPLES
+    | regions.EXAMPLES
 )
 # Variables of which refluid knows more before they are computed than Fluid did.
 _BETTER_KNOWN = {
     "expand_as_0.tmp_0": "shape",
     "isinf_0.tmp_0": "dtype",
     "isnan_0.tmp_0": "dtype",
-}
-
-_PENDING = {
-    "layers.topk-0": "top_k has no shape rule for a K that is a variable",
 }
 
 
@@ -57,10 +70,7 @@ def _var_facts(var: Variable) -> dict[str, Any]:
 
 @needs_golden
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_layer_is_fluids(example: str, request: pytest.FixtureRequest) -> None:
-    if example in _PENDING:
-        reason = _PENDING[example]
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=False))
+def test_layer_is_fluids(example: str) -> None:
     recorded = _recorded(example)
     try:
         main, startup = build(EXAMPLES[example])

@@ -12,7 +12,7 @@ import refluid.fluid as fluid
 from tests.fluid.test_optimizer import RATE, Array, compare, minimizing, reference
 from tests.fluid.training_steps import START, train
 
-O = fluid.optimizer
+opt = fluid.optimizer
 Formula = Callable[[Array, Array, dict[str, Any]], Array]
 
 
@@ -85,25 +85,25 @@ def dpsgd(param: Array, grad: Array, kept: dict[str, Any]) -> Array:
 
 BOTH = {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4}
 FORMULAS: dict[str, tuple[Formula, Any, dict[str, Any]]] = {
-    "adagrad": (adagrad, O.Adagrad, {"epsilon": 1e-4, "initial_accumulator_value": 0.5}),
-    "decayed_adagrad": (decayed_adagrad, O.DecayedAdagrad, {"decay": 0.8, "epsilon": 1e-4}),
-    "adadelta": (adadelta, O.Adadelta, {"rho": 0.9, "epsilon": 1e-4}),
-    "adamax": (adamax, O.Adamax, BOTH),
-    "rmsprop": (rmsprop(False), O.RMSProp, {"rho": 0.8, "epsilon": 1e-2, "momentum": 0.7}),
+    "adagrad": (adagrad, opt.Adagrad, {"epsilon": 1e-4, "initial_accumulator_value": 0.5}),
+    "decayed_adagrad": (decayed_adagrad, opt.DecayedAdagrad, {"decay": 0.8, "epsilon": 1e-4}),
+    "adadelta": (adadelta, opt.Adadelta, {"rho": 0.9, "epsilon": 1e-4}),
+    "adamax": (adamax, opt.Adamax, BOTH),
+    "rmsprop": (rmsprop(False), opt.RMSProp, {"rho": 0.8, "epsilon": 1e-2, "momentum": 0.7}),
     "centered": (
         rmsprop(True),
-        O.RMSPropOptimizer,
+        opt.RMSPropOptimizer,
         {"rho": 0.8, "epsilon": 1e-2, "momentum": 0.7, "centered": True},
     ),
-    "ftrl": (ftrl(-0.5), O.Ftrl, {"l1": 0.1, "l2": 0.2}),
-    "ftrl_power": (ftrl(-0.3), O.FtrlOptimizer, {"l1": 0.1, "l2": 0.2, "lr_power": -0.3}),
+    "ftrl": (ftrl(-0.5), opt.Ftrl, {"l1": 0.1, "l2": 0.2}),
+    "ftrl_power": (ftrl(-0.3), opt.FtrlOptimizer, {"l1": 0.1, "l2": 0.2, "lr_power": -0.3}),
     "lars": (
         lars,
-        O.LarsMomentum,
+        opt.LarsMomentum,
         {"momentum": 0.9, "lars_coeff": 0.5, "lars_weight_decay": 0.01},
     ),
-    "lamb": (lamb, O.Lamb, BOTH | {"lamb_weight_decay": 0.03}),
-    "dpsgd": (dpsgd, O.Dpsgd, {"clip": 0.3, "sigma": 0.0}),
+    "lamb": (lamb, opt.Lamb, BOTH | {"lamb_weight_decay": 0.03}),
+    "dpsgd": (dpsgd, opt.Dpsgd, {"clip": 0.3, "sigma": 0.0}),
 }
 
 
@@ -121,7 +121,7 @@ def test_lamb_without_decay_for_some() -> None:
         return param - RATE * np.linalg.norm(param) / np.linalg.norm(ratio) * ratio
 
     made = minimizing(
-        O.Lamb,
+        opt.Lamb,
         learning_rate=RATE,
         lamb_weight_decay=0.03,
         exclude_from_weight_decay_fn=lambda param: param.name in START,
@@ -134,7 +134,7 @@ def test_adam_with_decoupled_decay() -> None:
     def formula(param: Array, grad: Array, kept: dict[str, Any]) -> Array:
         return param - RATE * grad - 0.2 * param
 
-    decayed = fluid.contrib.extend_with_decoupled_weight_decay(O.SGD)
+    decayed = fluid.contrib.extend_with_decoupled_weight_decay(opt.SGD)
     compare(
         train(minimizing(decayed, weight_decay=0.2, learning_rate=RATE)), reference(formula, None)
     )
@@ -145,7 +145,7 @@ def test_adam_with_decoupled_decay() -> None:
 
 
 def test_decoupled_decay_of_some() -> None:
-    decayed = fluid.contrib.extend_with_decoupled_weight_decay(O.SGD)
+    decayed = fluid.contrib.extend_with_decoupled_weight_decay(opt.SGD)
     made = minimizing(
         decayed,
         weight_decay=0.5,
@@ -164,10 +164,10 @@ def test_lookahead() -> None:
     }
 
     def minimize(loss: Any) -> None:
-        O.LookaheadOptimizer(O.SGD(RATE), alpha=0.25, k=2).minimize(loss)
+        opt.LookaheadOptimizer(opt.SGD(RATE), alpha=0.25, k=2).minimize(loss)
 
     history = train(minimize, 4, **starts)
-    plain = train(minimizing(O.SGD, learning_rate=RATE), 4)
+    plain = train(minimizing(opt.SGD, learning_rate=RATE), 4)
     for name, start in START.items():
         fast = slow = start
         former = start
@@ -182,4 +182,4 @@ def test_lookahead() -> None:
 def test_lookahead_checks_its_arguments() -> None:
     for arguments in ({"alpha": 1.5}, {"k": 0}, {"k": 2.5}):
         with pytest.raises(AssertionError):
-            O.LookaheadOptimizer(O.SGD(0.1), **arguments)
+            opt.LookaheadOptimizer(opt.SGD(0.1), **arguments)

@@ -22,7 +22,6 @@ DEVIATIONS = {
     "affine_grid": "Fluid leaves constant sizes unknown",
     "grid_sampler": "follows from affine_grid's",
     "crop_tensor": "sizes by tensors are inferred in several ways",
-    "top_k": "the last size is 1 where K is a tensor",
     "isnan": "has_nan declares its result with the type of its input",
     "isinf": "has_inf declares its result with the type of its input",
     "square": "of a variable without shape",

@@ -122,7 +122,11 @@ def data_norm_gradient(op: Operator) -> list[GradOp]:
     read = ["X", "Means", "Scales", "Y" + GRAD]
     read += [slot for slot in ("scale_w", "bias") if slot in op.inputs]
     made = gradient_op(op, "data_norm_grad", read, forward)
-    outputs = {slot: names for slot, names in made.outputs.items() if names}
+    outputs = {
+        slot: names
+        for slot, names in made.outputs.items()
+        if slot.removesuffix(GRAD) in op.inputs
+    }
     return [replace(made, outputs=outputs | {slot: op.input(slot) for slot in _SUMS})]
 
 

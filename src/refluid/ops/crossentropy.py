@@ -6,7 +6,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from refluid.ops.registry import gradient, operator
+from refluid.ir.operator import Operator
+from refluid.ops.infer import infer_like
+from refluid.ops.registry import OperatorDef, gradient, operator
 
 
 def _hard(rank: int, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor | None]:
@@ -83,12 +85,25 @@ def cross_entropy_grad2(
     return d_Y.new_zeros(XShape.shape[:-1]).scatter_(-1, index, value)
 
 
+def _infer_softmax_loss(definition: OperatorDef, op: Operator) -> None:
+    """By the Logits alone: the number of rows that Fluid infers for labels may be a wrong one."""
+    for slot in ("Softmax", "Loss"):
+        infer_like(slot, "Logits")(definition, op)
+    for name in op.output("Loss"):
+        loss = op.block.var_recursive(name)
+        if loss.has_description():
+            sizes = list(loss.shape)
+            sizes[op.attr("axis")] = 1
+            loss.describe(shape=sizes, dtype=None)
+
+
 @operator(
     "softmax_with_cross_entropy",
     outputs="Softmax Loss",
     uses="Label Softmax",
     differentiable="Logits",
     amp="keep",
+    infer=_infer_softmax_loss,
 )
 def softmax_with_cross_entropy(
     Logits: Tensor,

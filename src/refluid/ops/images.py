@@ -139,19 +139,3 @@ def affine_grid_grad(
 def grid_sampler(X: Tensor, Grid: Tensor) -> Tensor:
     """X (N, C, H, W) at the points Grid (N, H', W', 2), bilinear, corners at ±1, 0 outside."""
     return F.grid_sample(X, Grid, "bilinear", "zeros", align_corners=True)
-
-
-@operator("add_position_encoding", outputs="Out", uses="")
-def add_position_encoding(X: Tensor, *, alpha: float = 1.0, beta: float = 1.0) -> Tensor:
-    """alpha * X (N, length, width) + beta * sines, then cosines, of place / 10000 ** (i / half)."""
-    length, half = X.shape[1], X.shape[2] // 2
-    place = torch.arange(length, dtype=X.dtype, device=X.device).unsqueeze(1)
-    power = torch.arange(half, dtype=X.dtype, device=X.device) / max(half - 1, 1)
-    angle = place / torch.pow(10000.0, power)
-    return alpha * X + beta * torch.cat((angle.sin(), angle.cos()), 1)
-
-
-@gradient("add_position_encoding")
-def add_position_encoding_grad(d_Out: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """alpha * d_Out."""
-    return d_Out * alpha

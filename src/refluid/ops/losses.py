@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from refluid.ops.registry import gradient, operator
+from refluid.ir.operator import Operator
+from refluid.ops.infer import infer_like
+from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Long
 
 
@@ -46,11 +48,22 @@ def _weighted(value: Tensor, weight: Tensor | None) -> Tensor:
     return value if weight is None else value * weight
 
 
+def _infer_smooth_l1(definition: OperatorDef, op: Operator) -> None:
+    """By X alone: the number of rows that Fluid infers for targets may be a wrong one."""
+    for slot in ("Diff", "Out"):
+        infer_like(slot, "X")(definition, op)
+    for name in op.output("Out"):
+        out = op.block.var_recursive(name)
+        if out.has_description():
+            out.describe(shape=(out.shape[0], 1), dtype=None)
+
+
 @operator(
     "smooth_l1_loss",
     outputs="Diff Out",
     uses="Diff InsideWeight OutsideWeight",
     differentiable="X Y",
+    infer=_infer_smooth_l1,
 )
 def smooth_l1_loss(
     X: Tensor,

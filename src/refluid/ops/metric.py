@@ -5,21 +5,34 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from refluid.ops.reading import unknown
-from refluid.ops.registry import gradient, operator
+from refluid.core.dtypes import VarType
+from refluid.ir.operator import Operator
+from refluid.ops.infer import infer_by_probing, share_lod_level
+from refluid.ops.registry import OperatorDef, gradient, operator
 
 _SORTED = 1024
 
 
-@operator("top_k", outputs="Out Indices", uses="X Indices", differentiable="X")
+def infer_top_k(definition: OperatorDef, op: Operator) -> None:
+    """Fluid's rule: where K is a variable, the last size is what the attribute says."""
+    x = op.block.var_recursive(op.input("X")[0])
+    if not op.input("K") or not x.has_description():
+        infer_by_probing(definition, op)
+        return
+    shape = (*x.shape[:-1], op.attrs.get("k", 1))
+    for slot, kind in (("Out", x.dtype), ("Indices", VarType.INT64)):
+        op.block.var_recursive(op.output(slot)[0]).describe(shape=shape, dtype=kind)
+    share_lod_level(definition, op)
+
+
+@operator(
+    "top_k", outputs="Out Indices", uses="X Indices", differentiable="X", infer=infer_top_k
+)
 def top_k(X: Tensor, K: Tensor | None = None, *, k: int = 1) -> tuple[Tensor, Tensor]:
     """The k largest elements of the last dimension, largest first, and their int64 positions.
 
     Of equal elements the first come first (beyond 1024 of them, in any order).
     """
-    if K is not None and K.is_meta:
-        out = X.new_empty((*X.shape[:-1], unknown()))
-        return out, out.long()
     if K is None and k == 1:
         values, indices = X.max(-1, keepdim=True)
         return values, indices
@@ -31,13 +44,13 @@ def top_k(X: Tensor, K: Tensor | None = None, *, k: int = 1) -> tuple[Tensor, Te
     return values[..., :count].contiguous(), indices[..., :count].contiguous()
 
 
-@gradient("top_k")
+@gradient("top_k", bare=True)
 def top_k_grad(X: Tensor, Indices: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out at the chosen positions, zero elsewhere."""
     return torch.zeros_like(X).scatter_(-1, Indices, d_Out)
 
 
-@operator("accuracy", outputs="Accuracy Correct Total", uses=None, lod="")
+@operator("accuracy", outputs="Accuracy Correct Total", uses=None)
 def accuracy(Out: Tensor, Indices: Tensor, Label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Share of rows in whose Indices (rows, k) the int64 Label (rows, 1) occurs.
 

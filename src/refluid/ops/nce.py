@@ -10,7 +10,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.operator import Operator
-from refluid.ops.class_sampling import Stream, sampler
+from refluid.ops.class_sampling import engine_of, sampler
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Longs, Random
 
@@ -82,7 +82,7 @@ def nce(
         negative = torch.tensor(list(custom_neg_classes)).expand(rows, -1)
     else:
         source = sampler(sampler_, num_total_classes, custom)
-        drawn = source.draw(Stream(seed, random), rows * num_neg_samples)
+        drawn = source.draw(engine_of(source, seed, random), rows * num_neg_samples)
         negative = torch.from_numpy(drawn).view(rows, num_neg_samples)
     classes = torch.cat((true, negative.to(Label.device)), 1)
     scores = torch.bmm(Weight[classes], Input.unsqueeze(2)).squeeze(2)

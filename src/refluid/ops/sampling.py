@@ -9,7 +9,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
-from refluid.ops.class_sampling import LogUniform, Stream, draw_unique
+from refluid.ops.class_sampling import LogUniform, draw_unique, engine_of
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Random
 
@@ -40,16 +40,17 @@ def _infer_samples(definition: OperatorDef, op: Operator) -> None:
 
 
 def _draw(
-    labels: Tensor, classes: int, count: int, unique: bool, stream: Stream
+    labels: Tensor, classes: int, count: int, unique: bool, seed: int, random: Random
 ) -> tuple[Tensor, Tensor]:
     """Samples, the same for all rows after each row's labels, and their expected counts."""
     source = LogUniform(classes)
+    engine = engine_of(source, seed, random)
     if unique and count > classes:
         raise EnforceNotMet(
             f"sample_logits: {count} different samples of {classes} classes cannot be drawn"
         )
     drawn, tries = (
-        draw_unique(source, stream, count) if unique else (source.draw(stream, count), count)
+        draw_unique(source, engine, count) if unique else (source.draw(engine, count), count)
     )
     negative = torch.from_numpy(np.ascontiguousarray(drawn)).to(labels.device)
     samples = torch.cat((labels.long(), negative.expand(labels.shape[0], -1)), 1)
@@ -90,8 +91,7 @@ def sample_logits(
             raise EnforceNotMet("sample_logits: customized samples need their probabilities")
         samples, chance = CustomizedSamples, CustomizedProbabilities
     else:
-        stream = Stream(seed, random)
-        samples, chance = _draw(Labels, Logits.shape[1], num_samples, uniq, stream)
+        samples, chance = _draw(Labels, Logits.shape[1], num_samples, uniq, seed, random)
     chance = chance.to(Logits.dtype)
     out = Logits.gather(1, samples)
     if remove_accidental_hits:

@@ -9,7 +9,7 @@ from typing import Any
 from refluid import fluid
 from tests.fluid.examples.feeds import Build
 
-L, O = fluid.layers, fluid.optimizer
+L, opt = fluid.layers, fluid.optimizer
 Minimize = Callable[[fluid.Variable], Any]
 
 
@@ -39,12 +39,12 @@ def _image(minimize: Minimize, name: str, width: int, size: int) -> None:
 def _adagrad() -> None:
     inp = fluid.data(name="inp", shape=[2, 2])
     loss = L.reduce_sum(L.fc(inp, size=3))
-    O.AdagradOptimizer(learning_rate=0.2).minimize(loss)
+    opt.AdagradOptimizer(learning_rate=0.2).minimize(loss)
 
 
 def _averaged(loss: fluid.Variable) -> None:
-    O.Momentum(learning_rate=0.2, momentum=0.1).minimize(loss)
-    O.ModelAverage(0.15, min_average_window=10000, max_average_window=12500)
+    opt.Momentum(learning_rate=0.2, momentum=0.1).minimize(loss)
+    opt.ModelAverage(0.15, min_average_window=10000, max_average_window=12500)
 
 
 def _recompute(how: str) -> None:
@@ -53,7 +53,7 @@ def _recompute(how: str) -> None:
     hidden = L.fc(input=x, size=128)
     prediction = L.fc(input=[hidden], size=2, act="softmax")
     cost = L.reduce_mean(L.cross_entropy(input=prediction, label=y))
-    adam = O.RecomputeOptimizer(O.Adam(learning_rate=0.01))
+    adam = opt.RecomputeOptimizer(opt.Adam(learning_rate=0.01))
     adam._set_checkpoints([hidden, prediction])
     if how == "minimize":
         adam.minimize(cost)
@@ -68,7 +68,7 @@ def _recompute(how: str) -> None:
 def _clip(clip: Any) -> None:
     data = fluid.data(name="x", shape=[None, 2], dtype="float32")
     loss = L.mean(L.fc(input=data, size=3, act="relu"))
-    O.SGDOptimizer(learning_rate=0.1, grad_clip=clip).minimize(loss)
+    opt.SGDOptimizer(learning_rate=0.1, grad_clip=clip).minimize(loss)
 
 
 def _merge_rows() -> None:
@@ -83,31 +83,31 @@ EXAMPLES: dict[str, Build] = {
     "clip.GradientClipByValue-0": lambda: _clip(fluid.clip.GradientClipByValue(min=-1, max=1)),
     "layers.merge_selected_rows-0": _merge_rows,
     "optimizer.Adadelta-0": lambda: _image(
-        _with(lambda: O.Adadelta(0.0003, epsilon=1.0e-6, rho=0.95)), "image", 28, 10
+        _with(lambda: opt.Adadelta(0.0003, epsilon=1.0e-6, rho=0.95)), "image", 28, 10
     ),
     "optimizer.AdagradOptimizer.minimize-0": _adagrad,
-    "optimizer.Adam-0": lambda: _housing(_with(lambda: O.AdamOptimizer(0.01)), y_first=True),
+    "optimizer.Adam-0": lambda: _housing(_with(lambda: opt.AdamOptimizer(0.01)), y_first=True),
     "optimizer.AdamOptimizer.minimize-0": lambda: _housing(
-        _with(lambda: O.AdamOptimizer(learning_rate=0.2)), names="XY"
+        _with(lambda: opt.AdamOptimizer(learning_rate=0.2)), names="XY"
     ),
-    "optimizer.Adamax-0": lambda: _line(_with(lambda: O.Adamax(learning_rate=0.2))),
+    "optimizer.Adamax-0": lambda: _line(_with(lambda: opt.Adamax(learning_rate=0.2))),
     "optimizer.DecayedAdagrad-0": lambda: _image(
-        _with(lambda: O.DecayedAdagrad(learning_rate=0.2)), "x", 10, 100
+        _with(lambda: opt.DecayedAdagrad(learning_rate=0.2)), "x", 10, 100
     ),
     "optimizer.Dpsgd-0": lambda: _line(
-        _with(lambda: O.Dpsgd(learning_rate=0.01, clip=10.0, batch_size=16.0, sigma=1.0))
+        _with(lambda: opt.Dpsgd(learning_rate=0.01, clip=10.0, batch_size=16.0, sigma=1.0))
     ),
-    "optimizer.Ftrl-0": lambda: _housing(_with(lambda: O.Ftrl(learning_rate=0.1))),
+    "optimizer.Ftrl-0": lambda: _housing(_with(lambda: opt.Ftrl(learning_rate=0.1))),
     "optimizer.LambOptimizer.minimize-0": lambda: _housing(
         _with(
-            lambda: O.LambOptimizer(
+            lambda: opt.LambOptimizer(
                 learning_rate=0.2, exclude_from_weight_decay_fn=lambda param: False
             )
         ),
         names="XY",
     ),
     "optimizer.ModelAverage.apply-0": lambda: _line(_averaged),
-    "optimizer.Momentum-0": lambda: _housing(_with(lambda: O.Momentum(0.001, 0.9))),
+    "optimizer.Momentum-0": lambda: _housing(_with(lambda: opt.Momentum(0.001, 0.9))),
     "optimizer.RecomputeOptimizer-0": functools.partial(_recompute, "minimize"),
     "optimizer.RecomputeOptimizer.apply_gradients-0": functools.partial(
         _recompute, "apply_gradients"
@@ -116,5 +116,5 @@ EXAMPLES: dict[str, Build] = {
         _recompute, "apply_optimize"
     ),
     "optimizer.RecomputeOptimizer.backward-0": functools.partial(_recompute, "backward"),
-    "optimizer.SGD-0": lambda: _housing(_with(lambda: O.SGD(0.001))),
+    "optimizer.SGD-0": lambda: _housing(_with(lambda: opt.SGD(0.001))),
 }

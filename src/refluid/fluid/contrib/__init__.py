@@ -1,8 +1,18 @@
 # ruff: noqa: F403
 """`fluid.contrib`: what is outside of the stable interface."""
 
-from refluid.fluid.contrib import extend_optimizer, layers
+from refluid.fluid.contrib import extend_optimizer, layers, memory_usage_calc, op_frequence
 from refluid.fluid.contrib.extend_optimizer import extend_with_decoupled_weight_decay
 from refluid.fluid.contrib.layers import *
+from refluid.fluid.contrib.memory_usage_calc import memory_usage
+from refluid.fluid.contrib.op_frequence import op_freq_statistic
 
-__all__ = ["extend_optimizer", "extend_with_decoupled_weight_decay", *layers.__all__]
+__all__ = [
+    "extend_optimizer",
+    "extend_with_decoupled_weight_decay",
+    "memory_usage",
+    "memory_usage_calc",
+    "op_freq_statistic",
+    "op_frequence",
+    *layers.__all__,
+]

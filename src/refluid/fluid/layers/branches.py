@@ -168,10 +168,13 @@ def switch_case(
     functions = _numbered(branch_fns)
     if default is None:
         default = functions.pop(max(functions))
+        functions = dict(sorted(functions.items()))
     elif not callable(default):
         raise TypeError("The default in switch_case must be callable")
-    pairs = [(_equals(branch_index, number), functions[number]) for number in sorted(functions)]
-    return case(pairs, default) if pairs else default()
+    chosen = default
+    for pred, function in [(_equals(branch_index, key), functions[key]) for key in functions]:
+        chosen = partial(cond, pred=pred, true_fn=function, false_fn=chosen)
+    return chosen()
 
 
 def _equals(index: Variable, number: int) -> Variable:

@@ -79,9 +79,9 @@ def edit_distance(
     helper = LayerHelper("edit_distance")
     hyps, refs = input, label
     if ignored_tokens:
-        attrs = {"tokens": list(ignored_tokens)}
+        erased = {"tokens": list(ignored_tokens)}
         hyps, refs = (
-            helper.emit("sequence_erase", {"X": [one]}, attrs, dtype=VarType.INT64)
+            helper.emit("sequence_erase", {"X": [one]}, erased, dtype=VarType.INT64)
             for one in (input, label)
         )
     inputs: dict[str, Any] = {"Hyps": [hyps], "Refs": [refs]}

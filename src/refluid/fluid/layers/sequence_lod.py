@@ -192,7 +192,8 @@ def sequence_mask(
     maxlen: None for the greatest length, a number, or an int32 variable (1,).
     """
     kind = as_dtype(dtype)
-    inputs, attrs = {"X": [x]}, {"out_dtype": kind}
+    inputs: dict[str, Any] = {"X": [x]}
+    attrs: dict[str, Any] = {"out_dtype": kind}
     if isinstance(maxlen, Variable):
         inputs["MaxLenTensor"] = [maxlen]
     elif maxlen is not None:

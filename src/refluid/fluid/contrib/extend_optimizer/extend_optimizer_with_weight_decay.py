@@ -14,7 +14,7 @@ from refluid.ir.variable import Parameter, Variable
 
 __all__ = ["extend_with_decoupled_weight_decay"]
 
-_SCOPE = "weight decay"
+_SCOPE = "weight_decay"
 
 
 class DecoupledWeightDecay:
