@@ -18,6 +18,7 @@ from tests.fluid.examples import (
     detection,
     distributions,
     networks,
+    recurrent,
     regions,
     sequences,
     tensors,
@@ -38,10 +39,14 @@ EXAMPLES = (
     | sequences.EXAMPLES
     | detection.EXAMPLES
     | control.EXAMPLES
+    | recurrent.EXAMPLES
     | regions.EXAMPLES
 )
 # Variables of which refluid knows more before they are computed than Fluid did.
 _BETTER_KNOWN = {
+    "_generated_var_13": "dtype",
+    "_generated_var_4": "dtype",
+    "affine_grid_0.tmp_0": "shape",
     "expand_as_0.tmp_0": "shape",
     "isinf_0.tmp_0": "dtype",
     "isnan_0.tmp_0": "dtype",

@@ -16,6 +16,9 @@ from tests.golden import GOLDEN, needs_golden
 
 MODULES = [
     "average",
+    "contrib.layers",
+    "contrib.memory_usage_calc",
+    "contrib.op_frequence",
     "data",
     "data_feeder",
     "framework",
@@ -23,6 +26,7 @@ MODULES = [
     "input",
     "layer_helper",
     "layers",
+    "layers.distributions",
     "metrics",
     "nets",
     "param_attr",

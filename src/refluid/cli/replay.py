@@ -181,6 +181,8 @@ def _fetched(index: int, name: str, result: Any) -> dict[str, Value]:
 def _value(result: Any, label: str) -> Value:
     if not isinstance(result, LoDTensor):
         raise MismatchError(f"{label}: is a {type(result).__name__}")
+    if not result._is_initialized():
+        return Value(np.array([]), [])
     return Value(np.array(result), result.recursive_sequence_lengths())
 
 

@@ -137,6 +137,8 @@ def _fetch_names(fetch_list: Any) -> tuple[str, ...]:
 
 def _returned(result: Fetched, return_numpy: bool) -> Any:
     value = result.value
+    if value is None:  # a variable that this run didn't write, such as a branch not taken
+        return np.array([]) if return_numpy else LoDTensor()
     if not isinstance(value, torch.Tensor):
         return value
     if not return_numpy:

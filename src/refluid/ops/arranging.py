@@ -21,7 +21,7 @@ def _inverse(axis: Sequence[int]) -> list[int]:
     return sorted(range(len(axis)), key=lambda place: axis[place] % len(axis))
 
 
-@operator("transpose", outputs="Out", views={"Out": "X"}, extra=_TRANSPOSE)
+@operator("transpose", outputs="Out", views={"Out": "X"}, extra=_TRANSPOSE, lod="")
 def transpose(X: Tensor, *, axis: Sequence[int]) -> Tensor:
     """X with its dimensions in the order `axis`."""
     return X.permute(*axis)
@@ -33,7 +33,14 @@ def transpose_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, axis: Sequence[int]
     return d_Out.permute(_inverse(axis))
 
 
-@operator("transpose2", outputs="Out XShape", uses="XShape", views={"Out": "X"}, extra=_TRANSPOSE)
+@operator(
+    "transpose2",
+    outputs="Out XShape",
+    uses="XShape",
+    views={"Out": "X"},
+    extra=_TRANSPOSE,
+    lod="",
+)
 def transpose2(X: Tensor, *, axis: Sequence[int]) -> tuple[Tensor, Tensor]:
     """`transpose`, and XShape."""
     return X.permute(*axis), X.new_empty((0, *X.shape))

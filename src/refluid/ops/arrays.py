@@ -41,10 +41,10 @@ def _parts(array: LoDTensorArray) -> list[Tensor]:
 def tensor_array_to_tensor(
     X: LoDTensorArray, *, axis: int = 0, use_stack: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """All elements, concatenated or stacked along `axis`; OutIndex has their sizes, int32."""
+    """All elements, concatenated or stacked along `axis`; OutIndex has their own sizes there."""
     parts = _parts(X)
     out = torch.stack(parts, axis) if use_stack else torch.cat(parts, axis)
-    sizes = [part.shape[axis] if not use_stack else 1 for part in parts]
+    sizes = [part.shape[axis] if axis < part.dim() else 1 for part in parts]
     return out, torch.tensor(sizes, dtype=torch.int32, device=out.device)
 
 

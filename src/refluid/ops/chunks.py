@@ -86,9 +86,7 @@ def _ratio(part: Tensor, whole: Tensor) -> Tensor:
     return part.float() / whole.clamp(min=1)
 
 
-def _sequences(
-    label: Tensor, lengths: Tensor | None, lod: Levels
-) -> tuple[Tensor, Tensor | None]:
+def _sequences(label: Tensor, lengths: Tensor | None, lod: Levels) -> tuple[Tensor, Tensor | None]:
     """Whether each row is the first of its sequence; which rows count, if not all."""
     device = label.device
     if lengths is None:

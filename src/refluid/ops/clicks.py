@@ -30,9 +30,7 @@ def cvm(X: Tensor, CVM: Tensor, *, use_cvm: bool = True) -> Tensor:
 
 
 @gradient("cvm")
-def cvm_grad(
-    X: Tensor, CVM: Tensor, d_Y: Tensor, *, use_cvm: bool = True, lod_X: Levels
-) -> Tensor:
+def cvm_grad(X: Tensor, CVM: Tensor, d_Y: Tensor, *, use_cvm: bool = True, lod_X: Levels) -> Tensor:
     """d_Y, with the counts CVM of the instance in front: they are summed up like a gradient."""
     counts = CVM.to(d_Y.dtype)
     if lod_X and len(counts) == len(lod_X[-1]):
@@ -123,9 +121,7 @@ def data_norm_gradient(op: Operator) -> list[GradOp]:
     read += [slot for slot in ("scale_w", "bias") if slot in op.inputs]
     made = gradient_op(op, "data_norm_grad", read, forward)
     outputs = {
-        slot: names
-        for slot, names in made.outputs.items()
-        if slot.removesuffix(GRAD) in op.inputs
+        slot: names for slot, names in made.outputs.items() if slot.removesuffix(GRAD) in op.inputs
     }
     return [replace(made, outputs=outputs | {slot: op.input(slot) for slot in _SUMS})]
 

@@ -29,7 +29,7 @@ def align(
     ends = alphas[(times - 1).clamp(min=0), torch.arange(len(times), device=times.device)]
     total = torch.logaddexp(_at(ends, last), _at(ends, last - 1))
     grad = _gradient(log_probs, alphas + betas, states, total)
-    usable = _fits(labels, times, label_lengths)
+    usable = _fits(labels, times, label_lengths) & (times > 0)
     active = torch.arange(log_probs.shape[0], device=times.device).unsqueeze(1) < times
     grad = torch.where((active & usable).unsqueeze(2), grad, 0.0)
     return torch.where(usable, -total, 0.0), grad

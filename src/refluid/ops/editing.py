@@ -21,7 +21,8 @@ def padded_ids(
     Either (n, 1) with sequences, or (sequences, longest) and lengths.
     """
     if length is not None:
-        return ids.reshape(ids.shape[0], -1), lengths_of(length, ids[:1].numel() or ids.shape[1])
+        flat = ids.flatten(1)
+        return flat, lengths_of(length, flat.shape[1])
     if not lod or lod[-1].total == 0:
         sequences = lod[-1] if lod else sequences_of(ids, lod, slot)
         return ids.new_zeros((len(sequences), 1)), sequences

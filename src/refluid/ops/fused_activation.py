@@ -28,7 +28,9 @@ _UNARY: dict[str, Callable[[Tensor, float], Tensor]] = {
 }
 
 
-@operator("fused_elemwise_activation", outputs="Out IntermediateOut", uses="X Y Out IntermediateOut")
+@operator(
+    "fused_elemwise_activation", outputs="Out IntermediateOut", uses="X Y Out IntermediateOut"
+)
 def fused_elemwise_activation(
     X: Tensor,
     Y: Tensor,

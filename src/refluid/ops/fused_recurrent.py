@@ -90,9 +90,7 @@ def fusion_lstm(
 
 @operator(
     "fused_embedding_fc_lstm",
-    outputs=(
-        "Hidden Cell XX? BatchedInput? BatchedHidden? BatchedCell? ReorderedH0? ReorderedC0?"
-    ),
+    outputs=("Hidden Cell XX? BatchedInput? BatchedHidden? BatchedCell? ReorderedH0? ReorderedC0?"),
     uses=None,
     infer=_infer,
 )

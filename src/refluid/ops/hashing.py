@@ -83,7 +83,9 @@ def row_hashes(X: Tensor, seeds: int, modulo: int) -> Tensor:
     return torch.from_numpy(made.astype(np.int64)).to(X.device)
 
 
-@operator("hash", outputs="Out", uses=None, extra={"@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": True})
+@operator(
+    "hash", outputs="Out", uses=None, extra={"@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": True}
+)
 def hash(X: Tensor, *, num_hash: int = 1, mod_by: Long = 100000) -> Tensor:
     """xxHash64 of each row of X (N, C), with seeds 0 .. num_hash - 1, modulo `mod_by`.
 

@@ -7,9 +7,16 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
-from refluid.ops.reading import unknown
-from refluid.ops.registry import gradient, operator
+from refluid.ir.operator import Operator
+from refluid.ops.infer import infer_rows
+from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Long
+
+
+def _infer_filtered(definition: OperatorDef, op: Operator) -> None:
+    infer_rows(Out="Ins")(definition, op)
+    for slot, columns in (("LossWeight", 1), ("IndexMap", 2)):
+        op.block.var_recursive(op.output(slot)[0]).describe(shape=(-1, columns), dtype=None)
 
 
 @operator(
@@ -18,6 +25,7 @@ from refluid.ops.signature import Long
     uses="Ins LossWeight IndexMap",
     differentiable="Ins",
     makes_lod="Out",
+    infer=_infer_filtered,
 )
 def filter_by_instag(
     Ins: Tensor,
@@ -35,10 +43,6 @@ def filter_by_instag(
     IndexMap, int64 (instances, 2): first row in Out and in Ins. Where no instance is left, Out
     is one row of out_val_if_empty with weight 0.
     """
-    if Ins.is_meta:
-        rows = unknown()
-        weight = Ins.new_empty((rows, 1), dtype=torch.float32 if Ins.is_floating_point() else None)
-        return Ins.new_empty((rows, *Ins.shape[1:])), weight, Ins.new_empty((rows, 2)).long(), ()
     kept = _chosen(Ins_tag, Filter_tag, lod_Ins_tag)
     offsets = lod_Ins[-1] if is_lod and lod_Ins else Offsets(range(len(Ins) + 1))
     if len(offsets) != len(kept):

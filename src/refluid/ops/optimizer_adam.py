@@ -124,8 +124,9 @@ def _step(
                 first, second = powers1[i].item(), powers2[i].item()
                 groups[rate * (1.0 - second) ** 0.5 / (1.0 - first)].append(i)
         for corrected, group in groups.items():
-            chosen = [[of[i] for i in group] for of in (params, grads, moments1, moments2)]
-            adam_step(*chosen, corrected, betas, epsilon)
+            chosen, slopes = [params[i] for i in group], [grads[i] for i in group]
+            kept = [moments1[i] for i in group], [moments2[i] for i in group]
+            adam_step(chosen, slopes, *kept, corrected, betas, epsilon)
         return
     corrections = torch.cat(rates) * (1.0 - torch.cat(powers2)).sqrt_()
     corrections /= 1.0 - torch.cat(powers1)

@@ -58,7 +58,7 @@ def dgc(
         V.add_(U)
     passed = (current_step.item() - rampup_begin_step) * len(sparsity) / rampup_step
     share = 1.0 - sparsity[min(int(passed), len(sparsity) - 1)]
-    count = max(int(V.numel() * share), 1)
+    count = max(round(V.numel() * share), 1)
     largest = V.abs().reshape(-1).topk(count, sorted=False).indices
     sent = torch.zeros_like(V).reshape(-1)
     sent[largest] = V.reshape(-1)[largest]

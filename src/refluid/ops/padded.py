@@ -46,8 +46,10 @@ def pad_rows(rows: Tensor, sequences: Offsets, length: int, fill: Tensor | float
     places = torch.arange(length, device=rows.device)
     index = sequences.tensor(rows.device)[:-1].unsqueeze(1) + places
     taken = take_rows(rows, index.clamp_(max=sequences.total - 1))
-    mask = inside(sequences, length, rows.device)
-    return torch.where(mask.reshape(count, length, *[1] * len(rest)), taken, filled)
+    mask = inside(sequences, length, rows.device).reshape(count, length, *[1] * len(rest))
+    if filled.dim() == 0:
+        return taken.masked_fill_(mask.logical_not(), filled)
+    return torch.where(mask, taken, filled)
 
 
 def unpad_rows(padded: Tensor, sequences: Offsets) -> Tensor:

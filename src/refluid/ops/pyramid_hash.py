@@ -10,8 +10,9 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ops.hashing import row_hashes
-from refluid.ops.reading import unknown
-from refluid.ops.registry import gradient, operator
+from refluid.ir.operator import Operator
+from refluid.ops.infer import share_lod_level
+from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Random
 
 
@@ -29,12 +30,20 @@ def _places(X: Tensor, first: Tensor, size: int, chunks: int, space: int) -> Ten
     return row_hashes(words, chunks, space)
 
 
+def _infer_embedded(definition: OperatorDef, op: Operator) -> None:
+    weight = op.block.var_recursive(op.input("W")[0])
+    size = op.attrs.get("num_emb", 0)
+    op.block.var_recursive(op.output("Out")[0]).describe(shape=(-1, size), dtype=weight.dtype)
+    share_lod_level(definition, op)
+
+
 @operator(
     "pyramid_hash",
     outputs="Out DropPos X_Temp_Out",
     uses="X W DropPos X_Temp_Out",
     differentiable="X",
     makes_lod="Out",
+    infer=_infer_embedded,
 )
 def pyramid_hash(
     X: Tensor,
@@ -63,9 +72,6 @@ def pyramid_hash(
     left out with probability drop_out_percent. DropPos: where each piece begins.
     """
     chunks = num_emb // rand_len
-    if X.is_meta:
-        rows = unknown()
-        return W.new_empty((rows, num_emb)), X.new_empty((rows, chunks)), torch.empty_like(X), ()
     if use_filter and (white_list_len or black_list_len):
         raise EnforceNotMet("pyramid_hash: refluid reads no white or black lists (use_filter)")
     if not lod_X:

@@ -8,7 +8,9 @@ from torch import Tensor
 from refluid.ops.registry import operator
 
 
-@operator("rank_attention", outputs="Out", uses="X RankOffset RankParam", differentiable="RankParam")
+@operator(
+    "rank_attention", outputs="Out", uses="X RankOffset RankParam", differentiable="RankParam"
+)
 def rank_attention(X: Tensor, RankOffset: Tensor, RankParam: Tensor, *, MaxRank: int = 3) -> Tensor:
     """For each sample the sum over its competitors of their features times a matrix of the pair.
 

@@ -13,9 +13,7 @@ aten = torch.ops.aten
 Grads = tuple[Tensor | None, ...]
 
 
-@operator(
-    "lstm_unit", outputs="C H", uses="X C_prev C"
-)
+@operator("lstm_unit", outputs="C H", uses="X C_prev C")
 def lstm_unit(X: Tensor, C_prev: Tensor, *, forget_bias: float = 0.0) -> tuple[Tensor, Tensor]:
     """C = C_prev * sigmoid(f + forget_bias) + sigmoid(i) * tanh(j) and H = tanh(C) * sigmoid(o).
 

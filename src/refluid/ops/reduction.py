@@ -59,5 +59,6 @@ def sum(X: list[Value]) -> Tensor | SelectedRows | LoDTensorArray:
 def sum_(X: list[Value]) -> Tensor | SelectedRows | LoDTensorArray:
     """`sum` over the first X."""
     if any(not isinstance(one, Tensor | SelectedRows) for one in X):
-        return sum(X)
+        added: Tensor | SelectedRows | LoDTensorArray = sum(X)
+        return added
     return total(X, over=isinstance(X[0], Tensor))

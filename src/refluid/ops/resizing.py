@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from refluid.ops.reading import integers
+from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}
@@ -65,14 +65,23 @@ def pad_constant_like_grad(Y: Tensor, d_Out: Tensor) -> Tensor:
 
 def _cropped(X: Tensor, offsets: Sequence[int], shape: Sequence[int]) -> Tensor:
     starts = offsets or [0] * X.dim()
+    if X.is_meta:
+        return X.new_empty(_known_sizes(X, starts, shape))
     sizes = [
         X.shape[dim] - start if size == -1 else size
         for dim, (start, size) in enumerate(zip(starts, shape, strict=True))
     ]
-    if X.is_meta:
-        return X.new_empty(sizes)
     parts = zip(starts, sizes, strict=True)
     return X[tuple(slice(start, start + size) for start, size in parts)]
+
+
+def _known_sizes(X: Tensor, starts: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """Sizes of a part of X; what is left of an unknown size, or from an unknown place, is unknown."""
+    sizes = []
+    for whole, start, size in zip(X.shape, starts, shape, strict=True):
+        left = unknown() if is_unknown(whole) or is_unknown(start) else whole - start
+        sizes.append(left if size == -1 else size)
+    return sizes
 
 
 def _uncropped(X: Tensor, d_Out: Tensor, offsets: Sequence[int]) -> Tensor:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
-from refluid.ops.registry import gradient, operator
+from refluid.ir.operator import Operator
+from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Random
 
 _LARGEST = 2**31 - 1
@@ -73,14 +74,22 @@ def shuffle_batch_grad(ShuffleIdx: Tensor, d_Out: Tensor) -> Tensor:
     return torch.empty_like(rows).index_copy_(0, ShuffleIdx, rows).view(d_Out.shape)
 
 
-@operator("random_crop", outputs="Out SeedOut", uses=None, starts_without="Seed")
+def _infer_cropped(definition: OperatorDef, op: Operator) -> None:
+    x = op.block.var_recursive(op.input("X")[0])
+    wanted = tuple(op.attrs["shape"])
+    if x.has_description():
+        shape = (*x.shape[: len(x.shape) - len(wanted)], *wanted)
+        op.block.var_recursive(op.output("Out")[0]).describe(shape=shape, dtype=x.dtype)
+
+
+@operator(
+    "random_crop", outputs="Out SeedOut", uses=None, starts_without="Seed", infer=_infer_cropped
+)
 def random_crop(
     X: Tensor, Seed: Tensor | None, *, shape: Sequence[int], startup_seed: int = 0
 ) -> tuple[Tensor, Tensor]:
     """A random part of that shape of each sample: `shape` is for the last dimensions of X."""
     lead, sizes = X.shape[: X.dim() - len(shape)], X.shape[X.dim() - len(shape) :]
-    if X.is_meta:
-        return X.new_empty((*lead, *shape)), _seed_like(Seed, X)
     generator, following = _next(Seed, startup_seed)
     samples = X.reshape(-1, *sizes)
     index: list[Tensor] = [torch.arange(len(samples)).unsqueeze(1)]

@@ -23,9 +23,7 @@ def _infer_path(definition: OperatorDef, op: Operator) -> None:
     path.lod_level = emission.lod_level
 
 
-@operator(
-    "crf_decoding", outputs="ViterbiPath", uses=None, lod="Emission", infer=_infer_path
-)
+@operator("crf_decoding", outputs="ViterbiPath", uses=None, lod="Emission", infer=_infer_path)
 def crf_decoding(
     Emission: Tensor,
     Transition: Tensor,

@@ -179,7 +179,7 @@ def _read_from_array(writer: Writer, op: Operator) -> None:
     (array,), (position,) = _locals(writer, op, "X"), _locals(writer, op, "I")
     like = (_locals(writer, op, "X_W") or ["None"])[0]
     target, levels = writer.local(op.block, name), "_"
-    if writer.ragged or writer.array_lods:
+    if writer.ragged:
         if key not in writer.lods.fixed:
             writer.lods.names[key] = writer.lods.new()
         levels = writer.lods.names[key]

@@ -53,7 +53,7 @@ def _randn() -> None:
 def _randperm() -> None:
     L.Print(L.randperm(6))
     L.Print(L.randperm(6, dtype="int32", seed=1))
-    out = L.randperm(6)
+    out = L.randperm(6, device="cpu")
     L.Print(out)
     L.Print(L.randperm(6, out=out))
 

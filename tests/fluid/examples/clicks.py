@@ -34,7 +34,7 @@ def _nodes() -> fluid.Variable:
 
 def _ctr_metrics() -> None:
     data, label = x(-1, 32, 32, name="data"), x(-1, 1, name="label", dtype="int32")
-    contrib.layers.ctr_metric_bundle(L.fc(input=data, size=1, act="sigmoid"), label)
+    contrib.layers.ctr_metric_bundle(L.sigmoid(L.fc(input=data, size=1)), label)
 
 
 def _data_norm() -> None:

@@ -88,7 +88,9 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> V
     var = helper.to_variable(np.asarray(input) if isinstance(input, list | tuple) else input)
     rank = len(var.shape) + 1
     if not (-rank <= dim1 < rank and -rank <= dim2 < rank) or dim1 % rank == dim2 % rank:
-        raise ValueError(f"diag_embed: dim1 {dim1} and dim2 {dim2} must be two of {rank} dimensions")
+        raise ValueError(
+            f"diag_embed: dim1 {dim1} and dim2 {dim2} must be two of {rank} dimensions"
+        )
     attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
     return helper.emit("diag_embed", {"Input": [var]}, attrs)
 

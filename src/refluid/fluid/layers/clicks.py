@@ -102,9 +102,7 @@ def filter_by_instag(
     return [out, weight]
 
 
-def hash(
-    input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None
-) -> Variable:
+def hash(input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None) -> Variable:
     """`num_hash` hashes below `hash_size` of each row of whole numbers: (N, num_hash, 1)."""
     helper = LayerHelper("hash", name=name)
     attrs = {"num_hash": num_hash, "mod_by": hash_size}

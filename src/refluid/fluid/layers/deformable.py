@@ -37,32 +37,41 @@ def deformable_conv(
     (N, deformable_groups * taps, Ho, Wo), None without `modulated`. ValueError where `groups`
     doesn't divide the channels.
     """
-    op_type = "deformable_conv" if modulated else "deformable_conv_v1"
-    helper = LayerHelper(
-        "deformable_conv", input=input, param_attr=param_attr, bias_attr=bias_attr, name=name
-    )
+    helper = LayerHelper("deformable_conv", param_attr=param_attr, bias_attr=bias_attr, name=name)
     inputs = {"Input": input, "Offset": offset} | ({"Mask": mask} if modulated else {})
     check_variables("deformable_conv", inputs)
-    channels, number = input.shape[1], groups or 1
-    if channels % number:
-        raise ValueError(
-            f"deformable_conv: groups={number} must divide the {channels} channels of {input.name}"
-        )
-    window = per_dimension(filter_size, 2, "filter_size")
-    deviation = math.sqrt(2.0 / (math.prod(window) * channels))
-    weight = helper.create_parameter(
-        helper.param_attr,
-        [num_filters, channels // number, *window],
-        input.dtype,
-        default_initializer=Normal(0.0, deviation, 0),
-    )
+    weight = _filter(helper, input, num_filters, filter_size, groups or 1)
     attrs = {
         "strides": per_dimension(stride, 2, "stride"),
         "paddings": per_dimension(padding, 2, "padding"),
         "dilations": per_dimension(dilation, 2, "dilation"),
-        "groups": number,
+        "groups": groups or 1,
         "deformable_groups": deformable_groups or 1,
         "im2col_step": im2col_step or _IM2COL_STEP,
     }
+    op_type = "deformable_conv" if modulated else "deformable_conv_v1"
     out = helper.emit(op_type, inputs | {"Filter": weight}, attrs, slot="Output")
     return helper.append_bias_op(out, 1, 2)
+
+
+def _filter(
+    helper: LayerHelper,
+    input: Variable,
+    filters: int,
+    filter_size: int | Sequence[int],
+    groups: int,
+) -> Variable:
+    channels = input.shape[1]
+    if channels % groups:
+        raise ValueError(
+            f"deformable_conv: groups={groups} must divide the {channels} channels of {input.name}"
+        )
+    window = per_dimension(filter_size, 2, "filter_size")
+    deviation = math.sqrt(2.0 / (math.prod(window) * channels))
+    weight: Variable = helper.create_parameter(
+        helper.param_attr,
+        [filters, channels // groups, *window],
+        input.dtype,
+        default_initializer=Normal(0.0, deviation, 0),
+    )
+    return weight

@@ -17,6 +17,32 @@ _ANCHOR_OUTPUTS = {
     "TargetBBox": None,
     "BBoxInsideWeight": None,
 }
+_SAMPLED = {
+    "RpnRois": "rpn_rois",
+    "GtClasses": "gt_classes",
+    "IsCrowd": "is_crowd",
+    "GtBoxes": "gt_boxes",
+    "ImInfo": "im_info",
+}
+_SAMPLING = (
+    "batch_size_per_im",
+    "fg_fraction",
+    "fg_thresh",
+    "bg_thresh_hi",
+    "bg_thresh_lo",
+    "bbox_reg_weights",
+    "class_nums",
+    "use_random",
+    "is_cls_agnostic",
+    "is_cascade_rcnn",
+)
+_REGION_OUTPUTS = (
+    "Rois",
+    "LabelsInt32",
+    "BboxTargets",
+    "BboxInsideWeights",
+    "BboxOutsideWeights",
+)
 
 
 def append_targets(
@@ -156,36 +182,13 @@ def generate_proposal_labels(
     All inputs but im_info (N, 3) are sequences per image. Returns regions (P, 4), their classes
     (P, 1), moves to their boxes, inside and outside weights, (P, 4 * class_nums) each.
     """
+    given = locals()
+    attrs = {name: given[name] for name in _SAMPLING}
+    inputs = {slot: given[name] for slot, name in _SAMPLED.items()}
     helper = LayerHelper("generate_proposal_labels")
-    made = append_targets(
-        helper,
-        {
-            "RpnRois": rpn_rois,
-            "GtClasses": gt_classes,
-            "IsCrowd": is_crowd,
-            "GtBoxes": gt_boxes,
-            "ImInfo": im_info,
-        },
-        {
-            "Rois": rpn_rois.dtype,
-            "LabelsInt32": gt_classes.dtype,
-            "BboxTargets": rpn_rois.dtype,
-            "BboxInsideWeights": rpn_rois.dtype,
-            "BboxOutsideWeights": rpn_rois.dtype,
-        },
-        {
-            "batch_size_per_im": batch_size_per_im,
-            "fg_fraction": fg_fraction,
-            "fg_thresh": fg_thresh,
-            "bg_thresh_hi": bg_thresh_hi,
-            "bg_thresh_lo": bg_thresh_lo,
-            "bbox_reg_weights": list(bbox_reg_weights),
-            "class_nums": class_nums,
-            "use_random": use_random,
-            "is_cls_agnostic": is_cls_agnostic,
-            "is_cascade_rcnn": is_cascade_rcnn,
-        },
-    )
+    kinds = dict.fromkeys(_REGION_OUTPUTS, rpn_rois.dtype) | {"LabelsInt32": gt_classes.dtype}
+    attrs["bbox_reg_weights"] = list(bbox_reg_weights)
+    made = append_targets(helper, inputs, kinds, attrs)
     rois, labels, moves, inside, outside = made.values()
     return rois, labels, moves, inside, outside
 

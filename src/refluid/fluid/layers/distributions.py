@@ -45,7 +45,9 @@ def _array(value: Value) -> np.ndarray[Any, Any]:
     array = array.reshape(1) if array.ndim == 0 else array
     if array.dtype.name not in _FLOATS or isinstance(value, float | int | list | tuple):
         if isinstance(value, np.ndarray):
-            warnings.warn(f"a distribution takes float32, so {array.dtype} becomes it", stacklevel=4)
+            warnings.warn(
+                f"a distribution takes float32, so {array.dtype} becomes it", stacklevel=4
+            )
         array = array.astype("float32")
     return array
 
@@ -68,8 +70,8 @@ def _variables(*values: Value) -> list[Variable]:
 class Distribution:
     """What distributions have in common."""
 
-    def sample(self, shape: Sequence[int], seed: int = 0) -> Variable:
-        """Draws of shape `shape` followed by the parameters' shape."""
+    def sample(self, *args: Any, **kwargs: Any) -> Variable:
+        """Draws of a shape followed by the parameters' shape."""
         raise NotImplementedError
 
     def entropy(self) -> Variable:
@@ -82,10 +84,6 @@ class Distribution:
 
     def log_prob(self, value: Variable) -> Variable:
         """The logarithm of the density at `value`."""
-        raise NotImplementedError
-
-    def probs(self, value: Variable) -> Variable:
-        """The density at `value`."""
         raise NotImplementedError
 
 

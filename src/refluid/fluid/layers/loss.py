@@ -8,6 +8,11 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.ctc import edit_distance, warpctc
 from refluid.fluid.layers.reduction import reduce_mean
 from refluid.fluid.layers.metric_losses import center_loss, npair_loss
+from refluid.fluid.layers.sampled import (
+    hsigmoid,
+    nce,
+    sampled_softmax_with_cross_entropy,
+)
 from refluid.ir.variable import Variable
 
 __all__ = [
@@ -15,12 +20,15 @@ __all__ = [
     "center_loss",
     "cross_entropy",
     "edit_distance",
+    "hsigmoid",
     "huber_loss",
     "kldiv_loss",
     "margin_rank_loss",
     "mse_loss",
+    "nce",
     "npair_loss",
     "rank_loss",
+    "sampled_softmax_with_cross_entropy",
     "sigmoid_cross_entropy_with_logits",
     "softmax_with_cross_entropy",
     "square_error_cost",

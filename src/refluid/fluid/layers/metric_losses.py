@@ -7,7 +7,6 @@ from typing import Any
 from refluid.core.dtypes import VarType
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.assignment import cast
 from refluid.fluid.layers.comparison import equal
 from refluid.fluid.layers.embedding import one_hot
 from refluid.fluid.layers.linear import matmul
@@ -73,7 +72,7 @@ def npair_loss(
     count = labels.shape[0]
     labels = reshape(labels, shape=[count, 1], inplace=True)
     labels = expand(labels, expand_times=[1, count])
-    same = cast(equal(labels, transpose(labels, perm=[1, 0])), dtype="float32")
+    same = equal(labels, transpose(labels, perm=[1, 0])).astype("float32")
     same = same / reduce_sum(same, dim=1, keep_dim=True)
     lengths = [reduce_mean(reduce_sum(square(one), 1)) for one in (anchor, positive)]
     penalty = (lengths[0] + lengths[1]) * 0.25 * l2_reg

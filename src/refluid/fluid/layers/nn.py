@@ -53,6 +53,9 @@ from refluid.fluid.layers.arranging import (
 from refluid.fluid.layers.assignment import (
     sum,
 )
+from refluid.fluid.layers.beams import (
+    gather_tree,
+)
 from refluid.fluid.layers.clicks import (
     continuous_value_model,
     data_norm,
@@ -73,6 +76,11 @@ from refluid.fluid.layers.counting import (
 )
 from refluid.fluid.layers.creation import (
     rank,
+)
+from refluid.fluid.layers.crf import (
+    chunk_eval,
+    crf_decoding,
+    linear_chain_crf,
 )
 from refluid.fluid.layers.ctc import (
     ctc_greedy_decoder,
@@ -186,6 +194,9 @@ from refluid.fluid.layers.resizing import (
     resize_nearest,
     resize_trilinear,
 )
+from refluid.fluid.layers.sampled import (
+    sampling_id,
+)
 from refluid.fluid.layers.selection import (
     topk,
     where,
@@ -250,6 +261,7 @@ __all__ = [
     "bilinear_tensor_product",
     "bmm",
     "brelu",
+    "chunk_eval",
     "clamp",
     "clip",
     "clip_by_norm",
@@ -259,6 +271,7 @@ __all__ = [
     "conv3d",
     "conv3d_transpose",
     "cos_sim",
+    "crf_decoding",
     "crop",
     "crop_tensor",
     "cross",
@@ -292,6 +305,7 @@ __all__ = [
     "fsp_matrix",
     "gather",
     "gather_nd",
+    "gather_tree",
     "gaussian_random",
     "gaussian_random_batch_size_like",
     "get_tensor_from_selected_rows",
@@ -312,6 +326,7 @@ __all__ = [
     "label_smooth",
     "layer_norm",
     "leaky_relu",
+    "linear_chain_crf",
     "lod_append",
     "lod_reset",
     "log",
@@ -368,6 +383,7 @@ __all__ = [
     "roi_pool",
     "roll",
     "row_conv",
+    "sampling_id",
     "scale",
     "scatter",
     "scatter_nd",

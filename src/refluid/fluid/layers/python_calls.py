@@ -53,7 +53,9 @@ def py_func(
         skipped = [one.name for one in _listed(skip_vars_in_backward_input, "skipped variables")]
         for name in skipped:
             if name not in known:
-                raise ValueError(f"py_func: variable {name} is not found in forward inputs and outputs")
+                raise ValueError(
+                    f"py_func: variable {name} is not found in forward inputs and outputs"
+                )
     forward = register_function(func)
     attrs = {
         "forward_callable_id": forward,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from refluid.core.dtypes import VarType, as_dtype
+from refluid.fluid.framework import device_guard
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import cast
 from refluid.fluid.layers.tensor_lists import Sizes, constant_of, free_constant, mixed
@@ -166,7 +167,8 @@ def randint(
     }
     made = _result(helper, out, name, kind)
     made.stop_gradient = stop_gradient
-    return helper.emit("randint", inputs, attrs, dtype=kind, out=made)
+    with device_guard(device):
+        return helper.emit("randint", inputs, attrs, dtype=kind, out=made)
 
 
 def randn(
@@ -194,7 +196,11 @@ def randn(
         "use_mkldnn": False,
     }
     made.stop_gradient = stop_gradient
-    return helper.emit("gaussian_random", inputs, attrs, dtype=kind, out=made)
+    with device_guard(device):
+        helper.append_op(
+            type="gaussian_random", inputs=inputs or None, outputs={"Out": made}, attrs=attrs
+        )
+    return made
 
 
 def randperm(
@@ -215,4 +221,5 @@ def randperm(
     made = _result(helper, out, None, kind)
     made.stop_gradient = stop_gradient
     attrs = {"n": n, "dtype": int(kind), "seed": seed}
-    return helper.emit("randperm", {}, attrs, dtype=kind, out=made)
+    with device_guard(device):
+        return helper.emit("randperm", {}, attrs, dtype=kind, out=made)

@@ -23,12 +23,12 @@ class Reduction(Protocol):
 
 
 def reduction_attributes(input: Variable, dim: Dim, keep_dim: bool) -> dict[str, Any]:
-    """Attributes that say which dimensions go; none or all of them are a full reduction."""
+    """Attributes that say which dimensions go; naming none of them is a full reduction."""
     dims = [dim] if isinstance(dim, int) else list(dim or [])
     return {
         "dim": dims or [0],
         "keep_dim": keep_dim,
-        "reduce_all": not dims or len(dims) == len(input.shape),
+        "reduce_all": not dims,
     }
 
 

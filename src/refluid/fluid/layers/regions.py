@@ -203,6 +203,4 @@ def deformable_roi_pooling(
         "trans_std": trans_std,
     }
     more = {"TopCount": [count]}
-    return helper.emit(
-        helper.layer_type, inputs, window | attrs, slot="Output", out=out, more=more
-    )
+    return helper.emit(helper.layer_type, inputs, window | attrs, slot="Output", out=out, more=more)

@@ -24,9 +24,7 @@ def _size_inputs(
     helper: LayerHelper, rank: int, out_shape: Sizes
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(inputs, attributes) that say the size of the result."""
-    inputs, sizes = mixed(
-        out_shape, "image_resize", "OutSize", "SizeTensor", constant_of(helper)
-    )
+    inputs, sizes = mixed(out_shape, "image_resize", "OutSize", "SizeTensor", constant_of(helper))
     if sizes is None:
         return inputs, {}
     if len(sizes) != rank - 2:
@@ -164,9 +162,7 @@ def resize_nearest(
     return image_resize(input, out_shape, scale, name, *how)
 
 
-def image_resize_short(
-    input: Variable, out_short_len: int, resample: str = "BILINEAR"
-) -> Variable:
+def image_resize_short(input: Variable, out_short_len: int, resample: str = "BILINEAR") -> Variable:
     """`image_resize` that makes the shorter side `out_short_len` long and keeps the ratio.
 
     ValueError for an input of other than four dimensions.

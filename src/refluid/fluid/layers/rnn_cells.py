@@ -88,7 +88,9 @@ class GRUCell(RNNCell):
             name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype
         )
 
-    def call(self, inputs: Variable, states: Variable) -> tuple[Variable, Variable]:
+    def call(  # type: ignore[override]
+        self, inputs: Variable, states: Variable
+    ) -> tuple[Variable, Variable]:
         """(the new state, the new state)."""
         hidden = self.gru_unit(inputs, states)
         return hidden, hidden
@@ -125,7 +127,9 @@ class LSTMCell(RNNCell):
             dtype,
         )
 
-    def call(self, inputs: Variable, states: Sequence[Variable]) -> tuple[Variable, list[Variable]]:
+    def call(  # type: ignore[override]
+        self, inputs: Variable, states: Sequence[Variable]
+    ) -> tuple[Variable, list[Variable]]:
         """(the new hidden state, [the new hidden state, the new cell state])."""
         hidden, cell = self.lstm_unit(inputs, states[0], states[1])
         return hidden, [hidden, cell]

@@ -119,9 +119,7 @@ def unfold(
     return helper.emit("unfold", {"X": x}, attrs, slot="Y")
 
 
-def random_crop(
-    x: Variable, shape: Sequence[int], seed: int | Variable | None = None
-) -> Variable:
+def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None = None) -> Variable:
     """A random part of `shape` of each sample; `shape` leaves out the batch dimension.
 
     seed: of the first run, or an int64 variable; None for one that NumPy draws.

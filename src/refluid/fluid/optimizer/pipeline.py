@@ -35,7 +35,7 @@ class PipelineOptimizer:
         start_cpu_core_id: int = 0,
     ) -> None:
         self._optimizer = optimizer
-        self._options = {
+        self.options = {
             "cut_list": list(cut_list or ()),
             "place_list": list(place_list or ()),
             "concurrency_list": list(concurrency_list or ()),
@@ -57,7 +57,5 @@ class PipelineOptimizer:
         parameter_list: Sequence[Parameter | str] | None = None,
         no_grad_set: Any = None,
     ) -> tuple[list[Operator], list[ParamGrad]]:
-        """As the inner optimizer's `minimize`; the program remembers how it was to be cut."""
-        result = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
-        loss.block.program._pipeline_opt = dict(self._options)
-        return result
+        """As the inner optimizer's `minimize`."""
+        return self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)

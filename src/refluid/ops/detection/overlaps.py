@@ -25,12 +25,22 @@ def sides(boxes: Tensor, normalized: bool) -> tuple[Tensor, Tensor]:
 
 def overlaps(one: Tensor, other: Tensor, normalized: bool) -> Tensor:
     """(..., N, 4), (..., M, 4) -> (..., N, M): shared area by covered area, 0 for boxes apart."""
-    first, second = one[..., :, None, :], other[..., None, :, :]
-    apart = (first[..., :2] > second[..., 2:]) | (first[..., 2:] < second[..., :2])
-    common = _common(first, second, normalized)
-    shared = common[0] * common[1]
+    left, top, right, bottom = (side[..., :, None] for side in _columns(one))
+    first, upper, last, lower = (side[..., None, :] for side in _columns(other))
+    meet = (left <= last).logical_and_(first <= right)
+    meet.logical_and_(top <= lower).logical_and_(upper <= bottom)
+    width = torch.minimum(right, last).sub_(torch.maximum(left, first))
+    height = torch.minimum(bottom, lower).sub_(torch.maximum(top, upper))
+    more = 0 if normalized else 1
+    shared = width.add_(more).mul_(height.add_(more))
     areas = _area(one, normalized)[..., :, None] + _area(other, normalized)[..., None, :]
-    return (shared / (areas - shared)).masked_fill(apart.any(-1), 0.0)
+    covered = areas.sub_(shared)
+    return shared.div_(covered).masked_fill_(meet.logical_not_(), 0.0)
+
+
+def _columns(boxes: Tensor) -> tuple[Tensor, ...]:
+    """The four coordinates, each in one piece of memory."""
+    return tuple(column.contiguous() for column in boxes.unbind(-1))
 
 
 def overlap_of(columns: int, normalized: bool) -> Overlap:
@@ -38,13 +48,6 @@ def overlap_of(columns: int, normalized: bool) -> Overlap:
     if columns > 4:
         return polygon_overlaps
     return lambda one, other: overlaps(one, other, normalized)
-
-
-def _common(first: Tensor, second: Tensor, normalized: bool) -> tuple[Tensor, Tensor]:
-    """Width and height of what two boxes share; negative where they are apart."""
-    low = torch.maximum(first[..., :2], second[..., :2])
-    high = torch.minimum(first[..., 2:], second[..., 2:])
-    return sides(torch.cat((low, high), -1), normalized)
 
 
 def _area(boxes: Tensor, normalized: bool) -> Tensor:
@@ -57,7 +60,8 @@ def _area(boxes: Tensor, normalized: bool) -> Tensor:
 @operator("iou_similarity", outputs="Out", uses=None)
 def iou_similarity(X: Tensor, Y: Tensor, *, box_normalized: bool = True) -> Tensor:
     """(N, 4), (M, 4) -> (N, M): shared area by covered area of each two boxes."""
-    width, height = _common(X[:, None], Y[None], box_normalized)
+    low, high = torch.maximum(X[:, None, :2], Y[:, :2]), torch.minimum(X[:, None, 2:], Y[:, 2:])
+    width, height = sides(torch.cat((low, high), -1), box_normalized)
     shared = width.clamp(min=0) * height.clamp(min=0)
     one, other = (w * h for w, h in (sides(X, box_normalized), sides(Y, box_normalized)))
     return shared / (one[:, None] + other[None] - shared)

@@ -21,25 +21,31 @@ def polygon_areas(polygons: Tensor) -> Tensor:
 
 def polygon_overlaps(one: Tensor, other: Tensor) -> Tensor:
     """(..., N, 2n), (..., M, 2n) -> (..., N, M): shared area by covered area of each two."""
-    first, second = one[..., :, None, :].double(), other[..., None, :, :].double()
-    size = (*one.shape[:-1], *other.shape[-2:])
-    pairs = [side.expand(size).reshape(-1, size[-1] // 2, 2) for side in (first, second)]
-    shared = pairs[0].new_zeros(len(pairs[0]))
-    near = _boxes_meet(*pairs).nonzero().squeeze(1)
-    chunk = max(1, _CHUNK // (size[-1] // 2) ** 3)
-    for start in range(0, len(near), chunk):
-        part = near[start : start + chunk]
-        shared[part] = _shared_areas(pairs[0][part], pairs[1][part])
-    areas = [polygon_areas(side.flatten(1)) for side in pairs]
-    none = (shared == 0) | (areas[0] == 0) | (areas[1] == 0)
-    ratio = shared / (areas[0] + areas[1] - shared)
-    return ratio.masked_fill(none, 0.0).reshape(size[:-1]).to(one.dtype)
+    sides = [side.reshape(-1, *side.shape[-2:]).double() for side in (one, other)]
+    first, second = (side.reshape(*side.shape[:2], -1, 2) for side in sides)
+    group, row, column = near = _boxes_meet(first, second).nonzero(as_tuple=True)
+    shared = torch.empty(len(group), dtype=torch.float64, device=one.device)
+    chunk = max(1, _CHUNK // first.shape[2] ** 3)
+    for start in range(0, len(group), chunk):
+        part = slice(start, start + chunk)
+        pairs = first[group[part], row[part]], second[group[part], column[part]]
+        shared[part] = _shared_areas(*pairs)
+    areas = [polygon_areas(side) for side in sides]
+    covered = areas[0][group, row] + areas[1][group, column] - shared
+    out = one.new_zeros((len(first), first.shape[1], second.shape[1]))
+    out[near] = torch.where(shared > 0, shared / covered, 0.0).to(one.dtype)
+    return out.reshape(*one.shape[:-1], other.shape[-2])
 
 
 def _boxes_meet(one: Tensor, other: Tensor) -> Tensor:
-    """Whether the boxes around polygons (P, n, 2) meet."""
-    apart = (one.amin(1) > other.amax(1)) | (other.amin(1) > one.amax(1))
-    return ~apart.any(1)
+    """Whether the boxes around polygons (G, N, n, 2) and (G, M, n, 2) meet: (G, N, M)."""
+    (low, high), (below, above) = ((side.amin(2), side.amax(2)) for side in (one, other))
+    meet = [
+        (low[:, :, None, axis] <= above[:, None, :, axis])
+        & (below[:, None, :, axis] <= high[:, :, None, axis])
+        for axis in (0, 1)
+    ]
+    return meet[0] & meet[1]
 
 
 def _shared_areas(one: Tensor, other: Tensor) -> Tensor:

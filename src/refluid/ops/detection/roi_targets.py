@@ -38,6 +38,14 @@ def _spread(moves: Tensor, labels: Tensor, classes: int, agnostic: bool) -> tupl
     return wide.reshape(-1, 4 * classes), weight.reshape(-1, 4 * classes)
 
 
+def _candidates(rois: Tensor, boxes: Tensor, cascade: bool) -> Tensor:
+    """The boxes and RoIs; for a cascade's later stages those RoIs that have an area."""
+    if not cascade:
+        return torch.cat([boxes, rois])
+    width, height = sides(rois, normalized=False)
+    return rois[(width > 0) & (height > 0)]
+
+
 def _closest(rois: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
     """The largest overlap of each RoI with a box, and the place of that box."""
     if len(boxes) == 0:
@@ -96,12 +104,7 @@ def generate_proposal_labels(
     most = int(batch_size_per_im * fg_fraction)
     made = []
     for image, (proposals, kinds, crowd, boxes) in zip(ImInfo, values, strict=True):
-        rois = proposals / image[2]
-        if is_cascade_rcnn:
-            width, height = sides(rois, False)
-            rois = rois[(width > 0) & (height > 0)]
-        else:
-            rois = torch.cat([boxes, rois])
+        rois = _candidates(proposals / image[2], boxes, is_cascade_rcnn)
         best, box = _closest(rois, boxes)
         if not is_cascade_rcnn:
             best[: len(boxes)][crowd != 0] = -1
@@ -116,6 +119,6 @@ def generate_proposal_labels(
         moves = encoded(rois[chosen], target, bbox_reg_weights)
         wide, weight = _spread(moves, labels, class_nums, is_cls_agnostic)
         made.append((rois[chosen] * image[2], labels[:, None], wide, weight))
-    sampled, labels, wide, weight = (torch.cat(each) for each in zip(*made, strict=True))
+    sampled, kind, wide, weight = (torch.cat(each) for each in zip(*made, strict=True))
     lod = (Offsets.of_lengths([len(each[0]) for each in made]),)
-    return sampled, labels, wide, weight, weight, lod, lod, lod, lod, lod
+    return sampled, kind, wide, weight, weight, lod, lod, lod, lod, lod

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from refluid.ops.detection.overlaps import Overlap
 
-_BLOCK = 512
-_BUDGET = 1 << 24
+_BLOCK = 128
+_BUDGET = 1 << 22
 _ADAPTIVE = 0.5
 
 
@@ -121,10 +121,18 @@ def _survivors(boxes: Tensor, present: Tensor, overlap: Overlap, limits: Tensor)
         before = kept.sum(1, keepdim=True)
         kept[:, block] = _settle(among, present[:, block], worst[:, block], before, limits)
         if start + _BLOCK < present.shape[1]:
-            across = overlap(boxes[:, rest], boxes[:, block])
-            across = across.masked_fill(~kept[:, None, block], -torch.inf).amax(2)
-            worst[:, rest] = torch.maximum(worst[:, rest], across)
+            winners, real = _first(boxes[:, block], kept[:, block])
+            across = overlap(boxes[:, rest], winners).masked_fill_(~real[:, None], -torch.inf)
+            worst[:, rest] = torch.maximum(worst[:, rest], across.amax(2))
     return kept
+
+
+def _first(boxes: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+    """The boxes that are kept, filled up to one number per group; and which are no filling."""
+    count = kept.sum(1, keepdim=True)
+    order = kept.int().argsort(dim=1, descending=True, stable=True)[:, : max(1, int(count.max()))]
+    places = torch.arange(order.shape[1], device=order.device)
+    return boxes.gather(1, order[..., None].expand(-1, -1, boxes.shape[2])), places < count
 
 
 def _settle(
@@ -136,12 +144,14 @@ def _settle(
     """
     size = among.shape[1]
     better = torch.ones(size, size, dtype=torch.bool, device=among.device).tril(-1)
-    guess = present
+    guess, limit = present, None
     while True:
-        counts = better & guess[:, None]
-        found = torch.maximum(among.masked_fill(~counts, -torch.inf).amax(2), worst)
-        limit = limits[before + guess.cumsum(1) - guess.long()]
-        kept = present & (found <= limit)
+        present_limit = limits[before + guess.cumsum(1) - guess.long()]
+        if limit is None or not torch.equal(limit, present_limit):
+            limit = present_limit
+            clash = ((among <= limit[..., None]).logical_not_() & better).to(among.dtype)
+        beaten = torch.bmm(clash, guess.to(among.dtype)[..., None]).squeeze(2) > 0
+        kept = present & (worst <= limit) & ~beaten
         if torch.equal(kept, guess):
             return kept
         guess = kept

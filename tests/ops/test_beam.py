@@ -1,0 +1,136 @@
+"""Beam search: choosing, ending, dropping, and reading the sentences back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.lod_tensor import LoDTensor, LoDTensorArray
+from refluid.core.offsets import Offsets
+from refluid.ops.beam import beam_search, gather_tree
+from refluid.ops.beam_decoding import beam_search_decode
+
+END = 1
+
+
+def _column(*values: Any) -> torch.Tensor:
+    return torch.tensor(values).view(-1, 1)
+
+
+def _search(
+    words: list[int], before: list[float], scores: Any, counts: list[int], **more: Any
+) -> Any:
+    attrs = {"level": 0, "beam_size": 2, "end_id": END} | more
+    lod = (Offsets.of_lengths(counts), Offsets(range(len(words) + 1)))
+    ids = attrs.pop("ids", None)
+    return beam_search(
+        _column(*words), _column(*before), ids, torch.tensor(scores), **attrs, lod_scores=lod
+    )
+
+
+def test_the_best_of_each_sentence_in_the_order_of_their_prefixes() -> None:
+    scores = [[-3.0, -1.0, -4.0], [-2.0, -5.0, -0.5], [-1.0, -2.0, -3.0]]
+    ids = torch.tensor([[5, 6, 7], [8, 9, 10], [11, 12, 13]])
+    word, score, parent, lod, _ = _search([3, 4, 5], [0.0] * 3, scores, [2, 1], ids=ids)
+    assert word.view(-1).tolist() == [6, 10, 11, 12]
+    assert score.view(-1).tolist() == [-1.0, -0.5, -1.0, -2.0]
+    assert parent.tolist() == [0, 1, 2, 2]
+    assert [level.lengths for level in lod] == [[2, 1], [1, 1, 2]]
+
+
+def test_probabilities_are_accumulated() -> None:
+    word, score, *_ = _search(
+        [3], [-1.0], [[0.25, 0.5, 0.25]], [1], is_accumulated=False, beam_size=1
+    )
+    assert word.tolist() == [[1]]
+    torch.testing.assert_close(score, _column(-1.0) + torch.log(torch.tensor(0.5)))
+
+
+def test_an_ended_prefix_stays_and_takes_a_place() -> None:
+    scores = [[-0.1, -0.2], [-3.0, -4.0]]
+    word, score, parent, lod, _ = _search([END, 5], [-1.0, -2.0], scores, [2])
+    assert word.view(-1).tolist() == [END, 0]
+    assert score.view(-1).tolist() == [-1.0, -3.0]
+    assert parent.tolist() == [0, 1]
+
+
+def test_a_sentence_that_has_ended_is_dropped() -> None:
+    scores = [[-9.0, -9.0], [-9.0, -9.0], [-1.0, -2.0]]
+    word, _, parent, lod, _ = _search([END, END, 5], [-1.0, -2.0, -0.5], scores, [2, 1])
+    assert word.view(-1).tolist() == [0, 1]
+    assert parent.tolist() == [2, 2]
+    assert [level.lengths for level in lod] == [[2, 1], [0, 0, 2]]
+
+
+def test_scores_need_sequences() -> None:
+    with pytest.raises(EnforceNotMet, match="0 levels"):
+        beam_search(
+            _column(3),
+            _column(0.0),
+            None,
+            torch.zeros(1, 2),
+            level=0,
+            beam_size=1,
+            end_id=1,
+            lod_scores=(),
+        )
+
+
+def _arrays(*steps: tuple[list[int], list[float], list[int], list[int]]) -> list[LoDTensorArray]:
+    arrays = [LoDTensorArray(), LoDTensorArray()]
+    for words, scores, high, low in steps:
+        for array, values in zip(arrays, (words, scores), strict=True):
+            tensor = LoDTensor(_column(*values))
+            tensor.set_recursive_sequence_lengths([high, low])
+            array.append(tensor)
+    return arrays
+
+
+def test_sentences_are_read_back_best_first() -> None:
+    ids, scores = _arrays(
+        ([0, 0], [0.0, 0.0], [1, 1], [1, 1]),
+        ([5, 6, 7, 8], [-1.0, -2.0, -1.0, -3.0], [1, 1], [2, 2]),
+        ([9, END, 4, END], [-1.5, -1.4, -2.0, -2.5], [2, 2], [1, 1, 2, 0]),
+        ([END, END, END, END], [-1.9, -1.4, -2.1, -2.5], [2, 2], [1, 1, 1, 1]),
+    )
+    words, values, lod, _ = beam_search_decode(ids, scores, beam_size=2, end_id=END)
+    sentences = [one.tolist() for one in words.split(lod[1].lengths)]
+    assert sentences == [[0, 6, END], [0, 5, 9, END], [0, 7, 4, END], [0, 7, END]]
+    assert lod[0].lengths == [2, 2]
+    assert values.split(lod[1].lengths)[1].tolist() == pytest.approx([0.0, -1.0, -1.5, -1.9])
+
+
+def test_a_dropped_sentence_ends_where_it_was_dropped() -> None:
+    ids, scores = _arrays(
+        ([5, 6], [-1.0, -1.0], [1, 1], [1, 1]),
+        ([END, 7], [-2.0, -2.0], [1, 1], [1, 1]),
+        ([8], [-3.0], [1, 1], [0, 1]),
+    )
+    words, _, lod, _ = beam_search_decode(ids, scores, beam_size=1, end_id=END)
+    assert [one.tolist() for one in words.split(lod[1].lengths)] == [[5, END], [6, 7, 8]]
+
+
+def test_steps_need_two_levels() -> None:
+    array = LoDTensorArray()
+    array.append(LoDTensor(_column(1)))
+    with pytest.raises(EnforceNotMet, match="step 0 must have a LoD of two levels"):
+        beam_search_decode(array, array, beam_size=1, end_id=1)
+    with pytest.raises(EnforceNotMet, match="at least one"):
+        beam_search_decode(LoDTensorArray(), LoDTensorArray(), beam_size=1, end_id=1)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_gather_tree(steps: int) -> None:
+    torch.manual_seed(0)
+    ids, parents = torch.randint(0, 99, (steps, 2, 3)), torch.randint(0, 3, (steps, 2, 3))
+    out = gather_tree(ids, parents)
+    for batch in range(2):
+        for beam in range(3):
+            place, path = beam, []
+            for step in reversed(range(steps)):
+                path.append(int(ids[step, batch, place]))
+                place = int(parents[step, batch, place])
+            assert out[:, batch, beam].tolist() == path[::-1]
