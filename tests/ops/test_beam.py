@@ -51,7 +51,7 @@ def test_probabilities_are_accumulated() -> None:
 
 def test_an_ended_prefix_stays_and_takes_a_place() -> None:
     scores = [[-0.1, -0.2], [-3.0, -4.0]]
-    word, score, parent, lod, _ = _search([END, 5], [-1.0, -2.0], scores, [2])
+    word, score, parent, *_ = _search([END, 5], [-1.0, -2.0], scores, [2])
     assert word.view(-1).tolist() == [END, 0]
     assert score.view(-1).tolist() == [-1.0, -3.0]
     assert parent.tolist() == [0, 1]

@@ -38,7 +38,7 @@ def test_dense_lstm_takes_weights_in_cudnns_order() -> None:
     found = cudnn_lstm(x, state, cell, torch.cat(parts), None, **attrs, random=_no_seed)
     for one, other in zip(found, (out, last_h, last_c), strict=True):
         torch.testing.assert_close(one, other)
-    with pytest.raises(EnforceNotMet, match="need 704"):
+    with pytest.raises(EnforceNotMet, match="need 800"):
         cudnn_lstm(x, state, cell, _values(3), None, **attrs, random=_no_seed)
 
 

@@ -84,6 +84,15 @@ def test_splitting_by_height() -> None:
     torch.testing.assert_close(torch.cat([dense(part) for part in parts]), rows().to_dense())
 
 
+def test_ids_are_split_by_remainder() -> None:
+    ids = [torch.tensor([[1], [2], [3], [4], [5], [6]]), torch.tensor([[2], [3]])]
+    found = run("split_ids", ids, counts=(3,))
+    assert [one.reshape(-1).tolist() for one in found] == [[3, 6], [1, 4], [2, 5]]  # type: ignore[attr-defined]
+    parts = run("split_ids", [rows()], counts=(2,))
+    assert [part.rows() for part in parts] == [[2, 0], [5, 5]]  # type: ignore[attr-defined]
+    torch.testing.assert_close(sum(dense(part) for part in parts), rows().to_dense())  # type: ignore[attr-defined]
+
+
 def test_ids_are_put_back_in_order() -> None:
     ids = [torch.tensor([[3], [1], [3]]), torch.tensor([[2]])]
     spread = [torch.tensor([[2]]), torch.tensor([[1], [3]])]

@@ -126,7 +126,7 @@ def inplace_abn_grad(
     x = unit / inverse.view(shape) + mean.view(shape)
     grad = d_Y * slope(Y, alpha)
     Y.copy_(x)
-    return batch_norm_grad(
+    grads: tuple[Tensor | None, ...] = batch_norm_grad(
         x,
         Scale,
         Bias,
@@ -141,6 +141,7 @@ def inplace_abn_grad(
         use_global_stats=use_global_stats,
         need=need,
     )
+    return grads
 
 
 @gradient_reads("inplace_abn")

@@ -8,7 +8,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
-from refluid.ops.batching_sequences import steps_of
+from refluid.ops.batching_sequences import cut, steps_of
 from refluid.ops.gate_activations import activation
 from refluid.ops.registry import OperatorDef, operator
 
@@ -110,14 +110,14 @@ def attention_lstm(
     hidden, cells = X.new_empty(layout.total, width), X.new_empty(layout.total, width)
     cell = layout.sorted(C0)
     state = None if H0 is None else layout.sorted(H0)
-    steps = zip(layout.sizes, hidden.split(layout.sizes), cells.split(layout.sizes), strict=True)
+    steps = zip(layout.sizes, cut(hidden, layout.sizes), cut(cells, layout.sizes), strict=True)
     for count, new_hidden, new_cell in steps:
         cell = cell[:count]
         gates = torch.addmm(LSTMBias.reshape(-1), attend(cell), of_input)
         if state is not None:
             gates.addmm_(state[:count], of_hidden)
         gate.apply(gates[:, : 3 * width])
-        f, i, o, c = gates.split(width, 1)
+        f, i, o, c = gates.chunk(4, 1)
         torch.mul(f, cell, out=new_cell).addcmul_(i, candidate.apply(c))
         cell_act.into(new_cell, new_hidden)
         state, cell = new_hidden.mul_(o), new_cell

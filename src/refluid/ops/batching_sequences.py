@@ -15,6 +15,8 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 
+cut = torch.split_with_sizes  # cut(values, sizes): the rows of each step
+
 
 class TimeMajor:
     """How rows of sequences are brought into steps. Made by `time_major`, never changed.

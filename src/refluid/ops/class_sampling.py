@@ -37,7 +37,7 @@ class Uniform:
 
 
 class LogUniform:
-    """Class c has probability log((c + 2) / (c + 1)) / log(classes + 1): low numbers are frequent."""
+    """Class c has probability log((c + 2) / (c + 1)) / log(classes + 1): low ones are frequent."""
 
     engine = Twister64
 
@@ -73,7 +73,7 @@ class Alias:
         width = np.uint64((2**32 - 1) // bound)
         first = np.minimum(words[:, 0] // width, np.uint64(bound - 1)).astype(np.int64)
         swap = reals_of_pairs(words[:, 1:]) > self._keep[first]
-        return np.where(swap, self._alias[first], first).astype(np.int64)
+        return np.asarray(np.where(swap, self._alias[first], first), dtype=np.int64)
 
     def probability(self, classes: Tensor, dtype: torch.dtype) -> Tensor:
         """How likely each of `classes` is."""

@@ -13,14 +13,14 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
-from refluid.ops.batching_sequences import TimeMajor, steps_of, time_major
+from refluid.ops.batching_sequences import TimeMajor, cut, steps_of, time_major
 from refluid.ops.registry import OperatorDef, gradient, operator
 
 Grads = tuple[Tensor | None, ...]
 
 
 def crf_layout(emission: Tensor, length: Tensor | None, lod: Levels, what: str) -> TimeMajor:
-    """The steps of the sequences that a LoD or a Length says; EnforceNotMet where it does not fit."""
+    """The steps of the sequences that a LoD or a Length says; EnforceNotMet if it does not fit."""
     if length is None:
         return steps_of(lod, what, False, emission.device)
     if emission.dim() != 3:
@@ -42,7 +42,7 @@ def _forward(weights: Tensor, exps: Tensor, sizes: list[int]) -> tuple[Tensor, T
     """Alpha of each step, each row scaled to a sum of 1, and what it was divided by."""
     alpha, scale = torch.empty_like(exps), exps.new_empty(exps.shape[0], 1)
     before: Tensor | None = None
-    steps = zip(exps.split(sizes), alpha.split(sizes), scale.split(sizes), strict=True)
+    steps = zip(cut(exps, sizes), cut(alpha, sizes), cut(scale, sizes), strict=True)
     for x, now, total in steps:
         if before is None:
             torch.mul(x, weights[0], out=now)
@@ -57,7 +57,7 @@ def _backward(weights: Tensor, ahead: Tensor, layout: TimeMajor, last: Tensor) -
     """Beta of each step, scaled like alpha; ahead: exponentials over the step's scale."""
     beta = torch.empty_like(ahead)
     back, sizes = weights[2:].t(), layout.sizes
-    betas, aheads = beta.split(sizes), ahead.split(sizes)
+    betas, aheads = cut(beta, sizes), cut(ahead, sizes)
     rows = 0
     for step in range(len(sizes) - 1, -1, -1):
         now = betas[step]

@@ -41,7 +41,7 @@ def _weights(flat: Tensor, columns: int, width: int, layers: int, directions: in
             f"cudnn_lstm: W has {flat.numel()} elements, but {layers} layers of {width} with "
             f"input of {columns} and {directions} directions need {sum(sizes)}"
         )
-    parts = flat.reshape(-1).split(sizes)
+    parts = torch.split_with_sizes(flat.reshape(-1), sizes)
     matrices = [part.view(shape) for part, shape in zip(parts, shapes, strict=False)]
     rest = parts[len(shapes) :]
     return [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from refluid.core.offsets import Levels
@@ -11,7 +10,7 @@ from refluid.ops import gru as gru_family
 from refluid.ops import lstm as lstm_family
 from refluid.ops.batching_sequences import steps_of
 from refluid.ops.gate_activations import activation
-from refluid.ops.lstm_steps import Recurrence, lstm_forward, peephole_of
+from refluid.ops.lstm_steps import lstm_forward, peephole_of
 from refluid.ops.registry import OperatorDef, operator
 
 Made = tuple[Tensor | None, ...]
@@ -45,7 +44,7 @@ def _lstm(
     weight, bias, h0, c0 = given
     layout = steps_of(lod, "a fused LSTM", flags[1], inputs.device)
     peephole = peephole_of(bias, weight.shape[0], flags[0])
-    one = Recurrence(weight, peephole, *map(activation, acts))
+    one = lstm_family.recurrence(weight, peephole, acts)
     gates, state, cell = lstm_family.begin(inputs, bias, layout, h0, c0)
     made = lstm_forward(gates, layout.sizes, one, state, cell)
     batches = made.gates, made.hidden, made.cell, state, cell

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
-from refluid.ops.batching_sequences import TimeMajor, steps_of
+from refluid.ops.batching_sequences import TimeMajor, cut, steps_of
 from refluid.ops.gate_activations import Activation, activation
 from refluid.ops.registry import OperatorDef, gradient, operator
 
@@ -31,7 +31,7 @@ def gru_step(weight: Tensor, gate: Activation, act: Activation, origin: bool) ->
     """weight: in memory (width, 2 * width) of the gates, then (width, width) of the candidate."""
     width = weight.shape[0]
     flat = weight.reshape(-1)
-    first, second = flat.split((2 * width * width, width * width))
+    first, second = cut(flat, (2 * width * width, width * width))
     return GruStep(first.view(width, 2 * width), second.view(width, width), gate, act, origin)
 
 
@@ -46,10 +46,10 @@ def gru_forward(
     reset = gates.new_zeros(total, width)
     hidden = gates.new_empty(total, width)
     columns = zip(
-        gates[:, : 2 * width].split(sizes),
-        *(part.split(sizes) for part in gates.split(width, 1)),
-        reset.split(sizes),
-        hidden.split(sizes),
+        cut(gates[:, : 2 * width], sizes),
+        *(cut(part, sizes) for part in gates.chunk(3, 1)),
+        cut(reset, sizes),
+        cut(hidden, sizes),
         strict=True,
     )
     for both, u, r, c, new_reset, new_hidden in columns:
@@ -73,19 +73,19 @@ def gru_backward(
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the gates before activation and of the first states; overwrites d_hidden."""
     width = previous.shape[1]
-    u, r, c = gates.split(width, 1)
+    u, r, c = gates.chunk(3, 1)
     slopes = torch.empty_like(gates)
-    d_u, d_r, d_c = slopes.split(width, 1)
+    d_u, d_r, d_c = slopes.chunk(3, 1)
     rest = 1 - u
     fresh, kept = (rest, u) if one.origin else (u, rest)
     one.act.backward(fresh, c, d_c)
     one.gate.backward(previous - c if one.origin else c - previous, u, d_u)
     one.gate.backward(previous, r, d_r)
     parts = [
-        part.split(sizes)
+        cut(part, sizes)
         for part in (
             d_hidden,
-            slopes.unflatten(1, (3, width))[:, ::2],
+            slopes.view(slopes.shape[0], 3, width)[:, ::2],
             slopes[:, : 2 * width],
             d_r,
             d_c,

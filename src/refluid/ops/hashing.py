@@ -73,7 +73,8 @@ def xxhash64(rows: npt.NDArray[np.uint8], seed: int) -> Words:
             state = _rotated(state ^ (rest[:, place].astype(np.uint64) * _P5), 11) * _P1
         state = (state ^ (state >> np.uint64(33))) * _P2
         state = (state ^ (state >> np.uint64(29))) * _P3
-        return state ^ (state >> np.uint64(32))
+        mixed: Words = state ^ (state >> np.uint64(32))
+        return mixed
 
 
 def row_hashes(X: Tensor, seeds: int, modulo: int) -> Tensor:

@@ -57,7 +57,7 @@ def coalesce_tensor(
         fused = torch.cat([one.reshape(-1) for one in Input]).to(kind)
     else:
         fused = Input[0].new_full((sum(sizes),), constant if set_constant else 0.0, dtype=kind)
-    parts = fused.split(sizes)
+    parts = torch.split(fused, sizes)
     return [part.view(one.shape) for part, one in zip(parts, Input, strict=True)], fused
 
 
@@ -73,7 +73,7 @@ def get_places(*, device_count: int = 0, device_type: str = "AUTO") -> Value:
     device_count: how many, 0 for all there are.
     """
     found = torch.cuda.device_count() if device_type != "CPU" else 0
-    if device_type == "AUTO" and not found or device_type == "CPU":
+    if (device_type == "AUTO" and not found) or device_type == "CPU":
         return [CPUPlace()] * max(device_count, 1)
     places: list[Place] = [CUDAPlace(number) for number in range(device_count or found)]
     return places

@@ -45,6 +45,12 @@ def _infer(definition: OperatorDef, op: Operator) -> None:
                 var.lod_level = source.lod_level
 
 
+def recurrence(weight: Tensor, peephole: Tensor | None, acts: Sequence[str]) -> Recurrence:
+    """An LSTM without projection; activations of gates, cell and candidate by name."""
+    gate, cell, candidate = map(activation, acts)
+    return Recurrence(weight, peephole, gate, cell, candidate)
+
+
 def begin(
     gates: Tensor, bias: Tensor, layout: TimeMajor, h0: Tensor | None, c0: Tensor | None
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -72,7 +78,7 @@ def _end(
     sums = [got.gates.sum(0)]
     if peepholes:
         before = layout.previous(made.cell, None if c0 is None else layout.sorted(c0))
-        _, d_i, d_f, d_o = got.gates.split(width, 1)
+        _, d_i, d_f, d_o = got.gates.chunk(4, 1)
         sums += [(d_i * before).sum(0), (d_f * before).sum(0), (d_o * made.cell).sum(0)]
     unused = bias.numel() - sum(one.numel() for one in sums)
     d_bias = torch.cat([*sums, bias.new_zeros(unused)]).view(bias.shape)
@@ -112,9 +118,7 @@ def lstm(
     """
     layout = steps_of(lod_Input, "lstm", is_reverse, Input.device)
     acts = gate_activation, cell_activation, candidate_activation
-    one = Recurrence(
-        Weight, peephole_of(Bias, Input.shape[1] // 4, use_peepholes), *map(activation, acts)
-    )
+    one = recurrence(Weight, peephole_of(Bias, Input.shape[1] // 4, use_peepholes), acts)
     inputs, state, cell = begin(Input, Bias, layout, H0, C0)
     made = lstm_forward(inputs, layout.sizes, one, state, cell)
     rows = layout.to_rows(made.hidden), layout.to_rows(made.cell)
@@ -147,9 +151,7 @@ def lstm_grad(
     """
     layout = steps_of(lod_Input, "lstm_grad", is_reverse, Input.device)
     acts = gate_activation, cell_activation, candidate_activation
-    one = Recurrence(
-        Weight, peephole_of(Bias, Cell.shape[1], use_peepholes), *map(activation, acts)
-    )
+    one = recurrence(Weight, peephole_of(Bias, Cell.shape[1], use_peepholes), acts)
     hidden = layout.to_steps(Hidden)
     made = Steps(BatchGate, layout.to_steps(Cell), BatchCellPreAct, hidden, hidden)
     cell = None if C0 is None else layout.sorted(C0)

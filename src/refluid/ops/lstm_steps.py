@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.flags import environment_int
-from refluid.ops.batching_sequences import TimeMajor
+from refluid.ops.batching_sequences import TimeMajor, cut
 from refluid.ops.gate_activations import Activation
 
 
@@ -94,11 +94,11 @@ def lstm_forward(
     project = one.projection
     output = hidden if project is None else gates.new_empty(total, project.weight.shape[1])
     columns = zip(
-        gates.split(sizes),
-        *(part.split(sizes) for part in gates.split(width, 1)),
-        gates[:, width : (4 if one.peephole is None else 3) * width].split(sizes),
-        gates[:, width : 3 * width].unflatten(1, (2, width)).split(sizes),
-        *(made.split(sizes) for made in (cells, active, hidden, output)),
+        cut(gates, sizes),
+        *(cut(part, sizes) for part in gates.chunk(4, 1)),
+        cut(gates[:, width : (4 if one.peephole is None else 3) * width], sizes),
+        cut(gates[:, width : 3 * width].view(total, 2, width), sizes),
+        *(cut(made, sizes) for made in (cells, active, hidden, output)),
         strict=True,
     )
     for every, c, i, f, o, early, peeped, new_cell, new_active, new_hidden, new_output in columns:
@@ -139,11 +139,11 @@ def lstm_backward(
         path = _CellPath(one, made, layout.previous(made.cell, cell), slopes, sizes)
     columns = slice(0 if one.learns_cell else 3 * width, None)
     back = one.weight[:, columns].t()
-    bend = None if project is None else _bend(project, made.output).split(sizes)
+    bend = None if project is None else cut(_bend(project, made.output), sizes)
     parts = (
-        d_output.split(sizes),
-        slopes[:, columns].split(sizes),
-        slopes[:, 3 * width :].split(sizes),
+        cut(d_output, sizes),
+        cut(slopes[:, columns], sizes),
+        cut(slopes[:, 3 * width :], sizes),
     )
     later: Tensor | None = None
     for step in range(len(sizes) - 1, -1, -1):
@@ -173,8 +173,8 @@ class _CellPath:
         self, one: Recurrence, made: Steps, previous: Tensor, slopes: Tensor, sizes: list[int]
     ) -> None:
         width = previous.shape[1]
-        c, i, f, o = made.gates.split(width, 1)
-        d_c, d_i, d_f, d_o = slopes.split(width, 1)
+        c, i, f, o = made.gates.chunk(4, 1)
+        d_c, d_i, d_f, d_o = slopes.chunk(4, 1)
         one.candidate.backward(i, c, d_c)
         one.gate.backward(c, i, d_i)
         one.gate.backward(previous, f, d_f)
@@ -184,9 +184,10 @@ class _CellPath:
             through.addcmul_(d_o, one.peephole[2])
             carry = torch.addcmul(f, d_i, one.peephole[0]).addcmul_(d_f, one.peephole[1])
         kept = _kept(made.cell, one.cell_clip)
-        self._kept = None if kept is None else kept.split(sizes)
-        self._early = slopes[:, : 3 * width].unflatten(1, (3, width)).split(sizes)
-        self._through, self._carry = through.split(sizes), carry.split(sizes)
+        self._kept = None if kept is None else cut(kept, sizes)
+        early = slopes[:, : 3 * width].view(slopes.shape[0], 3, width)
+        self._early = cut(early, sizes)
+        self._through, self._carry = cut(through, sizes), cut(carry, sizes)
         self.later = through.new_empty(0, width)
 
     def step(self, number: int, grad: Tensor) -> None:

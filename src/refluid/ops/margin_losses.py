@@ -84,7 +84,7 @@ def teacher_student_sigmoid_loss_grad(
     """0 where X is out of bounds."""
     click, taught, teacher = _click_and_teacher(Label)
     slope = (1.0 + taught) * torch.sigmoid(X) - click - teacher
-    return d_Y * slope * ((X > soft_max_lower_bound) & (X < soft_max_up_bound))
+    return d_Y * slope * ((soft_max_lower_bound < X) & (soft_max_up_bound > X))
 
 
 @operator("squared_l2_distance", outputs="sub_result Out", uses="sub_result X Y", amp="keep")

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
-from refluid.ops.hashing import row_hashes
 from refluid.ir.operator import Operator
+from refluid.ops.hashing import row_hashes
 from refluid.ops.infer import share_lod_level
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Random

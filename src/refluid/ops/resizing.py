@@ -76,7 +76,7 @@ def _cropped(X: Tensor, offsets: Sequence[int], shape: Sequence[int]) -> Tensor:
 
 
 def _known_sizes(X: Tensor, starts: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Sizes of a part of X; what is left of an unknown size, or from an unknown place, is unknown."""
+    """Sizes of a part of X; what is left is unknown where the whole or the start is."""
     sizes = []
     for whole, start, size in zip(X.shape, starts, shape, strict=True):
         left = unknown() if is_unknown(whole) or is_unknown(start) else whole - start

@@ -104,11 +104,11 @@ second_order("elementwise_mul", *_PRODUCT)(_bilinear(elementwise_mul))
 
 @second_order("elementwise_add", "Y DOut DDX? DDY?", "DDOut?")
 def elementwise_add_grad_grad(
-    Y: Tensor, DOut: Tensor, DDX: Grad, DDY: Grad, *, axis: int = -1, sign: float = 1.0
+    Y: Tensor, DOut: Tensor, DDX: Grad, DDY: Grad, *, axis: int = -1
 ) -> Tensor:
     """DDOut = DDX + DDY."""
     out = torch.zeros_like(DOut) if DDX is None else DDX.expand(DOut.shape)
-    return out if DDY is None else out.add(align(DOut, DDY, axis), alpha=sign)
+    return out if DDY is None else out + align(DOut, DDY, axis)
 
 
 @second_order("elementwise_sub", "Y DOut DDX? DDY?", "DDOut?")
@@ -116,7 +116,7 @@ def elementwise_sub_grad_grad(
     Y: Tensor, DOut: Tensor, DDX: Grad, DDY: Grad, *, axis: int = -1
 ) -> Tensor:
     """DDOut = DDX - DDY."""
-    return elementwise_add_grad_grad(Y, DOut, DDX, DDY, axis=axis, sign=-1.0)
+    return elementwise_add_grad_grad(Y, DOut, DDX, None if DDY is None else -DDY, axis=axis)
 
 
 @second_order("elementwise_div", "Y Out DX DDX? DDY?", "DOut? DDOut? DY?")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -47,6 +50,22 @@ def split_selected_rows(X: SelectedRows, *, height_sections: Longs = ()) -> list
         parts.append(SelectedRows(X.index[chosen] - start, height, X.value[chosen]))
         start += height
     return parts
+
+
+@operator("split_ids", outputs="Out*", uses=None, lod="", infer=no_inference)
+def split_ids(Ids: list[Tensor | SelectedRows], *, counts: Sequence[int]) -> list[Any]:
+    """Of n outputs Out[i] gets the ids with remainder i, each once and ascending, (k, 1).
+
+    Of `SelectedRows` the rows are split, with their values.
+    """
+    parts, first = counts[0], Ids[0]
+    if isinstance(first, SelectedRows):
+        chosen = [(first.index % parts == part).nonzero().reshape(-1) for part in range(parts)]
+        return [
+            SelectedRows(first.index[one], first.height(), first.value[one]) for one in chosen
+        ]
+    every = torch.unique(torch.cat([one.reshape(-1) for one in Ids if isinstance(one, Tensor)]))
+    return [every[every % parts == part].reshape(-1, 1) for part in range(parts)]
 
 
 @operator("merge_ids", outputs="Out*", uses=None, lod="", infer=no_inference)

@@ -38,10 +38,6 @@ def _next(given: Tensor | None, startup: int) -> tuple[torch.Generator, Tensor]:
     return generator, torch.randint(1, _LARGEST, (1,), generator=generator)
 
 
-def _seed_like(Seed: Tensor | None, X: Tensor) -> Tensor:
-    return X.new_empty(1, dtype=torch.int64) if Seed is None else Seed
-
-
 @operator(
     "shuffle_batch",
     outputs="Out ShuffleIdx SeedOut",
@@ -58,9 +54,8 @@ def shuffle_batch(
     (0 for a random one); SeedOut: of the next one.
     """
     if X.is_meta:
-        rows = X.numel() // max(X.shape[-1], 1)
-        order = X.new_empty(rows, dtype=torch.int64)
-        return torch.empty_like(X), order, _seed_like(Seed, X)
+        order = X.new_empty(X.numel() // max(X.shape[-1], 1), dtype=torch.int64)
+        return torch.empty_like(X), order, X.new_empty(1, dtype=torch.int64)
     rows = X.reshape(-1, X.shape[-1])
     generator, following = _next(Seed, startup_seed)
     order = torch.randperm(len(rows), generator=generator).to(X.device)

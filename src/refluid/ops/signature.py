@@ -6,7 +6,8 @@ Positional parameters are input slots: `Tensor`, `Tensor | None` (may be missing
 `list[Tensor]` (any number) and `list[Tensor] | None`. Keyword-only parameters are attributes;
 their annotation gives the type. `d_Out` stands for the slot `Out@GRAD`, and `lambda_` for an
 attribute whose name is a Python keyword. Names in `CONTEXT` are no attributes: the plan
-supplies them, as it does a keyword `lod_X: Levels` (`lods_X: list[Levels]`), the LoD of slot X.
+supplies them (`counts` says how many variables each output slot has), as it does a keyword
+`lod_X: Levels` (`lods_X: list[Levels]`), the LoD of slot X.
 
 A slot that takes other values than tensors says so: `Tensor | SelectedRows`, `SelectedRows`,
 `LoDTensorArray`, or `Value` for whatever another operator made.
@@ -35,7 +36,7 @@ Body = Callable[..., Any]
 Value = Any
 
 GRAD = "@GRAD"
-CONTEXT = frozenset({"device", "need", "random"})
+CONTEXT = frozenset({"counts", "device", "need", "random"})
 
 
 class Random(Protocol):

@@ -8,7 +8,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
-from refluid.ops.batching_sequences import TimeMajor
+from refluid.ops.batching_sequences import TimeMajor, cut
 from refluid.ops.crf import crf_layout
 from refluid.ops.registry import OperatorDef, operator
 
@@ -58,7 +58,7 @@ def _viterbi(rows: Tensor, transition: Tensor, layout: TimeMajor) -> Tensor:
     path = choices.new_empty(rows.shape[0])
     scores = torch.empty_like(rows)
     before: Tensor | None = None
-    steps = zip(rows.split(sizes), scores.split(sizes), choices.split(sizes), strict=True)
+    steps = zip(cut(rows, sizes), cut(scores, sizes), cut(choices, sizes), strict=True)
     for x, score, choice in steps:
         if before is None:
             torch.add(x, transition[0], out=score)
@@ -67,8 +67,8 @@ def _viterbi(rows: Tensor, transition: Tensor, layout: TimeMajor) -> Tensor:
             torch.max(ways, 1, out=(score, choice))
             score.add_(x)
         before = score
-    paths, choosing = path.split(sizes), choices.split(sizes)
-    finals = (scores + transition[1]).split(sizes)
+    paths, choosing = cut(path, sizes), cut(choices, sizes)
+    finals = cut(scores + transition[1], sizes)
     rows_after = 0
     for step in range(len(sizes) - 1, -1, -1):
         now = paths[step]

@@ -120,6 +120,9 @@ def keywords(op: Operator, definition: OperatorDef) -> list[str]:
     if "need" in source.context:
         needed = tuple(any(op.output(slot.name)) for slot in definition.outputs)
         parts.append(f"need={literal(needed)}")
+    if "counts" in source.context:
+        counts = tuple(len(op.output(slot.name)) for slot in definition.outputs)
+        parts.append(f"counts={literal(counts)}")
     return parts
 
 

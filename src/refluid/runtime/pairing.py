@@ -20,6 +20,8 @@ from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
 from refluid.runtime.liveness import key_of, writes
 
+AGAIN = ".subprog_"
+
 
 @dataclass
 class Recording:
@@ -73,7 +75,9 @@ def pair_gradients(ops: Sequence[Operator]) -> dict[int, Pair]:
 def _matches(op: Operator, candidate: Operator, forward: OperatorDef) -> bool:
     slots = {**candidate.outputs, **candidate.inputs}
     same = all(op.input(slot) == slots.get(slot, []) for slot in forward.uses or ())
-    made = {name + GRAD for names in candidate.outputs.values() for name in names}
+    outputs = [name for names in candidate.outputs.values() for name in names]
+    # What is computed again for a gradient has the gradient of what was computed first.
+    made = {name.split(AGAIN)[0] + GRAD for name in outputs}
     given = {
         name.split("@RENAME@")[0] for slot in forward.outputs for name in op.input(slot.name + GRAD)
     }

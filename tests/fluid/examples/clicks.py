@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from refluid import fluid
-from refluid.fluid import contrib
+from refluid.fluid.contrib.layers import columns, metric_op, trees
 from tests.fluid.examples.feeds import Build, x
 
 L = fluid.layers
@@ -34,7 +34,7 @@ def _nodes() -> fluid.Variable:
 
 def _ctr_metrics() -> None:
     data, label = x(-1, 32, 32, name="data"), x(-1, 1, name="label", dtype="int32")
-    contrib.layers.ctr_metric_bundle(L.sigmoid(L.fc(input=data, size=1)), label)
+    metric_op.ctr_metric_bundle(L.sigmoid(L.fc(input=data, size=1)), label)
 
 
 def _data_norm() -> None:
@@ -50,11 +50,11 @@ def _filter_by_instag() -> None:
 
 def _shuffle_batch() -> None:
     np.random.seed(0)
-    contrib.layers.shuffle_batch(x(-1, 4))
+    columns.shuffle_batch(x(-1, 4))
 
 
 def _tdm_sampler() -> None:
-    contrib.layers.tdm_sampler(
+    trees.tdm_sampler(
         _nodes(),
         [0, 0],
         [2, 4],
@@ -71,11 +71,11 @@ def _tdm_sampler() -> None:
 
 EXAMPLES: dict[str, Build] = {
     "contrib.ctr_metric_bundle-0": _ctr_metrics,
-    "contrib.partial_concat-0": lambda: contrib.layers.partial_concat(
+    "contrib.partial_concat-0": lambda: columns.partial_concat(
         [x(-1, 3), x(-1, 3, name="y")], start_index=0, length=2
     ),
     "contrib.shuffle_batch-0": _shuffle_batch,
-    "contrib.tdm_child-0": lambda: contrib.layers.tdm_child(
+    "contrib.tdm_child-0": lambda: trees.tdm_child(
         _nodes(), node_nums=7, child_nums=2, param_attr=_table(_TREE)
     ),
     "contrib.tdm_sampler-0": _tdm_sampler,

@@ -9,9 +9,26 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import assign
 from refluid.fluid.layers.elementwise import elementwise_add, elementwise_mul
 from refluid.fluid.layers.layer_function_generator import unary
+from refluid.fluid.layers.matrices import named_result
 from refluid.fluid.layers.ops import exp
 from refluid.fluid.layers.reduction import reduce_sum
 from refluid.ir.variable import Variable
+
+__all__ = [
+    "addcmul",
+    "addmm",
+    "allclose",
+    "bilinear_tensor_product",
+    "bmm",
+    "clamp",
+    "cos_sim",
+    "cross",
+    "dist",
+    "dot",
+    "log1p",
+    "logsumexp",
+    "t",
+]
 
 _log = unary("log", "Natural logarithm.")
 
@@ -99,27 +116,9 @@ def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
     return LayerHelper("bmm", name=name).emit("bmm", {"X": x, "Y": y})
 
 
-def _named(op_type: str, name: str | None, inputs: dict[str, Any]) -> Variable:
-    """A result that is called `name` where one is given."""
-    helper = LayerHelper(op_type, name=name)
-    dtype = inputs["X"].dtype
-    out = None if name is None else helper.create_variable(name=name, dtype=dtype)
-    return helper.emit(op_type, inputs, out=out)
-
-
 def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
     """The product of two vectors, or of each row of two matrices; the last dimension becomes 1."""
-    return _named("dot", name, {"X": x, "Y": y})
-
-
-def kron(
-    x: Variable, y: Variable, out: Variable | None = None, name: str | None = None
-) -> Variable:
-    """The Kronecker product: every element of `x` times all of `y`."""
-    inputs = {"X": x, "Y": y}
-    if out is not None:
-        return LayerHelper("kron", name=name).emit("kron", inputs, out=out)
-    return _named("kron", name, inputs)
+    return named_result("dot", name, {"X": x, "Y": y})
 
 
 def t(input: Variable, name: str | None = None) -> Variable:
@@ -146,42 +145,7 @@ def dist(x: Variable, y: Variable, p: float = 2) -> Variable:
     return LayerHelper("dist").emit("dist", {"X": [x], "Y": [y]}, {"p": float(p)})
 
 
-def trace(
-    input: Variable,
-    offset: int = 0,
-    dim1: int = 0,
-    dim2: int = 1,
-    out: Variable | None = None,
-    name: str | None = None,
-) -> Variable:
-    """Sums of the diagonals, `offset` above the main one, of the matrices in `dim1` and `dim2`."""
-    helper = LayerHelper("trace", name=name)
-    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
-    return helper.emit("trace", {"Input": [input]}, attrs, out=out)
-
-
-def _triangle(kind: str, input: Variable, diagonal: int, name: str | None) -> Variable:
-    if not isinstance(diagonal, int):
-        raise TypeError(f"{kind}: diagonal must be an int, not {diagonal!r}")
-    if len(input.shape) < 2:
-        raise ValueError(f"{kind} takes matrices; {input.name} has shape {list(input.shape)}")
-    helper = LayerHelper(kind, name=name)
-    out = helper.create_variable(name=helper.name, dtype=input.dtype, persistable=False)
-    attrs = {"diagonal": diagonal, "lower": kind == "tril"}
-    return helper.emit("tril_triu", {"X": input}, attrs, out=out)
-
-
-def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
-    """Matrices with zeros above the diagonal that is `diagonal` above the main one."""
-    return _triangle("tril", input, diagonal, name)
-
-
-def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
-    """Matrices with zeros below the diagonal that is `diagonal` above the main one."""
-    return _triangle("triu", input, diagonal, name)
-
-
-def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803
+def cos_sim(X: Variable, Y: Variable) -> Variable:
     """The cosine between each row of X, (N, D), and that of Y, (N, D) or (1, D); shape (N, 1)."""
     helper = LayerHelper("cos_sim")
     out, x_norm, y_norm = (helper.create_variable_for_type_inference(X.dtype) for _ in range(3))

@@ -15,6 +15,21 @@ from refluid.fluid.layers.shaping import reshape
 from refluid.fluid.layers.slicing import slice
 from refluid.ir.variable import Variable
 
+__all__ = [
+    "diag_embed",
+    "flip",
+    "index_sample",
+    "index_select",
+    "meshgrid",
+    "multiplex",
+    "nonzero",
+    "roll",
+    "scatter_nd",
+    "scatter_nd_add",
+    "unique",
+    "unique_with_counts",
+]
+
 
 def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variable, ...]:
     """Coordinates of the elements that are not zero, int64 (number, rank).

@@ -10,6 +10,8 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.param_attr import ParamAttr
 from refluid.ir.variable import Variable
 
+__all__ = ["continuous_value_model", "data_norm", "filter_by_instag", "hash"]
+
 _SUMS = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4}
 _SLOTS = {
     "BatchSize": ("batch_size", "batch_size"),

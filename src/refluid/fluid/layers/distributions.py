@@ -67,6 +67,12 @@ def _variables(*values: Value) -> list[Variable]:
     return made
 
 
+def _of(result: Any) -> Variable:
+    """What Python's operators made of variables, which is one."""
+    made: Variable = result
+    return made
+
+
 class Distribution:
     """What distributions have in common."""
 
@@ -105,8 +111,8 @@ class Uniform(Distribution):
             drawn = uniform_random_batch_size_like(
                 like, like.shape, dtype=self.low.dtype, min=0.0, max=1.0, seed=seed
             )
-            spread = drawn * (like + self.high - self.low)
-            return reshape(spread, wanted) + self.low
+            spread = reshape(like, wanted) + self.high - self.low
+            return _of(reshape(drawn, wanted) * spread + self.low)
         drawn = uniform_random(wanted, seed=seed)
         out = drawn * (zeros(wanted, self.low.dtype) + (self.high - self.low)) + self.low
         return reshape(out, shape) if self.all_arg_is_float else out
@@ -115,7 +121,7 @@ class Uniform(Distribution):
         """-log(high - low) inside, minus infinity outside."""
         above, below = less_than(self.low, value), less_than(value, self.high)
         inside = cast(above, dtype=value.dtype), cast(below, dtype=value.dtype)
-        return log(inside[0] * inside[1]) - log(self.high - self.low)
+        return _of(log(inside[0] * inside[1]) - log(self.high - self.low))
 
     def entropy(self) -> Variable:
         """log(high - low)."""
@@ -146,19 +152,20 @@ class Normal(Distribution):
         )
         empty = reshape(like, first + batch)
         drawn = gaussian_random(shape(empty), mean=0.0, std=1.0, seed=seed)
-        return drawn * (empty + self.scale) + self.loc
+        return _of(drawn * (empty + self.scale) + self.loc)
 
     def entropy(self) -> Variable:
         """0.5 + 0.5 * log(2 * pi) + log(scale)."""
         batch = list((self.loc + self.scale).shape)
         zero = fill_constant_batch_size_like(self.loc + self.scale, batch, self.loc.dtype, 0.0)
-        return 0.5 + 0.5 * math.log(2 * math.pi) + log(self.scale + zero)
+        return _of(0.5 + 0.5 * math.log(2 * math.pi) + log(self.scale + zero))
 
     def log_prob(self, value: Variable) -> Variable:
         """-(value - loc)² / (2 * scale²) - log(scale) - log(sqrt(2 * pi))."""
         variance, log_scale = self.scale * self.scale, log(self.scale)
         square = (value - self.loc) * (value - self.loc)
-        return -1.0 * square / (2.0 * variance) - log_scale - math.log(math.sqrt(2.0 * math.pi))
+        share = -1.0 * square / (2.0 * variance)
+        return _of(share - log_scale - math.log(math.sqrt(2.0 * math.pi)))
 
     def kl_divergence(self, other: Normal) -> Variable:
         """0.5 * (r + d² - 1 - log(r)), r the ratio of variances, d the distance in deviations."""
@@ -166,7 +173,7 @@ class Normal(Distribution):
         ratio = ratio * ratio
         apart = (self.loc - other.loc) / other.scale
         apart = apart * apart
-        return 0.5 * (ratio + apart - 1.0 - log(ratio))
+        return _of(0.5 * (ratio + apart - 1.0 - log(ratio)))
 
 
 class Categorical(Distribution):
@@ -176,7 +183,7 @@ class Categorical(Distribution):
         (self.logits,) = _variables(logits)
 
     def _shifted(self) -> Variable:
-        return self.logits - reduce_max(self.logits, dim=-1, keep_dim=True)
+        return _of(self.logits - reduce_max(self.logits, dim=-1, keep_dim=True))
 
     def entropy(self) -> Variable:
         """-sum(p * log(p)), keeping the dimension."""
@@ -184,7 +191,7 @@ class Categorical(Distribution):
         weights = exp(logits)
         total = reduce_sum(weights, dim=-1, keep_dim=True)
         share = weights / total
-        return -1.0 * reduce_sum(share * (logits - log(total)), dim=-1, keep_dim=True)
+        return _of(-1.0 * reduce_sum(share * (logits - log(total)), dim=-1, keep_dim=True))
 
     def kl_divergence(self, other: Categorical) -> Variable:
         """sum(p * (log(p) - log(q))), keeping the dimension."""
@@ -223,7 +230,7 @@ class MultivariateNormalDiag(Distribution):
         """0.5 * (D * (1 + log(2 * pi)) + log(det(scale)))."""
         size = self.scale.shape[0]
         constant = size * (1.0 + math.log(2 * math.pi))
-        return 0.5 * (constant + log(self._determinant(self.scale)))
+        return _of(0.5 * (constant + log(self._determinant(self.scale))))
 
     def kl_divergence(self, other: MultivariateNormalDiag) -> Variable:
         """0.5 * (tr(S2⁻¹ S1) + d S2⁻¹ dᵀ - D + log(det(S2)) - log(det(S1)))."""
@@ -232,4 +239,4 @@ class MultivariateNormalDiag(Distribution):
         distance = matmul(turned, other.loc - self.loc)
         size = self.scale.shape[0]
         volumes = log(self._determinant(other.scale)) - log(self._determinant(self.scale))
-        return 0.5 * (trace + distance - size + volumes)
+        return _of(0.5 * (trace + distance - size + volumes))

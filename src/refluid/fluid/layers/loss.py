@@ -6,8 +6,8 @@ from typing import Any
 
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.ctc import edit_distance, warpctc
-from refluid.fluid.layers.reduction import reduce_mean
 from refluid.fluid.layers.metric_losses import center_loss, npair_loss
+from refluid.fluid.layers.reduction import reduce_mean
 from refluid.fluid.layers.sampled import (
     hsigmoid,
     nce,

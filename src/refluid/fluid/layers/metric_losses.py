@@ -79,7 +79,8 @@ def npair_loss(
     likeness = matmul(anchor, positive, transpose_x=False, transpose_y=True)
     entropy = softmax_with_cross_entropy(logits=likeness, label=same, soft_label=True)
     loss = reduce_mean(reduce_sum(same * entropy, 0))
-    return penalty + loss
+    total: Variable = penalty + loss
+    return total
 
 
 def dice_loss(

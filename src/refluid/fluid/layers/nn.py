@@ -1,5 +1,7 @@
+# ruff: noqa: F403
 """The layers of `fluid.layers.nn`, which live in one file per topic."""
 
+from refluid.fluid.layers import algebra, arranging, clicks, python_calls, resizing, vision
 from refluid.fluid.layers.activation import (
     brelu,
     elu,
@@ -21,47 +23,15 @@ from refluid.fluid.layers.activation import (
     stanh,
     swish,
 )
-from refluid.fluid.layers.algebra import (
-    addcmul,
-    addmm,
-    allclose,
-    bilinear_tensor_product,
-    bmm,
-    clamp,
-    cos_sim,
-    cross,
-    dist,
-    dot,
-    log1p,
-    logsumexp,
-    t,
-)
-from refluid.fluid.layers.arranging import (
-    diag_embed,
-    flip,
-    index_sample,
-    index_select,
-    meshgrid,
-    multiplex,
-    nonzero,
-    roll,
-    scatter_nd,
-    scatter_nd_add,
-    unique,
-    unique_with_counts,
-)
+from refluid.fluid.layers.algebra import *
+from refluid.fluid.layers.arranging import *
 from refluid.fluid.layers.assignment import (
     sum,
 )
 from refluid.fluid.layers.beams import (
     gather_tree,
 )
-from refluid.fluid.layers.clicks import (
-    continuous_value_model,
-    data_norm,
-    filter_by_instag,
-    hash,
-)
+from refluid.fluid.layers.clicks import *
 from refluid.fluid.layers.comparison import (
     elementwise_equal,
 )
@@ -156,9 +126,7 @@ from refluid.fluid.layers.pooling import (
     pool2d,
     pool3d,
 )
-from refluid.fluid.layers.python_calls import (
-    py_func,
-)
+from refluid.fluid.layers.python_calls import *
 from refluid.fluid.layers.random import (
     dropout,
     gaussian_random,
@@ -186,14 +154,7 @@ from refluid.fluid.layers.regions import (
     roi_align,
     roi_pool,
 )
-from refluid.fluid.layers.resizing import (
-    image_resize,
-    image_resize_short,
-    interpolate,
-    resize_bilinear,
-    resize_nearest,
-    resize_trilinear,
-)
+from refluid.fluid.layers.resizing import *
 from refluid.fluid.layers.sampled import (
     sampling_id,
 )
@@ -232,57 +193,28 @@ from refluid.fluid.layers.sparse_rows import (
     get_tensor_from_selected_rows,
     merge_selected_rows,
 )
-from refluid.fluid.layers.vision import (
-    add_position_encoding,
-    affine_channel,
-    affine_grid,
-    fsp_matrix,
-    grid_sampler,
-    pixel_shuffle,
-    random_crop,
-    shuffle_channel,
-    similarity_focus,
-    space_to_depth,
-    temporal_shift,
-    unfold,
-)
+from refluid.fluid.layers.vision import *
 
 __all__ = [
     "adaptive_pool2d",
     "adaptive_pool3d",
-    "add_position_encoding",
-    "addcmul",
-    "addmm",
-    "affine_channel",
-    "affine_grid",
-    "allclose",
     "autoincreased_step_counter",
     "batch_norm",
-    "bilinear_tensor_product",
-    "bmm",
     "brelu",
     "chunk_eval",
-    "clamp",
     "clip",
     "clip_by_norm",
-    "continuous_value_model",
     "conv2d",
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
-    "cos_sim",
     "crf_decoding",
     "crop",
     "crop_tensor",
-    "cross",
     "ctc_greedy_decoder",
-    "data_norm",
     "deformable_conv",
     "deformable_roi_pooling",
-    "diag_embed",
     "dice_loss",
-    "dist",
-    "dot",
     "dropout",
     "elementwise_add",
     "elementwise_div",
@@ -299,29 +231,19 @@ __all__ = [
     "expand",
     "expand_as",
     "fc",
-    "filter_by_instag",
     "flatten",
-    "flip",
-    "fsp_matrix",
     "gather",
     "gather_nd",
     "gather_tree",
     "gaussian_random",
     "gaussian_random_batch_size_like",
     "get_tensor_from_selected_rows",
-    "grid_sampler",
     "group_norm",
     "hard_sigmoid",
     "hard_swish",
-    "hash",
     "im2sequence",
-    "image_resize",
-    "image_resize_short",
-    "index_sample",
-    "index_select",
     "inplace_abn",
     "instance_norm",
-    "interpolate",
     "l2_normalize",
     "label_smooth",
     "layer_norm",
@@ -330,40 +252,32 @@ __all__ = [
     "lod_append",
     "lod_reset",
     "log",
-    "log1p",
     "log_loss",
     "log_softmax",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
-    "logsumexp",
     "lrn",
     "matmul",
     "maxout",
     "mean",
     "mean_iou",
     "merge_selected_rows",
-    "meshgrid",
     "mish",
     "mul",
-    "multiplex",
-    "nonzero",
     "one_hot",
     "pad",
     "pad2d",
     "pad_constant_like",
-    "pixel_shuffle",
     "pool2d",
     "pool3d",
     "pow",
     "prelu",
     "prroi_pool",
     "psroi_pool",
-    "py_func",
     "randint",
     "randn",
-    "random_crop",
     "randperm",
     "rank",
     "reduce_all",
@@ -376,30 +290,21 @@ __all__ = [
     "relu",
     "relu6",
     "reshape",
-    "resize_bilinear",
-    "resize_nearest",
-    "resize_trilinear",
     "roi_align",
     "roi_pool",
-    "roll",
     "row_conv",
     "sampling_id",
     "scale",
     "scatter",
-    "scatter_nd",
-    "scatter_nd_add",
     "selu",
     "shape",
     "shard_index",
-    "shuffle_channel",
     "sign",
-    "similarity_focus",
     "size",
     "slice",
     "smooth_l1",
     "soft_relu",
     "softmax",
-    "space_to_depth",
     "spectral_norm",
     "split",
     "squeeze",
@@ -408,16 +313,17 @@ __all__ = [
     "strided_slice",
     "sum",
     "swish",
-    "t",
-    "temporal_shift",
     "topk",
     "transpose",
-    "unfold",
     "uniform_random",
     "uniform_random_batch_size_like",
-    "unique",
-    "unique_with_counts",
     "unsqueeze",
     "unstack",
     "where",
 ]
+__all__ += algebra.__all__
+__all__ += arranging.__all__
+__all__ += clicks.__all__
+__all__ += python_calls.__all__
+__all__ += resizing.__all__
+__all__ += vision.__all__

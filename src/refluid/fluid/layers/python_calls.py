@@ -9,6 +9,8 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 from refluid.ops.python_functions import register_function
 
+__all__ = ["py_func"]
+
 Function = Callable[..., Any]
 Variables = Variable | Sequence[Variable] | None
 

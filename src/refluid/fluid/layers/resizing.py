@@ -9,6 +9,15 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.tensor_lists import Sizes, constant_of, mixed
 from refluid.ir.variable import Variable
 
+__all__ = [
+    "image_resize",
+    "image_resize_short",
+    "interpolate",
+    "resize_bilinear",
+    "resize_nearest",
+    "resize_trilinear",
+]
+
 _KINDS = {
     "BILINEAR": ("bilinear", 4),
     "NEAREST": ("nearest", 4),
@@ -73,11 +82,13 @@ def image_resize(
     data_format = _FIRST[5] if rank == 5 and data_format == "NCHW" else data_format
     if data_format not in (_FIRST[rank], _LAST[rank]):
         raise ValueError(f"data_format must be {_FIRST[rank]} or {_LAST[rank]}, not {data_format}")
-    if out_shape is None and scale is None:
-        raise ValueError("one of out_shape and scale must be given")
     helper = LayerHelper(f"{kind}_interp", name=name)
-    found = _scale_inputs(scale) if out_shape is None else None
-    inputs, sizes = found or _size_inputs(helper, rank, out_shape)  # type: ignore[arg-type]
+    if out_shape is not None:
+        inputs, sizes = _size_inputs(helper, rank, out_shape)
+    elif scale is not None:
+        inputs, sizes = _scale_inputs(scale)
+    else:
+        raise ValueError("one of out_shape and scale must be given")
     if actual_shape is not None:
         actual_shape.stop_gradient = True
         inputs = inputs | {"OutSize": actual_shape}

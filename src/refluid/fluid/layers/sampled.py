@@ -104,7 +104,8 @@ def nce(
             "remote_prefetch": is_sparse,
         },
     )
-    return cost / (negatives + 1)
+    averaged: Variable = cost / (negatives + 1)
+    return averaged
 
 
 def hsigmoid(
@@ -183,13 +184,10 @@ def sampled_softmax_with_cross_entropy(
     probabilities, (batch, num_true + num_samples), are taken where use_customized_samples.
     """
     helper = LayerHelper("sample_logits")
-    inputs = {"Logits": logits, "Labels": label}
+    inputs: dict[str, Any] = {"Logits": logits, "Labels": label}
     if use_customized_samples:
-        custom = {
-            "CustomizedSamples": customized_samples,
-            "CustomizedProbabilities": customized_probabilities,
-        }
-        inputs |= custom
+        inputs["CustomizedSamples"] = customized_samples
+        inputs["CustomizedProbabilities"] = customized_probabilities
     check_variables("sampled_softmax_with_cross_entropy", inputs)
     kinds = {
         "Samples": VarType.INT64,
@@ -220,7 +218,8 @@ def sampled_softmax_with_cross_entropy(
         outputs={"Softmax": softmax, "Loss": loss},
         attrs={"soft_label": True, "ignore_index": 0, "numeric_stable_mode": False},
     )
-    return loss / num_true
+    averaged: Variable = loss / num_true
+    return averaged
 
 
 def sampling_id(

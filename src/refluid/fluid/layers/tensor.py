@@ -1,11 +1,5 @@
 """Creating, copying and joining tensors."""
 
-from refluid.fluid.layers.algebra import (
-    kron,
-    trace,
-    tril,
-    triu,
-)
 from refluid.fluid.layers.arrays import (
     tensor_array_to_tensor,
 )
@@ -40,6 +34,7 @@ from refluid.fluid.layers.elementwise import (
 from refluid.fluid.layers.joining import (
     concat,
 )
+from refluid.fluid.layers.matrices import kron, trace, tril, triu
 from refluid.fluid.layers.selection import (
     argmax,
     argmin,

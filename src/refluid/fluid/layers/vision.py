@@ -13,6 +13,21 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.windows import per_dimension
 from refluid.ir.variable import Variable
 
+__all__ = [
+    "add_position_encoding",
+    "affine_channel",
+    "affine_grid",
+    "fsp_matrix",
+    "grid_sampler",
+    "pixel_shuffle",
+    "random_crop",
+    "shuffle_channel",
+    "similarity_focus",
+    "space_to_depth",
+    "temporal_shift",
+    "unfold",
+]
+
 _SEEDS = 65536
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -27,6 +28,43 @@ def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
         "Rois": ((ROWS, 4), dtype),
         "LabelsInt32": ((ROWS, 1), VarType.INT32),
     } | dict.fromkeys(moves, (wide, dtype))
+
+
+@dataclass(frozen=True)
+class _Sampler:
+    """How regions are chosen; sizes: how many (foreground, all) of an image, None for all."""
+
+    front_from: float
+    back_in: tuple[float, float]
+    sizes: tuple[int, int] | None
+    weights: Sequence[float]
+    draw: bool
+    generator: torch.Generator | None
+
+    def of_image(
+        self, image: Tensor, rois: Tensor, kinds: Tensor, crowd: Tensor, boxes: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Regions of one image, their classes and their moves to the boxes."""
+        rois = _candidates(rois / image[2], boxes, self.sizes is None)
+        best, box = _closest(rois, boxes)
+        if self.sizes is not None:
+            best[: len(boxes)][crowd != 0] = -1
+        front, back = self.split(best)
+        chosen = torch.cat([front, back])
+        labels = torch.cat([kinds[box[front]].int(), torch.zeros_like(back, dtype=torch.int32)])
+        found = rois[chosen]
+        moves = encoded(found, boxes[box[chosen]] if len(boxes) else found, self.weights)
+        return found * image[2], labels, moves
+
+    def split(self, best: Tensor) -> tuple[Tensor, Tensor]:
+        """Places of foreground and background RoIs by their overlap."""
+        low, high = self.back_in
+        front = (best >= self.front_from).nonzero()[:, 0]
+        back = ((best >= low) & (best < high)).nonzero()[:, 0]
+        if self.sizes is not None:
+            front = some(front, self.sizes[0], self.generator, self.draw)
+            back = some(back, self.sizes[1] - len(front), self.generator, self.draw)
+        return front, back
 
 
 def _spread(moves: Tensor, labels: Tensor, classes: int, agnostic: bool) -> tuple[Tensor, Tensor]:
@@ -87,38 +125,30 @@ def generate_proposal_labels(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Levels, Levels, Levels, Levels, Levels]:
     """Regions to learn from, foreground before background, their classes and moves to the boxes.
 
-    Candidates are RpnRois and, but for a cascade's later stages, the boxes themselves. Foreground
-    overlaps a box by `fg_thresh`, background by [bg_thresh_lo, bg_thresh_hi); of the former at
-    most `fg_fraction` of `batch_size_per_im` per image, a cascade's later stages take all.
-    Moves and their weights stand at the place of the class, or at 1 where `is_cls_agnostic`.
+    Candidates are RpnRois and the boxes themselves. Foreground overlaps a box by `fg_thresh`,
+    background by [bg_thresh_lo, bg_thresh_hi); of `batch_size_per_im` at most `fg_fraction` is
+    foreground. `is_cascade_rcnn`, a later stage, takes all of RpnRois and no boxes. Moves and
+    their weights stand at the place of the class, or at 1 where `is_cls_agnostic`.
     """
     values = by_image(
-        "generate_proposal_labels",
-        len(ImInfo),
+        where="generate_proposal_labels",
+        images=len(ImInfo),
         RpnRois=(RpnRois, lod_RpnRois),
         GtClasses=(GtClasses.reshape(-1), lod_GtClasses),
         IsCrowd=(IsCrowd.reshape(-1), lod_IsCrowd),
         GtBoxes=(GtBoxes, lod_GtBoxes),
     )
-    generator = random(0) if use_random else None
     most = int(batch_size_per_im * fg_fraction)
-    made = []
-    for image, (proposals, kinds, crowd, boxes) in zip(ImInfo, values, strict=True):
-        rois = _candidates(proposals / image[2], boxes, is_cascade_rcnn)
-        best, box = _closest(rois, boxes)
-        if not is_cascade_rcnn:
-            best[: len(boxes)][crowd != 0] = -1
-        front = (best >= fg_thresh).nonzero()[:, 0]
-        back = ((best >= bg_thresh_lo) & (best < bg_thresh_hi)).nonzero()[:, 0]
-        if not is_cascade_rcnn:
-            front = some(front, most, generator, use_random)
-            back = some(back, batch_size_per_im - len(front), generator, use_random)
-        chosen = torch.cat([front, back])
-        labels = torch.cat([kinds[box[front]].int(), torch.zeros_like(back, dtype=torch.int32)])
-        target = boxes[box[chosen]] if len(boxes) else rois[chosen]
-        moves = encoded(rois[chosen], target, bbox_reg_weights)
-        wide, weight = _spread(moves, labels, class_nums, is_cls_agnostic)
-        made.append((rois[chosen] * image[2], labels[:, None], wide, weight))
-    sampled, kind, wide, weight = (torch.cat(each) for each in zip(*made, strict=True))
-    lod = (Offsets.of_lengths([len(each[0]) for each in made]),)
-    return sampled, kind, wide, weight, weight, lod, lod, lod, lod, lod
+    sampler = _Sampler(
+        fg_thresh,
+        (bg_thresh_lo, bg_thresh_hi),
+        None if is_cascade_rcnn else (most, batch_size_per_im),
+        bbox_reg_weights,
+        use_random,
+        random(0) if use_random else None,
+    )
+    made = [sampler.of_image(image, *own) for image, own in zip(ImInfo, values, strict=True)]
+    rois, kind, moves = (torch.cat(each) for each in zip(*made, strict=True))
+    wide, weight = _spread(moves, kind, class_nums, is_cls_agnostic)
+    lod = (Offsets.of_lengths(len(own) for own, _, _ in made),)
+    return rois, kind[:, None], wide, weight, weight, *(lod,) * 5

@@ -1,0 +1,71 @@
+"""Which updates run at once, and that what stands between them is not disturbed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import refluid.fluid as fluid
+from refluid.runtime.batching import batches
+from tests.fluid.training_steps import START, build, train
+
+
+def _updates(make: Any, attributes: dict[str, Any] | None = None) -> tuple[list[str], Any]:
+    """Types of the operators, and the batches among them."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        loss = build(attributes or {})
+        make().minimize(loss)
+        ops = loss.block.ops
+    return [op.type for op in ops], batches(ops)
+
+
+def test_updates_of_one_setting() -> None:
+    types, found = _updates(lambda: fluid.optimizer.Adagrad(0.1))
+    ends = [index for index, kind in enumerate(types) if kind == "adagrad"]
+    assert found == {ends[-1]: ends}
+
+
+def test_learning_rates_between_them_do_not_matter() -> None:
+    types, found = _updates(
+        lambda: fluid.optimizer.Momentum(0.1, 0.9), {"second": {"learning_rate": 2.0}}
+    )
+    ends = [index for index, kind in enumerate(types) if kind == "momentum"]
+    assert ends[1] == ends[0] + 2
+    assert found == {ends[-1]: ends}
+
+
+def test_settings_that_differ() -> None:
+    _, found = _updates(
+        lambda: fluid.optimizer.Lamb(
+            0.1, exclude_from_weight_decay_fn=lambda param: param.name == "first"
+        )
+    )
+    assert found == {}
+
+
+def test_sparse_gradients_stay_apart() -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        ids = fluid.data("ids", [-1, 1], "int64")
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.embedding(ids, [9, 2], is_sparse=True), 1))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        ops = loss.block.ops
+    grouped = [ops[index] for positions in batches(ops).values() for index in positions]
+    assert sorted(op.input("Param")[0][:4] for op in grouped) == ["fc_0", "fc_0"]
+
+
+def test_what_reads_a_parameter_reads_it_in_order() -> None:
+    """A copy of the first parameter made between two updates has its new value."""
+
+    def minimize(loss: Any) -> Any:
+        block = loss.block
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        update = block.ops.pop()
+        copy = fluid.layers.scale(block.var("first"), 1.0)
+        block.ops.append(update)
+        assert batches(block.ops) == {}
+        return copy
+
+    for step in train(minimize):
+        np.testing.assert_array_equal(step["rate"], step["first"])
+    assert set(START) == {"first", "second"}
