@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def iou(one: Tensor, other: Tensor, normalized: bool = True) -> float:
 
 def greedy(boxes: Tensor, scores: Tensor, **given: Any) -> list[int]:
     """Indices that survive, best first."""
-    order = [i for i in scores.argsort(descending=True, stable=True).tolist()]
+    order = scores.argsort(descending=True, stable=True).tolist()
     order = [i for i in order if scores[i] > given["score_threshold"]]
     order = order[: given["nms_top_k"]] if given["nms_top_k"] > -1 else order
     kept: list[int] = []
@@ -114,7 +115,7 @@ def test_boxes_per_class_and_sequences() -> None:
         for label in (1, 2):
             own = greedy(boxes[start:end, label], scores[start:end, label], **BASE)
             wanted.append([(start + place) * 3 + label for place in sorted(own)])
-    assert index[:, 0].tolist() == sum(wanted, [])
+    assert index[:, 0].tolist() == list(chain(*wanted))
     assert levels[0].lengths == [len(a) + len(b) for a, b in zip(*[iter(wanted)] * 2, strict=True)]
     assert torch.equal(out[:, 2:], boxes.reshape(-1, 4)[index[:, 0].long()])
 
@@ -129,8 +130,9 @@ def test_nothing_detected() -> None:
         boxes, scores, score_threshold=0.1, nms_top_k=5, keep_top_k=5
     )
     assert out.shape == (0, 6) and index.shape == (0, 1) and lod[0].lengths == [0, 0]
-    out, lod = body("locality_aware_nms")(boxes, scores, **BASE)
-    assert out.tolist() == [[-1.0]] and lod[0].values == (0, 1)
+    for box, score in ((boxes, scores), (torch.rand(2, 0, 8), scores[..., :0])):
+        out, lod = body("locality_aware_nms")(box, score, **BASE)
+        assert out.tolist() == [[-1.0]] and lod[0].values == (0, 1)
 
 
 @pytest.mark.parametrize("gaussian", [False, True])
@@ -166,7 +168,7 @@ def test_matrix_nms_decays_scores(gaussian: bool) -> None:
                 own += [(score, label, image * 30 + i)] if score > 0.2 else []
         wanted.append(sorted(own, reverse=True)[:8])
     assert lod[0].lengths == [len(own) for own in wanted]
-    flat = sum(wanted, [])
+    flat = list(chain(*wanted))
     assert index[:, 0].tolist() == [one[2] for one in flat]
     assert out[:, 0].tolist() == [one[1] for one in flat]
     np.testing.assert_allclose(out[:, 1], [one[0] for one in flat], rtol=1e-12)

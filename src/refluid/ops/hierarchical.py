@@ -42,6 +42,7 @@ def _paths(
     outputs="Out PreOut W_Out?",
     differentiable="X W Bias",
     lod="",
+    views={"W_Out": "W"},
     infer=_infer,
 )
 def hierarchical_sigmoid(
@@ -59,7 +60,7 @@ def hierarchical_sigmoid(
     epmap: Sequence[str] = (),
     table_names: Sequence[str] = (),
     is_sparse: bool = False,
-) -> tuple[Tensor, Tensor, None]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Sum of the logistic losses of the turns from the root to each row's Label, (rows, 1).
 
     X (rows, width), W (inner nodes, width), Bias (inner nodes, 1), Label int64 (rows, 1).
@@ -73,7 +74,7 @@ def hierarchical_sigmoid(
         scores = scores + Bias.reshape(-1)[nodes]
     scores = (scores * inside).clamp(-_BOUND, _BOUND)
     soft = torch.log1p(torch.exp(scores))
-    return soft.sum(1, keepdim=True) - (scores * right).sum(1, keepdim=True), soft, None
+    return soft.sum(1, keepdim=True) - (scores * right).sum(1, keepdim=True), soft, W
 
 
 @gradient("hierarchical_sigmoid")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from refluid.comm import ALONE
 from refluid.core.dtypes import VarType, as_dtype, to_torch
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
@@ -172,7 +173,7 @@ def _probe(
     for slot, specs in zip(definition.inputs, inputs, strict=True):
         tensors = [_meta(spec, size) for spec in specs or ()]
         values.append((tensors or None) if slot.many else (tensors[0] if tensors else None))
-    context: dict[str, Any] = {"device": _META, "random": lambda seed: None}
+    context: dict[str, Any] = {"comm": ALONE, "device": _META, "random": lambda seed: None}
     given = {name: context[name] for name in definition.context}
     assert definition.body is not None
     with torch.no_grad():

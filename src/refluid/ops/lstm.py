@@ -74,7 +74,6 @@ def _end(
     d_weight = torch.zeros_like(weight)
     learned = got.gates[:, got.columns]
     torch.mm(layout.previous(made.output, state).t(), learned, out=d_weight[:, got.columns])
-    width = made.cell.shape[1]
     sums = [got.gates.sum(0)]
     if peepholes:
         before = layout.previous(made.cell, None if c0 is None else layout.sorted(c0))

@@ -52,7 +52,7 @@ def lstm_unit_grad(
     return torch.cat(parts, 1), grad * f
 
 
-@operator("gru_unit", outputs="Gate ResetHiddenPrev Hidden", lod="Input")
+@operator("gru_unit", outputs="Gate ResetHiddenPrev Hidden", lod="")
 def gru_unit(
     Input: Tensor,
     HiddenPrev: Tensor,

@@ -116,7 +116,8 @@ def elementwise_sub_grad_grad(
     Y: Tensor, DOut: Tensor, DDX: Grad, DDY: Grad, *, axis: int = -1
 ) -> Tensor:
     """DDOut = DDX - DDY."""
-    return elementwise_add_grad_grad(Y, DOut, DDX, None if DDY is None else -DDY, axis=axis)
+    out = torch.zeros_like(DOut) if DDX is None else DDX.expand(DOut.shape)
+    return out if DDY is None else out - align(DOut, DDY, axis)
 
 
 @second_order("elementwise_div", "Y Out DX DDX? DDY?", "DOut? DDOut? DY?")

@@ -36,7 +36,7 @@ Body = Callable[..., Any]
 Value = Any
 
 GRAD = "@GRAD"
-CONTEXT = frozenset({"counts", "device", "need", "random"})
+CONTEXT = frozenset({"comm", "counts", "device", "need", "random"})
 
 
 class Random(Protocol):

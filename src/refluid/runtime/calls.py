@@ -16,7 +16,7 @@ from refluid.runtime.source import literal
 if TYPE_CHECKING:
     from refluid.runtime.codegen import Writer
 
-_CONTEXT = {"device": "device=device", "random": "random=random"}
+_CONTEXT = {"comm": "comm=comm", "device": "device=device", "random": "random=random"}
 
 
 @dataclass(frozen=True)

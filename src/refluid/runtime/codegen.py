@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from refluid.comm import ALONE, Member
+from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
 from refluid.core.offsets import as_levels, as_lod
 from refluid.ir.absent import no_operator
@@ -61,6 +63,7 @@ class Request:
     device: torch.device
     fed_lods: frozenset[str] = frozenset()
     free_early: bool = True
+    comm: Member = ALONE
 
 
 @dataclass
@@ -81,6 +84,7 @@ class Writer:
         self.source.constants |= {
             "device": request.device,
             "random": RandomSource(request.device),
+            "comm": request.comm,
             "own": own_value,
             "as_levels": as_levels,
             "as_lod": as_lod,
@@ -189,7 +193,7 @@ class Writer:
             self.source.add(f"C[{self.state[key]}].value = {self.local(home, name)}")
         elif needed or conditional:
             self.source.add(f"{self.local(home, name)} = C[{self.state[key]}].value")
-            if needed:
+            if needed and home.vars[name].type != VarType.RAW:
                 self.required.add(name)
             if home.vars[name].lod_level:
                 self.lods.names[key] = level = self.lods.new()

@@ -25,39 +25,16 @@ from refluid.fluid.layers.activation import (
 )
 from refluid.fluid.layers.algebra import *
 from refluid.fluid.layers.arranging import *
-from refluid.fluid.layers.assignment import (
-    sum,
-)
-from refluid.fluid.layers.beams import (
-    gather_tree,
-)
+from refluid.fluid.layers.assignment import sum
+from refluid.fluid.layers.beams import gather_tree
 from refluid.fluid.layers.clicks import *
-from refluid.fluid.layers.comparison import (
-    elementwise_equal,
-)
-from refluid.fluid.layers.convolution import (
-    conv2d,
-    conv2d_transpose,
-    conv3d,
-    conv3d_transpose,
-)
-from refluid.fluid.layers.counting import (
-    autoincreased_step_counter,
-)
-from refluid.fluid.layers.creation import (
-    rank,
-)
-from refluid.fluid.layers.crf import (
-    chunk_eval,
-    crf_decoding,
-    linear_chain_crf,
-)
-from refluid.fluid.layers.ctc import (
-    ctc_greedy_decoder,
-)
-from refluid.fluid.layers.deformable import (
-    deformable_conv,
-)
+from refluid.fluid.layers.comparison import elementwise_equal
+from refluid.fluid.layers.convolution import conv2d, conv2d_transpose, conv3d, conv3d_transpose
+from refluid.fluid.layers.counting import autoincreased_step_counter
+from refluid.fluid.layers.creation import rank
+from refluid.fluid.layers.crf import chunk_eval, crf_decoding, linear_chain_crf
+from refluid.fluid.layers.ctc import ctc_greedy_decoder
+from refluid.fluid.layers.deformable import deformable_conv
 from refluid.fluid.layers.elementwise import (
     clip,
     clip_by_norm,
@@ -76,33 +53,13 @@ from refluid.fluid.layers.elementwise import (
     logical_xor,
     scale,
 )
-from refluid.fluid.layers.embedding import (
-    embedding,
-    one_hot,
-)
-from refluid.fluid.layers.joining import (
-    split,
-    stack,
-    unstack,
-)
-from refluid.fluid.layers.labels import (
-    label_smooth,
-)
-from refluid.fluid.layers.linear import (
-    fc,
-    matmul,
-    mul,
-)
-from refluid.fluid.layers.loss import (
-    log_loss,
-    smooth_l1,
-)
-from refluid.fluid.layers.metric_losses import (
-    dice_loss,
-)
-from refluid.fluid.layers.metric_op import (
-    mean_iou,
-)
+from refluid.fluid.layers.embedding import embedding, one_hot
+from refluid.fluid.layers.joining import split, stack, unstack
+from refluid.fluid.layers.labels import label_smooth
+from refluid.fluid.layers.linear import fc, matmul, mul
+from refluid.fluid.layers.loss import log_loss, smooth_l1
+from refluid.fluid.layers.metric_losses import dice_loss
+from refluid.fluid.layers.metric_op import mean_iou
 from refluid.fluid.layers.normalization import (
     batch_norm,
     group_norm,
@@ -113,19 +70,8 @@ from refluid.fluid.layers.normalization import (
     lrn,
     spectral_norm,
 )
-from refluid.fluid.layers.padding import (
-    crop,
-    crop_tensor,
-    pad,
-    pad2d,
-    pad_constant_like,
-)
-from refluid.fluid.layers.pooling import (
-    adaptive_pool2d,
-    adaptive_pool3d,
-    pool2d,
-    pool3d,
-)
+from refluid.fluid.layers.padding import crop, crop_tensor, pad, pad2d, pad_constant_like
+from refluid.fluid.layers.pooling import adaptive_pool2d, adaptive_pool3d, pool2d, pool3d
 from refluid.fluid.layers.python_calls import *
 from refluid.fluid.layers.random import (
     dropout,
@@ -155,19 +101,9 @@ from refluid.fluid.layers.regions import (
     roi_pool,
 )
 from refluid.fluid.layers.resizing import *
-from refluid.fluid.layers.sampled import (
-    sampling_id,
-)
-from refluid.fluid.layers.selection import (
-    topk,
-    where,
-)
-from refluid.fluid.layers.sequences import (
-    im2sequence,
-    lod_append,
-    lod_reset,
-    row_conv,
-)
+from refluid.fluid.layers.sampled import sampling_id
+from refluid.fluid.layers.selection import topk, where
+from refluid.fluid.layers.sequences import im2sequence, lod_append, lod_reset, row_conv
 from refluid.fluid.layers.shaping import (
     expand,
     expand_as,
@@ -179,20 +115,9 @@ from refluid.fluid.layers.shaping import (
     transpose,
     unsqueeze,
 )
-from refluid.fluid.layers.sharding import (
-    shard_index,
-)
-from refluid.fluid.layers.slicing import (
-    gather,
-    gather_nd,
-    scatter,
-    slice,
-    strided_slice,
-)
-from refluid.fluid.layers.sparse_rows import (
-    get_tensor_from_selected_rows,
-    merge_selected_rows,
-)
+from refluid.fluid.layers.sharding import shard_index
+from refluid.fluid.layers.slicing import gather, gather_nd, scatter, slice, strided_slice
+from refluid.fluid.layers.sparse_rows import get_tensor_from_selected_rows, merge_selected_rows
 from refluid.fluid.layers.vision import *
 
 __all__ = [

@@ -10,14 +10,8 @@ from refluid.fluid.layers.decode_helpers import (
 )
 from refluid.fluid.layers.decoders import BeamSearchDecoder, Decoder
 from refluid.fluid.layers.dynamic_decoding import dynamic_decode
-from refluid.fluid.layers.recurrent import (
-    dynamic_gru,
-    dynamic_lstm,
-    dynamic_lstmp,
-    gru_unit,
-    lstm,
-    lstm_unit,
-)
+from refluid.fluid.layers.recurrent import dynamic_gru, dynamic_lstm, dynamic_lstmp, lstm
+from refluid.fluid.layers.recurrent_steps import gru_unit, lstm_unit
 from refluid.fluid.layers.rnn_cells import GRUCell, LSTMCell, RNNCell
 from refluid.fluid.layers.rnn_unrolled import rnn
 

@@ -75,7 +75,8 @@ def locality_aware_nms(
     """
     images, classes, _ = Scores.shape
     overlap = overlap_of(BBoxes.shape[2], normalized)
-    parts = []
+    none = torch.zeros(0, dtype=torch.int64, device=BBoxes.device)
+    parts = [Candidates(none, Scores.new_empty(0), BBoxes.new_empty((0, BBoxes.shape[2])), none)]
     for image in range(images):
         for label in range(classes):
             if label != background_label:

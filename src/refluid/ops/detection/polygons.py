@@ -22,7 +22,7 @@ def polygon_areas(polygons: Tensor) -> Tensor:
 def polygon_overlaps(one: Tensor, other: Tensor) -> Tensor:
     """(..., N, 2n), (..., M, 2n) -> (..., N, M): shared area by covered area of each two."""
     sides = [side.reshape(-1, *side.shape[-2:]).double() for side in (one, other)]
-    first, second = (side.reshape(*side.shape[:2], -1, 2) for side in sides)
+    first, second = (side.reshape(*side.shape[:2], one.shape[-1] // 2, 2) for side in sides)
     group, row, column = near = _boxes_meet(first, second).nonzero(as_tuple=True)
     shared = torch.empty(len(group), dtype=torch.float64, device=one.device)
     chunk = max(1, _CHUNK // first.shape[2] ** 3)

@@ -32,10 +32,13 @@ def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
 
 @dataclass(frozen=True)
 class _Sampler:
-    """How regions are chosen; sizes: how many (foreground, all) of an image, None for all."""
+    """How regions are chosen.
 
-    front_from: float
-    back_in: tuple[float, float]
+    overlaps: from where foreground, from and up to where background. sizes: how many of an image
+    (foreground, all), None for a cascade's later stage, which takes all.
+    """
+
+    overlaps: tuple[float, float, float]
     sizes: tuple[int, int] | None
     weights: Sequence[float]
     draw: bool
@@ -58,8 +61,8 @@ class _Sampler:
 
     def split(self, best: Tensor) -> tuple[Tensor, Tensor]:
         """Places of foreground and background RoIs by their overlap."""
-        low, high = self.back_in
-        front = (best >= self.front_from).nonzero()[:, 0]
+        front_from, low, high = self.overlaps
+        front = (best >= front_from).nonzero()[:, 0]
         back = ((best >= low) & (best < high)).nonzero()[:, 0]
         if self.sizes is not None:
             front = some(front, self.sizes[0], self.generator, self.draw)
@@ -138,11 +141,9 @@ def generate_proposal_labels(
         IsCrowd=(IsCrowd.reshape(-1), lod_IsCrowd),
         GtBoxes=(GtBoxes, lod_GtBoxes),
     )
-    most = int(batch_size_per_im * fg_fraction)
     sampler = _Sampler(
-        fg_thresh,
-        (bg_thresh_lo, bg_thresh_hi),
-        None if is_cascade_rcnn else (most, batch_size_per_im),
+        (fg_thresh, bg_thresh_lo, bg_thresh_hi),
+        None if is_cascade_rcnn else (int(batch_size_per_im * fg_fraction), batch_size_per_im),
         bbox_reg_weights,
         use_random,
         random(0) if use_random else None,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 _LEAST = 1e-6
@@ -110,7 +109,8 @@ def targets_of(
 def class_targets(label: Tensor, class_num: int, smooth: bool, like: Tensor) -> Tensor:
     """(N, B) -> (N, B, C): 1 at the class, 0 elsewhere; both a little less so if `smooth`."""
     rest = min(1 / class_num, _SMOOTH) if smooth else 0.0
-    return F.one_hot(label.long(), class_num).to(like.dtype) * (1 - 2 * rest) + rest
+    hot = label[..., None] == torch.arange(class_num, device=label.device)
+    return hot.to(like.dtype) * (1 - 2 * rest) + rest
 
 
 def best_overlaps(predicted: Tensor, boxes: Tensor) -> Tensor:

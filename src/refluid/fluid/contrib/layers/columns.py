@@ -1,4 +1,4 @@
-"""Layers for click-through models: shuffled rows, columns of several inputs, ranks, hashes."""
+"""Layers for click-through models: shuffled rows, columns of several inputs, ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ __all__ = [
     "partial_concat",
     "partial_sum",
     "rank_attention",
-    "search_pyramid_hash",
     "shuffle_batch",
 ]
 
@@ -83,62 +82,3 @@ def rank_attention(
     param = helper.create_parameter(attr, list(rank_param_shape), input.dtype)
     inputs = {"X": input, "RankOffset": rank_offset, "RankParam": param}
     return helper.emit("rank_attention", inputs, {"MaxRank": max_rank})
-
-
-def search_pyramid_hash(
-    input: Variable,
-    num_emb: int,
-    space_len: int,
-    pyramid_layer: int,
-    rand_len: int,
-    drop_out_percent: float,
-    is_training: bool | int,
-    use_filter: bool,
-    white_list_len: int,
-    black_list_len: int,
-    seed: int,
-    lr: float,
-    param_attr: Any = None,
-    param_attr_wl: Any = None,
-    param_attr_bl: Any = None,
-    name: str | None = None,
-    distribute_update_vars: Sequence[str] | None = None,
-    dtype: Any = "float32",
-) -> Variable:
-    """A vector of `num_emb` for each run of 2 .. pyramid_layer rows of the sequences of `input`.
-
-    input: int32 (N, 1). Vectors are pieces, `rand_len` long, of one parameter (space_len +
-    rand_len, 1) at places that hashes tell; it is trained at rate `lr` by the operator itself.
-    drop_out_percent: share of runs left out in training.
-    """
-    helper = LayerHelper("search_pyramid_hash", name=name)
-
-    def parameter(attr: Any, rows: int) -> Variable:
-        made: Variable = helper.create_parameter(to_attr(attr), [rows, 1], dtype)
-        made.stop_gradient = True
-        return made
-
-    inputs = {"X": input, "W": parameter(param_attr, space_len + rand_len)}
-    for slot, rows, attr in (
-        ("WhiteList", white_list_len, param_attr_wl),
-        ("BlackList", black_list_len, param_attr_bl),
-    ):
-        if rows > 0:
-            inputs[slot] = parameter(attr, rows)
-    out, dropped, kept = (helper.create_variable_for_type_inference(dtype) for _ in range(3))
-    attrs = {
-        "num_emb": num_emb,
-        "space_len": space_len,
-        "pyramid_layer": pyramid_layer,
-        "rand_len": rand_len,
-        "drop_out_percent": drop_out_percent,
-        "is_training": int(is_training),
-        "use_filter": use_filter,
-        "white_list_len": white_list_len,
-        "black_list_len": black_list_len,
-        "seed": seed,
-        "lr": lr,
-        "distribute_update_vars": ",".join(distribute_update_vars or ()),
-    }
-    more = {"DropPos": dropped, "X_Temp_Out": kept}
-    return helper.emit("pyramid_hash", inputs, attrs, out=out, more=more)

@@ -1,0 +1,132 @@
+"""`BlockingQueue`: a bounded queue whose end and failures reach the consumer in order."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from refluid.core import flags
+from refluid.core.errors import EOFException
+from refluid.feed.errors import NotStarted
+
+Ending = Callable[[], Exception]
+
+
+def _not_started() -> Exception:
+    return NotStarted(
+        "the reader was not started: call its start() before running the program, and again "
+        "after each reset()"
+    )
+
+
+def _at_end() -> Exception:
+    return EOFException("There is no next data.")
+
+
+class BlockingQueue:
+    """Holds up to `capacity` items of one pass over the data.
+
+    `reopen` begins a pass and gives a ticket; a producer that still holds an older ticket can't
+    push any more. What `close` and `fail` say comes after the items pushed before.
+    With FLAGS_reader_queue_speed_test_mode items stay in the queue and there is no end.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise ValueError(f"the capacity of a reader must be at least 1, not {capacity}")
+        self._capacity = int(capacity)
+        self._items: deque[Any] = deque()
+        lock = threading.Lock()
+        self._filled = threading.Condition(lock)
+        self._emptied = threading.Condition(lock)
+        self._ending: Ending | None = _not_started
+        self._ticket = 0
+
+    def capacity(self) -> int:
+        """The most items held."""
+        return self._capacity
+
+    def size(self) -> int:
+        """The number of items held now."""
+        return len(self._items)
+
+    def is_closed(self) -> bool:
+        """Whether no more items will come in this pass."""
+        return self._ending is not None
+
+    def reopen(self) -> int:
+        """Drops all items and begins a pass; the ticket of its producer."""
+        with self._filled:
+            self._restart(None)
+            return self._ticket
+
+    def push(self, item: Any, ticket: int | None = None) -> bool:
+        """Adds an item, waiting while the queue is full; False where nobody wants it any more.
+
+        Without a ticket the queue is opened where it was not yet.
+        """
+        with self._filled:
+            if ticket is None:
+                if self._ending is _not_started:
+                    self._restart(None)
+                ticket = self._ticket
+            while self._wants(ticket) and len(self._items) >= self._capacity:
+                self._emptied.wait()
+            if not self._wants(ticket):
+                return False
+            self._items.append(item)
+            self._filled.notify()
+            return True
+
+    def pop(self) -> Any:
+        """Takes the oldest item, waiting for one.
+
+        Raises EOFException after the last item, what `fail` was given after a failure, and
+        NotStarted outside of a pass; again at each further call.
+        """
+        with self._filled:
+            while not self._items and self._ending is None:
+                self._filled.wait()
+            if not self._items:
+                assert self._ending is not None
+                raise self._ending()
+            if flags.value("reader_queue_speed_test_mode"):
+                self._filled.notify()
+                return self._items[0]
+            item = self._items.popleft()
+            self._emptied.notify()
+            return item
+
+    def close(self, ticket: int | None = None) -> None:
+        """Says that the pass ends after the items pushed so far."""
+        self._end(_at_end, ticket)
+
+    def fail(self, ending: Ending, ticket: int | None = None) -> None:
+        """Says that the pass ends with an error, made by `ending` for each `pop`."""
+        self._end(ending, ticket)
+
+    def kill(self) -> None:
+        """Drops all items and ends the pass at once; whoever waits returns."""
+        with self._filled:
+            self._restart(_not_started)
+
+    def _wants(self, ticket: int) -> bool:
+        return ticket == self._ticket and self._ending is None
+
+    def _restart(self, ending: Ending | None) -> None:
+        self._ticket += 1
+        self._items.clear()
+        self._ending = ending
+        self._wake()
+
+    def _end(self, ending: Ending, ticket: int | None) -> None:
+        with self._filled:
+            if self._wants(self._ticket if ticket is None else ticket):
+                self._ending = ending
+                self._wake()
+
+    def _wake(self) -> None:
+        self._filled.notify_all()
+        self._emptied.notify_all()

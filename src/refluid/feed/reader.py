@@ -1,0 +1,88 @@
+"""`Reader`: a queue, the thread that fills it, and the count of what was taken."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from refluid.feed.closing import close_at_exit
+from refluid.feed.pump import Make, Pump
+from refluid.feed.queue import BlockingQueue
+from refluid.feed.statistics import ReaderStatistics
+
+_EXIT_PATIENCE = 2.0
+
+
+class Reader:
+    """Gives the items of one pass after the other; each pass is started by `start`.
+
+    capacity: items that are made ahead. `delivered` counts the items taken in this pass,
+    `generation` the passes. Several threads may take items.
+    """
+
+    def __init__(self, name: str, capacity: int) -> None:
+        self.name = name
+        self.queue = BlockingQueue(capacity)
+        self.statistics = ReaderStatistics(name, capacity)
+        self.delivered = 0
+        self.generation = 0
+        self._lock = threading.Lock()
+        self._pump: Pump | None = None
+        self._cancel: Callable[[], None] | None = None
+        weakref.finalize(self, self.queue.kill).atexit = False
+        close_at_exit(self)
+
+    @property
+    def started(self) -> bool:
+        """Whether a pass was started and not reset."""
+        return self._pump is not None
+
+    def start(self, make: Make, cancel: Callable[[], None] | None = None) -> None:
+        """Begins a pass over `make()`, which a thread iterates. Ends the pass before.
+
+        cancel: wakes the source where it waits for something else than the queue.
+        """
+        self.reset()
+        self.statistics.begin()
+        self._cancel = cancel
+        self._pump = Pump(make, self.queue, self.statistics, self.name)
+
+    def reset(self) -> None:
+        """Ends the pass; what was made and not taken is lost. Nothing to end is fine."""
+        self._stop(None)
+
+    def close(self) -> None:
+        """As `reset`, but waits only a moment for a source that doesn't let go."""
+        self._stop(_EXIT_PATIENCE)
+
+    def _stop(self, timeout: float | None) -> None:
+        pump, cancel = self._pump, self._cancel
+        self._pump = self._cancel = None
+        self.generation += 1
+        self.delivered = 0
+        self.queue.kill()
+        if cancel is not None:
+            cancel()
+        if pump is not None:
+            pump.stop(timeout)
+
+    def next(self) -> Any:
+        """The next item, waiting for it.
+
+        Raises EOFException at the end of the pass, ReaderFailed where the source raised an
+        exception, NotStarted outside of a pass.
+        """
+        depth = self.queue.size()
+        start = time.perf_counter()
+        item = self.queue.pop()
+        self.note_taken(time.perf_counter() - start, depth)
+        return item
+
+    def note_taken(self, waited: float, depth: int) -> None:
+        """Counts an item as given to the model."""
+        self.statistics.note_taken(waited, depth)
+        with self._lock:
+            self.delivered += 1

@@ -1,0 +1,142 @@
+"""The double buffer: the next batches are brought to the device while the model computes."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from refluid.core.errors import EOFException
+from refluid.core.values import LoDTensor
+from refluid.feed.queue import BlockingQueue
+from refluid.feed.reader import Reader
+
+_AHEAD = 2
+Batch = list[LoDTensor]
+
+
+class Staged:
+    """Gives the items of `reader`, each prepared ahead of time by a thread of its own.
+
+    prepare: what the thread does to an item. finish: what the consumer does when it takes one.
+    Starts anew by itself when the reader does.
+    """
+
+    def __init__(
+        self, reader: Reader, prepare: Callable[[Any], Any], finish: Callable[[Any], Any]
+    ) -> None:
+        self.reader = reader
+        self._prepare = prepare
+        self._finish = finish
+        self._ready = BlockingQueue(_AHEAD)
+        self._generation = -1
+        self._lock = threading.Lock()
+        weakref.finalize(self, self._ready.kill).atexit = False
+
+    def next(self) -> Any:
+        """As `Reader.next`."""
+        with self._lock:
+            if self._generation != self.reader.generation:
+                self._restart()
+        depth = self.reader.queue.size() + self._ready.size()
+        start = time.perf_counter()
+        item = self._finish(self._ready.pop())
+        self.reader.note_taken(time.perf_counter() - start, depth)
+        return item
+
+    def _restart(self) -> None:
+        self._generation = self.reader.generation
+        ticket = self._ready.reopen()
+        threading.Thread(
+            target=_fill,
+            args=(self.reader.queue, self._ready, ticket, self._prepare),
+            name=f"refluid double buffer {self.reader.name}",
+            daemon=True,
+        ).start()
+
+
+def _fill(
+    source: BlockingQueue, ready: BlockingQueue, ticket: int, prepare: Callable[[Any], Any]
+) -> None:
+    try:
+        while ready.push(prepare(source.pop()), ticket):
+            pass
+    except EOFException:
+        ready.close(ticket)
+    except Exception as error:
+        reason = error
+        ready.fail(lambda: reason, ticket)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A batch on its way to a GPU, and the event that marks its arrival."""
+
+    batch: Batch
+    arrived: torch.cuda.Event
+
+
+class Sender:
+    """Copies batches to one GPU on a stream of its own, from pinned memory."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._stream = torch.cuda.Stream(device)
+
+    def send(self, batch: Batch) -> Sent:
+        """Starts the copy of a batch that lies in host memory."""
+        with torch.cuda.stream(self._stream):
+            there = [LoDTensor(self._copy(one.tensor), one.lod()) for one in batch]
+            arrived = torch.cuda.Event()
+            arrived.record(self._stream)
+        return Sent(there, arrived)
+
+    def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_cuda and not tensor.is_pinned():
+            tensor = tensor.pin_memory()
+        return tensor.to(self.device, non_blocking=True)
+
+    def receive(self, sent: Sent) -> Batch:
+        """The batch; what the caller's stream does next waits for its arrival."""
+        stream = torch.cuda.current_stream(self.device)
+        stream.wait_event(sent.arrived)
+        for one in sent.batch:
+            one.tensor.record_stream(stream)
+        return sent.batch
+
+
+def double_buffer(reader: Reader, device: torch.device) -> Reader | Staged:
+    """The reader of single batches, with the next ones on their way to `device`.
+
+    Batches for the CPU need not move: there the reader itself does.
+    """
+    if device.type != "cuda":
+        return reader
+    sender = Sender(device)
+    return Staged(reader, sender.send, sender.receive)
+
+
+def double_buffers(reader: Reader, devices: Sequence[torch.device]) -> Reader | Staged:
+    """As `double_buffer` for a reader whose items hold one batch per device."""
+    if all(device.type != "cuda" for device in devices):
+        return reader
+    senders = [Sender(one) if one.type == "cuda" else None for one in devices]
+
+    def send(step: list[Batch]) -> list[Any]:
+        return [
+            batch if sender is None else sender.send(batch)
+            for sender, batch in zip(senders, step, strict=False)
+        ]
+
+    def receive(step: list[Any]) -> list[Batch]:
+        return [
+            one if sender is None else sender.receive(one)
+            for sender, one in zip(senders, step, strict=False)
+        ]
+
+    return Staged(reader, send, receive)

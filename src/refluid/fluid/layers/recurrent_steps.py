@@ -1,0 +1,93 @@
+"""Single steps of recurrent networks, for loops of one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layers.joining import concat
+from refluid.fluid.layers.linear import fc
+from refluid.fluid.layers.recurrent import new_variables
+from refluid.fluid.param_attr import ParamAttr
+from refluid.ir.variable import Variable
+
+_UNIT_ACTIVATIONS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
+
+
+def gru_unit(
+    input: Variable,
+    hidden: Variable,
+    size: int,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    activation: str = "tanh",
+    gate_activation: str = "sigmoid",
+    origin_mode: bool = False,
+) -> tuple[Variable, Variable, Variable]:
+    """One GRU step: the new hidden state, the old one after the reset gate, and the gates.
+
+    input: (batch, size), `size` being 3 times the width; hidden: (batch, width).
+    """
+    for given in (activation, gate_activation):
+        if given not in _UNIT_ACTIVATIONS:
+            raise ValueError(
+                f"gru_unit: activation {given!r} is none of {', '.join(_UNIT_ACTIVATIONS)}"
+            )
+    helper = LayerHelper("gru_unit", param_attr=param_attr, bias_attr=bias_attr)
+    dtype, width = input.dtype, size // 3
+    weight = helper.create_parameter(helper.param_attr, [width, 3 * width], dtype)
+    gate, reset, updated = new_variables(helper, dtype, 3)
+    inputs = {"Input": input, "HiddenPrev": hidden, "Weight": weight}
+    bias = helper.create_parameter(helper.bias_attr, [1, 3 * width], dtype, is_bias=True)
+    inputs |= {} if bias is None else {"Bias": bias}
+    check_variables("gru_unit", inputs)
+    attrs = {
+        "activation": _UNIT_ACTIVATIONS[activation],
+        "gate_activation": _UNIT_ACTIVATIONS[gate_activation],
+        "origin_mode": origin_mode,
+    }
+    outputs = {"Gate": gate, "ResetHiddenPrev": reset, "Hidden": updated}
+    helper.append_op(type="gru_unit", inputs=inputs, outputs=outputs, attrs=attrs)
+    return updated, reset, gate
+
+
+def lstm_unit(
+    x_t: Variable,
+    hidden_t_prev: Variable,
+    cell_t_prev: Variable,
+    forget_bias: float = 0.0,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """One LSTM step: hidden and cell (batch, width) from input (batch, columns) and the old ones.
+
+    ValueError where an input isn't a matrix or batch sizes or widths differ.
+    """
+    helper = LayerHelper("lstm_unit", name=name)
+    given = {"x_t": x_t, "hidden_t_prev": hidden_t_prev, "cell_t_prev": cell_t_prev}
+    check_variables("lstm_unit", given)
+    for label, var in given.items():
+        if len(var.shape) != 2:
+            raise ValueError(f"Rank of {label} must be 2.")
+    if not x_t.shape[0] == hidden_t_prev.shape[0] == cell_t_prev.shape[0]:
+        raise ValueError(
+            "The 1st dimensions of x_t, hidden_t_prev and cell_t_prev must be the same."
+        )
+    if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
+        raise ValueError("The 2nd dimensions of hidden_t_prev and cell_t_prev must be the same.")
+    joined = concat(input=[x_t, hidden_t_prev], axis=1)
+    columns = fc(
+        input=joined,
+        size=4 * cell_t_prev.shape[1],
+        param_attr=param_attr,
+        bias_attr=ParamAttr() if bias_attr is None else bias_attr,
+    )
+    cell, hidden = new_variables(helper, x_t.dtype, 2)
+    helper.append_op(
+        type="lstm_unit",
+        inputs={"X": columns, "C_prev": cell_t_prev},
+        outputs={"C": cell, "H": hidden},
+        attrs={"forget_bias": forget_bias},
+    )
+    return hidden, cell

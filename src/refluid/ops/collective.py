@@ -1,0 +1,115 @@
+"""Operators by which replicas exchange values: reductions, broadcasts, gathers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from refluid.comm import Member
+from refluid.core.errors import EnforceNotMet
+from refluid.core.selected_rows import SelectedRows
+from refluid.ops.infer import infer_like, no_inference
+from refluid.ops.registry import operator
+
+_REDUCTIONS = ("sum", "prod", "max", "min")
+_LIKE_X = infer_like("Out", "X")
+_STREAM = {"use_calc_stream": False, "ring_id": 0}
+
+
+def reduce_over(
+    value: Tensor | SelectedRows, comm: Member, reduction: str
+) -> Tensor | SelectedRows:
+    """The reduction over all replicas; sparse rows are gathered, as only a sum can be."""
+    if isinstance(value, Tensor):
+        out = value.clone(memory_format=torch.contiguous_format)
+        comm.all_reduce([out], reduction)
+        return out
+    if reduction != "sum":
+        raise EnforceNotMet(f"sparse rows can be summed over replicas, not reduced by {reduction}")
+    parts = [part for part in comm.all_gather(value) if isinstance(part, SelectedRows)]
+    return SelectedRows(
+        torch.cat([part.index for part in parts]),
+        value.height(),
+        torch.cat([part.value for part in parts]),
+    )
+
+
+@operator("allreduce", outputs="Out", uses=None, infer=_LIKE_X, effects=True)
+def allreduce(
+    X: Tensor | SelectedRows, *, comm: Member, reduce_type: int = 0, sync_mode: bool = False
+) -> Tensor | SelectedRows:
+    """X reduced over all replicas. reduce_type: 0 sum, 1 product, 2 maximum, 3 minimum."""
+    return reduce_over(X, comm, _REDUCTIONS[reduce_type])
+
+
+@operator("fused_all_reduce", outputs="Out*", uses=None, infer=_LIKE_X, effects=True)
+def fused_all_reduce(X: list[Tensor], *, comm: Member) -> list[Tensor]:
+    """The sum of each X over all replicas, exchanged at once."""
+    out = [one.clone(memory_format=torch.contiguous_format) for one in X]
+    comm.all_reduce(out)
+    return out
+
+
+@operator("broadcast", outputs="Out", uses=None, infer=_LIKE_X, effects=True)
+def broadcast(X: Tensor, *, comm: Member, root: int = 0, sync_mode: bool = False) -> Tensor:
+    """The X of replica `root`."""
+    out = X.clone()
+    comm.broadcast([out], root)
+    return out
+
+
+@operator("replica_barrier", outputs="", uses=None, infer=no_inference, effects=True)
+def replica_barrier(*, comm: Member) -> tuple[()]:
+    """Waits for all replicas."""
+    comm.barrier()
+    return ()
+
+
+def _define(name: str, reduction: str) -> None:
+    def body(X: Tensor | SelectedRows, *, comm: Member) -> Tensor | SelectedRows:
+        return reduce_over(X, comm, reduction)
+
+    body.__name__ = name
+    body.__doc__ = f"The {reduction} of X over all replicas."
+    operator(name, outputs="Out", uses=None, infer=_LIKE_X, extra=_STREAM, effects=True)(body)
+
+
+for _reduction in ("sum", "max", "min", "prod"):
+    _define(f"c_allreduce_{_reduction}", _reduction)
+
+
+@operator("c_broadcast", outputs="Out", uses=None, infer=_LIKE_X, extra=_STREAM, effects=True)
+def c_broadcast(X: Tensor, *, comm: Member, root: int = 0) -> Tensor:
+    """The X of replica `root`."""
+    out = X.clone()
+    comm.broadcast([out], root)
+    return out
+
+
+@operator("c_allgather", outputs="Out", uses=None, extra=_STREAM, effects=True)
+def c_allgather(X: Tensor, *, comm: Member, nranks: int) -> Tensor:
+    """The X of all replicas one after the other along dimension 0."""
+    if X.is_meta:
+        return torch.cat([X] * nranks)
+    return torch.cat([part for part in comm.all_gather(X) if isinstance(part, Tensor)])
+
+
+@operator("c_reducescatter", outputs="Out", uses=None, extra=_STREAM, effects=True)
+def c_reducescatter(X: Tensor, *, comm: Member, nranks: int = 1) -> Tensor:
+    """This replica's share, along dimension 0, of the sum of X over all replicas."""
+    rows = X.shape[0] // nranks
+    if X.is_meta:
+        return X[:rows]
+    out = X.clone()
+    comm.all_reduce([out])
+    return out[comm.rank * rows : (comm.rank + 1) * rows].clone()
+
+
+for _name in ("c_sync_calc_stream", "c_sync_comm_stream"):
+
+    @operator(
+        _name, outputs="Out", uses=None, infer=_LIKE_X, extra={"ring_id": 0}, views={"Out": "X"}
+    )
+    def wait(X: Tensor) -> Tensor:
+        """X, once it is there: replicas of one process have no streams of their own."""
+        return X

@@ -1,0 +1,168 @@
+"""Data parallelism: loss gradients scaled, parameter gradients summed over all replicas.
+
+    loss@GRAD = fill_constant(1)      ->  fill_constant(1 / replicas)
+    ..., w@GRAD = mul_grad(...)       ->  ..., w@GRAD = mul_grad(...)
+                                          w@GRAD = allreduce(w@GRAD)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from refluid.core.dtypes import VarType, to_numpy
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+from refluid.ops.signature import GRAD
+
+_BACKWARD, _OPTIMIZE, _LOSS = 0x1, 0x2, 0x100
+
+
+class GradientScale(IntEnum):
+    """What the loss's gradient is: 1 / replicas, 1, or fed."""
+
+    COEFF_NUM_DEVICE = 0
+    ONE = 1
+    CUSTOMIZED = 2
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """What data parallelism is asked for.
+
+    owners: in Reduce mode the parameter -> the replica that updates it; None for all-reduce.
+    bucket_bytes: gradients are exchanged together up to so many bytes; 0 for one by one.
+    """
+
+    replicas: int
+    loss: str | None
+    scale: GradientScale = GradientScale.COEFF_NUM_DEVICE
+    bucket_bytes: int = 0
+    owners: dict[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The program for one replica and how many exchanges it makes, before and after fusing."""
+
+    program: Program
+    gradients: int
+    exchanges: int
+
+
+def data_parallel(program: Program, parallel: Parallel, rank: int) -> Exchange:
+    """The program that replica `rank` runs."""
+    copy = program.clone()
+    block = copy.global_block()
+    if parallel.loss is not None:
+        _scale_loss(block, parallel)
+    gradients = parameter_gradients(block)
+    ready = _ready_positions(block, [grad for _, grad in gradients])
+    groups = _buckets(block, ready, parallel.bucket_bytes)
+    for position, names in sorted(groups, key=lambda group: group[0], reverse=True):
+        _insert_exchange(block, position + 1, names)
+    if parallel.owners is not None:
+        _keep_own_updates(block, parallel.owners, rank)
+    return Exchange(copy, len(ready), len(groups))
+
+
+def parameter_gradients(block: Block) -> list[tuple[str, str]]:
+    """(parameter, gradient) as the backward operators name them."""
+    pairs: dict[str, str] = {}
+    for op in block.ops:
+        if _role(op) & _BACKWARD:
+            names = op.attrs.get("op_role_var") or []
+            pairs |= dict(zip(names[::2], names[1::2], strict=False))
+    return list(pairs.items())
+
+
+def _role(op: Operator) -> int:
+    return int(op.attrs.get("op_role", 0))
+
+
+def _scale_loss(block: Block, parallel: Parallel) -> None:
+    name = f"{parallel.loss}{GRAD}"
+    for index, op in enumerate(block.ops):
+        if name not in op.output_arg_names or _role(op) != _BACKWARD | _LOSS:
+            continue
+        if parallel.scale == GradientScale.CUSTOMIZED:
+            block._remove_op(index)
+            block.vars[name].need_check_feed = False
+        elif parallel.scale == GradientScale.COEFF_NUM_DEVICE:
+            op._set_attr("value", float(op.attr("value")) / parallel.replicas)
+        return
+
+
+def _ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, str]]:
+    """(position of the last backward operator that writes it, gradient), in that order."""
+    wanted = set(gradients)
+    last: dict[str, int] = {}
+    for position, op in enumerate(block.ops):
+        if _role(op) & _BACKWARD:
+            last |= dict.fromkeys(wanted & set(op.output_arg_names), position)
+    return sorted((position, name) for name, position in last.items())
+
+
+def _buckets(
+    block: Block, ready: Sequence[tuple[int, str]], limit: int
+) -> list[tuple[int, list[str]]]:
+    """(position after which to exchange, gradients): neighbours up to `limit` bytes."""
+    groups: list[tuple[int, list[str]]] = []
+    filled, kind = 0, None
+    for position, name in ready:
+        var = block.vars[name]
+        size = _bytes(var)
+        fits = limit > 0 and size > 0 and kind == var.dtype and filled + size <= limit
+        if groups and fits:
+            groups[-1] = (position, [*groups[-1][1], name])
+            filled += size
+        else:
+            groups.append((position, [name]))
+            filled, kind = size or limit, var.dtype
+    return groups
+
+
+def _bytes(var: Variable) -> int:
+    """Size of a dense gradient; 0 where it is sparse or not known."""
+    if var.type != VarType.LOD_TENSOR or not var.has_description() or min(var.shape, default=1) < 0:
+        return 0
+    count = 1
+    for size in var.shape:
+        count *= size
+    return int(count * (2 if var.dtype == VarType.BF16 else to_numpy(var.dtype).itemsize))
+
+
+def _insert_exchange(block: Block, position: int, names: list[str]) -> None:
+    block._insert_op(
+        position,
+        type="allreduce" if len(names) == 1 else "fused_all_reduce",
+        inputs={"X": names},
+        outputs={"Out": names},
+        attrs={"op_role": _BACKWARD},
+    )
+
+
+def _keep_own_updates(block: Block, owners: dict[str, int], rank: int) -> None:
+    """Leaves out the updates of parameters that other replicas own, and waits for theirs."""
+    for index in reversed(range(len(block.ops))):
+        op = block.ops[index]
+        if not _role(op) & _OPTIMIZE:
+            continue
+        names = op.attrs.get("op_role_var") or []
+        if names and owners.get(names[0], rank) != rank and "Param" in op.inputs:
+            block._remove_op(index)
+    block.append_op(type="replica_barrier", inputs={}, outputs={}, attrs={"op_role": _OPTIMIZE})
+
+
+def balance(block: Block, replicas: int) -> dict[str, int]:
+    """Parameter -> owner, so that every replica updates about as many bytes."""
+    loads = [0] * replicas
+    owners = {}
+    sizes = {param: _bytes(block.vars[param]) for param, _ in parameter_gradients(block)}
+    for param in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        owners[param] = loads.index(min(loads))
+        loads[owners[param]] += sizes[param] or 1
+    return owners
