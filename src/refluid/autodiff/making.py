@@ -8,8 +8,8 @@ from typing import Any
 
 from refluid.autodiff.naming import EMPTY, GradientNames, names_in
 from refluid.core.errors import OperatorNotImplemented
-from refluid.ir.attributes import DEVICE, ROLE, OpRole
 from refluid.ir.absent import no_operator
+from refluid.ir.attributes import DEVICE, ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.registry import GradOp, find, gradient_ops

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from refluid.cli.metrics import (
     relative_error,
 )
 from refluid.cli.recordings import Recording, Value
-from refluid.core.places import CPUPlace
-from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
+from refluid.core.places import CPUPlace, cpu_places
+from refluid.core.values import LoDTensor, as_lod_tensor
+from refluid.fluid.compiler import BuildStrategy, CompiledProgram
 from refluid.fluid.executor import Executor
 from refluid.ir.program import Program
 from refluid.ops import registry
@@ -61,9 +63,6 @@ def replay(recording: Recording, case: str) -> Outcome:
     missing = missing_operators(recording.programs.values())
     if missing:
         return outcome(False, None, "operators missing: " + ", ".join(missing))
-    if recording.parallel is not None:
-        places = recording.parallel.get("places")
-        return outcome(False, None, f"needs data parallel execution on {places} places")
     try:
         deviations = compare(recording, run(recording))
     except MismatchError as mismatch:
@@ -97,12 +96,15 @@ def run(recording: Recording, state: dict[str, Value] | None = None) -> Results:
     executor = Executor(CPUPlace())
     results: Results = []
     for number, step in enumerate(recording.steps):
+        program = recording.programs[step.program]
         fetched = executor.run(
-            recording.programs[step.program],
+            program if recording.parallel is None else _compiled(program, recording.parallel),
             feed={name: _fed(value) for name, value in step.feeds.items()},
             fetch_list=list(step.fetches),
             scope=scope,
             return_numpy=False,
+            return_merged=recording.parallel is None
+            or not any("." in one for one in step.expected),
         )
         found: dict[str, Value] = {}
         for index, (name, value) in enumerate(zip(step.fetches, fetched, strict=True)):
@@ -111,6 +113,19 @@ def run(recording: Recording, state: dict[str, Value] | None = None) -> Results:
         found |= {name: _value(_held(scope, name), name) for name in kept}
         results.append(found)
     return results
+
+
+def _compiled(program: Program, parallel: Mapping[str, Any]) -> CompiledProgram:
+    """The program on as many CPU places, and with the strategy, as recorded."""
+    build = BuildStrategy()
+    for name, value in parallel["build"].items():
+        default = getattr(build, name)
+        if isinstance(default, IntEnum):
+            value = type(default)[value.split(".")[-1]]
+        setattr(build, name, value)
+    return CompiledProgram(program).with_data_parallel(
+        loss_name=parallel["loss"], build_strategy=build, places=cpu_places(parallel["places"])
+    )
 
 
 def compare(recording: Recording, results: Results) -> list[Deviation]:
@@ -169,8 +184,8 @@ def _held(scope: Scope, name: str) -> LoDTensor:
 
 
 def _fetched(index: int, name: str, result: Any) -> dict[str, Value]:
-    """A fetched value, or the elements of a fetched tensor array, by `fetch POSITION`."""
-    if isinstance(result, LoDTensorArray):
+    """A fetched value, or the elements of a fetched list, by `fetch POSITION`."""
+    if isinstance(result, list):  # a tensor array, or the values of several places
         return {
             f"fetch {index}.{position}": _value(as_lod_tensor(element), name)
             for position, element in enumerate(result)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from refluid.comm.member import Exchanged, Member
-from refluid.core.errors import EnforceNotMet
+from refluid.core.errors import EnforceNotMet, PeerFailed
 
 _REDUCE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sum": Tensor.add_,
@@ -25,7 +25,7 @@ _SHARED = 1 << 14
 class LocalGroup:
     """`size` members that meet. Sums are taken in the order of ranks: all get the same bits.
 
-    When one fails, `abort` makes all others that wait raise `threading.BrokenBarrierError`.
+    When one fails, `abort` makes all others that wait raise PeerFailed.
     """
 
     def __init__(self, size: int) -> None:
@@ -52,7 +52,10 @@ class _LocalMember:
         self.group, self.rank, self.size = group, rank, group.size
 
     def barrier(self) -> None:
-        self.group.barrier.wait()
+        try:
+            self.group.barrier.wait()
+        except threading.BrokenBarrierError as broken:
+            raise PeerFailed("another replica failed while this one waited for it") from broken
 
     def _exchange(self, value: Any) -> list[Any]:
         """What each member brought; all must call `barrier` when done with it."""

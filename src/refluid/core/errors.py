@@ -13,3 +13,7 @@ class EOFException(Exception):
 
 class OperatorNotImplemented(EnforceNotMet):
     """A program asks for an operator that refluid does not have."""
+
+
+class PeerFailed(Exception):
+    """Another replica failed, so this one can't go on; the other's error says why."""

@@ -8,7 +8,7 @@ Everything here works without a program: `fluid.reader` joins readers and progra
 from refluid.feed.errors import NotStarted, ReaderFailed, WorkerDied
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.reader import Reader
-from refluid.feed.statistics import Snapshot, live
+from refluid.feed.statistics import Snapshot, measured
 
 __all__ = [
     "BlockingQueue",
@@ -17,5 +17,5 @@ __all__ = [
     "ReaderFailed",
     "Snapshot",
     "WorkerDied",
-    "live",
+    "measured",
 ]

@@ -11,17 +11,17 @@ from refluid.core import flags
 from refluid.core.errors import EOFException
 from refluid.feed.errors import NotStarted
 
-Ending = Callable[[], Exception]
+Ending = Callable[[], BaseException]
 
 
-def _not_started() -> Exception:
+def _not_started() -> BaseException:
     return NotStarted(
         "the reader was not started: call its start() before running the program, and again "
         "after each reset()"
     )
 
 
-def _at_end() -> Exception:
+def _at_end() -> BaseException:
     return EOFException("There is no next data.")
 
 
@@ -80,11 +80,12 @@ class BlockingQueue:
             self._filled.notify()
             return True
 
-    def pop(self) -> Any:
+    def pop(self, repeating: bool = True) -> Any:
         """Takes the oldest item, waiting for one.
 
         Raises EOFException after the last item, what `fail` was given after a failure, and
-        NotStarted outside of a pass; again at each further call.
+        NotStarted outside of a pass; again at each further call. repeating: whether the flag
+        for speed tests holds for this queue.
         """
         with self._filled:
             while not self._items and self._ending is None:
@@ -92,7 +93,7 @@ class BlockingQueue:
             if not self._items:
                 assert self._ending is not None
                 raise self._ending()
-            if flags.value("reader_queue_speed_test_mode"):
+            if repeating and flags.value("reader_queue_speed_test_mode"):
                 self._filled.notify()
                 return self._items[0]
             item = self._items.popleft()

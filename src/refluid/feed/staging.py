@@ -45,7 +45,7 @@ class Staged:
                 self._restart()
         depth = self.reader.queue.size() + self._ready.size()
         start = time.perf_counter()
-        item = self._finish(self._ready.pop())
+        item = self._finish(self._ready.pop(repeating=False))
         self.reader.note_taken(time.perf_counter() - start, depth)
         return item
 

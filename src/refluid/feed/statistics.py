@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
+from collections import deque
 from dataclasses import dataclass
 
 READER_BOUND, COMPUTE_BOUND, BALANCED = "reader-bound", "compute-bound", "balanced"
@@ -79,7 +79,7 @@ class ReaderStatistics:
         self._making = self._blocked = self._waited = 0.0
         self._active = self._warmup = self._depths = 0.0
         self._last: float | None = None
-        _live.add(self)
+        _measured.append(self)
 
     def begin(self) -> None:
         """A pass begins: the next wait is its warm-up."""
@@ -125,10 +125,11 @@ class ReaderStatistics:
             )
 
 
-_live: weakref.WeakSet[ReaderStatistics] = weakref.WeakSet()
+# The last ones made, whether or not their readers still exist.
+_measured: deque[ReaderStatistics] = deque(maxlen=256)
 
 
-def live() -> list[Snapshot]:
-    """The measurements of all readers that exist and gave a batch, by name."""
-    found = [statistics.snapshot() for statistics in list(_live)]
+def measured() -> list[Snapshot]:
+    """The measurements of all readers of this process that gave a batch, by name."""
+    found = [statistics.snapshot() for statistics in list(_measured)]
     return sorted((one for one in found if one.consumed), key=lambda one: one.name)

@@ -12,7 +12,9 @@ import torch
 from refluid.core import flags
 from refluid.core.places import CPUPlace, CUDAPlace, require_available
 from refluid.core.values import LoDTensor
+from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.feeding import FeedSlot, feed_slots
+from refluid.fluid.replicated import join
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -47,7 +49,7 @@ class Executor:
 
     def run(
         self,
-        program: Program | None = None,
+        program: Program | CompiledProgram | None = None,
         feed: Mapping[str, Any] | None = None,
         fetch_list: Sequence[Variable | str] | Variable | str | None = None,
         feed_var_name: str = "feed",
@@ -70,6 +72,10 @@ class Executor:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Executor")
         program = default_main_program() if program is None else program
+        if isinstance(program, CompiledProgram):
+            return self._run_compiled(
+                program, feed, fetch_list, scope or global_scope(), return_numpy, return_merged
+            )
         if not isinstance(program, Program):
             raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
         feed = self._checked_feed(feed)
@@ -84,6 +90,21 @@ class Executor:
             lods,
         )
         return [_returned(result, return_numpy) for result in results]
+
+    def _run_compiled(
+        self,
+        program: CompiledProgram,
+        feed: Any,
+        fetch_list: Any,
+        scope: Scope,
+        return_numpy: bool,
+        return_merged: bool,
+    ) -> list[Any]:
+        """Runs a program on all its places; each fetch joined, or a list with one per place."""
+        found = program._compile(scope, self.place).run(feed, _fetch_names(fetch_list))
+        if not return_merged:
+            return [[_returned(one, return_numpy) for one in values] for values in found]
+        return [_returned(join(values), return_numpy) for values in found]
 
     def _checked_feed(self, feed: Any) -> Mapping[str, Any]:
         if feed is None:

@@ -1,8 +1,8 @@
 """Data parallelism: loss gradients scaled, parameter gradients summed over all replicas.
 
-    loss@GRAD = fill_constant(1)      ->  fill_constant(1 / replicas)
-    ..., w@GRAD = mul_grad(...)       ->  ..., w@GRAD = mul_grad(...)
-                                          w@GRAD = allreduce(w@GRAD)
+loss@GRAD = fill_constant(1)      ->  fill_constant(1 / replicas)
+..., w@GRAD = mul_grad(...)       ->  ..., w@GRAD = mul_grad(...)
+                                      w@GRAD = allreduce(w@GRAD)
 """
 
 from __future__ import annotations

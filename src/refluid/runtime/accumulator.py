@@ -41,6 +41,9 @@ class Accumulator:
                 self._parts[0].height(),
                 torch.cat([part.value for part in self._parts]),
             )
+        if self._total is None:
+            return torch.zeros_like(like)
+        total = self._total
         for part in self._parts:
-            self._total = part.to_dense() + self._total
-        return torch.zeros_like(like) if self._total is None else self._total
+            total = total + part.to_dense()
+        return total

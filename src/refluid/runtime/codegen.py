@@ -136,9 +136,7 @@ class Writer:
         for op in ops:
             definition = find(op.type)
             if definition is None and op.type not in CONTROL:
-                raise OperatorNotImplemented(
-                    f"{no_operator(op.type)}.\n" + "\n".join(op.callstack)
-                )
+                raise OperatorNotImplemented(f"{no_operator(op.type)}.\n" + "\n".join(op.callstack))
             for slot, names in op.inputs.items():
                 for name in names:
                     key = key_of(op.block, name)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from refluid.core.dtypes import as_dtype, dtype_name
-from refluid.core.errors import EnforceNotMet, EOFException
+from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
 from refluid.ir.operator import Operator
 from refluid.runtime.liveness import key_of
 from refluid.runtime.messages import not_initialized
@@ -23,7 +23,7 @@ def explain(
 ) -> Exception:
     """The error to raise instead of `error`, which came out of the plan in `filename`."""
     found = _plan_frame(error.__traceback__, filename)
-    if isinstance(error, EOFException) or found is None or found.tb_lineno not in origin:
+    if isinstance(error, EOFException | PeerFailed) or found is None or found.tb_lineno not in origin:
         return error
     op = origin[found.tb_lineno]
     values = found.tb_frame.f_locals

@@ -78,9 +78,7 @@ class Lods:
             name = definition.lod_source(op)
         return self.of(key_of(op.block, name)) if name else NONE
 
-    def note(
-        self, op: Operator, definition: OperatorDef, made: dict[str, list[str]]
-    ) -> list[str]:
+    def note(self, op: Operator, definition: OperatorDef, made: dict[str, list[str]]) -> list[str]:
         """Notes the LoD of all outputs; lines that assign it to those with a name of their own."""
         lines = []
         for slot in definition.outputs:

@@ -1,16 +1,16 @@
 """`while` and its gradient as Python loops of a plan.
 
-    w1 = []
-    while v3.item():
-        ...
-        w1.append((v7, v9))
+w1 = []
+while v3.item():
+    ...
+    w1.append((v7, v9))
 
-    s5 = Accumulator()
-    while w1:
-        (v7, v9) = w1.pop()
-        ...
-        s5.add(v12)
-    v20 = s5.result(p4)
+s5 = Accumulator()
+while w1:
+    (v7, v9) = w1.pop()
+    ...
+    s5.add(v12)
+v20 = s5.result(p4)
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _while_grad(writer: Writer, op: Operator) -> None:
     changed = {key for inner in block.ops for key in writes(inner)}
     arrays, passed, summed = _kinds(op)
     _enter_arrays(writer, op, arrays)
-    for name, grad in passed:
+    for name, _ in passed:
         given = writer.names.get(key_of(op.block, name + GRAD), "None")
         if writer.local(block, name + GRAD) != given:
             writer.enter(block, name + GRAD, given)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 
 from refluid.comm import LocalGroup
+from refluid.core.errors import PeerFailed
 
 
 class Replicas:
@@ -60,7 +60,5 @@ class Replicas:
 
 def _first(errors: Sequence[BaseException]) -> BaseException:
     """The error that made the others fail."""
-    own = [error for error in errors if not isinstance(error, threading.BrokenBarrierError)]
+    own = [error for error in errors if not isinstance(error, PeerFailed)]
     return (own or list(errors))[0]
-
-

@@ -77,9 +77,7 @@ def make_tape(op: Operator) -> Tape:
     return Tape(
         block,
         sorted(key for key in read if key[0] == block.idx),
-        sorted(
-            key for key in read & changed if key[0] != block.idx and not _is_array(block, key)
-        ),
+        sorted(key for key in read & changed if key[0] != block.idx and not _is_array(block, key)),
         forward,
         backward,
         True,

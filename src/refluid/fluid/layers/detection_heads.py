@@ -17,8 +17,12 @@ __all__ = ["multi_box_head"]
 Sizes = list[Any]
 
 
-def _sizes_by_ratio(base: int, low: int, high: int, layers: int) -> tuple[Sizes, Sizes]:
+def _sizes_by_ratio(
+    base: int, low: int | None, high: int | None, layers: int
+) -> tuple[Sizes, Sizes]:
     """Smallest and largest box of each map: a tenth and a fifth, then from `low` to `high`."""
+    if low is None or high is None:
+        raise ValueError("multi_box_head: give min_sizes, or both min_ratio and max_ratio")
     step = math.floor((high - low) / (layers - 2))
     ratios = range(low, high + 1, step)
     smallest = [base * 0.10, *(base * ratio / 100.0 for ratio in ratios)]
@@ -65,40 +69,40 @@ def multi_box_head(
 
     inputs: maps (N, C, H, W), each with an entry of aspect_ratios and, unless there are more than
     two maps and `min_ratio` and `max_ratio` (percent of `base_size`) say the sizes, of min_sizes
-    and max_sizes. steps, or step_w and step_h: pixels from cell to cell per map. kernel_size,
-    pad and stride are the convolutions'; the rest as of `prior_box`.
-
-    Raises ValueError where numbers of entries differ.
+    and max_sizes. steps, or step_w and step_h: pixels from cell to cell per map. kernel_size, pad
+    and stride are the convolutions'. ValueError where numbers of entries differ.
     """
     layers = len(inputs)
     if min_sizes is None and max_sizes is None and layers > 2:
-        if min_ratio is None or max_ratio is None:
-            raise ValueError("multi_box_head: give min_sizes, or both min_ratio and max_ratio")
         min_sizes, max_sizes = _sizes_by_ratio(base_size, min_ratio, max_ratio, layers)
     step_w, step_h = (steps, steps) if steps else (step_w, step_h)
-    _require({"aspect_ratios": aspect_ratios, "min_sizes": min_sizes}, layers)
-    optional = {"max_sizes": max_sizes, "step_w": step_w, "step_h": step_h}
-    _require({what: given for what, given in optional.items() if given}, layers)
+    lists = {"max_sizes": max_sizes, "step_w": step_w, "step_h": step_h}
+    lists = {what: given for what, given in lists.items() if given}
+    _require(lists | {"aspect_ratios": aspect_ratios, "min_sizes": min_sizes}, layers)
     options: dict[str, Any] = {"flip": flip, "clip": clip, "variance": variance, "offset": offset}
     options["min_max_aspect_ratios_order"] = min_max_aspect_ratios_order
-    convolution: dict[str, Any] = {"filter_size": kernel_size, "padding": pad, "stride": stride}
+    convolution = {"filter_size": kernel_size, "padding": pad, "stride": stride}
     parts = []
     for index, input in enumerate(inputs):
-        boxes, variances = prior_box(
-            input,
-            image,
-            _listed(min_sizes[index]) if min_sizes else [],
-            _listed(max_sizes[index]) if max_sizes else None,
-            _listed(aspect_ratios[index]),
-            steps=[given[index] if given else 0.0 for given in (step_w, step_h)],
-            **options,
-        )
-        flat = [
-            flatten(_upright(conv2d(input, boxes.shape[2] * width, **convolution)))
-            for width in (4, num_classes)
-        ]
-        parts.append((boxes, variances, *flat))
+        own: dict[str, Any] = options | {
+            "min_sizes": _listed(min_sizes[index]) if min_sizes else [],
+            "max_sizes": _listed(max_sizes[index]) if max_sizes else None,
+            "aspect_ratios": _listed(aspect_ratios[index]),
+            "steps": [given[index] if given else 0.0 for given in (step_w, step_h)],
+        }
+        boxes = prior_box(input, image, **own)
+        parts.append(boxes + _predicted(input, boxes[0].shape[2], num_classes, convolution))
     return _joined(parts, num_classes)
+
+
+def _predicted(
+    input: Variable, priors: int, num_classes: int, convolution: Mapping[str, Any]
+) -> tuple[Variable, ...]:
+    """Locations and confidences (N, H * W * priors * (4 or classes)) of a map."""
+    return tuple(
+        flatten(_upright(conv2d(input, priors * width, **convolution)))
+        for width in (4, num_classes)
+    )
 
 
 def _upright(x: Variable) -> Variable:

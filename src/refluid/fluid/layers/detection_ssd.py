@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
@@ -77,21 +78,38 @@ def ssd_loss(
         "mining_type": mining_type,
         "sample_size": sample_size,
     }
-    losses = {"ClsLoss": loss, "MatchIndices": matched, "MatchDist": distance}
-    kinds = {"NegIndices": VarType.INT32, "UpdatedMatchIndices": matched.dtype}
-    negative, updated = append(helper, "mine_hard_examples", losses, attrs, kinds)
+    mined = _mine(helper, loss, matched, distance, attrs)
+    wanted = box_coder(prior_box, prior_box_var, gt_box)
+    parts = _losses(location, confidence, wanted, gt_label, mined, background_label)
+    loss = conf_loss_weight * parts[0] + loc_loss_weight * parts[1]
+    loss = reshape(loss, shape=(-1, 0), actual_shape=by_image)
+    loss = reduce_sum(loss, dim=1, keep_dim=True)
+    return loss / reduce_sum(parts[2]) if normalize else loss
 
-    encoded = box_coder(prior_box, prior_box_var, gt_box)
-    place, place_weight = target_assign(encoded, updated, mismatch_value=background_label)
-    kind, kind_weight = target_assign(
-        gt_label, updated, negative_indices=negative, mismatch_value=background_label
-    )
+
+def _mine(
+    helper: LayerHelper, loss: Variable, matched: Variable, distance: Variable, attrs: Any
+) -> tuple[Variable, ...]:
+    """The negative priors to train, and the matches that are left."""
+    inputs = {"ClsLoss": loss, "MatchIndices": matched, "MatchDist": distance}
+    kinds = {"NegIndices": VarType.INT32, "UpdatedMatchIndices": matched.dtype}
+    return append(helper, "mine_hard_examples", inputs, attrs, kinds)
+
+
+def _losses(
+    location: Variable,
+    confidence: Variable,
+    encoded: Variable,
+    label: Variable,
+    mined: tuple[Variable, ...],
+    background: int,
+) -> tuple[Variable, Variable, Variable]:
+    """Per prior (N * P, 1) the losses of class and location, and the weight of the latter."""
+    negative, matched = mined
+    place, place_weight = target_assign(encoded, matched, mismatch_value=background)
+    kind, kind_weight = target_assign(label, matched, negative, mismatch_value=background)
     conf_loss = softmax_with_cross_entropy(confidence, _fixed(cast(_rows(kind), "int64")))
     conf_loss = conf_loss * _fixed(_rows(kind_weight))
     loc_loss = smooth_l1(_rows(location), _fixed(_rows(place)))
     place_weight = _fixed(_rows(place_weight))
-    loc_loss = loc_loss * place_weight
-    loss = conf_loss_weight * conf_loss + loc_loss_weight * loc_loss
-    loss = reshape(loss, shape=(-1, 0), actual_shape=by_image)
-    loss = reduce_sum(loss, dim=1, keep_dim=True)
-    return loss / reduce_sum(place_weight) if normalize else loss
+    return conf_loss, loc_loss * place_weight, place_weight

@@ -98,11 +98,24 @@ def _average_precision(judged: Judged, positives: Tensor, ap_type: str) -> Tenso
     return out
 
 
-def _earlier(table: Tensor | None, lod: Levels) -> tuple[Tensor, Tensor] | None:
-    """Class of each row and the rows (score, flag) of a state; None where there are none."""
+def _mean(precision: Tensor, positives: Tensor, background: int) -> Tensor:
+    """The mean (1) over the classes of which there are boxes, without the background."""
+    seen = positives > 0
+    if 0 <= background < len(seen):
+        seen[background] = False
+    mean = precision[seen].mean() if bool(seen.any()) else precision.new_zeros(())
+    return mean.float().reshape(1)
+
+
+def _earlier(judged: Judged, table: Tensor | None, lod: Levels) -> Judged:
+    """`judged` behind the detections of a state: rows of score and whether true, by class."""
     if table is None or not lod or not lod[-1].total:
-        return None
-    return lod[-1].owners(table.device), table
+        return judged
+    return Judged(
+        torch.cat((lod[-1].owners(table.device), judged.label)),
+        torch.cat((table[:, 0].to(judged.score.dtype), judged.score)),
+        torch.cat((table[:, 1] > 0, judged.true)),
+    ).sorted()
 
 
 @operator(
@@ -151,29 +164,12 @@ def detection_map(
     counted = Label if evaluate_difficult else Label[~_difficult(Label)]
     positives = torch.bincount(counted[:, 0].long(), minlength=class_num)[:class_num]
     if HasState is not None and bool(HasState.any()):
-        if PosCount is not None:
-            positives = positives + PosCount.reshape(-1)
-        if (earlier := _earlier(TruePos, lod_TruePos)) is not None:
-            label, table = earlier
-            judged = Judged(
-                torch.cat((label, judged.label)),
-                torch.cat((table[:, 0].to(found.dtype), judged.score)),
-                torch.cat((table[:, 1] > 0, judged.true)),
-            ).sorted()
-    precision = _average_precision(judged, positives, ap_type)
-    seen = positives > 0
-    if 0 <= background_label < class_num:
-        seen[background_label] = False
-    mean = precision[seen].mean() if bool(seen.any()) else precision.new_zeros(())
+        positives = positives if PosCount is None else positives + PosCount.reshape(-1)
+        judged = _earlier(judged, TruePos, lod_TruePos)
+    mean = _mean(_average_precision(judged, positives, ap_type), positives, background_label)
     lod = (Offsets.of_lengths(torch.bincount(judged.label, minlength=class_num).tolist()),)
-    return (
-        positives.int()[:, None],
-        judged.with_flags(judged.true),
-        judged.with_flags(~judged.true),
-        mean.float().reshape(1),
-        lod,
-        lod,
-    )
+    true, false = judged.with_flags(judged.true), judged.with_flags(~judged.true)
+    return positives.int()[:, None], true, false, mean, lod, lod
 
 
 def _detections(rows: Tensor, offsets: Offsets) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,69 @@
+"""Decorators whose threads read ahead of the consumer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from refluid.core.errors import EOFException
+from refluid.feed.decorators.arranging import Reader
+from refluid.feed.mapping import parallel_map
+from refluid.feed.queue import BlockingQueue
+
+
+def buffered(reader: Reader, size: int) -> Reader:
+    """Reads up to `size` samples ahead in a thread, in order.
+
+    What `reader` raises is raised to the consumer after the samples before it. A consumer that
+    stops early stops the thread.
+    """
+
+    def ahead() -> Iterator[Any]:
+        samples = BlockingQueue(max(size, 1))
+        thread = threading.Thread(
+            target=_fill,
+            args=(reader, samples, samples.reopen()),
+            name="paddle.reader.buffered",
+            daemon=True,
+        )
+        thread.start()
+        try:
+            while True:
+                yield samples.pop(repeating=False)
+        except EOFException:
+            return
+        finally:
+            samples.kill()
+
+    return ahead
+
+
+def _fill(reader: Reader, samples: BlockingQueue, ticket: int) -> None:
+    try:
+        for sample in reader():
+            if not samples.push(sample, ticket):
+                return
+        samples.close(ticket)
+    except BaseException as error:
+        reason = error
+        samples.fail(lambda: reason, ticket)
+
+
+def xmap_readers(
+    mapper: Callable[[Any], Any],
+    reader: Reader,
+    process_num: int,
+    buffer_size: int,
+    order: bool = False,
+) -> Reader:
+    """`mapper` of each sample, computed by `process_num` threads.
+
+    buffer_size: samples that are read ahead. order: samples keep their order; without, those
+    come first that are ready first. What `mapper` or `reader` raises is raised to the consumer.
+    """
+
+    def mapped() -> Iterator[Any]:
+        return parallel_map(mapper, reader, process_num, buffer_size + process_num, order)
+
+    return mapped

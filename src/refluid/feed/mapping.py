@@ -1,0 +1,137 @@
+"""`parallel_map`: a function of each item, computed by several threads ahead of the consumer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+_NAME = "refluid xmap"
+
+
+class _Work:
+    """What the reading thread, the mapping threads and the consumer share.
+
+    At most `size` items are read and not yet taken. Items are numbered as they are read; what
+    goes wrong with one is kept in its place.
+    """
+
+    def __init__(self, mapper: Callable[[Any], Any], size: int) -> None:
+        self.mapper = mapper
+        self._size = size
+        lock = threading.Lock()
+        self._changed = threading.Condition(lock)
+        self._todo: dict[int, Any] = {}
+        self._done: dict[int, tuple[Any, BaseException | None]] = {}
+        self._read = self._taken = 0
+        self._reading, self._stopped = True, False
+
+    def stop(self) -> None:
+        """Nobody wants more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def add(self, item: Any) -> bool:
+        """An item was read; False where no more are wanted."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._stopped or self._read - self._taken < self._size
+            )
+            if self._stopped:
+                return False
+            self._todo[self._read] = item
+            self._read += 1
+            self._changed.notify_all()
+            return True
+
+    def read_all(self, error: BaseException | None = None) -> None:
+        """No more items come; with an error in the place of the next one."""
+        with self._changed:
+            if error is not None:
+                self._done[self._read] = (None, error)
+                self._read += 1
+            self._reading = False
+            self._changed.notify_all()
+
+    def map_next(self) -> bool:
+        """Maps one item; False when there is nothing left to do."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._todo or not self._reading)
+            if self._stopped or not self._todo:
+                return False
+            number = next(iter(self._todo))
+            item = self._todo.pop(number)
+        try:
+            result: tuple[Any, BaseException | None] = (self.mapper(item), None)
+        except BaseException as error:
+            result = (None, error)
+        with self._changed:
+            self._done[number] = result
+            self._changed.notify_all()
+        return True
+
+    def take(self, order: bool) -> tuple[Any, BaseException | None] | None:
+        """The next result, in order or any; None after the last."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._available(order) or self._all_taken())
+            if not self._available(order):
+                return None
+            number = self._taken if order else next(iter(self._done))
+            self._taken += 1
+            self._changed.notify_all()
+            return self._done.pop(number)
+
+    def _available(self, order: bool) -> bool:
+        return self._taken in self._done if order else bool(self._done)
+
+    def _all_taken(self) -> bool:
+        return not self._reading and self._taken == self._read
+
+
+def parallel_map(
+    mapper: Callable[[Any], Any],
+    items: Callable[[], Iterable[Any]],
+    threads: int,
+    size: int,
+    order: bool,
+) -> Iterator[Any]:
+    """`mapper(item)` of each of `items()`, computed by `threads` threads.
+
+    size: items that may be read ahead. order: results come in the order of the items. What
+    `mapper` or `items` raise is raised here. The threads end with the iterator.
+    """
+    work = _Work(mapper, max(size, 1))
+    running = [_start(_read, items, work), *(_start(_map, work) for _ in range(max(threads, 1)))]
+    try:
+        while (found := work.take(order)) is not None:
+            value, error = found
+            if error is not None:
+                raise error
+            yield value
+    finally:
+        work.stop()
+        for thread in running:
+            thread.join()
+
+
+def _start(target: Callable[..., None], *arguments: Any) -> threading.Thread:
+    thread = threading.Thread(target=target, args=arguments, name=_NAME, daemon=True)
+    thread.start()
+    return thread
+
+
+def _read(items: Callable[[], Iterable[Any]], work: _Work) -> None:
+    try:
+        for item in items():
+            if not work.add(item):
+                return
+    except BaseException as error:
+        work.read_all(error)
+    else:
+        work.read_all()
+
+
+def _map(work: _Work) -> None:
+    while work.map_next():
+        pass

@@ -1,0 +1,6 @@
+"""Worker processes: they make data, and write them into memory that this process reads in place."""
+
+from refluid.feed.workers.streams import Stream
+from refluid.feed.workers.tasks import Tasks
+
+__all__ = ["Stream", "Tasks"]

@@ -1,0 +1,98 @@
+"""Memory shared by a worker process and the process that reads what it wrote.
+
+An area has no name in any file system: nothing is left when the processes are gone, however
+they ended. Its first byte says whether the reader is done with it, so giving it back takes
+neither a message nor a lock and may happen while objects are being freed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import weakref
+
+import numpy as np
+import numpy.typing as npt
+
+_FREE, _TAKEN = 0, 1
+# Data begin here, so that they are aligned as processors like it.
+DATA = 64
+
+
+def anonymous_file(size: int) -> int:
+    """A descriptor of memory of `size` bytes."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("refluid", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
+class OwnAreas:
+    """The worker's side: finds or makes an area that is free."""
+
+    def __init__(self) -> None:
+        self._areas: list[mmap.mmap] = []
+
+    def take(self, size: int) -> tuple[int, mmap.mmap, int | None]:
+        """A free area for `size` bytes of data: its number, and its descriptor if it is new.
+
+        A free one that is too small is replaced by a new one of the same number.
+        """
+        number = len(self._areas)
+        for index, area in enumerate(self._areas):
+            if area[0] == _FREE:
+                if len(area) >= size + DATA:
+                    area[0] = _TAKEN
+                    return index, area, None
+                number = index
+        pages = -(-(size + size // 8 + DATA) // mmap.PAGESIZE)
+        descriptor = anonymous_file(pages * mmap.PAGESIZE)
+        area = mmap.mmap(descriptor, pages * mmap.PAGESIZE)
+        area[0] = _TAKEN
+        self._areas[number : number + 1] = [area]
+        return number, area, descriptor
+
+
+class LentAreas:
+    """The reader's side: opens areas and gives each back when nothing refers to it any more."""
+
+    def __init__(self) -> None:
+        self._areas: dict[int, mmap.mmap] = {}
+        self._lent: set[int] = set()
+
+    @property
+    def lent(self) -> int:
+        """How many areas objects still refer to."""
+        return len(self._lent)
+
+    def attach(self, number: int, descriptor: int) -> None:
+        """Takes note of a new area; closes its descriptor."""
+        try:
+            self._areas[number] = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
+        finally:
+            os.close(descriptor)
+
+    def lend(self, number: int) -> memoryview:
+        """The data of an area; the area is free again once nothing refers to them."""
+        area = self._areas[number]
+        self._lent.add(number)
+        loan: npt.NDArray[np.uint8] = np.frombuffer(area, np.uint8)
+        weakref.finalize(loan, _give_back, area, self._lent, number).atexit = False
+        return memoryview(loan)[DATA:]
+
+    def copy(self, number: int) -> bytearray:
+        """A copy of the data of an area, which is free at once."""
+        area = self._areas[number]
+        with memoryview(area) as view:
+            data = bytearray(view[DATA:])
+        area[0] = _FREE
+        return data
+
+
+def _give_back(area: mmap.mmap, lent: set[int], number: int) -> None:
+    lent.discard(number)
+    area[0] = _FREE
