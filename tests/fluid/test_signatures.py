@@ -21,6 +21,7 @@ MODULES = [
     "contrib.op_frequence",
     "data",
     "data_feeder",
+    "evaluator",
     "framework",
     "initializer",
     "input",

@@ -83,9 +83,7 @@ def run_op(
             wanted |= {f"{slot}@GRAD": one for slot, one in zip(gradients, found, strict=True)}
     executor = fluid.Executor(fluid.CPUPlace())
     with fluid.scope_guard(fluid.Scope()):
-        values = executor.run(
-            main, feed=feed, fetch_list=list(wanted.values()), return_numpy=False
-        )
+        values = executor.run(main, feed=feed, fetch_list=list(wanted.values()), return_numpy=False)
     results: dict[str, Any] = {}
     for name, value in zip(wanted, values, strict=True):
         results[name] = np.array(value)

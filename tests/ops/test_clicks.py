@@ -149,7 +149,9 @@ def test_rank_attention() -> None:
     offset = np.array([[1, 1, 0, 2, 1], [2, 1, 0, 0, 0], [0, 1, 1, 2, 0]], "int32")
     inputs = {"X": x, "RankOffset": offset, "RankParam": param}
     blocks = param.reshape(2, 2, 2, 5)
-    expected = np.stack([x[0] @ blocks[0, 0] + x[1] @ blocks[0, 1], x[0] @ blocks[1, 0], np.zeros(5)])
+    expected = np.stack(
+        [x[0] @ blocks[0, 0] + x[1] @ blocks[0, 1], x[0] @ blocks[1, 0], np.zeros(5)]
+    )
     found = run_op("rank_attention", inputs, {"MaxRank": 2})
     np.testing.assert_allclose(found["Out"], expected)
     check_gradient("rank_attention", inputs, {"MaxRank": 2}, wrt=["RankParam"])

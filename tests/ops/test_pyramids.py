@@ -22,11 +22,17 @@ def _pyramid(x: Array, height: int, kind: str) -> Array:
         out = np.zeros((*x.shape[:2], bins, bins))
         for row in range(bins):
             for column in range(bins):
-                top, left = (max(place * k - pad, 0) for place, k, pad in zip((row, column), sizes, pads, strict=True))
+                top, left = (
+                    max(place * k - pad, 0)
+                    for place, k, pad in zip((row, column), sizes, pads, strict=True)
+                )
                 bottom = min(row * sizes[0] - pads[0] + sizes[0], x.shape[2])
                 right = min(column * sizes[1] - pads[1] + sizes[1], x.shape[3])
                 part = x[:, :, top:bottom, left:right]
-                out[:, :, row, column] = part.max((2, 3)) if kind == "max" else part.mean((2, 3))
+                if part.size:
+                    out[:, :, row, column] = (
+                        part.max((2, 3)) if kind == "max" else part.mean((2, 3))
+                    )
         parts.append(out.reshape(len(x), -1))
     return np.concatenate(parts, 1)
 

@@ -64,7 +64,10 @@ def _build(op_type: str) -> tuple[fluid.Program, list[Any], dict[str, Array]]:
             given[slot] = fluid.data(slot, list(array.shape), "float64")
             given[slot].stop_gradient = False
         block = main.global_block()
-        slots = {"instance_norm": ("Y", "SavedMean", "SavedVariance"), "reshape2": ("Out", "XShape")}
+        slots = {
+            "instance_norm": ("Y", "SavedMean", "SavedVariance"),
+            "reshape2": ("Out", "XShape"),
+        }
         made = {slot: block.create_var(name=slot) for slot in slots.get(op_type, (result,))}
         block.append_op(
             type=op_type,

@@ -45,7 +45,7 @@ def test_settings_that_differ() -> None:
 
 
 def test_sparse_gradients_stay_apart() -> None:
-    with fluid.program_guard(fluid.Program(), fluid.Program()):
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
         ids = fluid.data("ids", [-1, 1], "int64")
         loss = fluid.layers.mean(fluid.layers.fc(fluid.embedding(ids, [9, 2], is_sparse=True), 1))
         fluid.optimizer.SGD(0.1).minimize(loss)

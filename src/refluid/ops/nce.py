@@ -90,8 +90,7 @@ def nce(
         scores = scores + Bias.reshape(-1)[classes]
     chance = torch.sigmoid(scores)
     noise = _noise(classes, sampler_, num_total_classes, num_neg_samples, custom).to(chance.dtype)
-    count = true.shape[1]
-    right = torch.cat((chance[:, :count], noise[:, count:]), 1)
+    right = torch.cat((chance[:, : true.shape[1]], noise[:, true.shape[1] :]), 1)
     cost = -torch.log(right / (chance + noise)).sum(1, keepdim=True)
     if SampleWeight is not None:
         cost = cost * SampleWeight.reshape(rows, 1)

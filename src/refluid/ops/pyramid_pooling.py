@@ -10,9 +10,11 @@ from torch import Tensor
 
 from refluid.ops.registry import gradient, operator
 
+_TINY = 1e-12
+
 
 def _pooled(x: Tensor, bins: int, kind: str) -> Tensor:
-    """bins x bins windows that cover x, flattened; padding doesn't count."""
+    """bins x bins windows that cover x, flattened; padding doesn't count, and is 0 by itself."""
     sizes = [-(-size // bins) for size in x.shape[2:]]
     pads = [(k * bins - size + 1) // 2 for k, size in zip(sizes, x.shape[2:], strict=True)]
     around = []
@@ -20,11 +22,12 @@ def _pooled(x: Tensor, bins: int, kind: str) -> Tensor:
         around.append((pad, max(k * bins - size - pad, 0)))
     (top, bottom), (left, right) = around
     edges = (left, right, top, bottom)
+    inside = F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), edges), sizes, sizes)
     if kind == "max":
         out = F.max_pool2d(F.pad(x, edges, value=-float("inf")), sizes, sizes)
+        out = torch.where(inside > 0, out, 0.0)
     else:
-        count = F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), edges), sizes, sizes)
-        out = F.avg_pool2d(F.pad(x, edges), sizes, sizes) / count
+        out = F.avg_pool2d(F.pad(x, edges), sizes, sizes) / inside.clamp(min=_TINY)
     return out[:, :, :bins, :bins].flatten(1)
 
 

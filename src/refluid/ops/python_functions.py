@@ -60,7 +60,7 @@ def py_func_gradient(op: Operator) -> list[GradOp]:
 
 @operator(
     "py_func",
-    outputs="Out*",
+    outputs="Out*?",
     maker=py_func_gradient,
     infer=no_inference,
     effects=True,

@@ -61,9 +61,7 @@ def split_ids(Ids: list[Tensor | SelectedRows], *, counts: Sequence[int]) -> lis
     parts, first = counts[0], Ids[0]
     if isinstance(first, SelectedRows):
         chosen = [(first.index % parts == part).nonzero().reshape(-1) for part in range(parts)]
-        return [
-            SelectedRows(first.index[one], first.height(), first.value[one]) for one in chosen
-        ]
+        return [SelectedRows(first.index[one], first.height(), first.value[one]) for one in chosen]
     every = torch.unique(torch.cat([one.reshape(-1) for one in Ids if isinstance(one, Tensor)]))
     return [every[every % parts == part].reshape(-1, 1) for part in range(parts)]
 

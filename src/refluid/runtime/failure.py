@@ -23,7 +23,8 @@ def explain(
 ) -> Exception:
     """The error to raise instead of `error`, which came out of the plan in `filename`."""
     found = _plan_frame(error.__traceback__, filename)
-    if isinstance(error, EOFException | PeerFailed) or found is None or found.tb_lineno not in origin:
+    passed_on = isinstance(error, EOFException | PeerFailed)
+    if passed_on or found is None or found.tb_lineno not in origin:
         return error
     op = origin[found.tb_lineno]
     values = found.tb_frame.f_locals

@@ -25,9 +25,8 @@ def multiprocess_reader(
 
     def merged() -> Iterator[Any]:
         ahead = max(queue_size // len(readers), 1)
-        return Stream(
-            "multiprocess_reader", [_checked(reader) for reader in readers], ahead, rotate=False
-        ).items()
+        makes = [_checked(reader) for reader in readers]
+        yield from Stream("multiprocess_reader", makes, ahead, rotate=False).items()
 
     return merged
 

@@ -34,8 +34,11 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _require(entries: Mapping[str, Any], layers: int) -> None:
-    for what, given in entries.items():
+def _require(needed: Mapping[str, Any], optional: Mapping[str, Any], layers: int) -> None:
+    for what, given in {
+        **needed,
+        **{one: value for one, value in optional.items() if value},
+    }.items():
         if not isinstance(given, list | tuple) or len(given) != layers:
             raise ValueError(
                 f"multi_box_head: {what} must be a list of {layers} entries, one per input"
@@ -76,9 +79,8 @@ def multi_box_head(
     if min_sizes is None and max_sizes is None and layers > 2:
         min_sizes, max_sizes = _sizes_by_ratio(base_size, min_ratio, max_ratio, layers)
     step_w, step_h = (steps, steps) if steps else (step_w, step_h)
-    lists = {"max_sizes": max_sizes, "step_w": step_w, "step_h": step_h}
-    lists = {what: given for what, given in lists.items() if given}
-    _require(lists | {"aspect_ratios": aspect_ratios, "min_sizes": min_sizes}, layers)
+    optional = {"max_sizes": max_sizes, "step_w": step_w, "step_h": step_h}
+    _require({"aspect_ratios": aspect_ratios, "min_sizes": min_sizes}, optional, layers)
     options: dict[str, Any] = {"flip": flip, "clip": clip, "variance": variance, "offset": offset}
     options["min_max_aspect_ratios_order"] = min_max_aspect_ratios_order
     convolution = {"filter_size": kernel_size, "padding": pad, "stride": stride}
@@ -88,7 +90,7 @@ def multi_box_head(
             "min_sizes": _listed(min_sizes[index]) if min_sizes else [],
             "max_sizes": _listed(max_sizes[index]) if max_sizes else None,
             "aspect_ratios": _listed(aspect_ratios[index]),
-            "steps": [given[index] if given else 0.0 for given in (step_w, step_h)],
+            "steps": [one[index] if one else 0.0 for one in (step_w, step_h)],
         }
         boxes = prior_box(input, image, **own)
         parts.append(boxes + _predicted(input, boxes[0].shape[2], num_classes, convolution))

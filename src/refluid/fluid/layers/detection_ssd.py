@@ -19,6 +19,8 @@ from refluid.ir.variable import Variable
 
 __all__ = ["ssd_loss"]
 
+_MINING = ("neg_pos_ratio", "neg_dist_threshold", "mining_type", "sample_size")
+
 
 def _rows(x: Variable) -> Variable:
     """(N, P, K) -> (N * P, K)."""
@@ -72,12 +74,7 @@ def ssd_loss(
     loss = softmax_with_cross_entropy(confidence, _fixed(_rows(cast(wanted, "int64"))))
     by_image = slice(conf_shape, axes=[0], starts=[0], ends=[2])
     loss = _fixed(reshape(loss, shape=(-1, 0), actual_shape=by_image))
-    attrs = {
-        "neg_pos_ratio": neg_pos_ratio,
-        "neg_dist_threshold": neg_overlap,
-        "mining_type": mining_type,
-        "sample_size": sample_size,
-    }
+    attrs = dict(zip(_MINING, (neg_pos_ratio, neg_overlap, mining_type, sample_size), strict=True))
     mined = _mine(helper, loss, matched, distance, attrs)
     wanted = box_coder(prior_box, prior_box_var, gt_box)
     parts = _losses(location, confidence, wanted, gt_label, mined, background_label)

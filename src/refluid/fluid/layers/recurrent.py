@@ -9,6 +9,14 @@ from refluid.fluid.initializer import Initializer
 from refluid.fluid.layer_helper import LayerHelper, check_variables
 from refluid.ir.variable import Variable
 
+_LSTM_ATTRS = (
+    "use_peepholes",
+    "is_reverse",
+    "gate_activation",
+    "cell_activation",
+    "candidate_activation",
+)
+
 
 def new_variables(helper: LayerHelper, dtype: Any, count: int) -> list[Variable]:
     """Variables for so many outputs of an operator."""
@@ -47,6 +55,7 @@ def dynamic_lstm(
     input: (rows, size), what `fc` of `size` (4 times the width) makes of the data. h_0 and c_0:
     initial states (sequences, width), both or none. The bias holds the peephole weights too.
     """
+    attrs = {name: value for name, value in locals().items() if name in _LSTM_ATTRS}
     helper = LayerHelper("lstm", param_attr=param_attr, bias_attr=bias_attr, name=name)
     width = size // 4
     weight = helper.create_parameter(helper.param_attr, [width, 4 * width], dtype)
@@ -61,13 +70,7 @@ def dynamic_lstm(
         type="lstm",
         inputs=inputs,
         outputs={"Hidden": hidden, "Cell": cell, "BatchGate": gate, "BatchCellPreAct": active},
-        attrs={
-            "use_peepholes": use_peepholes,
-            "is_reverse": is_reverse,
-            "gate_activation": gate_activation,
-            "cell_activation": cell_activation,
-            "candidate_activation": candidate_activation,
-        },
+        attrs=attrs,
     )
     return hidden, cell
 
@@ -96,6 +99,7 @@ def dynamic_lstmp(
     The next step sees the projection. h_0 is (sequences, proj_size), c_0 (sequences, size / 4).
     cell_clip and proj_clip bound the size of cell and projection.
     """
+    attrs = {name: value for name, value in locals().items() if name in _LSTM_ATTRS}
     helper = LayerHelper("lstmp", param_attr=param_attr, bias_attr=bias_attr, name=name)
     width = size // 4
     weight = helper.create_parameter(helper.param_attr, [proj_size, 4 * width], dtype)
@@ -108,16 +112,8 @@ def dynamic_lstmp(
     inputs = {"Input": input, "Weight": weight, "ProjWeight": projecting, "Bias": bias}
     inputs |= _states(h_0, c_0)
     check_variables("lstmp", inputs)
-    attrs: dict[str, Any] = {
-        "use_peepholes": use_peepholes,
-        "cell_clip": cell_clip or 0.0,
-        "proj_clip": proj_clip or 0.0,
-        "is_reverse": is_reverse,
-        "gate_activation": gate_activation,
-        "cell_activation": cell_activation,
-        "candidate_activation": candidate_activation,
-        "proj_activation": proj_activation,
-    }
+    attrs["proj_activation"] = proj_activation
+    attrs |= {"cell_clip": cell_clip or 0.0, "proj_clip": proj_clip or 0.0}
     outputs = {
         "Projection": projection,
         "Cell": cell,

@@ -48,6 +48,16 @@ def _constant(helper: LayerHelper, values: Any, dtype: str) -> Any:
     )
 
 
+def _custom(helper: LayerHelper, probabilities: Sequence[float]) -> dict[str, Any]:
+    """What the operator needs to draw classes by given probabilities."""
+    alias, stay = alias_table(probabilities)
+    return {
+        "CustomDistProbs": _constant(helper, probabilities, "float32"),
+        "CustomDistAlias": _constant(helper, alias, "int32"),
+        "CustomDistAliasProbs": _constant(helper, stay, "float32"),
+    }
+
+
 def nce(
     input: Variable,
     label: Variable,
@@ -81,15 +91,11 @@ def nce(
         helper.bias_attr, [num_total_classes, 1], input.dtype, is_bias=True
     )
     inputs |= {} if bias is None else {"Bias": bias}
-    cost = helper.create_variable_for_type_inference(input.dtype)
-    logits = helper.create_variable_for_type_inference(input.dtype)
-    labels = helper.create_variable_for_type_inference(label.dtype)
+    kinds = input.dtype, input.dtype, label.dtype
+    cost, logits, labels = map(helper.create_variable_for_type_inference, kinds)
     inputs["SampleWeight"] = [] if sample_weight is None else sample_weight
     if custom_dist is not None and sampler == "custom_dist":
-        alias, stay = alias_table(custom_dist)
-        inputs["CustomDistProbs"] = _constant(helper, custom_dist, "float32")
-        inputs["CustomDistAlias"] = _constant(helper, alias, "int32")
-        inputs["CustomDistAliasProbs"] = _constant(helper, stay, "float32")
+        inputs |= _custom(helper, custom_dist)
     negatives = 10 if num_neg_samples is None else int(num_neg_samples)
     helper.append_op(
         type="nce",
@@ -208,10 +214,8 @@ def sampled_softmax_with_cross_entropy(
         "seed": seed,
     }
     helper.append_op(type="sample_logits", inputs=inputs, outputs=made, attrs=attrs)
-    hard = {"X": made["SampledLabels"]}
-    helper.emit("one_hot", hard, {"depth": num_samples + 1}, out=soft)
-    loss = helper.create_variable_for_type_inference(logits.dtype)
-    softmax = helper.create_variable_for_type_inference(logits.dtype)
+    helper.emit("one_hot", {"X": made["SampledLabels"]}, {"depth": num_samples + 1}, out=soft)
+    loss, softmax = (helper.create_variable_for_type_inference(logits.dtype) for _ in range(2))
     helper.append_op(
         type="softmax_with_cross_entropy",
         inputs={"Logits": made["SampledLogits"], "Label": soft},

@@ -1,0 +1,51 @@
+"""Batches on their way: plain arrays with sequence lengths where they are made, tensors after.
+
+Worker processes and generator threads handle `Column`s only, which cross process borders without
+a copy. The training process makes tensors of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from refluid.core.values import Lod, LoDTensor
+
+Array = npt.NDArray[Any]
+Column = tuple[Array, Lod]
+Batch = list[LoDTensor]
+
+
+def as_column(value: Any) -> Column:
+    """The array and offsets of what a user's generator gave: array, list or LoDTensor."""
+    if isinstance(value, LoDTensor):
+        return np.asarray(value), value.lod()
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().numpy(), []
+    return np.asarray(value), []
+
+
+def owned(column: Column) -> Column:
+    """The same, in memory that the user's generator can't change any more."""
+    array, lod = column
+    return np.array(array, order="C"), lod
+
+
+def as_batch(columns: Sequence[Column]) -> Batch:
+    """Tensors that share the memory of the arrays."""
+    return [LoDTensor(_tensor(array), lod) for array, lod in columns]
+
+
+def _tensor(array: Array) -> torch.Tensor:
+    if not (array.flags.writeable and array.flags.c_contiguous and array.dtype.isnative):
+        array = np.array(array, order="C", dtype=array.dtype.newbyteorder("="))
+    return torch.from_numpy(array)
+
+
+def pin(batch: Batch) -> Batch:
+    """The batch in memory that GPUs can copy from while the processor goes on."""
+    return [LoDTensor(one.tensor.pin_memory(), one.lod()) for one in batch]
