@@ -40,7 +40,6 @@ def run_op(
     inputs: Feeds,
     attrs: Mapping[str, Any] | None = None,
     *,
-    outputs: Sequence[str] = (),
     counts: Mapping[str, int] | None = None,
     gradients: Sequence[str] = (),
     of: str = "",
@@ -51,44 +50,57 @@ def run_op(
     counts: how many variables an output slot has, 1 unless said. Values with LoD come back
     as LoDTensors under `SLOT.lod`.
     """
-    definition = find(op_type)
-    assert definition is not None
-    slots = list(outputs) or [slot.name for slot in definition.outputs]
     main = fluid.Program()
-    feed: dict[str, Any] = {}
+    wanted: dict[str, Any] = {}
     with fluid.program_guard(main, fluid.Program()):
-        block = main.global_block()
-        given: dict[str, list[Any]] = {}
-        for slot, values in inputs.items():
-            several = values if isinstance(values, list) else [values]
-            given[slot] = [
-                _declared(block, f"{slot}.{place}", one) for place, one in enumerate(several)
-            ]
-            feed |= {f"{slot}.{place}": _fed(one) for place, one in enumerate(several)}
-        made = {
-            slot: [
-                block.create_var(name=f"{slot}.out.{place}")
-                for place in range((counts or {}).get(slot, 1))
-            ]
-            for slot in slots
-        }
-        block.append_op(type=op_type, inputs=given, outputs=made, attrs=dict(attrs or {}))
-        wanted = {slot: variables[0] for slot, variables in made.items()}
+        given, made = _append(op_type, inputs, attrs or {}, counts or {})
+        wanted |= {slot: variables[0] for slot, variables in made.items()}
         for slot, variables in made.items():
             wanted |= {f"{slot}.{place}": one for place, one in enumerate(variables)}
         if gradients:
-            target = made[of or slots[0]][0]
+            target = made[of or next(iter(made))][0]
             loss = fluid.layers.reduce_sum(fluid.layers.sin(target))
             found = fluid.gradients(loss, [given[slot][0] for slot in gradients])
             wanted |= {f"{slot}@GRAD": one for slot, one in zip(gradients, found, strict=True)}
-    executor = fluid.Executor(fluid.CPUPlace())
+    feed = {
+        f"{slot}.{place}": _fed(one)
+        for slot, values in inputs.items()
+        for place, one in enumerate(_several(values))
+    }
+    executor, fetches = fluid.Executor(fluid.CPUPlace()), list(wanted.values())
     with fluid.scope_guard(fluid.Scope()):
-        values = executor.run(main, feed=feed, fetch_list=list(wanted.values()), return_numpy=False)
+        values = executor.run(main, feed=feed, fetch_list=fetches, return_numpy=False)
     results: dict[str, Any] = {}
     for name, value in zip(wanted, values, strict=True):
         results[name] = np.array(value)
         results[f"{name}.lod"] = value.recursive_sequence_lengths()
     return results
+
+
+def _several(values: Any) -> list[Any]:
+    return values if isinstance(values, list) else [values]
+
+
+def _append(
+    op_type: str, inputs: Feeds, attrs: Mapping[str, Any], counts: Mapping[str, int]
+) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """The operator in the default program, its variables by slot: inputs, outputs."""
+    definition = find(op_type)
+    assert definition is not None
+    block = fluid.default_main_program().global_block()
+    given = {
+        slot: [_declared(block, f"{slot}.{at}", one) for at, one in enumerate(_several(values))]
+        for slot, values in inputs.items()
+    }
+    made = {
+        slot.name: [
+            block.create_var(name=f"{slot.name}.out.{place}")
+            for place in range(counts.get(slot.name, 1))
+        ]
+        for slot in definition.outputs
+    }
+    block.append_op(type=op_type, inputs=given, outputs=made, attrs=dict(attrs))
+    return given, made
 
 
 def check_gradient(

@@ -172,7 +172,7 @@ def _pyramid(**changes: object) -> tuple[fluid.Variable, fluid.Program]:
             black_list_len=0,
             seed=1,
             lr=0.1,
-            **options,  # type: ignore[arg-type]
+            **options,
         )
     return out, main
 

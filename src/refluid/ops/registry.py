@@ -231,26 +231,18 @@ def gradient(
                 infer_rule=infer_gradient,
             )
         )
-        own = found.attributes if bare else None
-        forward.maker = _maker(forward, type, given, own) if type or bare else None
+        own = list(found.attributes) if bare else None
+        name, slots = type or forward_type + "_grad", [slot.name for slot in given]
+        forward.maker = _maker(forward, name, slots, own) if type or bare else None
         return body
 
     return decorate
 
 
-def _maker(
-    forward: OperatorDef,
-    type: str | None,
-    given: tuple[Slot, ...],
-    own: Mapping[str, Attribute] | None,
-) -> Maker:
-    name = type or forward.type + "_grad"
-
+def _maker(forward: OperatorDef, type: str, slots: list[str], own: list[str] | None) -> Maker:
     def make(op: Operator) -> list[GradOp]:
-        made = gradient_op(op, name, [slot.name for slot in given], forward)
-        if own is None:
-            return [made]
-        return [replace(made, attrs={name: op.attrs[name] for name in own if name in op.attrs})]
+        attrs = None if own is None else {name: op.attrs[name] for name in own if name in op.attrs}
+        return [replace(gradient_op(op, type, slots, forward), attrs=attrs)]
 
     return make
 

@@ -10,6 +10,7 @@ import torch
 
 from refluid.core.dtypes import as_dtype, dtype_name
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
+from refluid.feed.errors import ReaderFailed
 from refluid.ir.operator import Operator
 from refluid.runtime.liveness import key_of
 from refluid.runtime.messages import not_initialized
@@ -23,7 +24,7 @@ def explain(
 ) -> Exception:
     """The error to raise instead of `error`, which came out of the plan in `filename`."""
     found = _plan_frame(error.__traceback__, filename)
-    passed_on = isinstance(error, EOFException | PeerFailed)
+    passed_on = isinstance(error, EOFException | PeerFailed | ReaderFailed)
     if passed_on or found is None or found.tb_lineno not in origin:
         return error
     op = origin[found.tb_lineno]

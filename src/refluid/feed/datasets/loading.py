@@ -45,7 +45,7 @@ class Loading:
             stream = self._streams()
             return Source(lambda: _skipping(stream.items(), skip), stream.crew.cancel)
         assert self.sampler is not None
-        numbers = itertools.islice(iter(self.sampler), skip, None)
+        numbers = itertools.islice(_begun(self.sampler), skip, None)
         if self.workers == 0:
             return Source(lambda: map(self._load, numbers))
         tasks = Tasks(
@@ -97,6 +97,12 @@ class Source:
 
     make: Callable[[], Iterable[Any]]
     cancel: Callable[[], None] | None = None
+
+
+def _begun(items: Iterable[Any]) -> Iterator[Any]:
+    """The items, the first taken already: an order that is shuffled is drawn now."""
+    rest = iter(items)
+    return itertools.chain(list(itertools.islice(rest, 1)), rest)
 
 
 def _skipping(items: Iterator[Any], count: int) -> Iterator[Any]:

@@ -41,11 +41,11 @@ class BatchSampler:
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
-        order = list(self.indices)
+        order = np.array(self.indices)
         if self.shuffle:
             np.random.shuffle(order)
         for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
+            batch = order[start : start + self.batch_size].tolist()
             if len(batch) == self.batch_size or not self.drop_last:
                 yield batch
 

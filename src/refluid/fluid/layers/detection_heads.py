@@ -35,10 +35,8 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _require(needed: Mapping[str, Any], optional: Mapping[str, Any], layers: int) -> None:
-    for what, given in {
-        **needed,
-        **{one: value for one, value in optional.items() if value},
-    }.items():
+    entries = dict(needed) | {what: given for what, given in optional.items() if given}
+    for what, given in entries.items():
         if not isinstance(given, list | tuple) or len(given) != layers:
             raise ValueError(
                 f"multi_box_head: {what} must be a list of {layers} entries, one per input"

@@ -69,10 +69,7 @@ def dynamic_decode(
         carried.write(next_inputs, next_states)
         assign(next_finished, finished)
         assign(next_lengths, lengths)
-        if last is None:
-            logical_not(reduce_all(finished), out=condition)
-        else:
-            logical_and(logical_not(reduce_all(finished)), less_equal(step, last), out=condition)
+        _go_on(finished, step, last, condition)
     outputs = map_structure(_stacked, arrays)
     states = carried.states()
     with suppress(NotImplementedError):
@@ -80,6 +77,14 @@ def dynamic_decode(
     if not output_time_major:
         outputs = map_structure(swap_batch_and_time, outputs)
     return (outputs, states, lengths) if return_length else (outputs, states)
+
+
+def _go_on(finished: Variable, step: Variable, last: Variable | None, condition: Variable) -> None:
+    """Says in `condition` whether there is another step."""
+    if last is None:
+        logical_not(reduce_all(finished), out=condition)
+    else:
+        logical_and(logical_not(reduce_all(finished)), less_equal(step, last), out=condition)
 
 
 class _Carried:

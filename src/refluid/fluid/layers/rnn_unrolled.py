@@ -47,9 +47,7 @@ def rnn(
         )
     if not time_major:
         inputs = map_structure(swap_batch_and_time, inputs)
-    mask = None
-    if sequence_length is not None:
-        mask = _time_mask(sequence_length, flatten(inputs)[0], flatten(initial_states)[0])
+    mask = _time_mask(sequence_length, flatten(inputs)[0], flatten(initial_states)[0])
     if is_reverse:
         inputs = map_structure(_backwards, inputs)
         mask = None if mask is None else _backwards(mask)
@@ -82,9 +80,14 @@ def _backwards(x: Variable) -> Variable:
     return reverse(x, axis=[0])
 
 
-def _time_mask(sequence_length: Variable, inputs: Variable, state: Variable) -> Variable:
+def _time_mask(
+    sequence_length: Variable | None, inputs: Variable, state: Variable
+) -> Variable | None:
     """(time, batch), 1 while a sequence goes on."""
-    mask = sequence_mask(sequence_length, maxlen=shape(inputs)[0], dtype=dtype_name(state.dtype))
+    if sequence_length is None:
+        return None
+    longest = shape(inputs)[0]
+    mask = sequence_mask(sequence_length, maxlen=longest, dtype=dtype_name(state.dtype))
     return transpose(mask, [1, 0])
 
 

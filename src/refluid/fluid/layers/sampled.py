@@ -48,6 +48,11 @@ def _constant(helper: LayerHelper, values: Any, dtype: str) -> Any:
     )
 
 
+def _over(loss: Variable, count: int) -> Variable:
+    averaged: Variable = loss / count
+    return averaged
+
+
 def _custom(helper: LayerHelper, probabilities: Sequence[float]) -> dict[str, Any]:
     """What the operator needs to draw classes by given probabilities."""
     alias, stay = alias_table(probabilities)
@@ -56,6 +61,13 @@ def _custom(helper: LayerHelper, probabilities: Sequence[float]) -> dict[str, An
         "CustomDistAlias": _constant(helper, alias, "int32"),
         "CustomDistAliasProbs": _constant(helper, stay, "float32"),
     }
+
+
+def _check_sampler(sampler: str, custom_dist: Sequence[float] | None) -> None:
+    if sampler not in _SAMPLERS:
+        raise ValueError(f"nce: sampler {sampler!r} is none of {', '.join(_SAMPLERS)}")
+    if sampler == "custom_dist" and custom_dist is None:
+        raise ValueError("nce: sampler 'custom_dist' needs the probabilities custom_dist")
 
 
 def nce(
@@ -78,10 +90,7 @@ def nce(
     drawn per row by `sampler`: uniform, log_uniform or custom_dist with probabilities
     `custom_dist`. Parameters: (num_total_classes, width), and the bias (num_total_classes, 1).
     """
-    if sampler not in _SAMPLERS:
-        raise ValueError(f"nce: sampler {sampler!r} is none of {', '.join(_SAMPLERS)}")
-    if sampler == "custom_dist" and custom_dist is None:
-        raise ValueError("nce: sampler 'custom_dist' needs the probabilities custom_dist")
+    _check_sampler(sampler, custom_dist)
     helper = LayerHelper("nce", param_attr=param_attr, bias_attr=bias_attr, name=name)
     check_variables("nce", {"input": input, "label": label})
     shape = [num_total_classes, input.shape[1]]
@@ -110,8 +119,7 @@ def nce(
             "remote_prefetch": is_sparse,
         },
     )
-    averaged: Variable = cost / (negatives + 1)
-    return averaged
+    return _over(cost, negatives + 1)
 
 
 def hsigmoid(
@@ -222,8 +230,7 @@ def sampled_softmax_with_cross_entropy(
         outputs={"Softmax": softmax, "Loss": loss},
         attrs={"soft_label": True, "ignore_index": 0, "numeric_stable_mode": False},
     )
-    averaged: Variable = loss / num_true
-    return averaged
+    return _over(loss, num_true)
 
 
 def sampling_id(

@@ -1,0 +1,132 @@
+"""Readers in a plan: `create_py_reader`, `create_double_buffer_reader` and `read`.
+
+A reader is a live object that the scope holds in the variable of its name; its queue's variable
+holds the `feed.Reader` that the user's program made.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import Levels, as_levels
+from refluid.feed.batches import Batch
+from refluid.feed.reader import Reader
+from refluid.feed.specs import Spec, check_batch, parse_specs
+from refluid.feed.staging import Staged, double_buffer
+from refluid.ir.operator import Operator
+from refluid.runtime.control import handles
+from refluid.runtime.liveness import key_of
+from refluid.runtime.scope import Cell
+
+if TYPE_CHECKING:
+    from refluid.runtime.codegen import Writer
+
+
+class Source(Protocol):
+    """What gives batches: a reader, or its double buffer."""
+
+    def next(self) -> Batch: ...
+
+
+@dataclass(frozen=True)
+class OpenReader:
+    """The value of a reader variable: where batches come from, and what they must be like."""
+
+    source: Source
+    reader: Reader
+    specs: tuple[Spec, ...]
+
+    def read(self, device: torch.device) -> tuple[list[Tensor], list[Levels]]:
+        """The next batch on the device: tensors and their LoD.
+
+        Raises EOFException at the end of a pass, and what `feed.Reader.next` raises.
+        """
+        batch = self.source.next()
+        tensors = [one.tensor for one in batch]
+        check_batch(self.reader.name, self.specs, tensors)
+        moved = [one if one.device == device else one.to(device) for one in tensors]
+        return moved, [as_levels(one.lod()) for one in batch]
+
+
+def open_reader(queue: Cell, present: Any, specs: tuple[Spec, ...]) -> OpenReader:
+    """The reader of a queue; the present one where it is already open."""
+    reader = queue.value
+    if not isinstance(reader, Reader):
+        raise EnforceNotMet(
+            f"the scope has no reader {queue.name!r}: make the py_reader or DataLoader in the "
+            "scope in which the program is run"
+        )
+    if isinstance(present, OpenReader) and present.reader is reader and present.specs == specs:
+        return present
+    return OpenReader(reader, reader, specs)
+
+
+def buffer_reader(under: OpenReader, present: Any, device: torch.device) -> OpenReader:
+    """The double buffer of a reader; the present one where it is of that very reader."""
+    if isinstance(present, OpenReader) and present.reader is under.reader:
+        same = not isinstance(present.source, Staged) or present.source.reader is under.reader
+        if same and present.specs == under.specs:
+            return present
+    return OpenReader(double_buffer(under.reader, device), under.reader, under.specs)
+
+
+def _place(text: str, own: torch.device) -> torch.device:
+    """The device that a double buffer's attribute names: AUTO, CPU, CUDA:1."""
+    if "CUDA" in text.upper() and "PINNED" not in text.upper():
+        number = re.search(r"\d+", text)
+        return torch.device("cuda", int(number.group()) if number else 0)
+    return own if text == "AUTO" else torch.device("cpu")
+
+
+def _cell(writer: Writer, op: Operator, name: str) -> str:
+    """The scope's cell of a variable, which need not be declared in the program."""
+    key = key_of(op.block, name)
+    return f"C[{writer.state.setdefault(key, len(writer.state))}]"
+
+
+@handles("create_py_reader")
+def _create_py_reader(writer: Writer, op: Operator) -> None:
+    names = ("shape_concat", "ranks", "lod_levels", "dtypes", "need_check_feed")
+    specs = writer.source.constant("specs", parse_specs(*(op.attr(name) for name in names)))
+    call = writer.source.constant("open_reader", open_reader)
+    queue, out = op.input("blocking_queue")[0], op.output("Out")[0]
+    cell = _cell(writer, op, out)
+    target = f"{cell}.value = {writer.local(op.block, out)}"
+    writer.source.add(
+        f"{target} = {call}({_cell(writer, op, queue)}, {cell}.value, {specs})", op
+    )
+
+
+@handles("create_double_buffer_reader")
+def _create_double_buffer_reader(writer: Writer, op: Operator) -> None:
+    device = _place(op.attr("place"), writer.request.device)
+    place = writer.source.constant("place", device)
+    call = writer.source.constant("buffer_reader", buffer_reader)
+    under, out = op.input("UnderlyingReader")[0], op.output("Out")[0]
+    cell = _cell(writer, op, out)
+    target = f"{cell}.value = {writer.local(op.block, out)}"
+    writer.source.add(
+        f"{target} = {call}({writer.local(op.block, under)}, {cell}.value, {place})", op
+    )
+
+
+@handles("read")
+def _read(writer: Writer, op: Operator) -> None:
+    """Takes one batch: its tensors become the outputs, their LoD that of the outputs."""
+    reader = writer.local(op.block, op.input("Reader")[0])
+    outputs = op.output("Out")
+    tensors = [writer.local(op.block, name) for name in outputs]
+    levels = []
+    for name in outputs:
+        key = key_of(op.block, name)
+        if key not in writer.lods.fixed:
+            writer.lods.names[key] = writer.lods.new()
+        levels.append(writer.lods.names[key])
+    targets = f"[{', '.join(tensors)}], [{', '.join(levels)}]"
+    writer.source.add(f"{targets} = {reader}.read(device)", op)

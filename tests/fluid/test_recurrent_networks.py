@@ -1,0 +1,136 @@
+"""Recurrent networks compute what a loop over steps would, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from refluid import fluid
+from tests.fluid.once import Array, fed, loss, own_programs, run, values
+
+L = fluid.layers
+
+
+@pytest.fixture(autouse=True)
+def _own_programs() -> Iterator[None]:
+    with own_programs():
+        yield
+
+
+def _weights() -> tuple[Array, Array]:
+    """Values of `w` (3, 2) and `u` (2, 2)."""
+    return values(3, 2, seed=1), values(2, 2, seed=2)
+
+
+def _cell(x: Any, hidden: Any) -> Any:
+    w, u = (
+        L.create_parameter(
+            list(value.shape),
+            "float32",
+            name=name,
+            default_initializer=fluid.initializer.NumpyArrayInitializer(value),
+        )
+        for name, value in zip("wu", _weights(), strict=True)
+    )
+    return L.tanh(L.matmul(x, w) + L.matmul(hidden, u))
+
+
+def _torch_cell() -> tuple[list[torch.Tensor], Callable[..., torch.Tensor]]:
+    w, u = (torch.tensor(value, requires_grad=True) for value in _weights())
+    return [w, u], lambda x, hidden: torch.tanh(x @ w + hidden @ u)
+
+
+def test_static_rnn_and_its_gradient() -> None:
+    x = fed(5, 4, 3)
+    rnn = L.StaticRNN()
+    with rnn.step():
+        part = rnn.step_input(x)
+        before = rnn.memory(shape=[-1, 2], batch_ref=part, init_value=0.5)
+        hidden = _cell(part, before)
+        rnn.update_memory(before, hidden)
+        rnn.step_output(hidden)
+    out = rnn()
+    assert out.shape == (5, 4, 2)
+    block = fluid.default_main_program().global_block()
+    grads = fluid.gradients(loss(out), [x, block.var("w"), block.var("u")])
+    value = values(5, 4, 3)
+    made, *slopes = run([out, *grads], x=value)
+    parameters, cell = _torch_cell()
+    given = torch.tensor(value, requires_grad=True)
+    states = [torch.full((4, 2), 0.5)]
+    for step in given:
+        states.append(cell(step, states[-1]))
+    wanted = torch.stack(states[1:])
+    wanted.square().sum().backward()
+    assert np.allclose(made, wanted.detach(), atol=1e-6)
+    for slope, tensor in zip(slopes, [given, *parameters], strict=True):
+        assert np.allclose(slope, tensor.grad, atol=1e-5)
+
+
+def test_dynamic_rnn_and_its_gradient() -> None:
+    lengths = [2, 4, 1]
+    x, init = fed(-1, 3, lod_level=1), fed(-1, 2, name="init")
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        part = rnn.step_input(x)
+        before = rnn.memory(init=init, need_reorder=True)
+        hidden = _cell(part, before)
+        rnn.update_memory(before, hidden)
+        rnn.output(hidden)
+    out = rnn()
+    block = fluid.default_main_program().global_block()
+    grads = fluid.gradients(loss(out), [x, init, block.var("w"), block.var("u")])
+    rows, first = values(7, 3), values(3, 2, seed=5)
+    fed = fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())
+    made, *slopes = run([out, *grads], x=fed, init=first)
+    parameters, cell = _torch_cell()
+    given, start = (torch.tensor(one, requires_grad=True) for one in (rows, first))
+    outs = []
+    for sequence, state in zip(given.split(lengths), start, strict=True):
+        for row in sequence:
+            state = cell(row, state)
+            outs.append(state)
+    wanted = torch.stack(outs)
+    wanted.square().sum().backward()
+    assert np.allclose(made, wanted.detach(), atol=1e-6)
+    for slope, tensor in zip(slopes, [given, start, *parameters], strict=True):
+        assert np.allclose(slope, tensor.grad, atol=1e-5)
+
+
+def test_static_inputs_are_whole_in_each_step() -> None:
+    x = fed(-1, 2, lod_level=1)
+    static = fed(-1, 2, name="s", lod_level=1)
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        part = rnn.step_input(x)
+        whole = rnn.static_input(static)
+        rnn.output(L.sequence_pool(whole, "sum") * part)
+    out = rnn()
+    (grad,) = fluid.gradients(L.reduce_sum(out), static)
+    rows, others = values(3, 2), values(4, 2, seed=3)
+    place = fluid.CPUPlace()
+    made, slope = run(
+        [out, grad],
+        x=fluid.create_lod_tensor(rows, [[1, 2]], place),
+        s=fluid.create_lod_tensor(others, [[3, 1]], place),
+    )
+    sums = [others[:3].sum(0), others[3:].sum(0)]
+    assert np.allclose(made, rows * np.stack([sums[0], sums[1], sums[1]]), atol=1e-6)
+    wanted = np.stack([rows[0]] * 3 + [rows[1] + rows[2]])
+    assert np.allclose(slope, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("is_reverse", [False, True])
+def test_rnn_stops_where_sequences_end(is_reverse: bool) -> None:
+    x = fed(-1, 4, 3)
+    lengths = fluid.data("n", [-1], "int64")
+    cell = L.GRUCell(2)
+    out, state = L.rnn(cell, x, sequence_length=lengths, is_reverse=is_reverse)
+    made, last = run([out, state], x=values(3, 4, 3), n=np.array([4, 1, 2]))
+    assert made.shape == (3, 4, 2)
+    where = [0, 0, 0] if is_reverse else [3, 0, 1]
+    assert np.allclose(last, made[np.arange(3), where], atol=1e-6)
