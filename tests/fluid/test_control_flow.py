@@ -83,6 +83,56 @@ def test_gradient_through_arrays_of_a_loop() -> None:
     assert np.allclose(slope, 18 * value, rtol=1e-4)
 
 
+def _rounds(count: int, body: Callable[..., Any], start: fluid.Variable) -> fluid.Variable:
+    """`body(i, value)` applied `count` times."""
+    i, limit = constant(0, "int64"), constant(count, "int64")
+    made: fluid.Variable = L.while_loop(
+        lambda i, value: L.less_than(i, limit),
+        lambda i, value: [i + 1, body(i, value)],
+        [i, L.assign(start)],
+    )[1]
+    return made
+
+
+def test_gradient_of_a_loop_in_a_loop() -> None:
+    x = fed(2)
+    out = _rounds(3, lambda _, a: _rounds(3, lambda _, b: b * x, a), x)
+    (grad,) = fluid.gradients(L.reduce_sum(out), x)
+    value = values(2) + 1.5
+    made, slope = run([out, grad], x=value)
+    assert np.allclose(made, value**10, rtol=1e-4)
+    assert np.allclose(slope, 10 * value**9, rtol=1e-4)
+
+
+def test_gradient_of_a_branch_in_a_loop() -> None:
+    x = fed(1)
+
+    def body(i: fluid.Variable, a: fluid.Variable) -> Any:
+        return L.cond(L.less_than(i, constant(2, "int64")), lambda: a * x, lambda: a + x)
+
+    out = _rounds(4, body, x)
+    (grad,) = fluid.gradients(out, x)
+    made, slope = run([out, grad], x=np.array([1.5], "float32"))
+    assert np.allclose([made[0], slope[0]], [1.5**3 + 3, 3 * 1.5**2 + 2])
+
+
+@pytest.mark.parametrize(("value", "wanted"), [(2.0, [16, 32]), (-1.0, [-5, 5])])
+def test_gradient_of_a_loop_in_a_branch(value: float, wanted: list[float]) -> None:
+    x = fed(1)
+    out = L.cond(x > constant(0), lambda: _rounds(3, lambda _, a: a * x, x), lambda: x * 5.0)
+    (grad,) = fluid.gradients(out, x)
+    found = run([out, grad], x=np.array([value], "float32"))
+    assert [one[0] for one in found] == wanted
+
+
+def test_a_loop_of_no_rounds_changes_nothing() -> None:
+    x = fed(2)
+    out = _rounds(0, lambda _, a: a * x, x)
+    (grad,) = fluid.gradients(L.reduce_sum(out), x)
+    made, slope = run([out, grad], x=values(2))
+    assert np.array_equal(made, values(2)) and slope.tolist() == [1, 1]
+
+
 def test_length_of_an_array() -> None:
     array = L.array_write(constant(1), constant(2, "int64"))
     assert run([L.array_length(array)])[0].tolist() == [3]
@@ -99,6 +149,38 @@ def test_cond_and_its_gradient(value: float) -> None:
     out, slope = run([made, grad], x=np.array([value], "float32"))
     assert out[0] == (3 * value if value > 0 else value**2)
     assert slope[0] == (3 if value > 0 else 2 * value)
+
+
+@pytest.mark.parametrize("value", [-2.0, 2.0])
+def test_gradient_of_one_of_two_results(value: float) -> None:
+    x = fed(1)
+    used, _ = L.cond(x > constant(0), lambda: (x * 2.0, x * 3.0), lambda: (x * 4.0, x * 5.0))
+    (grad,) = fluid.gradients(used, x)
+    assert run([grad], x=np.array([value], "float32"))[0][0] == (2 if value > 0 else 4)
+
+
+def test_branches_with_optimizers_of_their_own() -> None:
+    x, which = fed(-1, 3), fluid.data("which", [1], "int32")
+
+    def train(optimizer: Any) -> fluid.Variable:
+        out = L.mean(L.square(L.fc(x, 1, param_attr="w", bias_attr=False) - 1.0))
+        optimizer.minimize(out)
+        return out
+
+    out = L.switch_case(
+        which,
+        [
+            lambda: train(fluid.optimizer.SGD(0.1)),
+            lambda: train(fluid.optimizer.Adam(0.1)),
+        ],
+    )
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    losses = [
+        exe.run(feed={"x": values(8, 3), "which": np.array([step % 2], "int32")}, fetch_list=[out])
+        for step in range(6)
+    ]
+    assert losses[-1][0] < losses[0][0]
 
 
 @pytest.mark.parametrize(("value", "wanted"), [(-1, 10), (0, 20), (7, 30)])

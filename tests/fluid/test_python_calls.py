@@ -106,6 +106,11 @@ def test_py_func_says_what_is_wrong() -> None:
 
         return [L.py_func(fail, _x(), _var("d", 1))]
 
+    def short() -> list[Any]:
+        return list(L.py_func(np.array, _x(), [_var("e", 1), _var("f", 1)]))
+
+    with pytest.raises(EnforceNotMet, match="returned 1 values for 2 variables"):
+        _run(short, {"x": X})
     with pytest.raises(EnforceNotMet, match=r"(?s)py_func.*no luck today|no luck today.*py_func"):
         _run(build, {"x": X})
 

@@ -85,8 +85,8 @@ def test_dynamic_rnn_and_its_gradient() -> None:
     block = fluid.default_main_program().global_block()
     grads = fluid.gradients(loss(out), [x, init, block.var("w"), block.var("u")])
     rows, first = values(7, 3), values(3, 2, seed=5)
-    fed = fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())
-    made, *slopes = run([out, *grads], x=fed, init=first)
+    sentences = fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())
+    made, *slopes = run([out, *grads], x=sentences, init=first)
     parameters, cell = _torch_cell()
     given, start = (torch.tensor(one, requires_grad=True) for one in (rows, first))
     outs = []
@@ -122,6 +122,37 @@ def test_static_inputs_are_whole_in_each_step() -> None:
     assert np.allclose(made, rows * np.stack([sums[0], sums[1], sums[1]]), atol=1e-6)
     wanted = np.stack([rows[0]] * 3 + [rows[1] + rows[2]])
     assert np.allclose(slope, wanted, atol=1e-6)
+
+
+def test_steps_may_be_sequences() -> None:
+    x = fed(-1, 2, lod_level=2)
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        part = L.sequence_pool(rnn.step_input(x), "sum")
+        before = rnn.memory(shape=[2])
+        rnn.update_memory(before, part + before)
+        rnn.output(part + before)
+    out = rnn()
+    (grad,) = fluid.gradients(L.reduce_sum(out), x)
+    rows = values(6, 2)
+    nested = fluid.create_lod_tensor(rows, [[2, 1], [1, 2, 3]], fluid.CPUPlace())
+    made, slope = run([out, grad], x=nested)
+    sums = [rows[0], rows[:3].sum(0), rows[3:].sum(0)]
+    assert np.allclose(made, np.stack(sums), atol=1e-6)
+    assert slope[:, 0].tolist() == [2, 1, 1, 1, 1, 1]
+
+
+def test_empty_sequences_are_passed_over() -> None:
+    x = fed(-1, 2, lod_level=1)
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        part = rnn.step_input(x)
+        rnn.output(part * part, part * 2.0)
+    used, _ = rnn()
+    (grad,) = fluid.gradients(L.reduce_sum(used), x)
+    rows = values(4, 2)
+    (slope,) = run([grad], x=fluid.create_lod_tensor(rows, [[0, 3, 0, 1]], fluid.CPUPlace()))
+    assert np.allclose(slope, 2 * rows)
 
 
 @pytest.mark.parametrize("is_reverse", [False, True])

@@ -124,12 +124,14 @@ def _like_forward(
 
 
 def _conditional_grad(op: Operator, gradients: Gradients) -> Draft:
+    """Outputs without a gradient may have no value either: their branch wasn't taken."""
     outs = op.output("Out")
+    given = [gradients.names.of(name) if name in gradients.known else EMPTY for name in outs]
     inputs = {
         "Cond": op.input("Cond"),
         "Input": op.input("Input"),
         "Out": outs,
-        "Out" + GRAD: [gradients.names.of(name) for name in outs],
+        "Out" + GRAD: given,
         "Scope": op.output("Scope"),
     }
     outputs = {"Input" + GRAD: gradients.made(op.input("Input"))}
@@ -141,11 +143,11 @@ def _conditional_grad(op: Operator, gradients: Gradients) -> Draft:
     grad = bare_op(
         gradients.names.target, "conditional_block_grad", inputs, outputs, attrs, device=device
     )
-    return Draft(grad, gradients.given(outs))
+    return Draft(grad, [name for name in given if name != EMPTY])
 
 
 RULES: dict[str, Rule] = {
     "while": Rule(_enters_loop, _while_grad),
     "recurrent": Rule(_enters_rounds, _recurrent_grad),
-    "conditional_block": Rule(lambda op, known, stopped: op.output("Out"), _conditional_grad),
+    "conditional_block": Rule(lambda op, known, stopped: known, _conditional_grad),
 }

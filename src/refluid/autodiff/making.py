@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refluid.autodiff.naming import EMPTY, GradientNames, names_in
+from refluid.autodiff.path import REVERTED
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.absent import no_operator
 from refluid.ir.attributes import DEVICE, ROLE, OpRole
@@ -16,8 +17,6 @@ from refluid.ops.registry import GradOp, find, gradient_ops
 from refluid.ops.signature import GRAD
 
 MakeGradients = Callable[[Operator], list[GradOp]]
-# Counters that loops count with: the backward pass takes them back, gradients or not.
-REVERTED = frozenset({"increment"})
 
 
 @dataclass

@@ -9,6 +9,9 @@ from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 
+# Counters that loops count with: the backward pass takes them back, gradients or not.
+REVERTED = frozenset({"increment"})
+_PLACE = "I"
 _NO_MODEL = OpRole.OPTIMIZE | OpRole.LR_SCHED
 
 
@@ -16,26 +19,28 @@ def backward_path(block: Block, targets: Iterable[str], stopped: Collection[str]
     """The operators that `targets` are computed by, in program order.
 
     The way does not lead through the variables in `stopped`, nor through optimizers and
-    learning-rate schedules.
+    learning-rate schedules; but what counts places in arrays is on it anyway.
     """
     wanted = set(targets)
     path: list[Operator] = []
     for op in reversed(block.ops):
         if not wanted.isdisjoint(op.output_arg_names) and not _apart(op):
             path.append(op)
-            wanted.update(set(op.input_arg_names).difference(stopped))
+            wanted.update(set(op.input_arg_names).difference(stopped), op.input(_PLACE))
     return path[::-1]
 
 
 def depending_on(
     sources: Iterable[str], path: Iterable[Operator], stopped: Collection[str]
 ) -> list[Operator]:
-    """The operators of a path that depend on `sources`, in the same order."""
+    """The operators of a path that depend on `sources`, in the same order, and its counters."""
     reached = set(sources)
     found: list[Operator] = []
     for op in path:
-        if not reached.isdisjoint(op.input_arg_names):
+        depends = not reached.isdisjoint(op.input_arg_names)
+        if depends or op.type in REVERTED:
             found.append(op)
+        if depends:
             reached.update(set(op.output_arg_names).difference(stopped))
     return found
 

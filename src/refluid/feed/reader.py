@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from refluid.core.errors import EOFException
 from refluid.feed.closing import close_at_exit
 from refluid.feed.pump import Make, Pump
 from refluid.feed.queue import BlockingQueue
@@ -19,8 +20,9 @@ _EXIT_PATIENCE = 2.0
 class Reader:
     """Gives the items of one pass after the other; each pass is started by `start`.
 
-    capacity: items that are made ahead. `delivered` counts the items taken in this pass,
-    `generation` the passes. Several threads may take items.
+    capacity: items that are made ahead. `delivered` counts the items taken in this pass, and
+    `ended` says that there are no more. `generation` changes whenever a pass begins or is given
+    up. Several threads may take items.
     """
 
     def __init__(self, name: str, capacity: int) -> None:
@@ -28,6 +30,7 @@ class Reader:
         self.queue = BlockingQueue(capacity)
         self.statistics = ReaderStatistics(name, capacity)
         self.delivered = 0
+        self.ended = False
         self.generation = 0
         self._lock = threading.Lock()
         self._pump: Pump | None = None
@@ -58,11 +61,15 @@ class Reader:
         """As `reset`, but waits only a moment for a source that doesn't let go."""
         self._stop(_EXIT_PATIENCE)
 
+    def abandon(self) -> None:
+        """As `reset`, but waits for nothing."""
+        self._stop(0)
+
     def _stop(self, timeout: float | None) -> None:
         pump, cancel = self._pump, self._cancel
         self._pump = self._cancel = None
         self.generation += 1
-        self.delivered = 0
+        self.delivered, self.ended = 0, False
         self.queue.kill()
         if cancel is not None:
             cancel()
@@ -75,14 +82,20 @@ class Reader:
         Raises EOFException at the end of the pass, ReaderFailed where the source raised an
         exception, NotStarted outside of a pass.
         """
-        depth = self.queue.size()
-        start = time.perf_counter()
-        item = self.queue.pop()
-        self.note_taken(time.perf_counter() - start, depth)
-        return item
+        return self.timed(self.queue.pop, self.queue.size())
 
-    def note_taken(self, waited: float, depth: int) -> None:
-        """Counts an item as given to the model."""
-        self.statistics.note_taken(waited, depth)
+    def timed(self, take: Callable[[], Any], depth: int) -> Any:
+        """What `take` returns, counted as given to the model, and how long that took.
+
+        depth: items that were ready.
+        """
+        start = time.perf_counter()
+        try:
+            item = take()
+        except EOFException:
+            self.ended = True
+            raise
+        self.statistics.note_taken(time.perf_counter() - start, depth)
         with self._lock:
             self.delivered += 1
+        return item

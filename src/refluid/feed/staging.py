@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,10 +43,10 @@ class Staged:
             if self._generation != self.reader.generation:
                 self._restart()
         depth = self.reader.queue.size() + self._ready.size()
-        start = time.perf_counter()
-        item = self._finish(self._ready.pop(repeating=False))
-        self.reader.note_taken(time.perf_counter() - start, depth)
-        return item
+        return self.reader.timed(self._take, depth)
+
+    def _take(self) -> Any:
+        return self._finish(self._ready.pop(repeating=False))
 
     def _restart(self) -> None:
         self._generation = self.reader.generation

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from refluid.core.dtypes import VarType, as_dtype, dtype_name, to_numpy
-from refluid.core.places import CUDAPlace, Place, cpu_places, cuda_places
+from refluid.core.dtypes import as_dtype, dtype_name
+from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
 from refluid.core.values import LoDTensor
+from refluid.feed.batches import Column, as_batch
+from refluid.fluid.sample_columns import Field, columns
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -86,6 +86,7 @@ class DataFeeder:
         self.feed_names = [var.name for var in self.feed_vars]
         self.feed_dtypes = [var.dtype for var in self.feed_vars]
         self.place = place
+        self._fields = [Field.of(var) for var in self.feed_vars]
 
     def feed(self, iterable: Batch) -> dict[str, LoDTensor]:
         """The feed of one mini-batch: a `LoDTensor` per variable.
@@ -93,27 +94,17 @@ class DataFeeder:
         Raises AssertionError for a sample of too many or too few values, ValueError for values
         that don't fit a variable's shape.
         """
-        samples = list(iterable)
-        for sample in samples:
-            assert len(sample) == len(self.feed_vars), (
-                f"The number of fields in data ({len(sample)}) does not match len(feed_list) "
-                f"({len(self.feed_vars)})"
-            )
-        columns = [[sample[i] for sample in samples] for i in range(len(self.feed_vars))]
+        made = columns(self._fields, iterable)
         return {
-            var.name: self._tensor(var, column)
-            for var, column in zip(self.feed_vars, columns, strict=True)
+            name: self._tensor(column) for name, column in zip(self.feed_names, made, strict=True)
         }
 
-    def _tensor(self, var: Variable, column: list[Any]) -> LoDTensor:
-        dtype = to_numpy(VarType(var.dtype))
-        lengths: list[list[int]] = [[] for _ in range(var.lod_level)]
-        rows = _unnest(column, lengths)
-        array = _stack(rows, var, dtype)
+    def _tensor(self, column: Column) -> LoDTensor:
+        if self.place is None or isinstance(self.place, CPUPlace):
+            return as_batch([column])[0]
         tensor = LoDTensor()
-        tensor.set(array, _host_or(self.place))
-        if lengths:
-            tensor.set_recursive_sequence_lengths(lengths)
+        tensor.set(column[0], self.place)
+        tensor.set_lod(column[1])
         return tensor
 
     def feed_parallel(
@@ -168,42 +159,3 @@ class DataFeeder:
                 )
 
         return several if multi_devices else single
-
-
-def _host_or(place: Place | None) -> Place:
-    return cpu_places(1)[0] if place is None else place
-
-
-def _unnest(values: Sequence[Any], lengths: list[list[int]]) -> list[Any]:
-    """The innermost elements in order; the lengths of each level of sequences are added."""
-    if not lengths:
-        return list(values)
-    rows: list[Any] = []
-    for value in values:
-        lengths[0].append(len(value))
-        rows += _unnest(value, lengths[1:])
-    return rows
-
-
-def _stack(rows: list[Any], var: Variable, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The rows as one array of the variable's shape, where their sizes allow it."""
-    try:
-        array = np.array(rows, dtype=dtype)
-    except ValueError as error:
-        shapes = sorted({np.shape(row) for row in rows})
-        raise ValueError(
-            f"samples for {var.name!r} have different shapes {shapes[:4]}: {error}. Pad them, or "
-            "declare the variable with a lod_level"
-        ) from None
-    sizes = list(var.shape)
-    if var.lod_level:
-        sizes = [-1, *sizes[1:]] if len(sizes) > 1 else [-1]
-    if len(sizes) != array.ndim and sizes.count(-1) <= 1:
-        try:
-            return array.reshape(sizes)
-        except ValueError:
-            raise ValueError(
-                f"samples of shape {list(array.shape[1:])} can't be fed to {var.name!r} of shape "
-                f"{list(var.shape)}"
-            ) from None
-    return array

@@ -24,9 +24,9 @@ def _sizes(
 ) -> list[int]:
     """Sizes of the result: by tensors, by a factor, or by the attributes."""
     if SizeTensor:
-        return integers((), None, SizeTensor)
+        return integers(given, None, SizeTensor)
     if OutSize is not None:
-        return integers((), OutSize)
+        return integers(given, OutSize)
     if Scale is not None:
         if Scale.is_meta:
             return [unknown() for _ in given]

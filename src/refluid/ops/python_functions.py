@@ -75,6 +75,7 @@ def py_func(
     backward_skip_vars: Sequence[str] = (),
     lods_X: list[Levels],
     device: torch.device,
+    counts: Sequence[int],
 ) -> tuple[list[Tensor | None], list[Levels]]:
     """What the Python function of that number makes of X.
 
@@ -86,7 +87,12 @@ def py_func(
     given = [None if one is None else LoDTensor(one, as_lod(levels)) for one, levels in pairs]
     result = function(*given)
     results = list(result) if isinstance(result, tuple | list) else [result]
-    made = [_tensor(one, device) for one in results] if result is not None else []
+    results = [] if result is None and counts[0] != 1 else results
+    if counts[0] and len(results) != counts[0]:
+        raise EnforceNotMet(
+            f"py_func: the Python function returned {len(results)} values for {counts[0]} variables"
+        )
+    made = [_tensor(one, device) for one in results[: counts[0]]]
     return [tensor for tensor, _ in made], [levels for _, levels in made]
 
 

@@ -55,7 +55,7 @@ def shuffle_batch(
     """
     if X.is_meta:
         order = X.new_empty(X.numel() // max(X.shape[-1], 1), dtype=torch.int64)
-        return torch.empty_like(X), order, X.new_empty(1, dtype=torch.int64)
+        return torch.empty_like(X), order, order[:1] if Seed is None else Seed
     rows = X.reshape(-1, X.shape[-1])
     generator, following = _next(Seed, startup_seed)
     order = torch.randperm(len(rows), generator=generator).to(X.device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -111,8 +112,12 @@ def load_combine(
     load_as_fp16: bool = False,
     model_from_memory: bool = False,
     device: torch.device,
+    counts: Sequence[int],
 ) -> tuple[list[Tensor], list[Levels]]:
-    """All that `save_combine` wrote to `file_path`, in that order."""
+    """All that `save_combine` wrote to `file_path`, in that order.
+
+    EnforceNotMet where the file holds more or fewer tensors than Out has variables.
+    """
     if model_from_memory:
         raise EnforceNotMet("load_combine: refluid reads files; write the bytes to one first")
     data, position = map_file(file_path), 0
@@ -122,4 +127,6 @@ def load_combine(
         value, position = decode_lod_tensor(data, position, file_path)
         tensors.append(_placed(value.tensor, device, load_as_fp16))
         levels.append(as_levels(value.lod()))
+    if len(tensors) != counts[0]:
+        raise EnforceNotMet(f"{file_path} holds {len(tensors)} tensors, not {counts[0]}")
     return tensors, levels

@@ -29,7 +29,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import find
 from refluid.ops.signature import GRAD
-from refluid.runtime import loops, readers, recurrence  # noqa: F401  (they register what they write)
+from refluid.runtime import loops, readers, recurrence  # noqa: F401  (they register themselves)
 from refluid.runtime.batching import batches
 from refluid.runtime.calls import How, write_batch, write_call
 from refluid.runtime.control import CONTROL, FEEDING

@@ -7,6 +7,7 @@ holds the `feed.Reader` that the user's program made.
 from __future__ import annotations
 
 import re
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +23,7 @@ from refluid.feed.staging import Staged, double_buffer
 from refluid.ir.operator import Operator
 from refluid.runtime.control import handles
 from refluid.runtime.liveness import key_of
-from refluid.runtime.scope import Cell
+from refluid.runtime.scope import Cell, global_scope
 
 if TYPE_CHECKING:
     from refluid.runtime.codegen import Writer
@@ -54,13 +55,25 @@ class OpenReader:
         return moved, [as_levels(one.lod()) for one in batch]
 
 
+_published: weakref.WeakValueDictionary[str, Reader] = weakref.WeakValueDictionary()
+
+
+def publish(name: str, reader: Reader) -> None:
+    """Puts a reader into the present scope, as the queue of that name.
+
+    Programs run in another scope find it too, unless a later one has the same name.
+    """
+    global_scope().var(name).value = reader
+    _published[name] = reader
+
+
 def open_reader(queue: Cell, present: Any, specs: tuple[Spec, ...]) -> OpenReader:
     """The reader of a queue; the present one where it is already open."""
-    reader = queue.value
+    reader = _published.get(queue.name) if queue.value is None else queue.value
     if not isinstance(reader, Reader):
         raise EnforceNotMet(
-            f"the scope has no reader {queue.name!r}: make the py_reader or DataLoader in the "
-            "scope in which the program is run"
+            f"there is no reader {queue.name!r}: the program reads from a py_reader or DataLoader "
+            "that this process did not make; make it, or feed the variables that it would give"
         )
     if isinstance(present, OpenReader) and present.reader is reader and present.specs == specs:
         return present
