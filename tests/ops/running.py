@@ -98,6 +98,7 @@ def _append(
             for place in range(counts.get(slot.name, 1))
         ]
         for slot in definition.outputs
+        if slot.name != "ReserveSpace"  # a memory of CUDA's that has no value
     }
     block.append_op(type=op_type, inputs=given, outputs=made, attrs=dict(attrs))
     return given, made

@@ -43,6 +43,7 @@ class Flag:
 _Row = tuple[str, Value, str]
 
 _EFFECTIVE: list[_Row] = [
+    ("correct_cpu_faults", False, "compute rightly what Fluid's CPU kernels don't (refluid only)"),
     ("eager_delete_tensor_gb", 0.0, "garbage kept before it is freed, GB; negative: never free"),
 ]
 

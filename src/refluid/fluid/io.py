@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from refluid.feed.datasets import get_worker_info
+from refluid.feed.decorators import (
+    ComposeNotAligned,
+    batch,
+    buffered,
+    cache,
+    chain,
+    compose,
+    firstn,
+    map_readers,
+    multiprocess_reader,
+    shuffle,
+    xmap_readers,
+)
 from refluid.fluid.checkpoint import (
     get_parameter_value,
     get_parameter_value_by_name,
@@ -12,6 +26,7 @@ from refluid.fluid.checkpoint import (
     save,
     set_program_state,
 )
+from refluid.fluid.dataloader import BatchSampler, Dataset, IterableDataset
 from refluid.fluid.inference_model import (
     append_fetch_ops,
     load_inference_model,
@@ -29,13 +44,28 @@ from refluid.fluid.persistence import (
     save_persistables,
     save_vars,
 )
+from refluid.fluid.reader import DataLoader, PyReader, default_collate_fn
 
 __all__ = [
+    "BatchSampler",
+    "ComposeNotAligned",
+    "DataLoader",
+    "Dataset",
+    "IterableDataset",
+    "PyReader",
     "append_fetch_ops",
+    "batch",
+    "buffered",
+    "cache",
+    "chain",
+    "compose",
+    "default_collate_fn",
+    "firstn",
     "get_parameter_value",
     "get_parameter_value_by_name",
     "get_program_parameter",
     "get_program_persistable_vars",
+    "get_worker_info",
     "is_belong_to_optimizer",
     "is_parameter",
     "is_persistable",
@@ -45,6 +75,8 @@ __all__ = [
     "load_persistables",
     "load_program_state",
     "load_vars",
+    "map_readers",
+    "multiprocess_reader",
     "prepend_feed_ops",
     "save",
     "save_inference_model",
@@ -52,4 +84,6 @@ __all__ = [
     "save_persistables",
     "save_vars",
     "set_program_state",
+    "shuffle",
+    "xmap_readers",
 ]

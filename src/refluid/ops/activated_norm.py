@@ -26,7 +26,9 @@ def _unleaky(y: Tensor, alpha: float) -> Tensor:
 
 
 def _unelu(y: Tensor, alpha: float) -> Tensor:
-    return torch.where(y < 0, torch.log1p(y.clamp(max=0.0) / alpha), y)
+    # Where elu has reached -alpha nobody can tell what it was given; any number far below 0 does.
+    share = (y.clamp(max=0.0) / alpha).clamp(min=torch.finfo(y.dtype).eps - 1.0)
+    return torch.where(y < 0, torch.log1p(share), y)
 
 
 def _leaky_slope(y: Tensor, alpha: float) -> Tensor:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refluid.core.flags import environment_int
+from refluid.core import flags
 from refluid.ops.batching_sequences import TimeMajor, cut
 from refluid.ops.gate_activations import Activation
 
@@ -32,7 +32,7 @@ class Recurrence:
 
     On a CPU Fluid 1.8 loses the gradient of the cell where its vectorised kernel runs: in float32,
     a width divisible by 8, no cell clipping. Such LSTMs learn by their output gate alone, and so do
-    these, unless the environment has REFLUID_LSTM_CELL_GRADIENT=1.
+    these, unless FLAGS_correct_cpu_faults is set.
     """
 
     weight: Tensor
@@ -49,7 +49,7 @@ class Recurrence:
         width = self.weight.shape[1] // 4
         vectorised = self.weight.dtype == torch.float32 and width % 8 == 0
         lost = vectorised and self.cell_clip <= 0 and self.weight.device.type == "cpu"
-        return not lost or environment_int("REFLUID_LSTM_CELL_GRADIENT", 0) == 1
+        return not lost or bool(flags.value("correct_cpu_faults"))
 
 
 @dataclass(frozen=True)

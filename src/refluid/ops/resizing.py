@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.ops.packets import without_padding
 from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
 
@@ -27,8 +28,10 @@ def pad(X: Tensor, *, paddings: Sequence[int], pad_value: float = 0.0) -> Tensor
 
 @gradient("pad")
 def pad_grad(d_Out: Tensor, *, paddings: Sequence[int]) -> Tensor:
-    """d_Out without the padding."""
-    return F.pad(d_Out, [-size for size in _last_first(paddings)])
+    """d_Out without the padding, as Fluid takes it off (see `packets`)."""
+    before, after = paddings[::2], paddings[1::2]
+    sizes = zip(d_Out.shape, before, after, strict=True)
+    return without_padding(d_Out, before, [size - one - two for size, one, two in sizes])
 
 
 @operator("pad2d", outputs="Out", uses="X Paddings", differentiable="X")
@@ -59,8 +62,8 @@ def pad_constant_like(X: Tensor, Y: Tensor, *, pad_value: float = 0.0) -> Tensor
 
 @gradient("pad_constant_like")
 def pad_constant_like_grad(Y: Tensor, d_Out: Tensor) -> Tensor:
-    """d_Out without the padding."""
-    return d_Out[tuple(slice(size) for size in Y.shape)].contiguous()
+    """d_Out without the padding, as Fluid takes it off (see `packets`)."""
+    return without_padding(d_Out, [0] * Y.dim(), Y.shape)
 
 
 def _cropped(X: Tensor, offsets: Sequence[int], shape: Sequence[int]) -> Tensor:

@@ -155,6 +155,19 @@ def _assign(writer: Writer, op: Operator, name: str, value: str) -> str:
     return f"{writer.local(op.block, name)} = {value}"
 
 
+@handles("select_output")
+def _select_output(writer: Writer, op: Operator) -> None:
+    """Gives X to the output that Mask numbers; the others get nothing."""
+    (value,), (mask,) = _locals(writer, op, "X"), _locals(writer, op, "Mask")
+    source = key_of(op.block, op.input("X")[0])
+    for number, name in enumerate(op.output("Out")):
+        if name != EMPTY:
+            chosen = f"{value} if {mask}.item() == {number} else None"
+            writer.source.add(_assign(writer, op, name, chosen), op)
+            for line in writer.lods.pass_on(source, key_of(op.block, name)):
+                writer.source.add(line)
+
+
 # -- arrays ---------------------------------------------------------------------
 
 

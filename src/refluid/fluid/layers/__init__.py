@@ -18,6 +18,7 @@ from refluid.fluid.layers import (
     metric_op,
     nn,
     ops,
+    readers,
     sequence_lod,
     tensor,
 )
@@ -57,5 +58,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     raise AttributeError(
-        f"refluid does not have fluid.layers.{name} yet; docs/architecture.md says what it covers"
+        readers.gone(name)
+        or f"refluid does not have fluid.layers.{name} yet; docs/architecture.md says what it covers"
     )

@@ -1,4 +1,4 @@
-"""Variables that are fed."""
+"""Variables that are fed, by the user or by readers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,22 @@ from typing import Any
 
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.layers.readers import (
+    create_py_reader_by_data,
+    double_buffer,
+    py_reader,
+    read_file,
+)
 from refluid.ir.variable import Variable
 
-__all__ = ["data", "load"]
+__all__ = [
+    "create_py_reader_by_data",
+    "data",
+    "double_buffer",
+    "load",
+    "py_reader",
+    "read_file",
+]
 
 
 def data(

@@ -67,7 +67,8 @@ class DataLoader(DataLoaderBase):
         title = f"DataLoader({type(dataset).__name__})"
         capacity = _AHEAD if use_buffer_reader else 1
         self._passes = Passes(title, capacity, drop_last=drop_last)
-        self._passes.copied = False
+        fresh = collate_fn is None and batch_size is not None
+        self._passes.copied = num_workers == 0 and not fresh
         self._set_places(CPUPlace() if places is None else places, use_buffer_reader)
         loading = Loading(
             title,

@@ -52,8 +52,10 @@ class Passes:
         self.reader.start(make, source.cancel)
 
     def reset(self) -> None:
-        """Ends the pass; the next one begins at its first batch."""
-        self._position, self._left = self._next_position(), None
+        """Ends the pass; the next one begins at its first batch, or where a state was loaded."""
+        if self._wanted is None:
+            self._position = self._next_position()
+        self._left = None
         self.reader.reset()
 
     def leave(self) -> None:

@@ -3,6 +3,7 @@
 A reader creator is a function without arguments that returns an iterator over samples.
 """
 
+from refluid.paddle.reader import decorator
 from refluid.paddle.reader.decorator import (
     ComposeNotAligned,
     buffered,
@@ -11,7 +12,9 @@ from refluid.paddle.reader.decorator import (
     compose,
     firstn,
     map_readers,
+    multiprocess_reader,
     shuffle,
+    xmap_readers,
 )
 
 __all__ = [
@@ -20,7 +23,10 @@ __all__ = [
     "cache",
     "chain",
     "compose",
+    "decorator",
     "firstn",
     "map_readers",
+    "multiprocess_reader",
     "shuffle",
+    "xmap_readers",
 ]

@@ -1,15 +1,17 @@
 """Decorators of reader creators: each takes readers and returns one."""
 
-from __future__ import annotations
-
-import itertools
-import random
-from collections.abc import Callable, Iterator
-from typing import Any
-
-from refluid.paddle.reader.buffer import buffered
-
-Reader = Callable[[], Iterator[Any]]
+from refluid.feed.decorators import (
+    ComposeNotAligned,
+    buffered,
+    cache,
+    chain,
+    compose,
+    firstn,
+    map_readers,
+    multiprocess_reader,
+    shuffle,
+    xmap_readers,
+)
 
 __all__ = [
     "ComposeNotAligned",
@@ -19,96 +21,7 @@ __all__ = [
     "compose",
     "firstn",
     "map_readers",
+    "multiprocess_reader",
     "shuffle",
+    "xmap_readers",
 ]
-
-_ENDED = object()
-
-
-class ComposeNotAligned(ValueError):
-    """Readers given to `compose` ended at different samples."""
-
-
-def cache(reader: Reader) -> Reader:
-    """Keeps all samples in memory: `reader` is read once, by the first pass over the result."""
-    kept: list[tuple[Any, ...]] = []
-
-    def cached() -> Iterator[Any]:
-        if not kept:
-            kept.append(tuple(reader()))
-        return iter(kept[0])
-
-    return cached
-
-
-def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
-    """`func` of one sample of each reader; ends with the shortest one."""
-
-    def mapped() -> Iterator[Any]:
-        return map(func, *(reader() for reader in readers))
-
-    return mapped
-
-
-def shuffle(reader: Reader, buf_size: int) -> Reader:
-    """Reads `buf_size` samples at a time and gives them in random order (module `random`)."""
-
-    def shuffled() -> Iterator[Any]:
-        samples = iter(reader())
-        while held := list(itertools.islice(samples, buf_size)):
-            random.shuffle(held)
-            yield from held
-
-    return shuffled
-
-
-def chain(*readers: Reader) -> Reader:
-    """All samples of the first reader, then all of the second, and so on."""
-
-    def chained() -> Iterator[Any]:
-        return itertools.chain.from_iterable(reader() for reader in readers)
-
-    return chained
-
-
-def compose(*readers: Reader, **kwargs: Any) -> Reader:
-    """Samples of several readers side by side in one flat tuple.
-
-    Readers that give `(1, 2)`, `3` and `(4, 5)` compose to `(1, 2, 3, 4, 5)`. Where one ends
-    before another, ComposeNotAligned is raised; with `check_alignment=False` the rest is dropped.
-    """
-    check_alignment = kwargs.pop("check_alignment", True)
-    if kwargs:
-        raise TypeError(f"compose() got an unexpected keyword argument {next(iter(kwargs))!r}")
-
-    def composed() -> Iterator[tuple[Any, ...]]:
-        rows = itertools.zip_longest(*(reader() for reader in readers), fillvalue=_ENDED)
-        for row in rows:
-            if any(sample is _ENDED for sample in row):
-                if check_alignment:
-                    raise ComposeNotAligned(_which_ended(row))
-                return
-            yield tuple(itertools.chain.from_iterable(map(_as_tuple, row)))
-
-    return composed
-
-
-def firstn(reader: Reader, n: int) -> Reader:
-    """The first `n` samples."""
-
-    def first() -> Iterator[Any]:
-        return itertools.islice(reader(), n)
-
-    return first
-
-
-def _as_tuple(sample: Any) -> tuple[Any, ...]:
-    return sample if isinstance(sample, tuple) else (sample,)
-
-
-def _which_ended(row: tuple[Any, ...]) -> str:
-    ended = [str(place) for place, sample in enumerate(row) if sample is _ENDED]
-    return (
-        f"outputs of readers are not aligned: of {len(row)} readers, number {', '.join(ended)} "
-        "(from 0) ended first; pass check_alignment=False to stop at the shortest"
-    )
