@@ -35,9 +35,7 @@ class _Work:
     def add(self, item: Any) -> bool:
         """An item was read; False where no more are wanted."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._stopped or self._read - self._taken < self._size
-            )
+            self._changed.wait_for(lambda: self._stopped or self._read - self._taken < self._size)
             if self._stopped:
                 return False
             self._todo[self._read] = item

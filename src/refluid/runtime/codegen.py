@@ -21,14 +21,12 @@ import torch
 
 from refluid.comm import ALONE, Member
 from refluid.core.dtypes import VarType
-from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
+from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import as_levels, as_lod
-from refluid.ir.absent import no_operator
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import find
-from refluid.ops.signature import GRAD
 from refluid.runtime import loops, readers, recurrence  # noqa: F401  (they register themselves)
 from refluid.runtime.batching import batches
 from refluid.runtime.calls import How, write_batch, write_call
@@ -45,7 +43,7 @@ from refluid.runtime.liveness import (
     writes,
 )
 from refluid.runtime.lods import Lods
-from refluid.runtime.messages import not_initialized
+from refluid.runtime.order import check_order
 from refluid.runtime.ownership import Ownership
 from refluid.runtime.pairing import Pair, pair_gradients
 from refluid.runtime.random import RandomSource
@@ -124,29 +122,11 @@ class Writer:
         ops = [op for op in block.ops if op.type not in FEEDING]
         fed = [key_of(block, name) for name in request.feeds]
         self.fed = set(fed)
-        missing = self._check_order(ops, set(fed))
+        missing = check_order(ops, set(fed), self.is_state)
         self._prologue(ops, fed, missing)
         kept = {key_of(block, name) for name in request.fetches}
         self.write_ops(block, ops, kept | set(self.state))
         return self._epilogue(block, fed)
-
-    def _check_order(self, ops: Sequence[Operator], known: set[Key]) -> set[Key]:
-        """Raises where an operator needs what nobody made; returns optional gaps."""
-        gaps: set[Key] = set()
-        for op in ops:
-            definition = find(op.type)
-            if definition is None and op.type not in CONTROL:
-                raise OperatorNotImplemented(f"{no_operator(op.type)}.\n" + "\n".join(op.callstack))
-            for slot, names in op.inputs.items():
-                for name in names:
-                    key = key_of(op.block, name)
-                    if name == EMPTY or key in known or self.is_state(op.block, name):
-                        continue
-                    if GRAD not in name and op.type not in CONTROL:
-                        raise EnforceNotMet(not_initialized(op, slot, name))
-                    gaps.add(key)
-            known |= writes(op)
-        return gaps
 
     def _prologue(self, ops: Sequence[Operator], fed: list[Key], missing: set[Key]) -> None:
         block = self.request.block

@@ -111,9 +111,7 @@ def _create_py_reader(writer: Writer, op: Operator) -> None:
     queue, out = op.input("blocking_queue")[0], op.output("Out")[0]
     cell = _cell(writer, op, out)
     target = f"{cell}.value = {writer.local(op.block, out)}"
-    writer.source.add(
-        f"{target} = {call}({_cell(writer, op, queue)}, {cell}.value, {specs})", op
-    )
+    writer.source.add(f"{target} = {call}({_cell(writer, op, queue)}, {cell}.value, {specs})", op)
 
 
 @handles("create_double_buffer_reader")

@@ -25,7 +25,9 @@ def default_collate_fn(batch: Sequence[Any]) -> list[npt.NDArray[Any]]:
 
 
 def _stack(place: int, values: Sequence[Any]) -> npt.NDArray[Any]:
-    arrays = [np.asarray(value.tensor if isinstance(value, LoDTensor) else value) for value in values]
+    arrays = [
+        np.asarray(value.tensor if isinstance(value, LoDTensor) else value) for value in values
+    ]
     if len({array.shape for array in arrays}) > 1:
         shapes = sorted({array.shape for array in arrays})
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import socket
 import threading
@@ -94,10 +95,8 @@ class Crew:
 
     def cancel(self) -> None:
         """Wakes `receive`, which raises Cancelled. From any thread."""
-        try:
+        with contextlib.suppress(OSError):
             self._wake.send(b".")
-        except OSError:
-            pass
 
     def close(self) -> None:
         """Ends all workers and waits for them."""

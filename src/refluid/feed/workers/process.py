@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -85,17 +86,13 @@ class Worker:
 
     def allow(self, order: Any) -> None:
         """Sends the worker an order. A worker that is gone is noticed when it is listened to."""
-        try:
+        with contextlib.suppress(Disconnected):
             self.end.send(order)
-        except Disconnected:
-            pass
 
     def hang_up(self) -> None:
         """Lets the worker know that nothing more is wanted."""
-        try:
+        with contextlib.suppress(OSError):
             self.end.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
 
     def close(self) -> None:
         """Ends the process: it may finish what it is doing for a moment, then it is killed."""
@@ -140,10 +137,8 @@ def _report(end: WorkerEnd, error: BaseException) -> None:
             carried = None
     except Exception:
         carried = None
-    try:
+    with contextlib.suppress(Disconnected):
         end.send(Kind.ERROR, 0, (carried, f"{type(error).__name__}: {error}", text))
-    except Disconnected:
-        pass
 
 
 def rebuild(report: tuple[BaseException | None, str, str]) -> BaseException:

@@ -85,4 +85,3 @@ class Stream:
         if taken[worker] * 2 >= self._ahead:
             worker.allow(taken[worker])
             taken[worker] = 0
-

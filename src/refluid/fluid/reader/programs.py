@@ -19,9 +19,7 @@ _names = UniqueNameGenerator()
 
 def reader_var(block: Block, name: str) -> Variable:
     """A variable that holds a reader."""
-    return block.create_var(
-        name=name, type=VarType.READER, persistable=True, stop_gradient=True
-    )
+    return block.create_var(name=name, type=VarType.READER, persistable=True, stop_gradient=True)
 
 
 def creation_attrs(tensors: Sequence[ReadTensor], checks: Sequence[bool]) -> dict[str, list[int]]:
@@ -53,9 +51,7 @@ def join_program(reader: Reader, feed_list: Sequence[Variable], use_double_buffe
         type="create_py_reader",
         inputs={"blocking_queue": [queue]},
         outputs={"Out": [source]},
-        attrs=creation_attrs(
-            given_by(feed_list), [bool(var.need_check_feed) for var in feed_list]
-        ),
+        attrs=creation_attrs(given_by(feed_list), [bool(var.need_check_feed) for var in feed_list]),
     )
     if use_double_buffer:
         index += 1

@@ -1,0 +1,36 @@
+"""Whether every operator finds what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
+from refluid.ir.absent import no_operator
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ops.registry import find
+from refluid.ops.signature import GRAD
+from refluid.runtime.control import CONTROL
+from refluid.runtime.liveness import EMPTY, Key, key_of, writes
+from refluid.runtime.messages import not_initialized
+
+
+def check_order(
+    ops: Sequence[Operator], known: set[Key], is_state: Callable[[Block, str], bool]
+) -> set[Key]:
+    """Raises where an operator needs what nobody made; returns optional gaps."""
+    gaps: set[Key] = set()
+    for op in ops:
+        definition = find(op.type)
+        if definition is None and op.type not in CONTROL:
+            raise OperatorNotImplemented(f"{no_operator(op.type)}.\n" + "\n".join(op.callstack))
+        for slot, names in op.inputs.items():
+            for name in names:
+                key = key_of(op.block, name)
+                if name == EMPTY or key in known or is_state(op.block, name):
+                    continue
+                if GRAD not in name and op.type not in CONTROL:
+                    raise EnforceNotMet(not_initialized(op, slot, name))
+                gaps.add(key)
+        known |= writes(op)
+    return gaps
