@@ -18,6 +18,7 @@ from tests.fluid.examples import (
     detection,
     distributions,
     networks,
+    readers,
     recurrent,
     regions,
     sequences,
@@ -41,6 +42,7 @@ EXAMPLES = (
     | control.EXAMPLES
     | recurrent.EXAMPLES
     | regions.EXAMPLES
+    | readers.EXAMPLES
 )
 # Variables of which refluid knows more before they are computed than Fluid did.
 _BETTER_KNOWN = {

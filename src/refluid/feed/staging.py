@@ -85,13 +85,13 @@ class Sender:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._stream = torch.cuda.Stream(device)
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def send(self, batch: Batch) -> Sent:
         """Starts the copy of a batch that lies in host memory."""
         with torch.cuda.stream(self._stream):
             there = [LoDTensor(self._copy(one.tensor), one.lod()) for one in batch]
-            arrived = torch.cuda.Event()
+            arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
             arrived.record(self._stream)
         return Sent(there, arrived)
 

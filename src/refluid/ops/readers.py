@@ -67,7 +67,7 @@ def _describe_read(definition: OperatorDef, op: Operator) -> None:
 _declare(
     "create_py_reader",
     "blocking_queue",
-    "Out",
+    "Out*",
     _describe_reader,
     Attribute("shape_concat", AttrType.INTS, required=True),
     Attribute("ranks", AttrType.INTS, required=True),

@@ -82,7 +82,7 @@ class LentAreas:
         self._lent.add(number)
         loan: npt.NDArray[np.uint8] = np.frombuffer(area, np.uint8)
         weakref.finalize(loan, _give_back, area, self._lent, number).atexit = False
-        return memoryview(loan)[DATA:]
+        return loan.data[DATA:]
 
     def copy(self, number: int) -> bytearray:
         """A copy of the data of an area, which is free at once."""

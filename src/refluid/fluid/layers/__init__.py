@@ -59,5 +59,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     raise AttributeError(
         readers.gone(name)
-        or f"refluid does not have fluid.layers.{name} yet; docs/architecture.md says what it covers"
+        or f"refluid does not have fluid.layers.{name} yet; docs/architecture.md says what it "
+        "covers"
     )
