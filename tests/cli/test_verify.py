@@ -44,7 +44,7 @@ def test_operator_cases_of_implemented_operators(capsys: pytest.CaptureFixture[s
         recording = load_recording(path)
         absent = missing_operators(recording.programs.values())
         missing.update(absent)
-        if absent or recording.parallel:
+        if absent:
             continue
         name = str(path.relative_to(GOLDEN / "ops"))
         outcome = replay(recording, name)
@@ -61,6 +61,7 @@ def test_operator_cases_of_implemented_operators(capsys: pytest.CaptureFixture[s
 KNOWN = {
     "paddle.fluid.dygraph.GroupNorm-0/op.000.npz": "Fluid's result for a 3-D input is not computed",
     "paddle.fluid.dygraph.GroupNorm-0/opgrad.000.npz": "likewise",
+    "paddle.fluid.dygraph.TreeConv-0/opgrad.001.npz": "Fluid reads the filter transposed: wrong",
     "paddle.fluid.layers.batch_norm-0/grad.000.npz": "1.6e-5: a gradient of 0 but for rounding",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,12 +11,20 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Offsets
 from tests.ops.test_region_pooling import body, numbers
 
 SETTING = {"strides": (2, 1), "paddings": (1, 2), "dilations": (1, 2)}
 WINDOW = (3, 2)
+
+
+@pytest.fixture(autouse=True)
+def _every_image() -> Iterator[None]:
+    """Fluid's CPU leaves out images that don't fill a group of im2col_step."""
+    with flags.override({"FLAGS_correct_cpu_faults": True}):
+        yield
 
 
 def _padded(plane: Tensor, y: float, x: float) -> Tensor:
@@ -149,3 +158,13 @@ def test_gradients_of_deformable_pooling() -> None:
         torch.testing.assert_close(found, one)
     still = grad(X, rois, trans, out, d_out, **attrs | {"no_trans": True})
     assert still[1].abs().sum() == 0
+
+
+def test_images_behind_the_last_whole_group_are_zero() -> None:
+    X, weight = numbers(3, 2, 5, 5), numbers(2, 2, 3, 3)
+    offset = torch.zeros(3, 18, 3, 3)
+    whole = body("deformable_conv_v1")(X, offset, weight)
+    with flags.override({"FLAGS_correct_cpu_faults": False}):
+        out = body("deformable_conv_v1")(X, offset, weight, im2col_step=2)
+    assert torch.equal(out[:2], whole[:2])
+    assert not out[2].any()

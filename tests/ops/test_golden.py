@@ -15,8 +15,6 @@ DEVIATIONS = {
     "paddle.fluid.dygraph.GroupNorm-0/op.000": "Fluid's result for a 3-D input is not computed",
     "paddle.fluid.dygraph.GroupNorm-0/opgrad.000": "Fluid's result for a 3-D input is not computed",
     "paddle.fluid.layers.batch_norm-0/grad.000": "1.6e-5: a gradient that is 0 but for rounding",
-    "paddle.fluid.layers.deformable_conv-0/auto.000": "Fluid skips a batch below im2col_step",
-    "paddle.fluid.layers.deformable_conv-0/grad.000": "Fluid skips a batch below im2col_step",
 }
 
 

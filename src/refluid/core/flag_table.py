@@ -45,6 +45,9 @@ _Row = tuple[str, Value, str]
 _EFFECTIVE: list[_Row] = [
     ("correct_cpu_faults", False, "compute rightly what Fluid's CPU kernels don't (refluid only)"),
     ("eager_delete_tensor_gb", 0.0, "garbage kept before it is freed, GB; negative: never free"),
+    ("fuse_parameter_groups_size", 1, "gradients per fused all-reduce; 1: by size, -1: all"),
+    ("fuse_parameter_memory_size", -1.0, "MB of gradients per fused all-reduce; negative: 25"),
+    ("reader_queue_speed_test_mode", False, "readers return their batch again and never end"),
 ]
 
 _EFFECTIVE_GPU: list[_Row] = [
@@ -62,8 +65,6 @@ _NOT_YET: list[_Row] = [
     ("enable_parallel_graph", False, "one graph per device, each with its own workers"),
     ("enable_unused_var_check", False, "warn of operator inputs that are never read"),
     ("enable_rpc_profiler", False, "profile parameter server calls"),
-    ("fuse_parameter_groups_size", 1, "gradients per fused all-reduce; -1: one group"),
-    ("fuse_parameter_memory_size", -1.0, "MB of gradients per fused all-reduce; negative: off"),
     ("skip_fused_all_reduce_check", False, "trust that fused gradients lie side by side"),
     ("init_allocated_mem", False, "fill new memory with junk, to find reads of unset values"),
     ("inner_op_parallelism", 0, "threads inside operators that split their own work"),
@@ -74,7 +75,6 @@ _NOT_YET: list[_Row] = [
     ("tracer_profile_fname", "xxgperf", "file for a profile of the dygraph tracer"),
     ("dygraph_debug", 0, "debug level of dygraph"),
     ("print_sub_graph_dir", "", "file that receives unconnected sub-graphs"),
-    ("reader_queue_speed_test_mode", False, "readers return their batch again and never end"),
     ("communicator_fake_rpc", False, "leave calls to servers out, to time the rest"),
     ("communicator_independent_recv_thread", True, "receive parameters in a thread of its own"),
     ("communicator_is_sgd_optimizer", True, "sum gradients of threads instead of averaging"),

@@ -80,16 +80,24 @@ class BlockingQueue:
             self._filled.notify()
             return True
 
-    def pop(self, repeating: bool = True) -> Any:
+    @property
+    def ticket(self) -> int:
+        """The ticket of the present pass."""
+        return self._ticket
+
+    def pop(self, ticket: int | None = None, repeating: bool = True) -> Any:
         """Takes the oldest item, waiting for one.
 
         Raises EOFException after the last item, what `fail` was given after a failure, and
-        NotStarted outside of a pass; again at each further call. repeating: whether the flag
-        for speed tests holds for this queue.
+        NotStarted outside of a pass (of the one of `ticket`, if given); again at each further
+        call. repeating: whether the flag for speed tests holds for this queue.
         """
         with self._filled:
-            while not self._items and self._ending is None:
+            ticket = self._ticket if ticket is None else ticket
+            while not self._items and self._wants(ticket):
                 self._filled.wait()
+            if ticket != self._ticket:
+                raise _not_started()
             if not self._items:
                 assert self._ending is not None
                 raise self._ending()

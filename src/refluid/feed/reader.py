@@ -35,6 +35,7 @@ class Reader:
         self._lock = threading.Lock()
         self._pump: Pump | None = None
         self._cancel: Callable[[], None] | None = None
+        self._followers: weakref.WeakSet[BlockingQueue] = weakref.WeakSet()
         weakref.finalize(self, self.queue.kill).atexit = False
         close_at_exit(self)
 
@@ -71,10 +72,16 @@ class Reader:
         self.generation += 1
         self.delivered, self.ended = 0, False
         self.queue.kill()
+        for follower in self._followers:
+            follower.kill()
         if cancel is not None:
             cancel()
         if pump is not None:
             pump.stop(timeout)
+
+    def follow(self, queue: BlockingQueue) -> None:
+        """Has `queue`, which somebody fills from this reader, end with each pass."""
+        self._followers.add(queue)
 
     def next(self) -> Any:
         """The next item, waiting for it.

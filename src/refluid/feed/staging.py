@@ -33,6 +33,7 @@ class Staged:
         self._prepare = prepare
         self._finish = finish
         self._ready = BlockingQueue(_AHEAD)
+        reader.follow(self._ready)
         self._generation = -1
         self._lock = threading.Lock()
         weakref.finalize(self, self._ready.kill).atexit = False
@@ -50,26 +51,30 @@ class Staged:
 
     def _restart(self) -> None:
         self._generation = self.reader.generation
-        ticket = self._ready.reopen()
+        source = self.reader.queue
         threading.Thread(
             target=_fill,
-            args=(self.reader.queue, self._ready, ticket, self._prepare),
+            args=(source, source.ticket, self._ready, self._ready.reopen(), self._prepare),
             name=f"refluid double buffer {self.reader.name}",
             daemon=True,
         ).start()
 
 
 def _fill(
-    source: BlockingQueue, ready: BlockingQueue, ticket: int, prepare: Callable[[Any], Any]
+    source: BlockingQueue,
+    taking: int,
+    ready: BlockingQueue,
+    giving: int,
+    prepare: Callable[[Any], Any],
 ) -> None:
     try:
-        while ready.push(prepare(source.pop()), ticket):
+        while ready.push(prepare(source.pop(taking)), giving):
             pass
     except EOFException:
-        ready.close(ticket)
+        ready.close(giving)
     except Exception as error:
         reason = error
-        ready.fail(lambda: reason, ticket)
+        ready.fail(lambda: reason, giving)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -196,7 +197,7 @@ class Replicated:
             count,
             self.loss,
             scale,
-            _bucket_bytes() if self.build.fuse_all_reduce_ops else 0,
+            *(_bucket() if self.build.fuse_all_reduce_ops else (0, 0)),
             balance(block, count) if reduce else None,
         )
         found = [data_parallel(self.program, parallel, rank) for rank in range(count)]
@@ -214,10 +215,12 @@ class Replicated:
         self.replicas.close()
 
 
-def _bucket_bytes() -> int:
-    """FLAGS_fuse_parameter_memory_size in MB; negative for the usual size."""
+def _bucket() -> tuple[int, int]:
+    """Most bytes and, if not 0, most gradients of one exchange, as the flags say."""
     size = float(flags.value("fuse_parameter_memory_size"))
-    return _BUCKET if size < 0 else int(size * _MEGABYTE)
+    count = int(flags.value("fuse_parameter_groups_size"))
+    usual = _BUCKET if count == 1 else sys.maxsize
+    return usual if size < 0 else int(size * _MEGABYTE), count if count > 1 else 0
 
 
 def _optimized(program: Program) -> set[str]:

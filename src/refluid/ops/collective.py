@@ -8,8 +8,10 @@ from torch import Tensor
 from refluid.comm import Member
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like, no_inference
-from refluid.ops.registry import operator
+from refluid.ops.registry import GradOp, operator
+from refluid.ops.signature import GRAD
 
 _REDUCTIONS = ("sum", "prod", "max", "min")
 _LIKE_X = infer_like("Out", "X")
@@ -65,13 +67,28 @@ def replica_barrier(*, comm: Member) -> tuple[()]:
     return ()
 
 
+def _reduced_gradient(op: Operator) -> list[GradOp]:
+    """The gradient of a sum over replicas: the sum of theirs."""
+    names = [[name + GRAD for name in op.output("Out")], [name + GRAD for name in op.input("X")]]
+    return [GradOp("c_allreduce_sum", {"X": names[0]}, {"Out": names[1]})]
+
+
+def _gathered_gradient(op: Operator) -> list[GradOp]:
+    """The gradient of what was gathered: this replica's share of the sum of theirs."""
+    names = [[name + GRAD for name in op.output("Out")], [name + GRAD for name in op.input("X")]]
+    return [GradOp("c_reducescatter", {"X": names[0]}, {"Out": names[1]})]
+
+
 def _define(name: str, reduction: str) -> None:
     def body(X: Tensor | SelectedRows, *, comm: Member) -> Tensor | SelectedRows:
         return reduce_over(X, comm, reduction)
 
     body.__name__ = name
     body.__doc__ = f"The {reduction} of X over all replicas."
-    operator(name, outputs="Out", uses=None, infer=_LIKE_X, extra=_STREAM, effects=True)(body)
+    maker = _reduced_gradient if reduction == "sum" else None
+    operator(
+        name, outputs="Out", uses=None, maker=maker, infer=_LIKE_X, extra=_STREAM, effects=True
+    )(body)
 
 
 for _reduction in ("sum", "max", "min", "prod"):
@@ -86,7 +103,14 @@ def c_broadcast(X: Tensor, *, comm: Member, root: int = 0) -> Tensor:
     return out
 
 
-@operator("c_allgather", outputs="Out", uses=None, extra=_STREAM, effects=True)
+@operator(
+    "c_allgather",
+    outputs="Out",
+    uses=None,
+    maker=_gathered_gradient,
+    extra=_STREAM,
+    effects=True,
+)
 def c_allgather(X: Tensor, *, comm: Member, nranks: int) -> Tensor:
     """The X of all replicas one after the other along dimension 0."""
     if X.is_meta:
@@ -105,11 +129,9 @@ def c_reducescatter(X: Tensor, *, comm: Member, nranks: int = 1) -> Tensor:
     return out[comm.rank * rows : (comm.rank + 1) * rows].clone()
 
 
-for _name in ("c_sync_calc_stream", "c_sync_comm_stream"):
+for _name, _extra in (("c_sync_calc_stream", {}), ("c_sync_comm_stream", {"ring_id": 0})):
 
-    @operator(
-        _name, outputs="Out", uses=None, infer=_LIKE_X, extra={"ring_id": 0}, views={"Out": "X"}
-    )
+    @operator(_name, outputs="Out", uses=None, infer=_LIKE_X, extra=_extra, views={"Out": "X"})
     def wait(X: Tensor) -> Tensor:
         """X, once it is there: replicas of one process have no streams of their own."""
         return X

@@ -35,12 +35,14 @@ class Parallel:
 
     owners: in Reduce mode the parameter -> the replica that updates it; None for all-reduce.
     bucket_bytes: gradients are exchanged together up to so many bytes; 0 for one by one.
+    bucket_count: and up to so many of them; 0 for any number.
     """
 
     replicas: int
     loss: str | None
     scale: GradientScale = GradientScale.COEFF_NUM_DEVICE
     bucket_bytes: int = 0
+    bucket_count: int = 0
     owners: dict[str, int] | None = None
 
 
@@ -61,7 +63,7 @@ def data_parallel(program: Program, parallel: Parallel, rank: int) -> Exchange:
         _scale_loss(block, parallel)
     gradients = parameter_gradients(block)
     ready = _ready_positions(block, [grad for _, grad in gradients])
-    groups = _buckets(block, ready, parallel.bucket_bytes)
+    groups = _buckets(block, ready, parallel)
     for position, names in sorted(groups, key=lambda group: group[0], reverse=True):
         _insert_exchange(block, position + 1, names)
     if parallel.owners is not None:
@@ -107,16 +109,17 @@ def _ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, 
 
 
 def _buckets(
-    block: Block, ready: Sequence[tuple[int, str]], limit: int
+    block: Block, ready: Sequence[tuple[int, str]], parallel: Parallel
 ) -> list[tuple[int, list[str]]]:
-    """(position after which to exchange, gradients): neighbours up to `limit` bytes."""
+    """(position after which to exchange, gradients): neighbours up to the size of a bucket."""
+    limit, count = parallel.bucket_bytes, parallel.bucket_count or len(ready)
     groups: list[tuple[int, list[str]]] = []
     filled, kind = 0, None
     for position, name in ready:
         var = block.vars[name]
         size = _bytes(var)
         fits = limit > 0 and size > 0 and kind == var.dtype and filled + size <= limit
-        if groups and fits:
+        if groups and fits and len(groups[-1][1]) < count:
             groups[-1] = (position, [*groups[-1][1], name])
             filled += size
         else:

@@ -7,11 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from refluid.feed.datasets.dataset import IterableDataset, WorkerInfo, become_worker
-from refluid.feed.workers import Stream, Tasks
-from refluid.feed.workers.tasks import seed_all
+from refluid.feed.workers import Seeds, Stream, Tasks
 
 # Batches of an IterableDataset that each worker may be ahead.
 _AHEAD = 2
@@ -52,7 +49,7 @@ class Loading:
             self.title,
             self._load,
             workers=self.workers,
-            seed=_draw_seed(),
+            seeds=Seeds.draw(),
             begin=self._begin,
             lend=self.lend,
             timeout=self.timeout,
@@ -72,12 +69,9 @@ class Loading:
                 yield self.convert(batch)
 
     def _streams(self) -> Stream:
-        seed = _draw_seed()
-
         def part(number: int) -> Callable[[], Iterator[Any]]:
             def batches() -> Iterator[Any]:
                 self._begin(number)
-                seed_all(seed + number)
                 return self._iterated()
 
             return batches
@@ -112,7 +106,3 @@ def _skipping(items: Iterator[Any], count: int) -> Iterator[Any]:
     finally:
         items.close()  # type: ignore[attr-defined]
 
-
-def _draw_seed() -> int:
-    """A seed that follows from NumPy's own."""
-    return int(np.random.randint(2**31 - 1))

@@ -9,14 +9,19 @@ from typing import Any
 from refluid.feed.workers.channel import Kind, WorkerEnd
 from refluid.feed.workers.crew import Cancelled, Crew
 from refluid.feed.workers.process import Work, Worker
+from refluid.feed.workers.seeds import Seeds
 
 Make = Callable[[], Iterable[Any]]
 
 
-def _producing(make: Make, credit: int) -> Work:
-    """Work that sends what `make()` gives, at most `credit` items ahead of what was taken."""
+def _producing(make: Make, credit: int, seeds: Seeds, own: int) -> Work:
+    """Work that sends what `make()` gives, at most `credit` items ahead of what was taken.
+
+    own: the number of the process.
+    """
 
     def work(end: WorkerEnd) -> None:
+        seeds.apply(own)
         left, number = credit, 0
         for item in make():
             while left == 0:
@@ -31,6 +36,7 @@ def _producing(make: Make, credit: int) -> Work:
 class Stream:
     """Items of several iterables, each iterated in a process of its own.
 
+    Their random numbers follow from those of this process, differently in each pass.
     ahead: items that each process may be ahead. rotate: one item of each process in turn, always
     in the same order; else as they come. lend: see `Crew`.
     """
@@ -40,7 +46,9 @@ class Stream:
     ) -> None:
         self._ahead = max(ahead, 1)
         self._rotate = rotate
-        self.crew = Crew(title, [_producing(make, self._ahead) for make in makes], lend)
+        seeds = Seeds.draw()
+        works = [_producing(make, self._ahead, seeds, own) for own, make in enumerate(makes)]
+        self.crew = Crew(title, works, lend)
 
     def items(self) -> Iterator[Any]:
         """The items; the processes end with the iterator."""

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-
-import numpy as np
-import torch
 
 from refluid.feed.workers.channel import Kind, WorkerEnd
 from refluid.feed.workers.crew import Cancelled, Crew
 from refluid.feed.workers.process import Work, Worker
+from refluid.feed.workers.seeds import Seeds
 
 # Tasks that a worker has at a time: one that it works on and one that waits.
 _EACH = 2
 
 
-def seed_all(seed: int) -> None:
-    """Sets the random numbers of Python, NumPy and torch (on the CPU)."""
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    torch.default_generator.manual_seed(seed)
-
-
-def _performing(load: Callable[[Any], Any], begin: Callable[[], None]) -> Work:
-    """Work that answers each order (number, task, seed) with `load(task)`."""
+def _performing(load: Callable[[Any], Any], begin: Callable[[], None], seeds: Seeds) -> Work:
+    """Work that answers each order (number, task) with `load(task)`."""
 
     def work(end: WorkerEnd) -> None:
         begin()
         while True:
-            number, task, seed = end.receive()
-            seed_all(seed)
+            number, task = end.receive()
+            seeds.apply(number)
             end.send(Kind.ITEM, number, load(task))
 
     return work
@@ -40,7 +30,7 @@ def _performing(load: Callable[[Any], Any], begin: Callable[[], None]) -> Work:
 class Tasks:
     """Gives `load(task)` of each task, in order, computed by several processes.
 
-    Random numbers of a task follow from `seed` and the task's number alone, whichever process
+    Random numbers of a task follow from `seeds` and the task's number alone, whichever process
     performs it. begin: what each process (by number) runs first. timeout: seconds to wait for a
     result; None: for ever.
     """
@@ -51,7 +41,7 @@ class Tasks:
         load: Callable[[Any], Any],
         *,
         workers: int,
-        seed: int,
+        seeds: Seeds,
         begin: Callable[[int], None],
         lend: int,
         timeout: float | None = None,
@@ -59,9 +49,8 @@ class Tasks:
         def starting(number: int) -> Callable[[], None]:
             return lambda: begin(number)
 
-        self._seed = seed
         self._timeout = timeout
-        works = [_performing(load, starting(number)) for number in range(workers)]
+        works = [_performing(load, starting(number), seeds) for number in range(workers)]
         self.crew = Crew(title, works, lend)
 
     def results(self, tasks: Iterable[Any], first: int = 0) -> Iterator[Any]:
@@ -89,7 +78,7 @@ class Tasks:
                 except StopIteration:
                     exhausted = True
                     break
-                worker.allow((given, task, self._seed + given))
+                worker.allow((given, task))
                 busy[worker] += 1
                 given += 1
             if exhausted and given == wanted:

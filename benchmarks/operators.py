@@ -1,0 +1,128 @@
+"""Median time of operators, refluid against the best PyTorch way to compute the same.
+
+    python benchmarks/operators.py                       # the slowest twenty of all
+    python benchmarks/operators.py --only lstm nms --all
+    python benchmarks/operators.py --record
+
+Each operator is a program of its own that an Executor runs: once forward, once with its gradient.
+PyTorch begins with the same tensors and must come to the same numbers, or the exit status is 1.
+Blocks of both sides alternate, and medians are compared. Fed sequences are laid out anew in
+every run, as with real batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from benchmarks.machine import facts
+from benchmarks.operator_cases import CASES
+from benchmarks.operator_cases.case import Case, Ours, Peer
+from benchmarks.operator_report import SHOWN, Measured, markdown, slowest, terminal_table
+from benchmarks.report import record
+from benchmarks.timing import alternate
+from refluid.core import flags
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+BLOCK_SECONDS = 0.06
+TOLERANCE = 2e-3
+
+
+def difference(ours: list[Any], theirs: list[Any]) -> float:
+    """The largest difference of results, relative to the largest number of each."""
+    worst = 0.0
+    for mine, other in zip(ours, theirs, strict=True):
+        one, two = np.asarray(mine, dtype=np.float64), np.asarray(other, dtype=np.float64)
+        if one.size != two.size:
+            return float("inf")
+        if one.size:
+            gap = np.abs(one.reshape(-1) - two.reshape(-1)).max()
+            worst = max(worst, float(gap / max(np.abs(two).max(), 1e-12)))
+    return worst
+
+
+def pace(*sides: Callable[[], Any]) -> int:
+    """How many runs make a block."""
+    slow = 0.0
+    for side in sides:
+        side()
+        begin = time.perf_counter()
+        side()
+        slow = max(slow, time.perf_counter() - begin)
+    return int(min(200, max(3, BLOCK_SECONDS / max(slow, 1e-9))))
+
+
+def measure(case: Case, gradient: Any, blocks: int) -> Measured:
+    """One case, forward or (where `gradient` flows in) with its gradient."""
+    ours, theirs = Ours(case, gradient), Peer(case, gradient)
+    gap = difference(ours(), theirs()) if case.same else 0.0
+    sides = {"refluid": ours, "PyTorch": theirs}
+    runs = {name: (lambda _, side=side: 0.0 if side() else 0.0) for name, side in sides.items()}
+    times = alternate(runs, [{}], blocks=blocks, steps=pace(ours, theirs), warmup=1)
+    what = "training" if case.updates else "forward" if gradient is None else "with gradient"
+    return Measured(case.name, what, times["refluid"], times["PyTorch"], gap, case.reason)
+
+
+def measure_case(case: Case, blocks: int) -> list[Measured]:
+    found = [measure(case, None, blocks)]
+    if case.wrt:
+        shape = Peer(case, None)()[0].shape
+        flowing = np.random.RandomState(3).standard_normal(tuple(shape)).astype("float32")
+        found.append(measure(case, flowing, blocks))
+    return found
+
+
+def parse_options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Time operators against PyTorch.")
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="cases whose name has a word")
+    parser.add_argument("--blocks", type=int, default=5, help="timed blocks of each side")
+    parser.add_argument("--threads", type=int, help="CPU threads of both sides (default: torch's)")
+    parser.add_argument("--all", action="store_true", help="print every case")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    parser.add_argument("--record", action="store_true", help=f"update {PAGE.relative_to(ROOT)}")
+    options = parser.parse_args(arguments)
+    if options.blocks < 1 or (options.record and (options.blocks < 5 or options.only)):
+        parser.error("at least 1 block is needed; for --record 5, and all cases")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse_options(arguments)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    flags.set_value("correct_cpu_faults", True)  # PyTorch computes the whole gradient
+    words = options.only or [""]
+    chosen = [case for case in CASES if any(word in case.name for word in words)]
+    found: list[Measured] = []
+    for case in chosen:
+        found += measure_case(case, options.blocks)
+        for one in found[-2:] if options.all else ():
+            if one.name == case.name:
+                print(f"{one.ratio:5.2f}  {one.name}, {one.what}", file=sys.stderr, flush=True)
+    known = facts("cpu")
+    shown = slowest(found, len(found) if options.all else SHOWN)
+    Console(width=None if sys.stdout.isatty() else 160).print(terminal_table(shown, known))
+    if options.json:
+        options.json.write_text(json.dumps([one.as_json() for one in found], indent=1) + "\n")
+    if options.record:
+        record(PAGE, "operators on cpu", markdown(found, known))
+    wrong = [one for one in found if one.gap > TOLERANCE]
+    for one in wrong:
+        print(f"{one.name}, {one.what}: results differ by {one.gap:.0e}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

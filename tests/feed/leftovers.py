@@ -1,0 +1,38 @@
+"""What readers must not leave behind: threads, processes, memory that processes share."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+from pathlib import Path
+
+_PATIENCE = 10.0
+_OURS = ("refluid", "paddle.reader")
+
+
+def threads() -> list[str]:
+    """Names of the running threads that belong to readers."""
+    return [one.name for one in threading.enumerate() if one.name.startswith(_OURS)]
+
+
+def processes() -> list[str]:
+    """The running processes that belong to readers."""
+    return [one.name for one in multiprocessing.active_children() if one.name.startswith(_OURS)]
+
+
+def memory() -> list[str]:
+    """Shared memory that this process maps."""
+    maps = Path(f"/proc/{os.getpid()}/maps")
+    if not maps.exists():
+        return []
+    return [line for line in maps.read_text().splitlines() if "memfd:refluid" in line]
+
+
+def assert_nothing_left() -> None:
+    """Waits a moment for what is just ending."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline and (threads() or processes() or memory()):
+        time.sleep(0.02)
+    assert (threads(), processes(), memory()) == ([], [], [])

@@ -1,0 +1,86 @@
+"""What readers measure, and the verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from refluid.core.errors import EOFException
+from refluid.feed import Reader, Snapshot, measured
+from refluid.feed.statistics import BALANCED, COMPUTE_BOUND, READER_BOUND, UNKNOWN
+
+
+def _paced(count: int, seconds: float) -> Callable[[], Iterator[int]]:
+    def items() -> Iterator[int]:
+        for number in range(count):
+            time.sleep(seconds)
+            yield number
+
+    return items
+
+
+def _consume(reader: Reader, seconds: float) -> Snapshot:
+    try:
+        while True:
+            reader.next()
+            time.sleep(seconds)
+    except EOFException:
+        return reader.statistics.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("making", "using", "verdict"),
+    [(0.02, 0.0, READER_BOUND), (0.0, 0.01, COMPUTE_BOUND), (0.002, 0.02, COMPUTE_BOUND)],
+)
+def test_verdict(making: float, using: float, verdict: str) -> None:
+    reader = Reader(f"paced {making} {using}", 4)
+    reader.start(_paced(12, making))
+    found = _consume(reader, using)
+    reader.reset()
+    assert found.verdict == verdict
+    assert (found.produced, found.consumed, found.intervals) == (12, 12, 11)
+    assert 0 <= found.depth <= 4
+    if making:
+        assert 0.3 / making < found.produced_per_second < 1 / making
+    assert found.name in [one.name for one in measured()]
+    assert found.verdict in str(found)
+
+
+def _snapshot(waited: float, intervals: int = 10) -> Snapshot:
+    return Snapshot("r", 4, 11, 11, 1.0, 0.0, waited, 1.0, 0.0, 2.0, intervals)
+
+
+def test_shares() -> None:
+    assert _snapshot(0.1).verdict == BALANCED
+    assert _snapshot(0.9).verdict == READER_BOUND
+    assert _snapshot(0.01).verdict == COMPUTE_BOUND
+    assert _snapshot(0.9, intervals=2).verdict == UNKNOWN
+    assert _snapshot(0.25).waiting_share == 0.25
+
+
+def test_the_first_wait_is_warm_up() -> None:
+    reader = Reader("slow start", 2)
+
+    def items() -> Iterator[int]:
+        time.sleep(0.2)
+        yield from range(5)
+
+    for _ in range(2):
+        reader.start(items)
+        found = _consume(reader, 0.01)
+    assert found.warmup > 0.3
+    assert found.waited < 0.1
+    assert found.intervals == 8
+
+
+def test_time_without_data_is_no_wait() -> None:
+    reader = Reader("idle", 2)
+    reader.start(_paced(3, 0))
+    reader.next()
+    time.sleep(0.1)
+    reader.next()
+    found = reader.statistics.snapshot()
+    assert found.active > 0.1 > 0.05 > found.waited
+    reader.reset()
