@@ -6,7 +6,7 @@ PIP ?= $(BIN)/python -m pip
 TORCH ?= torch==2.13.0
 PYTEST := $(BIN)/python -m pytest -q
 READY := $(VENV)/.ready
-PROTO := src/refluid/ir/framework.proto
+PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all check format bench docs gpu proto clean
@@ -57,11 +57,11 @@ gpu: $(READY) ## tests and benchmark on a CUDA device, where there is one
 	  $(BIN)/python benchmarks/steps.py --device cuda; \
 	else echo "make gpu: torch sees no CUDA device here; nothing was run"; fi
 
-proto: ## make framework_pb2.py anew from framework.proto
+proto: ## make the _pb2.py files anew from the .proto files
 	@test -x .venv-proto/bin/python || $(PYTHON) -m venv .venv-proto
 	@.venv-proto/bin/python -m pip install -qq grpcio-tools==1.62.3 "setuptools<80"
 	@cd src && ../.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. \
-	  $(PROTO:src/%=%)
+	  $(patsubst src/%,%,$(PROTO))
 
 clean: ## remove what the targets made
 	@rm -rf $(VENV) .venv-proto .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_options(arguments)
     if options.threads:
         torch.set_num_threads(options.threads)
-    flags.set_value("correct_cpu_faults", True)  # PyTorch computes the whole gradient
+    flags.set_flags({"FLAGS_correct_cpu_faults": True})  # PyTorch computes the whole gradient
     words = options.only or [""]
     chosen = [case for case in CASES if any(word in case.name for word in words)]
     found: list[Measured] = []

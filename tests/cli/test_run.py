@@ -68,3 +68,22 @@ def test_missing_script(tmp_path: Path) -> None:
 def test_version(tmp_path: Path) -> None:
     ran = refluid("--version", folder=tmp_path)
     assert ran.stdout.startswith("refluid ")
+
+
+def test_watch_says_whether_readers_keep_up(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import time, numpy, paddle.fluid as fluid\n"
+        "x = fluid.data('x', [None, 1])\n"
+        "def slow():\n"
+        "    for _ in range(8):\n"
+        "        time.sleep(0.02)\n"
+        "        yield [numpy.zeros((1, 1), 'float32')]\n"
+        "loader = fluid.io.DataLoader.from_generator([x], 2)\n"
+        "loader.set_batch_generator(slow, fluid.CPUPlace())\n"
+        "print(len(list(loader())))\n"
+    )
+    found = refluid("run", "--watch", str(script), folder=tmp_path)
+    assert found.stdout == "8\n"
+    assert "DataLoader(x): reader-bound; produces" in found.stderr
+    assert "use_multiprocess=True" in found.stderr

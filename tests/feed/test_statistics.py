@@ -44,12 +44,12 @@ def test_verdict(making: float, using: float, verdict: str) -> None:
     assert 0 <= found.depth <= 4
     if making:
         assert 0.3 / making < found.produced_per_second < 1 / making
-    assert found.name in [one.name for one in measured()]
+    assert measured()[reader.statistics] == found
     assert found.verdict in str(found)
 
 
 def _snapshot(waited: float, intervals: int = 10) -> Snapshot:
-    return Snapshot("r", 4, 11, 11, 1.0, 0.0, waited, 1.0, 0.0, 2.0, intervals)
+    return Snapshot("r", 4, 11, 11, 1.0, 0.0, waited, 1.0, 0.0, 2 * intervals, intervals)
 
 
 def test_shares() -> None:
@@ -58,6 +58,8 @@ def test_shares() -> None:
     assert _snapshot(0.01).verdict == COMPUTE_BOUND
     assert _snapshot(0.9, intervals=2).verdict == UNKNOWN
     assert _snapshot(0.25).waiting_share == 0.25
+    later = _snapshot(0.5, 30).since(_snapshot(0.25, 10))
+    assert (later.waited, later.intervals, later.depth) == (0.25, 20, 2.0)
 
 
 def test_the_first_wait_is_warm_up() -> None:

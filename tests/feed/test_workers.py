@@ -140,7 +140,9 @@ def test_a_killed_worker_is_named(how: signal.Signals) -> None:
     process = next(found)
     os.kill(process, how)
     start = time.monotonic()
-    with pytest.raises(WorkerDied, match=rf"worker 0 of 2 of reader 'words'.*{process}.*{how.name}"):
+    with pytest.raises(
+        WorkerDied, match=rf"worker 0 of 2 of reader 'words'.*{process}.*{how.name}"
+    ):
         list(found)
     assert time.monotonic() - start < 5
 

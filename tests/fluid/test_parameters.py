@@ -68,9 +68,30 @@ def test_what_stands_for_an_attribute() -> None:
         fluid.ParamAttr(initializer=3)  # type: ignore[arg-type]
 
 
-def test_weight_normalisation_is_refused() -> None:
-    with pytest.raises(NotImplementedError, match="weight normalisation"):
-        fluid.layers.fc(_x(), 3, param_attr=fluid.WeightNormParamAttr(dim=1))
+@pytest.mark.parametrize("dim", [None, 0, 1, -1])
+def test_weight_normalisation(dim: int | None) -> None:
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [None, 4])
+        attr = fluid.WeightNormParamAttr(dim=dim, name="w")
+        loss = fluid.layers.mean(fluid.layers.fc(x, 3, param_attr=attr, bias_attr=False))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    assert {one.name for one in main.all_parameters()} == {"w_v", "w_g"}
+    executor = fluid.Executor(fluid.CPUPlace())
+    executor.run(startup, scope=scope)
+    data = np.random.RandomState(0).randn(5, 4).astype("float32")
+
+    def value(name: str) -> np.ndarray:
+        return np.array(scope.find_var(name).get_tensor()).astype(np.float64)
+
+    axes = None if dim is None else tuple({0, 1} - {dim % 2})
+    for _ in range(3):
+        v, g = value("w_v"), value("w_g")
+        weight = g * v / np.sqrt((v**2).sum(axis=axes, keepdims=dim is not None))
+        (found,) = executor.run(main, feed={"x": data}, fetch_list=[loss], scope=scope)
+        np.testing.assert_allclose(found[0], (data @ weight).mean(), rtol=1e-4, atol=1e-6)
+    assert not np.allclose(value("w_g"), g)
+    assert not np.allclose(value("w_v"), v)
 
 
 def test_whole_numbers_need_an_initializer() -> None:

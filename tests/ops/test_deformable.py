@@ -162,7 +162,7 @@ def test_gradients_of_deformable_pooling() -> None:
 
 def test_images_behind_the_last_whole_group_are_zero() -> None:
     X, weight = numbers(3, 2, 5, 5), numbers(2, 2, 3, 3)
-    offset = torch.zeros(3, 18, 3, 3)
+    offset = torch.zeros(3, 18, 3, 3, dtype=X.dtype)
     whole = body("deformable_conv_v1")(X, offset, weight)
     with flags.override({"FLAGS_correct_cpu_faults": False}):
         out = body("deformable_conv_v1")(X, offset, weight, im2col_step=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated
@@ -12,6 +13,7 @@ import typer
 
 from refluid import paddle
 from refluid.cli.console import refuse
+from refluid.cli.watching import watching
 
 _INTERRUPTED = 130
 
@@ -24,6 +26,9 @@ def run(
     module: Annotated[
         bool, typer.Option("-m", "--module", help="SCRIPT is a module's name.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Say whether readers keep up, live and at the end.")
+    ] = False,
 ) -> None:
     """Run a script that imports paddle.fluid.
 
@@ -34,7 +39,8 @@ def run(
     sys.argv = [script, *(arguments or [])]
     paddle.install()
     try:
-        (_run_module if module else _run_file)(script)
+        with watching() if watch else nullcontext():
+            (_run_module if module else _run_file)(script)
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
     except Exception as error:

@@ -44,6 +44,9 @@ _Row = tuple[str, Value, str]
 
 _EFFECTIVE: list[_Row] = [
     ("correct_cpu_faults", False, "compute rightly what Fluid's CPU kernels don't (refluid only)"),
+    ("check_nan_inf", False, "check every output for NaN and infinity; slow"),
+    ("fast_check_nan_inf", False, "the same, looked at once at the end of each step"),
+    ("call_stack_level", 1, "errors show: 0 the message, 1 the user's line, 2 refluid's too"),
     ("eager_delete_tensor_gb", 0.0, "garbage kept before it is freed, GB; negative: never free"),
     ("fuse_parameter_groups_size", 1, "gradients per fused all-reduce; 1: by size, -1: all"),
     ("fuse_parameter_memory_size", -1.0, "MB of gradients per fused all-reduce; negative: 25"),
@@ -51,13 +54,11 @@ _EFFECTIVE: list[_Row] = [
 ]
 
 _EFFECTIVE_GPU: list[_Row] = [
+    ("benchmark", False, "wait for each operator, so that times are true"),
     ("selected_gpus", "", "comma-separated device numbers that cuda_places() returns"),
 ]
 
 _NOT_YET: list[_Row] = [
-    ("benchmark", False, "wait for each operator, so that times are true"),
-    ("check_nan_inf", False, "check every output for NaN and infinity; slow"),
-    ("fast_check_nan_inf", False, "a cheaper check_nan_inf"),
     ("cpu_deterministic", False, "sum gradients of devices in a fixed order"),
     ("eager_delete_scope", True, "delete local scopes at once"),
     ("memory_fraction_of_eager_deletion", 1.0, "share of temporaries freed early, largest first"),

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from refluid.core.events import Kind, record
 from refluid.feed.errors import failed
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.statistics import ReaderStatistics
@@ -69,7 +70,8 @@ def _run(
         items = iter(make())
         while True:
             start = time.perf_counter()
-            item = next(items, _END)
+            with record(f"reader {name}", Kind.READER):
+                item = next(items, _END)
             made = time.perf_counter()
             if item is _END:
                 break

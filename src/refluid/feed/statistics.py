@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 READER_BOUND, COMPUTE_BOUND, BALANCED = "reader-bound", "compute-bound", "balanced"
 UNKNOWN = "too few batches to tell"
@@ -21,7 +21,7 @@ class Snapshot:
     making: the source's time to make batches. blocked: its time waiting for a free place.
     waited: the consumer's time waiting for a batch, out of `active`, the time from one batch to
     the next; the first batch of a pass, which always has to be waited for, is in `warmup`.
-    depth: batches that were ready, on average, when one was asked for.
+    depths: batches that were ready when one was asked for, added up over `intervals` of them.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Snapshot:
     waited: float
     active: float
     warmup: float
-    depth: float
+    depths: int
     intervals: int
 
     @property
@@ -47,6 +47,11 @@ class Snapshot:
         return self.intervals / self.active if self.active > 0 else 0.0
 
     @property
+    def depth(self) -> float:
+        """Batches that were ready, on average, when one was asked for."""
+        return self.depths / self.intervals if self.intervals else 0.0
+
+    @property
     def waiting_share(self) -> float:
         """The part of its time that the consumer waited for data: 0 to 1."""
         return self.waited / self.active if self.active > 0 else 0.0
@@ -58,6 +63,12 @@ class Snapshot:
             return UNKNOWN
         share = self.waiting_share
         return READER_BOUND if share > _MUCH else COMPUTE_BOUND if share < _LITTLE else BALANCED
+
+    def since(self, earlier: Snapshot) -> Snapshot:
+        """What was measured after an earlier snapshot of the same reader."""
+        names = [one.name for one in fields(self) if one.name not in ("name", "capacity")]
+        parts = {name: getattr(self, name) - getattr(earlier, name) for name in names}
+        return Snapshot(self.name, self.capacity, **parts)
 
     def __str__(self) -> str:
         return (
@@ -77,7 +88,8 @@ class ReaderStatistics:
         self._lock = threading.Lock()
         self._produced = self._consumed = self._intervals = 0
         self._making = self._blocked = self._waited = 0.0
-        self._active = self._warmup = self._depths = 0.0
+        self._active = self._warmup = 0.0
+        self._depths = 0
         self._last: float | None = None
         _measured.append(self)
 
@@ -120,7 +132,7 @@ class ReaderStatistics:
                 self._waited,
                 self._active,
                 self._warmup,
-                self._depths / self._intervals if self._intervals else 0.0,
+                self._depths,
                 self._intervals,
             )
 
@@ -129,7 +141,7 @@ class ReaderStatistics:
 _measured: deque[ReaderStatistics] = deque(maxlen=256)
 
 
-def measured() -> list[Snapshot]:
-    """The measurements of all readers of this process that gave a batch, by name."""
-    found = [statistics.snapshot() for statistics in list(_measured)]
-    return sorted((one for one in found if one.consumed), key=lambda one: one.name)
+def measured() -> dict[ReaderStatistics, Snapshot]:
+    """The measurements of all readers of this process that gave a batch, the oldest first."""
+    found = {statistics: statistics.snapshot() for statistics in list(_measured)}
+    return {one: snapshot for one, snapshot in found.items() if snapshot.consumed}

@@ -19,6 +19,7 @@ from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.runtime.codegen import Request
+from refluid.runtime.instrument import instruments
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.scope import Scope, global_scope, scope_guard
 
@@ -119,8 +120,8 @@ class Executor:
         self, program: Program, feed: Mapping[str, Any], fetches: tuple[str, ...], prune: bool
     ) -> tuple[tuple[FeedSlot, ...], Any]:
         """The feed slots, and a function from the names fed with LoD to their plan."""
-        free = _frees_early()
-        key = (id(program), program.change_count, tuple(feed), fetches, free)
+        free, watched = _frees_early(), instruments()
+        key = (id(program), program.change_count, tuple(feed), fetches, free, watched)
         entry = self._plans.get(key)
         if entry is None:
             entry = (program, feed_slots(program, feed, self._device), {})
@@ -133,7 +134,11 @@ class Executor:
             if fed_lods not in plans:
                 names = tuple(slot.name for slot in slots)
                 block = program.global_block()
-                plans[fed_lods] = Plan(Request(block, names, fetches, self._device, fed_lods, free))
+                plans[fed_lods] = Plan(
+                    Request(
+                        block, names, fetches, self._device, fed_lods, free, instruments=watched
+                    )
+                )
             return plans[fed_lods]
 
         return slots, plan

@@ -12,6 +12,7 @@ from refluid.core import names
 from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
 from refluid.fluid.initializer import Constant, Initializer, Xavier
 from refluid.fluid.param_attr import ParamAttr, WeightNormParamAttr
+from refluid.fluid.weight_norm import append_length, append_weight, kept_shape
 from refluid.ir.defaults import default_main_program, default_startup_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
@@ -74,6 +75,8 @@ class LayerHelperBase:
         if attr is False or attr is None:
             return None
         attr = self._named(attr, is_bias)
+        if isinstance(attr, WeightNormParamAttr):
+            return self._normalised(attr, shape, dtype, default_initializer)
         kind = as_dtype(dtype)
         initializer = attr.initializer or default_initializer
         if initializer is None and kind not in FLOATING:
@@ -89,13 +92,30 @@ class LayerHelperBase:
             parameter.stop_gradient = True
         return parameter
 
+    def _normalised(
+        self,
+        attr: WeightNormParamAttr,
+        shape: Sequence[int],
+        dtype: Any,
+        initializer: Initializer | None,
+    ) -> Variable:
+        """The variable that two parameters make: `NAME_v`, its direction, and `NAME_g`, its length.
+
+        The length starts as that of the direction, so that the weight starts as the direction.
+        """
+        plain, lengths = attr.part("v"), attr.part("g")
+        direction = self.create_parameter(plain, shape, dtype, default_initializer=initializer)
+        size = kept_shape(shape, attr.dim)
+        length = self.create_parameter(lengths, size, dtype, default_initializer=Constant(1.0))
+        startup = self.startup_program.global_block()
+        twins = startup.var(direction.name), startup.var(length.name)
+        append_length(startup, twins[0], attr.dim, twins[1])
+        block = self.main_program.current_block()
+        return append_weight(block, direction, length, attr.dim)
+
     def _named(self, attr: ParamAttr, is_bias: bool) -> ParamAttr:
         if not isinstance(attr, ParamAttr):
             raise TypeError(f"{self.layer_type}: expected a ParamAttr, not {attr!r}")
-        if isinstance(attr, WeightNormParamAttr):
-            raise NotImplementedError(
-                f"layer {self.name!r}: refluid has no weight normalisation; use a plain ParamAttr"
-            )
         attr = copy.copy(attr)
         if attr.name is None:
             attr.name = names.generate(f"{self.name}.{'b' if is_bias else 'w'}")

@@ -62,8 +62,10 @@ class ParamAttr:
 
 
 class WeightNormParamAttr(ParamAttr):
-    """A parameter as direction and length along `dim`. refluid can't train one yet: layers that
-    are given it raise NotImplementedError."""
+    """A parameter as direction and length: w = g * v / |v|, see `weight_norm`.
+
+    dim: the dimension with a length of its own for each index; one length for all where None.
+    """
 
     def __init__(
         self,
@@ -77,6 +79,17 @@ class WeightNormParamAttr(ParamAttr):
     ) -> None:
         super().__init__(name, initializer, learning_rate, regularizer, trainable, do_model_average)
         self.dim = dim
+
+    def part(self, letter: str) -> ParamAttr:
+        """The attributes of the direction, `v`, or the length, `g`."""
+        return ParamAttr(
+            f"{self.name}_{letter}",
+            self.initializer if letter == "v" else None,
+            self.learning_rate,
+            self.regularizer,
+            self.trainable,
+            do_model_average=self.do_model_average,
+        )
 
 
 _SHORTHAND: dict[type, str] = {

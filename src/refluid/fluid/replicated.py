@@ -22,6 +22,7 @@ from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy, ReduceStr
 from refluid.ir.program import Program
 from refluid.passes.data_parallel import GradientScale, Parallel, balance, data_parallel
 from refluid.runtime.codegen import Request
+from refluid.runtime.instrument import instruments
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.scope import Scope
@@ -148,7 +149,8 @@ class Replicated:
     def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> tuple[Any, Any]:
         free = bool(flags.value("eager_delete_tensor_gb") >= 0)
         programs = self._rewritten()
-        key = (self.program.change_count, fed, fetches, free)
+        watched = instruments()
+        key = (self.program.change_count, fed, fetches, free, watched)
         if key not in self._plans:
             slots = [
                 feed_slots(program, dict.fromkeys(fed), place.device)
@@ -171,6 +173,7 @@ class Replicated:
                             with_lod,
                             free,
                             self.replicas.group.member(rank),
+                            watched,
                         )
                     )
                     for rank, place in enumerate(self.places)

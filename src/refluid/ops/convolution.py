@@ -9,6 +9,7 @@ from torch import Tensor
 
 from refluid.ops import padding
 from refluid.ops.extras import CONVOLUTION
+from refluid.ops.fused_epilogue import deactivate_
 from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten
@@ -57,12 +58,15 @@ def conv2d(
     groups: int = 1,
     dilations: Sequence[int] = _ONES,
     data_format: str = "NCHW",
+    fuse_relu_before_depthwise_conv: bool = False,
 ) -> Tensor:
     """Two-dimensional convolution (no flip of the filter).
 
     Input (N, C, H, W), Filter (M, C / groups, kh, kw), Output (N, M, H', W'); with data_format
     NHWC input and output have the channels last. padding_algorithm: EXPLICIT, SAME or VALID.
+    Bias is one number for each of the M. fuse_relu_before_depthwise_conv: of relu(Input).
     """
+    Input = torch.relu(Input) if fuse_relu_before_depthwise_conv else Input
     x = _channels_first(Input, data_format)
     x, pads, _, dilations = _padded(x, Filter, strides, paddings, padding_algorithm, dilations)
     out = torch.conv2d(x, Filter, Bias, tuple(strides), pads, tuple(dilations), groups)
@@ -81,9 +85,11 @@ def conv2d_grad(
     groups: int = 1,
     dilations: Sequence[int] = _ONES,
     data_format: str = "NCHW",
+    fuse_relu_before_depthwise_conv: bool = False,
     need: Sequence[bool] = (False, True, True),
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Gradients of bias, filter and input."""
+    Input = torch.relu(Input) if fuse_relu_before_depthwise_conv else Input
     x = _channels_first(Input, data_format)
     x, pads, extra, dilations = _padded(x, Filter, strides, paddings, padding_algorithm, dilations)
     d_x, d_filter, d_bias = aten.convolution_backward(
@@ -103,7 +109,10 @@ def conv2d_grad(
         (top, bottom), (left, right) = extra
         height, width = d_x.shape[2:]
         d_x = d_x[:, :, top : height - bottom, left : width - right].contiguous()
-    return d_bias, d_filter, None if d_x is None else _as_given(d_x, data_format)
+    d_input = None if d_x is None else _as_given(d_x, data_format)
+    if d_input is not None and fuse_relu_before_depthwise_conv:
+        d_input = deactivate_(Input, d_input, "relu")
+    return d_bias, d_filter, d_input
 
 
 def _define(name: str, forward: Callable[..., Tensor], extra: dict[str, object]) -> None:

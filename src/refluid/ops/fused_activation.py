@@ -10,8 +10,9 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.schema import Slot
-from refluid.ops.elementwise import align
-from refluid.ops.registry import find, gradient, operator
+from refluid.ops.elementwise import align, elementwise_add_grad
+from refluid.ops.fused_epilogue import activate_, add_relu, deactivate, deactivate_
+from refluid.ops.registry import find, gradient, in_place, operator
 from refluid.ops.signature import GRAD
 
 _BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -26,10 +27,16 @@ _UNARY: dict[str, Callable[[Tensor, float], Tensor]] = {
     "sigmoid": lambda x, _: torch.sigmoid(x),
     "gelu": lambda x, _: F.gelu(x),
 }
+_TOLD_BY_RESULT = ("relu", "tanh", "sigmoid")
+
+
+def _adds_first(functors: Sequence[str]) -> bool:
+    """Whether it is an activation of a sum, whose gradient the result tells."""
+    return functors[0] in _TOLD_BY_RESULT and functors[1] == "elementwise_add"
 
 
 @operator(
-    "fused_elemwise_activation", outputs="Out IntermediateOut", uses="X Y Out IntermediateOut"
+    "fused_elemwise_activation", outputs="Out IntermediateOut?", uses="X Y Out IntermediateOut"
 )
 def fused_elemwise_activation(
     X: Tensor,
@@ -39,14 +46,17 @@ def fused_elemwise_activation(
     axis: int = -1,
     scale: float = 0.0,
     save_intermediate_out: bool = False,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None]:
     """f(g(...)) for functor_list [f, g]: [binary, unary] is binary(X, unary(Y)), [unary, binary]
     is unary(binary(X, Y)).
 
     Binary: elementwise_add, elementwise_sub, elementwise_mul; unary: relu, scale, tanh, sigmoid,
-    gelu. The shorter of X and Y is broadcast from `axis`. IntermediateOut is what g gave.
+    gelu. The shorter of X and Y is broadcast from `axis`. IntermediateOut is what g gave; without
+    `save_intermediate_out` it is not kept where the gradient does without it.
     """
     outer, inner = functor_list
+    if _adds_first(functor_list) and not save_intermediate_out:
+        return _activated_sum(X, Y, outer, axis), None
     if outer in _BINARY and inner in _UNARY:
         middle = _UNARY[inner](Y, scale)
         return _combined(_BINARY[outer], X, middle, axis), middle
@@ -59,19 +69,59 @@ def fused_elemwise_activation(
     )
 
 
+@in_place("fused_elemwise_activation", "X")
+def fused_elemwise_activation_(
+    X: Tensor,
+    Y: Tensor,
+    *,
+    functor_list: Sequence[str],
+    axis: int = -1,
+    scale: float = 0.0,
+    save_intermediate_out: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """`fused_elemwise_activation` over X, where the result is of X's shape and type."""
+    y = align(X, Y, axis) if Y.dim() <= X.dim() else Y
+    fits = y.dim() <= X.dim() and y.numel() <= X.numel() and X.dtype == y.dtype
+    if not fits or save_intermediate_out or not _adds_first(functor_list):
+        return fused_elemwise_activation(
+            X,
+            Y,
+            functor_list=functor_list,
+            axis=axis,
+            scale=scale,
+            save_intermediate_out=save_intermediate_out,
+        )
+    return _activated_sum_over(X, y, functor_list[0]), None
+
+
+def _activated_sum(x: Tensor, y: Tensor, activation: str, axis: int) -> Tensor:
+    if y.dim() > x.dim():
+        x, y = y, x
+    y = align(x, y, axis)
+    return add_relu(x, y) if activation == "relu" else activate_(x + y, activation)
+
+
+def _activated_sum_over(x: Tensor, y: Tensor, activation: str) -> Tensor:
+    return add_relu(x, y, out=x) if activation == "relu" else activate_(x.add_(y), activation)
+
+
 @gradient("fused_elemwise_activation")
 def fused_elemwise_activation_grad(
     X: Tensor,
     Y: Tensor,
     Out: Tensor,
-    IntermediateOut: Tensor,
+    IntermediateOut: Tensor | None,
     d_Out: Tensor,
     *,
     functor_list: Sequence[str],
     axis: int = -1,
     scale: float = 0.0,
-) -> tuple[Tensor, Tensor, None]:
-    """By differentiating the two functions."""
+    need: Sequence[bool] = (True, True),
+) -> tuple[Tensor | None, Tensor | None, None]:
+    """By the result of an activated sum, otherwise by differentiating the two functions."""
+    if _adds_first(functor_list):
+        d_sum = deactivate(Out, d_Out, functor_list[0])
+        return _parted(X, Y, d_sum, axis, need)
     x, y = X.detach().requires_grad_(), Y.detach().requires_grad_()
     with torch.enable_grad():
         out, _ = fused_elemwise_activation(x, y, functor_list=functor_list, axis=axis, scale=scale)
@@ -79,10 +129,44 @@ def fused_elemwise_activation_grad(
     return d_x, d_y, None
 
 
+@in_place("fused_elemwise_activation_grad", "d_Out")
+def fused_elemwise_activation_grad_(
+    X: Tensor,
+    Y: Tensor,
+    Out: Tensor,
+    IntermediateOut: Tensor | None,
+    d_Out: Tensor,
+    *,
+    functor_list: Sequence[str],
+    axis: int = -1,
+    scale: float = 0.0,
+    need: Sequence[bool] = (True, True),
+) -> tuple[Tensor | None, Tensor | None, None]:
+    """`fused_elemwise_activation_grad` over d_Out."""
+    if not _adds_first(functor_list):
+        return fused_elemwise_activation_grad(
+            X, Y, Out, IntermediateOut, d_Out, functor_list=functor_list, axis=axis, scale=scale
+        )
+    return _parted(X, Y, deactivate_(Out, d_Out, functor_list[0]), axis, need)
+
+
+def _parted(
+    x: Tensor, y: Tensor, d_sum: Tensor, axis: int, need: Sequence[bool]
+) -> tuple[Tensor | None, Tensor | None, None]:
+    """Gradients of the terms of a sum; the longer one is the one that axis aligns with."""
+    if y.dim() > x.dim():
+        d_y, d_x = elementwise_add_grad(y, x, d_sum, axis=axis, need=(need[1], need[0]))
+    else:
+        d_x, d_y = elementwise_add_grad(x, y, d_sum, axis=axis, need=need)
+    return d_x, d_y, None
+
+
 _backward = find("fused_elemwise_activation_grad")
 assert _backward is not None
 _backward.outputs += (Slot("IntermediateOut" + GRAD, optional=True),)
 _backward.untouched = frozenset({"IntermediateOut" + GRAD})
+# Where both terms have the shape of the sum, they share one gradient.
+_backward.views = {"Y" + GRAD: "X" + GRAD}
 
 
 def _combined(

@@ -46,7 +46,7 @@ class OperatorDef:
     """An operator type. Flags:
 
     - `mutates`: output slot -> input slot that the body overwrites and returns.
-    - `views`: output slot -> input slot whose memory the output may share.
+    - `views`: output slot -> input (or other output) slot whose memory the output may share.
     - `lod`: input slot whose LoD the outputs take, empty for none; or a function of the operator.
     - `makes_lod`: output slots (`"Out Mask"`) whose LoD the body returns itself, after all outputs.
     - `levels`: keyword of the body -> input slot whose LoD it is given (see `signature`).

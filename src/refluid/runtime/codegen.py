@@ -31,6 +31,7 @@ from refluid.runtime import loops, readers, recurrence  # noqa: F401  (they regi
 from refluid.runtime.batching import batches
 from refluid.runtime.calls import How, write_batch, write_call
 from refluid.runtime.control import CONTROL, FEEDING
+from refluid.runtime.instrument import UNWATCHED, Instruments, Watch, watching
 from refluid.runtime.liveness import (
     EMPTY,
     Key,
@@ -62,6 +63,7 @@ class Request:
     fed_lods: frozenset[str] = frozenset()
     free_early: bool = True
     comm: Member = ALONE
+    instruments: Instruments = UNWATCHED
 
 
 @dataclass
@@ -87,6 +89,8 @@ class Writer:
             "as_levels": as_levels,
             "as_lod": as_lod,
         }
+        if request.instruments:
+            self.source.constants["watch"] = Watch(request)
         self.names: dict[Key, str] = {}
         self.state: dict[Key, int] = {}
         self.lods = Lods()
@@ -235,15 +239,17 @@ class Writer:
         owned = Ownership(ops, last, kept | self.fed | _held(ops), pairs)
         batched = {index for group in groups.values() for index in group}
         for position, op in enumerate(ops):
-            if position in groups:
-                write_batch(self, [ops[index] for index in groups[position]])
-            elif position in batched:
+            if position in batched and position not in groups:
                 continue
-            elif op.type in CONTROL:
-                CONTROL[op.type](self, op)
-            else:
-                how = How(pairs.get(position), owned.reusable(op, position), position in copies)
-                write_call(self, op, how)
+            together = [ops[index] for index in groups.get(position, [position])]
+            with watching(self, together):
+                if position in groups:
+                    write_batch(self, together)
+                elif op.type in CONTROL:
+                    CONTROL[op.type](self, op)
+                else:
+                    how = How(pairs.get(position), owned.reusable(op, position), position in copies)
+                    write_call(self, op, how)
             if self.request.free_early:
                 self._free(block, ops, groups.get(position, [position]), last, kept)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
 import torch
 
+from refluid.core import flags
 from refluid.core.dtypes import as_dtype, dtype_name
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
 from refluid.feed.errors import ReaderFailed
@@ -36,11 +38,14 @@ def explain(
             if value is None and not isinstance(error, EnforceNotMet) and "@" not in name:
                 return EnforceNotMet(not_initialized(op, slot, name))
             described.append(f"  {slot}({name}): {_describe(value)}")
-    where = "\n".join(op.callstack)
+    level = int(flags.value("call_stack_level"))
+    where = "\n".join(op.callstack) if level else ""
+    inside = "".join(traceback.format_tb(found.tb_next)).rstrip() if level > 1 else ""
     return EnforceNotMet(
         f"operator {op.type} failed: {error}\n"
         + "\n".join(described)
         + (f"\nIt was made here:\n{where}" if where else "")
+        + (f"\nIt failed here:\n{inside}" if inside else "")
         + f"\n  [operator < {op.type} > error]"
     )
 

@@ -96,7 +96,7 @@ def view_roots(ops: Sequence[Operator]) -> dict[Key, tuple[Key, int]]:
         if definition is None:
             continue
         for out_slot, in_slot in definition.views.items():
-            sources = op.input(in_slot)
+            sources = op.input(in_slot) or op.output(in_slot)
             for index, name in enumerate(op.output(out_slot)):
                 if not sources:
                     continue

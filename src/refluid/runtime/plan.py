@@ -57,7 +57,8 @@ class Plan:
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
         namespace = dict(self.written.source.constants)
         exec(compile(text, self.filename, "exec"), namespace)
-        self._step = namespace["step"]
+        watch, step = namespace.get("watch"), namespace["step"]
+        self._step = step if watch is None else watch.around(step)
         self._channels_last = channels_last_state(request.block.ops)
         self._bound: Bound | None = None
 

@@ -105,4 +105,3 @@ def _skipping(items: Iterator[Any], count: int) -> Iterator[Any]:
         yield from itertools.islice(items, count, None)
     finally:
         items.close()  # type: ignore[attr-defined]
-

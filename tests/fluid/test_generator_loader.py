@@ -1,4 +1,4 @@
-"""Loaders that are iterated: from generators and from datasets."""
+"""Loaders that are iterated, from generators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,7 @@ from refluid import fluid, paddle
 from refluid.feed import ReaderFailed
 from refluid.ir.program import Program
 from tests.feed.leftovers import assert_nothing_left
-
-CPU = fluid.CPUPlace()
+from tests.fluid.loaders import CPU, batches, flat, from_generator, ids, samples
 
 
 @pytest.fixture(autouse=True)
@@ -33,29 +32,6 @@ def _leaves_nothing() -> Iterator[None]:
 def feeds() -> Iterator[list[fluid.Variable]]:
     with fluid.program_guard(Program()), fluid.unique_name.guard():
         yield [fluid.data("x", [None, 2]), fluid.data("label", [None, 1], "int64")]
-
-
-def samples(count: int) -> Callable[[], Iterator[Any]]:
-    return lambda: ((np.full(2, one, "float32"), [one]) for one in range(count))
-
-
-def batches(count: int) -> Callable[[], Iterator[Any]]:
-    return lambda: (
-        (np.full((3, 2), one, "float32"), np.full((3, 1), one, "int64")) for one in range(count)
-    )
-
-
-def ids(data: Any) -> list[Any]:
-    """The labels in what a loader gave, flat: of all places."""
-    found = []
-    for one in data:
-        tensor = one["label"] if isinstance(one, dict) else one[1]
-        found += np.array(tensor)[:, 0].tolist()
-    return found
-
-
-def from_generator(feeds: Any, **options: Any) -> Any:
-    return fluid.io.DataLoader.from_generator(feeds, 4, **options)
 
 
 @pytest.mark.parametrize("multiprocess", [False, True])
@@ -103,13 +79,9 @@ def test_training_and_batches_by_name(feeds: Any) -> None:
     executor = fluid.Executor(CPU)
     executor.run(fluid.default_startup_program())
     loader = from_generator(feeds)
-    loader.set_batch_generator(
-        lambda: ({"label": label, "x": x} for x, label in batches(4)()), CPU
-    )
+    loader.set_batch_generator(lambda: ({"label": label, "x": x} for x, label in batches(4)()), CPU)
     losses = [
-        executor.run(feed=data, fetch_list=[loss])[0].item()
-        for _ in range(2)
-        for data in loader()
+        executor.run(feed=data, fetch_list=[loss])[0].item() for _ in range(2) for data in loader()
     ]
     assert len(losses) == 8
     assert losses[4:] < losses[:4]
@@ -221,7 +193,7 @@ def test_position_of_a_shuffling_generator(feeds: Any, taken: int, multiprocess:
     random.seed(3)
     first = loader()
     seen = [[ids(data) for data in first()] for _ in range(2)]
-    assert sorted(sum(seen[0], [])) == list(range(20))
+    assert sorted(flat(seen[0])) == list(range(20))
     assert seen[0] != seen[1]
     running = iter(first)
     before = [ids(next(running)) for _ in range(min(taken, 7))]
@@ -239,177 +211,4 @@ def test_position_of_a_shuffling_generator(feeds: Any, taken: int, multiprocess:
     else:
         assert [ids(data) for data in second()] == rest
         assert [ids(data) for data in second()] == following
-        assert sorted(sum(before + rest, [])) == list(range(20))
-
-
-class Numbers(fluid.io.Dataset):
-    """Sample i: two floats and i; draws a random number if asked to."""
-
-    def __init__(self, count: int, draws: bool = False) -> None:
-        super().__init__()
-        self.count, self.draws = count, draws
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, idx: int) -> Any:
-        noise = np.random.rand() if self.draws else idx
-        return np.full(2, noise, "float32"), np.array([idx])
-
-
-@pytest.mark.parametrize("workers", [0, 1, 3])
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_every_sample_once(feeds: Any, workers: int, shuffle: bool) -> None:
-    np.random.seed(4)
-    loader = fluid.io.DataLoader(
-        Numbers(25), feeds, CPU, batch_size=4, shuffle=shuffle, num_workers=workers
-    )
-    passes = [[ids(data) for data in loader] for _ in range(2)]
-    for one in passes:
-        assert [len(batch) for batch in one] == [4] * 6 + [1]
-        assert sorted(sum(one, [])) == list(range(25))
-    assert (passes[0] != passes[1]) == shuffle
-    assert len(loader) == 7
-    if shuffle:
-        np.random.seed(4)
-        order = np.arange(25)
-        np.random.shuffle(order)
-        assert sum(passes[0], []) == order.tolist()
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("taken", [0, 1, 5, 7])
-def test_position_in_a_dataset(feeds: Any, workers: int, taken: int) -> None:
-    def loader() -> Any:
-        return fluid.io.DataLoader(
-            Numbers(25, workers > 0), feeds, CPU, batch_size=4, shuffle=True, num_workers=workers
-        )
-
-    def values(data: Any) -> Any:
-        noise = np.array(data[0]["x"]).tolist() if workers else None
-        return ids(data), noise
-
-    np.random.seed(5)
-    first = loader()
-    list(first)
-    running = iter(first)
-    for _ in range(taken):
-        next(running)
-    state = json.loads(json.dumps(first.state_dict()))
-    rest = [values(data) for data in running]
-    np.random.seed(6)
-    second = loader()
-    second.load_state_dict(state)
-    assert [values(data) for data in second] == rest
-
-
-def test_random_numbers_do_not_depend_on_the_number_of_workers(feeds: Any) -> None:
-    def noise(workers: int) -> list[Any]:
-        np.random.seed(7)
-        loader = fluid.io.DataLoader(
-            Numbers(12, True), feeds, CPU, batch_size=2, num_workers=workers
-        )
-        return [np.array(data[0]["x"]).tolist() for _ in range(2) for data in loader]
-
-    assert noise(1) == noise(3)
-    assert len({str(batch) for batch in noise(2)}) == 12
-
-
-class Stream(fluid.io.IterableDataset):
-    """Numbers from 0 on, parted among the workers."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.count = count
-
-    def __iter__(self) -> Iterator[Any]:
-        info = fluid.io.get_worker_info()
-        first, step = (0, 1) if info is None else (info.id, info.num_workers)
-        for one in range(first, self.count, step):
-            yield np.zeros(2, "float32"), np.array([one])
-
-
-@pytest.mark.parametrize("workers", [0, 1, 3])
-def test_iterable_datasets(feeds: Any, workers: int) -> None:
-    loader = fluid.io.DataLoader(Stream(20), feeds, CPU, batch_size=3, num_workers=workers)
-    seen = [ids(data) for data in loader]
-    assert sorted(sum(seen, [])) == list(range(20))
-    assert seen == [ids(data) for data in loader]
-    running = iter(loader)
-    for _ in range(3):
-        next(running)
-    state = loader.state_dict()
-    del running
-    loader.load_state_dict(state)
-    assert [ids(data) for data in loader] == seen[3:]
-    with pytest.raises(TypeError, match="no length"):
-        len(loader)
-    if workers < 2:
-        assert seen[0] == [0, 1, 2]
-
-
-def test_options_of_workers(feeds: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    def begin(number: int) -> None:
-        info = fluid.io.get_worker_info()
-        assert info is not None
-        print(f"worker {number} is {info.id} of {info.num_workers}", flush=True)
-
-    loader = fluid.io.DataLoader(
-        Numbers(4), feeds, CPU, batch_size=2, num_workers=2, worker_init_fn=begin
-    )
-    assert len(list(loader)) == 2
-    assert sorted(capfd.readouterr().out.splitlines()) == ["worker 0 is 0 of 2", "worker 1 is 1 of 2"]
-
-
-def test_own_batches(feeds: Any) -> None:
-    def collate(rows: list[Any]) -> Any:
-        return [np.stack([row[0] for row in rows]), np.array([[len(rows)]])]
-
-    sampler = fluid.io.BatchSampler(indices=[5, 1, 3], batch_size=2, drop_last=True)
-    loader = fluid.io.DataLoader(
-        Numbers(9), feeds, CPU, batch_sampler=sampler, collate_fn=collate, return_list=True
-    )
-    (data,) = list(loader)
-    assert np.array(data[0][0])[:, 0].tolist() == [5, 1]
-    assert np.array(data[0][1]).tolist() == [[2]]
-    assert len(loader) == len(sampler) == 1
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_errors_of_a_dataset(feeds: Any, workers: int) -> None:
-    class Broken(Numbers):
-        def __getitem__(self, idx: int) -> Any:
-            if idx == 5:
-                raise OSError("sample 5 can't be read")
-            return super().__getitem__(idx)
-
-    loader = fluid.io.DataLoader(Broken(9), feeds, CPU, batch_size=2, num_workers=workers)
-    found = []
-    with pytest.raises(ReaderFailed, match="sample 5 can't be read"):
-        for data in loader:
-            found.append(ids(data))
-    assert found == [[0, 1], [2, 3]] or workers
-    unequal = fluid.io.default_collate_fn
-    with pytest.raises(ValueError, match="field 0 .* different shapes"):
-        unequal([(np.zeros(2),), (np.zeros(3),)])
-    with pytest.raises(AssertionError, match="exactly one of dataset and indices"):
-        fluid.io.BatchSampler()
-    with pytest.raises(AssertionError, match="should not be set when batch_sampler"):
-        fluid.io.DataLoader(Numbers(2), feeds, CPU, batch_sampler=[[0]], shuffle=True)
-
-
-def test_bytes_are_normalised_by_the_program(feeds: Any) -> None:
-    image = fluid.data("image", [None, 3, 4, 4], "uint8")
-    scaled = fluid.layers.scale(fluid.layers.cast(image, "float32"), 1 / 255.0)
-
-    class Images(fluid.io.Dataset):
-        def __len__(self) -> int:
-            return 4
-
-        def __getitem__(self, idx: int) -> Any:
-            return np.full((3, 4, 4), idx * 85, np.uint8)
-
-    loader = fluid.io.DataLoader(Images(), [image], CPU, batch_size=2, num_workers=1)
-    executor = fluid.Executor(CPU)
-    found = [executor.run(feed=data, fetch_list=[scaled])[0][:, 0, 0, 0] for data in loader]
-    np.testing.assert_allclose(np.concatenate(found), [0, 1 / 3, 2 / 3, 1], rtol=1e-6)
+        assert sorted(flat(before + rest)) == list(range(20))

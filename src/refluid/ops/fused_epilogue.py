@@ -1,0 +1,55 @@
+"""What fused operators do at their end: activations in place, and their gradients by the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+_ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu_,
+    "tanh": torch.tanh_,
+    "sigmoid": torch.sigmoid_,
+}
+_BACKWARD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "relu": lambda out, grad: aten.threshold_backward(grad, out, 0),
+    "tanh": lambda out, grad: aten.tanh_backward(grad, out),
+    "sigmoid": lambda out, grad: aten.sigmoid_backward(grad, out),
+}
+_BACKWARD_OVER: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "relu": lambda out, grad: aten.threshold_backward.grad_input(grad, out, 0, grad_input=grad),
+    "tanh": lambda out, grad: aten.tanh_backward.grad_input(grad, out, grad_input=grad),
+    "sigmoid": lambda out, grad: aten.sigmoid_backward.grad_input(grad, out, grad_input=grad),
+}
+# Functions whose gradient the result tells, so that what they were given needn't be kept.
+ACTIVATIONS = tuple(_ACTIVATE)
+_ONE_PASS = (torch.float32, torch.float64)
+
+
+def activate_(value: Tensor, activation: str) -> Tensor:
+    """The activation of a value, in its place; of none, the value."""
+    return _ACTIVATE[activation](value) if activation in _ACTIVATE else value
+
+
+def deactivate(out: Tensor | None, grad: Tensor, activation: str) -> Tensor:
+    """The gradient of what was activated, from the result and its gradient."""
+    return grad if out is None or not activation else _BACKWARD[activation](out, grad)
+
+
+def deactivate_(out: Tensor | None, grad: Tensor, activation: str) -> Tensor:
+    """As `deactivate`, in the place of `grad`."""
+    return grad if out is None or not activation else _BACKWARD_OVER[activation](out, grad)
+
+
+def add_relu(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
+    """relu(x + y) in one pass over memory where torch has a kernel for it: on the CPU.
+
+    out: where to put it; it may be `x`.
+    """
+    if x.device.type == "cpu" and x.dtype in _ONE_PASS and x.dtype == y.dtype:
+        found: Tensor = aten._add_relu(x, y) if out is None else aten._add_relu(x, y, out=out)
+        return found
+    return torch.relu_(x + y if out is None else torch.add(x, y, out=out))

@@ -1,0 +1,105 @@
+"""fused_gemm_epilogue: a matrix product, a bias for each column, and an activation in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.ops.fused_epilogue import activate_, deactivate, deactivate_
+from refluid.ops.registry import gradient, in_place, operator
+
+
+def _rows(x: Tensor, columns: int) -> Tensor:
+    """X as a matrix whose rows are its first `columns` dimensions (-1: all but the last)."""
+    if x.dim() == 2 and columns in (1, -1):
+        return x
+    kept = x.shape[columns:]
+    return x.reshape(-1, kept.numel())
+
+
+def _weights(y: Tensor, columns: int, transposed: bool) -> Tensor:
+    if y.dim() != 2:
+        y = y.reshape(y.shape[:columns].numel(), -1)
+    return y.t() if transposed else y
+
+
+@operator("fused_gemm_epilogue", outputs="Out", uses="X Y Bias Out", amp="fast")
+def fused_gemm_epilogue(
+    X: Tensor,
+    Y: Tensor,
+    Bias: Tensor,
+    *,
+    x_num_col_dims: int = 1,
+    y_num_col_dims: int = 1,
+    trans_y: bool = False,
+    activation: str = "",
+) -> Tensor:
+    """activation(X · Y + Bias): X and Y as in `mul`, Bias one number for each column of Y.
+
+    x_num_col_dims -1: all dimensions of X but the last are rows. trans_y: Y is transposed.
+    activation: none (empty), relu, tanh or sigmoid.
+    """
+    weights = _weights(Y, y_num_col_dims, trans_y)
+    out = torch.addmm(Bias, _rows(X, x_num_col_dims), weights)
+    if X.dim() != 2 or Y.dim() != 2:
+        lead = X.shape[:x_num_col_dims]
+        out = out.view(*lead, *(out.shape[1:] if Y.dim() == 2 else Y.shape[y_num_col_dims:]))
+    return activate_(out, activation)
+
+
+def _gradients(
+    X: Tensor,
+    Y: Tensor,
+    d_sum: Tensor,
+    x_num_col_dims: int,
+    y_num_col_dims: int,
+    trans_y: bool,
+    need: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    x, y = _rows(X, x_num_col_dims), _weights(Y, y_num_col_dims, trans_y)
+    grad = d_sum if d_sum.dim() == 2 else d_sum.reshape(x.shape[0], y.shape[1])
+    d_x = torch.mm(grad, y.t()).view(X.shape) if need[0] else None
+    d_y = None
+    if need[1]:
+        d_y = (torch.mm(grad.t(), x) if trans_y else torch.mm(x.t(), grad)).view(Y.shape)
+    return d_x, d_y, grad.sum(0) if need[2] else None
+
+
+@gradient("fused_gemm_epilogue")
+def fused_gemm_epilogue_grad(
+    X: Tensor,
+    Y: Tensor,
+    Bias: Tensor,
+    Out: Tensor | None,
+    d_Out: Tensor,
+    *,
+    x_num_col_dims: int = 1,
+    y_num_col_dims: int = 1,
+    trans_y: bool = False,
+    activation: str = "",
+    need: Sequence[bool] = (True, True, True),
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of X, Y and Bias. Out is read where there is an activation."""
+    d_sum = deactivate(Out, d_Out, activation)
+    return _gradients(X, Y, d_sum, x_num_col_dims, y_num_col_dims, trans_y, need)
+
+
+@in_place("fused_gemm_epilogue_grad", "d_Out")
+def fused_gemm_epilogue_grad_(
+    X: Tensor,
+    Y: Tensor,
+    Bias: Tensor,
+    Out: Tensor | None,
+    d_Out: Tensor,
+    *,
+    x_num_col_dims: int = 1,
+    y_num_col_dims: int = 1,
+    trans_y: bool = False,
+    activation: str = "",
+    need: Sequence[bool] = (True, True, True),
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """`fused_gemm_epilogue_grad` with d_Out as its scratch memory."""
+    d_sum = deactivate_(Out, d_Out, activation)
+    return _gradients(X, Y, d_sum, x_num_col_dims, y_num_col_dims, trans_y, need)

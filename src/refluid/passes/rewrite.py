@@ -1,0 +1,203 @@
+"""Rules: what is found is replaced by one operator, forward and backward together.
+
+A rule fires only where nothing can tell the difference: no other operator, fetch or block reads
+what it removes, and nothing between the old places and the new one gets in the way. Where the
+pattern fits and the rule doesn't fire there is a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from refluid.ir.attributes import CALLSTACK, COMMON, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.passes.pattern import Match, Node, Slot, complete, find_matches, parse_pattern
+from refluid.passes.versions import EMPTY, Values
+
+Check = Callable[[Match], "str | None"]
+# The reason of a check for leaving a place to the next rule of its pass.
+ANOTHER = "another rule's"
+
+
+def _never(match: Match) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """forward -> fused and, in training programs, backward -> fused_backward.
+
+    attrs: the attributes of both fused operators. check: the reason not to fire, or None.
+    early: the fused operator stands where the first of the found ones stood, not the last.
+    """
+
+    forward: str
+    fused: str
+    backward: str
+    fused_backward: str
+    attrs: Callable[[Match], Mapping[str, Any]]
+    check: Check = _never
+    early: bool = False
+
+    @cached_property
+    def halves(self) -> tuple[tuple[tuple[Node, ...], Node], tuple[tuple[Node, ...], Node]]:
+        """(operators found, operator put in their place), forward and backward."""
+        return (
+            (parse_pattern(self.forward), parse_pattern(self.fused)[0]),
+            (parse_pattern(self.backward), parse_pattern(self.fused_backward)[0]),
+        )
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A place where a pattern fits and the rule doesn't fire, and why."""
+
+    place: str
+    reason: str
+
+
+@dataclass
+class Report:
+    """What a pass did: the operators it made, and the places it left with the reason."""
+
+    made: list[str] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+
+
+def apply(rules: Sequence[Rule], program: Program, kept: frozenset[str] = frozenset()) -> Report:
+    """Applies rules to all blocks of the program, in place. `kept` names must stay computed."""
+    report = Report()
+    for block in program.blocks:
+        for rule in rules:
+            _apply(rule, block, kept, report)
+    program.touch()
+    return report
+
+
+def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> None:
+    first = set(rule.halves[0][0][0].types.split("|"))
+    if not any(op.type in first for op in block.ops):
+        return
+    values = Values(block)
+    taken: set[int] = set()
+    placed: dict[int, Operator] = {}
+    for found in find_matches(rule.halves[0][0], values):
+        match = complete(found, rule.halves[1][0]) or found
+        if taken & set(match.positions.values()):
+            continue
+        reason = rule.check(match) or _obstacle(rule, match, kept)
+        if reason is not None:
+            if reason != ANOTHER:
+                report.refused.append(Refusal(" + ".join(match.types.values()), reason))
+            continue
+        for nodes, fused in _present_halves(rule, match):
+            op = _fused(rule, match, nodes, fused)
+            placed[_place(rule, match, nodes)] = op
+            report.made.append(op.type)
+        taken |= set(match.positions.values())
+    kept_ops = [placed.get(p, op) for p, op in enumerate(block.ops) if p in placed or p not in taken]
+    _forget_variables(block, taken, kept_ops)
+
+
+def _forget_variables(block: Block, taken: set[int], ops: list[Operator]) -> None:
+    """Puts the operators into the block; variables that were those of the others alone go."""
+    former = {name for position in taken for name in _arguments(block.ops[position])}
+    block.ops = ops
+    used = {name for one in block.program.blocks for op in one.ops for name in _arguments(op)}
+    for name in former - used:
+        block.vars.pop(name, None)
+
+
+def _arguments(op: Operator) -> list[str]:
+    return op.input_arg_names + op.output_arg_names
+
+
+def _present_halves(rule: Rule, match: Match) -> Iterator[tuple[tuple[Node, ...], Node]]:
+    for nodes, fused in rule.halves:
+        if nodes[0].label in match.positions:
+            yield nodes, fused
+
+
+def _place(rule: Rule, match: Match, nodes: Sequence[Node]) -> int:
+    positions = [match.positions[node.label] for node in nodes]
+    return min(positions) if rule.early else max(positions)
+
+
+def _obstacle(rule: Rule, match: Match, kept: frozenset[str]) -> str | None:
+    """Why replacing the match would change what others see."""
+    own = set(match.positions.values())
+    remains: set[str] = set()
+    for nodes, fused in _present_halves(rule, match):
+        place = _place(rule, match, nodes)
+        remains |= {slot.symbol for slot in fused.inputs + fused.outputs}
+        for node in nodes:
+            at = match.positions[node.label]
+            for slot in (*node.inputs, *node.outputs):
+                reads = slot in node.outputs
+                blocker = _between(match, slot, at, place, own, reads=reads)
+                if blocker is not None:
+                    return blocker
+    removed = {
+        slot.symbol
+        for nodes, _ in _present_halves(rule, match)
+        for node in nodes
+        for slot in node.outputs
+    } - remains
+    return next(filter(None, (_needed(match, one, own, kept) for one in sorted(removed))), None)
+
+
+def _between(
+    match: Match, slot: Slot, at: int, place: int, own: set[int], *, reads: bool
+) -> str | None:
+    name = match.name(slot.symbol)
+    if name is None or at == place:
+        return None
+    others = [one for one in match.space.between(name, at, place, reads=reads) if one not in own]
+    if not others:
+        return None
+    return f"{match.space.block.ops[others[0]].type} uses {name} in between"
+
+
+def _needed(match: Match, symbol: str, own: set[int], kept: frozenset[str]) -> str | None:
+    """Who else needs a value that would be removed."""
+    value = match.values.get(symbol)
+    if value is None:
+        return None
+    name, space = value.name, match.space
+    var = space.block.vars.get(name)
+    if name in kept:
+        return f"{name} is fetched"
+    if var is None or var.persistable or name in space.shared or space.users(space.before(0, name)):
+        return f"{name} is used outside of this run of the block"
+    others = [space.block.ops[one].type for one in space.users(value) if one not in own]
+    return f"{name} is also read by {others[0]}" if others else None
+
+
+def _fused(rule: Rule, match: Match, nodes: Sequence[Node], fused: Node) -> Operator:
+    """The operator that replaces the nodes; it has the role and the user's line of the first."""
+    ops = [match.op(node.label) for node in nodes]
+    common = {name: ops[0].attrs.get(name) for name in (ROLE, NAMESCOPE, CALLSTACK, DEVICE)}
+    pairs = [ops_pairs for op in ops for ops_pairs in _pairs(op)]
+    common[ROLE_VAR] = [name for pair in dict.fromkeys(pairs) for name in pair]
+    own = {name: value for name, value in rule.attrs(match).items() if name not in COMMON}
+    return ops[0].block.make_op(
+        fused.types.format_map(match.types) if "{" in fused.types else fused.types,
+        _arguments_of(match, fused.inputs),
+        _arguments_of(match, fused.outputs),
+        {**own, **common},
+    )
+
+
+def _pairs(op: Operator) -> list[tuple[str, str]]:
+    names = op.attrs.get(ROLE_VAR) or []
+    return list(zip(names[::2], names[1::2], strict=False))
+
+
+def _arguments_of(match: Match, slots: Sequence[Slot]) -> dict[str, list[str]]:
+    found = {slot.name: match.name(slot.symbol) for slot in slots}
+    return {slot: [name] for slot, name in found.items() if name is not None and name != EMPTY}

@@ -1,0 +1,188 @@
+"""Plans that are watched: what happens before and after each operator.
+
+    watch.before(3)
+    v7 = mul(v5, p6)
+    watch.after(3, v7)
+
+Only plans made with `Instruments` have such lines; all others pay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from refluid.core import events, flags
+from refluid.ir.operator import Operator
+from refluid.ops.registry import find
+from refluid.runtime.control import CONTROL
+from refluid.runtime.liveness import EMPTY, key_of
+from refluid.runtime.meter import Meter, armed
+from refluid.runtime.nonfinite import FiniteSums, require_finite
+from refluid.runtime.storages import LiveStorages
+from refluid.runtime.watched import Watched
+
+if TYPE_CHECKING:
+    from refluid.runtime.codegen import Request, Writer
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """What a plan is watched for; part of what a plan is made for.
+
+    time: events go to the log. meter: memory and arithmetic of one step. check: outputs must be
+    finite, `fast`: as seen at the end of the step. wait: for the device, after each operator.
+    """
+
+    time: bool = False
+    meter: bool = False
+    check: bool = False
+    fast: bool = False
+    wait: bool = False
+
+    def __bool__(self) -> bool:
+        return self != UNWATCHED
+
+
+UNWATCHED = Instruments()
+
+
+def instruments() -> Instruments:
+    """What plans are to be watched for now: profiler, meter and FLAGS_*."""
+    check = flags.value("check_nan_inf") or flags.value("fast_check_nan_inf")
+    return Instruments(
+        events.active() is not None,
+        armed() is not None,
+        bool(check),
+        bool(flags.value("fast_check_nan_inf")),
+        bool(flags.value("benchmark")) and torch.cuda.is_available(),
+    )
+
+
+class Watch:
+    """The watcher of one plan, which runs in one thread at a time."""
+
+    def __init__(self, request: Request) -> None:
+        self.request, self.wanted, self.device = request, request.instruments, request.device
+        self.on_gpu = self.device.type == "cuda"
+        self.watched: list[Watched] = []
+        self._log: events.Log | None = None
+        self._meter: Meter | None = None
+        self._storages: LiveStorages | None = None
+        self._sums = FiniteSums()
+
+    # -- lines of the plan ----------------------------------------------------
+
+    def before(self, number: int) -> None:
+        """The operator is about to run."""
+        if self._meter is not None:
+            self._meter.enter(number)
+        start = events.clock()
+        self._open.append((start, start - self._last, self._mark()))
+        self._last = start
+
+    def after(self, number: int, *values: Any) -> None:
+        """The operator has run; `values` are its outputs."""
+        start, preparation, mark = self._open.pop()
+        marks = (mark, self._mark()) if mark is not None else None
+        if self.wanted.wait:
+            torch.cuda.synchronize(self.device)
+        end, one = events.clock(), self.watched[number]
+        if self._meter is not None:
+            self._meter.leave(number, one.outputs, values)
+        elif self._log is not None:
+            depth = len(self._open)
+            log = self._log
+            log.events.append(
+                events.Event(
+                    one.name, one.kind, self._thread, start, end, preparation, depth, one, marks
+                )
+            )
+            if self._storages is not None:
+                self._storages.made(one.name, values, end)
+        if self.wanted.fast:
+            self._sums.add(one, values)
+        elif self.wanted.check:
+            require_finite(one, values)
+        self._last = events.clock()
+
+    def _mark(self) -> Any:
+        if not self.on_gpu or self._log is None:
+            return None
+        mark = torch.cuda.Event(enable_timing=True)
+        mark.record(torch.cuda.current_stream(self.device))
+        return mark
+
+    # -- one step -------------------------------------------------------------
+
+    def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The plan's function with what is done once per step."""
+
+        def run(feeds: Sequence[Any], cells: Sequence[Any], lods: Sequence[Any]) -> Any:
+            state = {cell.name: cell.value for cell in cells}
+            self._start(state)
+            try:
+                if self._meter is None:
+                    found = step(feeds, cells, lods)
+                else:
+                    with self._meter.step(self.request, self.watched, state, feeds):
+                        found = step(feeds, cells, lods)
+                self._sums.require_finite()
+                return found
+            finally:
+                self._end()
+
+        return run
+
+    def _start(self, state: Mapping[str, Any]) -> None:
+        meter = armed()
+        self._meter = meter if meter is not None and meter.wants(self.watched) else None
+        log = events.active()
+        self._log = None if log is None or log.full else log
+        self._storages = None
+        self._open: list[tuple[int, int, Any]] = []
+        if self._log is not None:
+            self._thread = self._log.thread()
+            if self._log.memory and self._meter is None:
+                self._storages = LiveStorages(self._log, self._thread, self.device, state.values())
+        self._last = events.clock()
+
+    def _end(self) -> None:
+        if self._storages is not None:
+            self._storages.end()
+        self._sums.clear()
+        self._log = self._meter = self._storages = None
+
+
+@contextmanager
+def watching(writer: Writer, ops: Sequence[Operator]) -> Iterator[None]:
+    """Writes the lines before and after the operators `ops`, which run as one."""
+    watch = writer.source.constants.get("watch")
+    if watch is None:
+        yield
+        return
+    number = len(watch.watched)
+    values = [] if ops[0].type in CONTROL else list(_outputs(writer, ops))
+    watch.watched.append(Watched(tuple(ops), ()))
+    writer.source.add(f"watch.before({number})", ops[0])
+    yield
+    named = [(name, local) for name, key in values if (local := writer.names.get(key))]
+    watch.watched[number] = Watched(tuple(ops), tuple(name for name, _ in named))
+    arguments = ", ".join([str(number), *(local for _, local in named)])
+    writer.source.add(f"watch.after({arguments})", ops[0])
+
+
+def _outputs(writer: Writer, ops: Sequence[Operator]) -> Iterator[tuple[str, Any]]:
+    """Names of the variables that the operators assign."""
+    for op in ops:
+        definition = find(op.type)
+        for slot in definition.outputs if definition else ():
+            if definition is not None and slot.name in definition.untouched:
+                continue
+            for name in op.output(slot.name):
+                if name != EMPTY:
+                    yield name, key_of(op.block, name)

@@ -1,0 +1,223 @@
+"""`Meter`: the memory, arithmetic and traffic of one step, operator by operator.
+
+Looks at every kernel that PyTorch runs, so the step it measures is a slow one: its times say
+nothing. What kernels allocate inside themselves, without PyTorch's knowledge, isn't seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+from refluid.runtime.storages import storage_of
+from refluid.runtime.watched import Watched
+
+if TYPE_CHECKING:
+    from refluid.runtime.codegen import Request
+
+STATE, FED = -1, -2
+
+
+@dataclass(slots=True)
+class Held:
+    """Memory held from moment `born` until moment `died` (None: after the step too).
+
+    operator: number of the one that made it, STATE or FED. shape, dtype: of the first tensor
+    in it. name: the variable, where it is one.
+    """
+
+    size: int
+    operator: int
+    born: int
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    name: str = ""
+    died: int | None = None
+
+
+@dataclass(slots=True)
+class Work:
+    """Arithmetic (floating-point operations) and bytes read and written by an operator."""
+
+    flops: int = 0
+    moved: int = 0
+
+
+@dataclass
+class Measured:
+    """One step. `curve`: operator and bytes held at each moment (after every kernel).
+
+    fed: shapes of the fed variables.
+    """
+
+    request: Request
+    watched: list[Watched]
+    fed: dict[str, tuple[int, ...]]
+    held: list[Held] = field(default_factory=list)
+    curve: list[tuple[int, int]] = field(default_factory=list)
+    work: dict[int, Work] = field(default_factory=dict)
+
+    @property
+    def peak_moment(self) -> int:
+        """The moment at which most bytes were held."""
+        return max(range(len(self.curve)), key=lambda moment: self.curve[moment][1], default=0)
+
+    @property
+    def peak(self) -> int:
+        """The most bytes held at once."""
+        return max((size for _, size in self.curve), default=0)
+
+    def at_peak(self) -> list[Held]:
+        """What was held at the peak, largest first."""
+        moment = self.peak_moment
+        held = [
+            one
+            for one in self.held
+            if one.born <= moment and (one.died is None or one.died > moment)
+        ]
+        return sorted(held, key=lambda one: -one.size)
+
+
+class Meter:
+    """Measures the run number `run`, counted from 1, of every plan while it is armed."""
+
+    def __init__(self, run: int = 1) -> None:
+        self.run = run
+        self.steps: list[Measured] = []
+        self._runs: dict[int, tuple[list[Watched], int]] = {}
+
+    def wants(self, watched: list[Watched]) -> bool:
+        """Whether this run of the plan with these operators is to be measured; asked each time."""
+        _, before = self._runs.get(id(watched), (watched, 0))
+        self._runs[id(watched)] = (watched, before + 1)
+        return before + 1 == self.run
+
+    @contextmanager
+    def step(
+        self,
+        request: Request,
+        watched: list[Watched],
+        state: Mapping[str, Any],
+        feeds: Sequence[Any],
+    ) -> Iterator[None]:
+        """Measures what runs inside; `enter` and `leave` say which operator it is."""
+        fed = dict(zip(request.feeds, feeds, strict=True))
+        shapes = {name: tuple(value.shape) for name, value in fed.items()}
+        kernels = self._kernels = _Kernels(Measured(request, watched, shapes))
+        for values, owner in ((state, STATE), (fed, FED)):
+            for name, value in values.items():
+                kernels.hold(value, owner, name)
+        kernels.moment()
+        with kernels:
+            yield
+        kernels.moment()
+        self.steps.append(kernels.found)
+
+    def enter(self, number: int) -> None:
+        """The operator of this number begins."""
+        self._kernels.enter(number)
+
+    def leave(self, number: int, names: Sequence[str], values: Sequence[Any]) -> None:
+        """It has ended with these outputs."""
+        self._kernels.leave(number, names, values)
+
+    @property
+    def largest(self) -> Measured | None:
+        """The measured step of most operators."""
+        return max(self.steps, key=lambda step: len(step.watched), default=None)
+
+
+class _Kernels(TorchDispatchMode):
+    """Sees every kernel, and keeps the table of the memory that is held."""
+
+    def __init__(self, found: Measured) -> None:
+        super().__init__()
+        self.found = found
+        self._live: dict[int, tuple[StorageWeakRef, Held]] = {}
+        self._total = 0
+        self._operators = [STATE]
+        self._read: dict[int, int] = {}
+        self._made: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        operator = self._operators[-1]
+        outputs = [one for one in tree_leaves(result) if isinstance(one, Tensor)]
+        before = set(self._live)
+        for one in outputs:
+            self.hold(one, operator)
+        self._made |= set(self._live) - before
+        self.moment()
+        count = flop_registry.get(func.overloadpacket)
+        if count is not None:
+            self._work(operator).flops += int(count(*args, **kwargs, out_val=result))
+        for one in tree_leaves((args, kwargs)):
+            storage = storage_of(one)
+            if storage is not None and storage.cdata not in self._made:
+                size = one.numel() * one.element_size()
+                self._read[storage.cdata] = max(self._read.get(storage.cdata, 0), size)
+        return result
+
+    def hold(self, value: Any, operator: int, name: str = "") -> None:
+        """Notes the memory of a tensor, unless it is known."""
+        storage = storage_of(value)
+        if storage is None or storage.cdata in self._live:
+            return
+        size = value.untyped_storage().nbytes()
+        held = Held(size, operator, len(self.found.curve), tuple(value.shape), value.dtype, name)
+        self._live[storage.cdata] = (storage, held)
+        self.found.held.append(held)
+        self._total += size
+
+    def moment(self) -> None:
+        """Notes what is still held now."""
+        now = len(self.found.curve)
+        for key in [key for key, (storage, _) in self._live.items() if storage.expired()]:
+            _, held = self._live.pop(key)
+            held.died = now
+            self._total -= held.size
+        self.found.curve.append((self._operators[-1], self._total))
+
+    def enter(self, number: int) -> None:
+        self._operators.append(number)
+        self._read.clear()
+        self._made.clear()
+
+    def leave(self, number: int, names: Sequence[str], values: Sequence[Any]) -> None:
+        for name, value in zip(names, values, strict=True):
+            storage = storage_of(value)
+            found = self._live.get(storage.cdata) if storage is not None else None
+            if found is not None and not found[1].name:
+                found[1].name = name
+        self.moment()
+        written = sum(self._live[key][1].size for key in self._made if key in self._live)
+        self._work(number).moved += sum(self._read.values()) + written
+        self._operators.pop()
+
+    def _work(self, operator: int) -> Work:
+        return self.found.work.setdefault(operator, Work())
+
+
+_armed: Meter | None = None
+
+
+def armed() -> Meter | None:
+    """The meter that waits for a step to measure, if any."""
+    return _armed
+
+
+def arm(meter: Meter | None) -> Meter | None:
+    """From now on `meter` measures (None: none); the one that did until now."""
+    global _armed
+    former, _armed = _armed, meter
+    return former

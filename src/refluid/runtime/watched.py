@@ -1,0 +1,68 @@
+"""`Watched`: an operator as reports speak of it: its type, layer and the user's line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from refluid.core.events import Kind
+from refluid.ir.attributes import NAMESCOPE
+from refluid.ir.operator import Operator
+from refluid.ops.registry import find
+
+_FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+)')
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Operators that a plan runs as one, and the names of the variables that they assign."""
+
+    ops: tuple[Operator, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The operators' type."""
+        return self.ops[0].type
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Whether it computes, exchanges with other replicas, or reads data."""
+        definition = find(self.name)
+        if self.name == "read" or self.name.startswith("create_"):
+            return Kind.READER
+        if definition is not None and "comm" in definition.context:
+            return Kind.COMMUNICATION
+        return Kind.OPERATOR
+
+    @property
+    def result(self) -> str:
+        """The first variable that it assigns."""
+        names = self.outputs or tuple(self.ops[0].output_arg_names)
+        return names[0] if names else ""
+
+    @cached_property
+    def layer(self) -> str:
+        """The layer: `fc_0` for all that makes `fc_0.tmp_1`, its gradients and updates of
+        `fc_0.w_0`, after the name scope if there is one."""
+        if len(self.ops) > 1:
+            return f"{self.name} of {len(self.ops)} variables"
+        op = self.ops[0]
+        grads = [name for slot, names in op.inputs.items() if "@GRAD" in slot for name in names]
+        names = op.input("Param") or grads or [self.result]
+        scope = str(op.attr(NAMESCOPE) or "").strip("/")
+        layer = names[0].split("@")[0].split(".")[0]
+        return f"{scope}/{layer}" if scope else layer
+
+    @cached_property
+    def line(self) -> str:
+        """The user's line that made it, as `train.py:12  source text`; empty where unknown."""
+        lines = list(self.ops[0].callstack)
+        for position in range(len(lines) - 1, -1, -1):
+            found = _FRAME.match(lines[position])
+            if found:
+                text = lines[position + 1].strip() if position + 1 < len(lines) else ""
+                place = f"{found['file'].rsplit('/', 1)[-1]}:{found['line']}"
+                return f"{place}  {text}".strip()
+        return ""
