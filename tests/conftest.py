@@ -25,4 +25,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     missing = [kind for kind in types if registry.find(kind) is None and kind not in known]
     have = len(types) - len(missing)
     terminalreporter.write_line(f"operators: {have} of {len(types)} recorded types exist")
-    terminalreporter.write_line(f"missing, most used first: {', '.join(missing[:12])}, ...")
+    if missing:
+        terminalreporter.write_line(f"missing, most used first: {', '.join(missing[:12])}")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from refluid.feed.dataset_files import BytesRead, UnreadableFile, open_file, unreadable
+from refluid.feed.dataset_files import (
+    BytesRead,
+    UnreadableFile,
+    open_file,
+    total_size,
+    unreadable,
+)
 from refluid.feed.dataset_pipe import Pipe, does_nothing, download_pipe
 from refluid.feed.multislot import MultiSlotParser, Slot
 from refluid.feed.multislot_columns import Columns
@@ -90,9 +96,9 @@ class Reading:
                 self._hold(held, last)
                 stream = last.stream
             yield from self._stream(stream, path, parser)
-            for one in {pipe, last} - {None} if not self._cancelled else ():
-                assert one is not None
-                one.finish()
+            for one in (pipe, last if last is not pipe else None):
+                if one is not None and not self._cancelled:
+                    one.finish()
 
     def _hold(self, held: ExitStack, pipe: Pipe) -> None:
         held.callback(pipe.close)
@@ -135,7 +141,7 @@ def _read(stream: IO[bytes], path: str, buffer: bytearray, filled: int) -> int:
     """Reads into the buffer from `filled` on, all but its last byte; 0 at the end."""
     try:
         with memoryview(buffer) as view:
-            count: int = stream.readinto(view[filled:-1])  # type: ignore[attr-defined]
+            count: int = stream.readinto1(view[filled:-1])  # type: ignore[attr-defined]
             return count
     except Exception as error:
         clear = unreadable(path, error)
@@ -144,9 +150,7 @@ def _read(stream: IO[bytes], path: str, buffer: bytearray, filled: int) -> int:
         raise clear from error
 
 
-def start_reading(source: Source, sizes: Sequence[int] | None = None) -> Reading:
+def start_reading(source: Source) -> Reading:
     """A pass over all files, each of which is looked for first. Raises UnreadableFile."""
-    from refluid.feed.dataset_files import total_size
-
-    known = not source.download_command or source.download_command.strip() == "cat"
+    known = does_nothing(source.download_command)
     return Reading(source, BytesRead(total_size(source.paths) if known else None))

@@ -92,13 +92,13 @@ class MultiSlotParser:
         """
         if size > self._size:
             self._room(size)
-        data = np.frombuffer(text if len(text) > size else bytes(text) + b"\n", np.uint8, size + 1)
-        if data[size] != _NEWLINE:
-            data = np.append(data[:size], np.uint8(_NEWLINE))
+        data = np.frombuffer(text, np.uint8, size)
+        if size and data[-1] != _NEWLINE:
+            data = np.append(data, np.uint8(_NEWLINE))
         state = np.zeros(8, np.int64)
         while True:
             out = (self._ints, self._floats, self._floats.view(np.uint32), self._hard)
-            wrong = kernel.parse_lines(data, size, self._table, state, out, self._counts)
+            wrong = kernel.parse_lines(data, len(data), self._table, state, out, self._counts)
             if wrong == kernel.HARD:
                 self._hard = np.concatenate([self._hard, np.empty_like(self._hard)])
             elif wrong == kernel.FINE:

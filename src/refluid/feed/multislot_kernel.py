@@ -250,7 +250,7 @@ def _parse_line(data: Any, end: Any, slots: Any, state: Any, out: Any, counts: A
 def parse_lines(data: Any, end: Any, slots: Any, state: Any, out: Any, counts: Any) -> Any:
     """Parses the lines of `data[state[AT]:end]`; FINE, or what is wrong with the line it stops at.
 
-    data: `data[end]` must be there and be a newline. slots: per slot its kind, width and unit.
+    data: its last byte before `end` is a newline. slots: per slot its kind, width and unit.
     out: the int64 and float32 values, row after row, the bits of the latter, and for each hard
     float its place, first byte and end. counts: values per row and slot. state: AT the next byte
     (or the bad line's first), ROWS, INTS, FLOATS, HARDS filled so far, SLOT, WHERE, FOUND of the

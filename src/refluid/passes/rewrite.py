@@ -53,6 +53,12 @@ class Rule:
         )
 
 
+    @cached_property
+    def starts(self) -> frozenset[str]:
+        """Types of the first operator."""
+        return frozenset(self.halves[0][0][0].types.split("|"))
+
+
 @dataclass(frozen=True)
 class Refusal:
     """A place where a pattern fits and the rule doesn't fire, and why."""
@@ -80,8 +86,7 @@ def apply(rules: Sequence[Rule], program: Program, kept: frozenset[str] = frozen
 
 
 def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> None:
-    first = set(rule.halves[0][0][0].types.split("|"))
-    if not any(op.type in first for op in block.ops):
+    if not any(op.type in rule.starts for op in block.ops):
         return
     values = Values(block)
     taken: set[int] = set()

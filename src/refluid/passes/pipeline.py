@@ -1,0 +1,102 @@
+"""The passes in the order in which they are applied, and when each is.
+
+Those with an option of `BuildStrategy` run where it is set; the others in every program, for they
+only take work away. `refluid inspect --after NAME` shows what one of them does to a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from refluid.ir.program import Program
+from refluid.passes import (
+    fuse_bn_act,
+    fuse_bn_add_act,
+    fuse_conv_bias,
+    fuse_elewise_add_act,
+    fuse_gemm_epilogue,
+    fuse_relu_depthwise_conv,
+    fuse_softmax_cross_entropy,
+)
+from refluid.passes.rewrite import Report, Rule, apply
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A named pass: its rules, and whether a strategy's options ask for it."""
+
+    name: str
+    rules: Sequence[Rule]
+    enabled_when: Callable[[Options], bool]
+
+    def may_fire(self, types: set[str]) -> bool:
+        """Whether a program of such operators has anything for it."""
+        return any(types & rule.starts for rule in self.rules)
+
+
+def _asked_by(option: str) -> Callable[[Options], bool]:
+    return lambda options: bool(options.get(option))
+
+
+def _always(options: Options) -> bool:
+    return True
+
+
+PASSES: tuple[Pass, ...] = (
+    Pass(
+        "fuse_relu_depthwise_conv",
+        fuse_relu_depthwise_conv.RULES,
+        _asked_by("fuse_relu_depthwise_conv"),
+    ),
+    Pass("fuse_bn_add_act_ops", fuse_bn_add_act.RULES, _asked_by("fuse_bn_add_act_ops")),
+    Pass("fuse_bn_act_ops", fuse_bn_act.RULES, _asked_by("fuse_bn_act_ops")),
+    Pass("fuse_gemm_epilogue", fuse_gemm_epilogue.RULES, _asked_by("fuse_gemm_epilogue")),
+    Pass(
+        "fuse_elewise_add_act_ops",
+        fuse_elewise_add_act.RULES,
+        _asked_by("fuse_elewise_add_act_ops"),
+    ),
+    Pass(
+        "fuse_softmax_cross_entropy",
+        fuse_softmax_cross_entropy.RULES,
+        _asked_by("enable_auto_fusion"),
+    ),
+    Pass("fuse_conv_bias", fuse_conv_bias.RULES, _always),
+    Pass("fuse_gemm_bias", fuse_gemm_epilogue.BIAS, _always),
+)
+BY_NAME = {one.name: one for one in PASSES}
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """A rewritten program (the given one where nothing was done), and a report of each pass."""
+
+    program: Program
+    reports: Mapping[str, Report]
+
+    @property
+    def subgraphs(self) -> int:
+        """How many operators were made of several."""
+        return sum(len(report.made) for report in self.reports.values())
+
+
+def optimize(program: Program, options: Options, kept: Iterable[str] = ()) -> Optimized:
+    """The program after all passes that the options ask for. `kept` names stay computed."""
+    return run_passes(program, [one for one in PASSES if one.enabled_when(options)], kept)
+
+
+def run_passes(program: Program, passes: Sequence[Pass], kept: Iterable[str] = ()) -> Optimized:
+    """A copy of the program after these passes, in their order."""
+    types = {op.type for block in program.blocks for op in block.ops}
+    useful = [one for one in passes if one.may_fire(types)]
+    if not useful:
+        return Optimized(program, {})
+    copy, names = program.clone(), frozenset(kept)
+    reports = {one.name: apply(one.rules, copy, names) for one in useful}
+    if not any(report.made for report in reports.values()):
+        return Optimized(program, reports)
+    return Optimized(copy, reports)
