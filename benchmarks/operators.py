@@ -69,7 +69,7 @@ def measure(case: Case, gradient: Any, blocks: int) -> Measured:
     ours, theirs = Ours(case, gradient), Peer(case, gradient)
     gap = difference(ours(), theirs()) if case.same else 0.0
     sides = {"refluid": ours, "PyTorch": theirs}
-    runs = {name: (lambda _, side=side: 0.0 if side() else 0.0) for name, side in sides.items()}
+    runs = {name: (lambda _, side=side: float(len(side()))) for name, side in sides.items()}
     times = alternate(runs, [{}], blocks=blocks, steps=pace(ours, theirs), warmup=1)
     what = "training" if case.updates else "forward" if gradient is None else "with gradient"
     return Measured(case.name, what, times["refluid"], times["PyTorch"], gap, case.reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -19,11 +20,8 @@ PRIORS = 8732
 def boxes(random: Random, *shape: int, size: float = 0.3) -> Array:
     """Boxes (..., 4) in the unit square."""
     low = random.random_sample((*shape, 2)) * (1 - size)
-    made: Array = torch.cat(
-        (torch.from_numpy(low), torch.from_numpy(low + random.random_sample((*shape, 2)) * size)),
-        -1,
-    ).numpy()
-    return made.astype("float32")
+    high = low + random.random_sample((*shape, 2)) * size
+    return np.concatenate((low, high), -1).astype("float32")
 
 
 def iou(one: Tensor, other: Tensor) -> Tensor:
@@ -89,13 +87,13 @@ def _predicted(random: Random) -> Mapping[str, Array]:
 
 
 def _seen(random: Random) -> Mapping[str, Array]:
-    corner = boxes(random, 8, 30, size=0.5)
-    middle = (corner[..., :2] + corner[..., 2:]) / 2
-    box = torch.cat(
-        (torch.from_numpy(middle), torch.from_numpy(corner[..., 2:] - corner[..., :2])), -1
-    )
+    """30 boxes per image, each in a cell of its own."""
+    cells = np.stack([random.permutation(CELLS * CELLS)[:30] for _ in range(8)])
+    corner = np.stack((cells % CELLS, cells // CELLS), -1)
+    middle = (corner + random.uniform(0.1, 0.9, corner.shape)) / CELLS
+    box = np.concatenate((middle, random.uniform(0.05, 0.5, middle.shape)), -1)
     label = random.randint(0, CLASSES, (8, 30)).astype("int32")
-    return {**_predicted(random), "GTBox": box.numpy(), "GTLabel": label}
+    return {**_predicted(random), "GTBox": box.astype("float32"), "GTLabel": label}
 
 
 def _sized(random: Random) -> Mapping[str, Array]:

@@ -112,7 +112,9 @@ class Ours:
             given = {name: _declare(block, name, one, case) for name, one in values.items()}
             self.fetches = [case.build(given)]
             if gradient is not None:
-                flowing = _declare(block, "flowing", gradient, case)
+                flowing = block.create_var(
+                    name="flowing", shape=self.fetches[0].shape, dtype=str(gradient.dtype)
+                )
                 wanted = [given[name] for name in case.wrt]
                 self.fetches += fluid.gradients(self.fetches[:1], wanted, [flowing])
                 values = {**values, "flowing": gradient}

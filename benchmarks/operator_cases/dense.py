@@ -37,7 +37,7 @@ def _chances(random: Random) -> Mapping[str, Array]:
 
 def _rows(name: str, *shape: int) -> Callable[[Random], Mapping[str, Array]]:
     def inputs(random: Random) -> Mapping[str, Array]:
-        return {"X": normal(random, *shape), name: random.randint(0, shape[0], 5000)}
+        return {"X": normal(random, *shape), name: random.permutation(shape[0])[:5000]}
 
     return inputs
 

@@ -69,8 +69,7 @@ def _torch_nce(x: Tensor, label: Tensor, weight: Tensor, bias: Tensor) -> Tensor
     chance = torch.sigmoid(scores + F.embedding(classes, bias)[..., 0])
     noise = DRAWN / CLASSES
     true, false = chance[:, :1], chance[:, 1:]
-    cost = -(true / (true + noise)).log() - (noise / (false + noise)).log().sum(1, True)
-    return cost
+    return -(true / (true + noise)).log() - (noise / (false + noise)).log().sum(1, True)
 
 
 def _tree(random: Random) -> Mapping[str, Array]:
@@ -91,8 +90,9 @@ def _torch_tree(x: Tensor, weight: Tensor, label: Tensor, bias: Tensor) -> Tenso
     node = node.clamp(min=0)
     scores = torch.bmm(F.embedding(node, weight), x[:, :, None])[..., 0]
     scores = scores + F.embedding(node, bias)[..., 0]
+    scores = scores * real  # as in Fluid, places below a leaf add log 2
     turn = (code >> depth) & 1
-    return ((F.softplus(scores) - turn * scores) * real).sum(1, True)
+    return (F.softplus(scores) - turn * scores).sum(1, True)
 
 
 CASES = (

@@ -97,7 +97,7 @@ def _torch_beam(pre_ids: Tensor, pre_scores: Tensor, ids: Rows, scores: Rows) ->
     value[:, :1] = torch.where(ended, pre_scores, value[:, :1])
     word = torch.where(ended, 1, ids.values).view(SENTENCES, -1)
     best, place = value.view(SENTENCES, -1).topk(BEAM)
-    order = (place // KEPT).sort(1, stable=True).indices
+    order = torch.sort(place // KEPT, dim=1, stable=True).indices
     word.gather(1, place).gather(1, order)
     return best.gather(1, order).view(-1, 1)
 

@@ -218,3 +218,42 @@ def test_strategies_check_what_they_are_told() -> None:
     assert run.num_threads == 4
     with pytest.raises(EnforceNotMet, match="finlaized"):
         build.fuse_all_reduce_ops = False
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_synchronised_batch_norm_sees_the_whole_batch(layout: str) -> None:
+    """Replicas with it train as one place does with the whole batch, parted unevenly or not."""
+    results = []
+    for places in (1, 3):
+        main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+        main.random_seed = startup.random_seed = 3
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            x = fluid.data("x", [None, 4, 4, 4])
+            hidden = fluid.layers.batch_norm(x, act="relu", data_layout=layout)
+            loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(hidden, 1)))
+            fluid.optimizer.SGD(0.05).minimize(loss)
+        build = fluid.BuildStrategy()
+        build.sync_batch_norm = True
+        program = fluid.CompiledProgram(main).with_data_parallel(
+            loss_name=loss.name, build_strategy=build, places=fluid.cpu_places(places)
+        )
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(startup, scope=scope)
+        for index, param in enumerate(main.all_parameters()):
+            values = np.random.RandomState(index).rand(*param.shape).astype("float32")
+            scope.find_var(param.name).get_tensor().set(values, fluid.CPUPlace())
+        data = np.random.RandomState(5).randn(9, 4, 4, 4).astype("float32")
+        losses = [
+            executor.run(program, feed={"x": data}, fetch_list=[loss], scope=scope)[0].mean()
+            for _ in range(4)
+        ]
+        state = {
+            var.name: np.array(scope.find_var(var.name).get_tensor())
+            for var in main.list_vars()
+            if var.persistable
+        }
+        results.append((losses, state))
+    (one, alone), (many, parted) = results
+    np.testing.assert_allclose(many, one, rtol=1e-5)
+    for name, value in alone.items():
+        np.testing.assert_allclose(parted[name], value, rtol=1e-4, atol=1e-6, err_msg=name)

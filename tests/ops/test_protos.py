@@ -14,8 +14,19 @@ RECORDED = json.loads((GOLDEN / "op_types.json").read_text()) if GOLDEN.is_dir()
 PROTOS = json.loads((GOLDEN / "op_protos.json").read_text())["ops"] if GOLDEN.is_dir() else {}
 # The protos and recordings are those of a Fluid without CUDA.
 _CUDA_ONLY = {"dgc"}
-# What replicas of one process do, which Fluid has no operators for.
-_OWN = {"fused_all_reduce", "replica_barrier"}
+# What replicas of one process do, and fusions, which Fluid 1.8 has no CPU operators for.
+_OWN = {
+    kind + suffix
+    for kind in (
+        "fused_all_reduce",
+        "fused_batch_norm_act",
+        "fused_bn_add_activation",
+        "fused_gemm_epilogue",
+        "replica_barrier",
+        "sync_batch_norm",
+    )
+    for suffix in ("", "_grad")
+}
 FORWARD = [definition for definition in operators() if definition.type in PROTOS]
 
 

@@ -11,6 +11,7 @@ import typer
 from refluid import __version__
 from refluid.cli.inspect import inspect
 from refluid.cli.run import run
+from refluid.cli.timeline import timeline
 from refluid.cli.verify import verify
 
 app = typer.Typer(
@@ -37,6 +38,7 @@ COMMANDS: dict[str, Command] = {
     "run": Command(run, _PASS_ON),
     "inspect": Command(inspect),
     "verify": Command(verify),
+    "timeline": Command(timeline),
 }
 
 for _name, _command in COMMANDS.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated
@@ -13,6 +13,7 @@ import typer
 
 from refluid import paddle
 from refluid.cli.console import refuse
+from refluid.cli.profiling import metering, profiling
 from refluid.cli.watching import watching
 
 _INTERRUPTED = 130
@@ -29,6 +30,14 @@ def run(
     watch: Annotated[
         bool, typer.Option("--watch", help="Say whether readers keep up, live and at the end.")
     ] = False,
+    profile: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.html", help="Write a page: where the time of a step goes."),
+    ] = None,
+    memory: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Write what a step's memory goes to: .html or text."),
+    ] = None,
 ) -> None:
     """Run a script that imports paddle.fluid.
 
@@ -39,7 +48,12 @@ def run(
     sys.argv = [script, *(arguments or [])]
     paddle.install()
     try:
-        with watching() if watch else nullcontext():
+        with ExitStack() as around:
+            for page, keeping in ((profile, profiling), (memory, metering)):
+                if page is not None:
+                    around.enter_context(keeping(page, Path(script).name))
+            if watch:
+                around.enter_context(watching())
             (_run_module if module else _run_file)(script)
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None

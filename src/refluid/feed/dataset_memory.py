@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from refluid.core.errors import EnforceNotMet
-from refluid.feed.dataset_reading import Source, start_reading
+from refluid.feed.dataset_reading import Piece, Source, start_reading
 from refluid.feed.dataset_threads import gather
-from refluid.feed.multislot_columns import Columns, join_freeing
+from refluid.feed.multislot import MultiSlotParser
+from refluid.feed.multislot_columns import Columns, columns_parts, join_freeing
 
 Order = npt.NDArray[np.int64]
 
@@ -65,13 +65,13 @@ def load(source: Source, threads: int) -> Memory:
     Raises BadLine, UnreadableFile or PipeFailed.
     """
     reading = start_reading(source)
-    try:
-        found = gather(
-            [lambda: _numbered(reading) for _ in range(threads)], reading.cancel, "dataset load"
-        )
-    finally:
-        reading.cancel()
-    parts = [part for _, part in sorted(found, key=lambda one: one[0])]
+    found = gather([reading.pieces for _ in range(threads)], reading.cancel, "dataset load")
+    parts = [columns_parts(columns) for _, _, columns in sorted(found, key=_place)]
     if not parts:
-        raise EnforceNotMet(f"the files hold no rows: {', '.join(source.paths)}")
-    return Memory(join_freeing([[list(p.values), list(p.offsets), p.rows] for p in parts]))
+        parts = [columns_parts(MultiSlotParser(source.slots).parse(b"", 0, "", 1).columns)]
+    found.clear()
+    return Memory(join_freeing(parts))
+
+
+def _place(piece: Piece) -> tuple[int, int]:
+    return piece[:2]

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import IO
 
 from refluid.core.errors import EnforceNotMet
@@ -73,10 +74,8 @@ class Pipe:
             self._reading = error
             self.kill()
         finally:
-            try:
+            with suppress(OSError):
                 to.close()
-            except OSError:
-                pass
 
     def finish(self) -> None:
         """Waits for the command, whose output was read. Raises PipeFailed or UnreadableFile."""
@@ -99,10 +98,8 @@ class Pipe:
     def kill(self) -> None:
         """Ends the command and its children at once; whoever reads `stream` sees its end."""
         if self._process.poll() is None:
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
     def close(self) -> None:
         """Ends the command where it still runs, and lets go of everything."""
@@ -124,5 +121,3 @@ def _ending(status: int) -> str:
 def download_pipe(command: str, path: str, environment: Mapping[str, str]) -> Pipe:
     """The output of `command path`, as set by set_download_cmd."""
     return Pipe(f"{command} {shlex.quote(path)}", path, None, environment)
-
-

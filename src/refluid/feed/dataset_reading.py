@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -21,6 +21,7 @@ from refluid.feed.multislot_columns import Columns
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 28
+Piece = tuple[int, int, Columns]
 
 
 @dataclass(frozen=True)
@@ -50,19 +51,26 @@ class Reading:
         self.source, self.bytes_read = source, bytes_read
         self.skipped = 0
         self._lock = threading.Lock()
-        self._left: Iterator[str] = iter(source.paths)
+        self._left: Iterator[tuple[int, str]] = enumerate(source.paths)
         self._pipes: set[Pipe] = set()
         self._cancelled = False
 
-    def columns(self) -> Iterator[Columns]:
+    def columns(self) -> Generator[Columns, None, None]:
         """The rows of one file after the other, as long as there are any that nobody has taken.
 
         Raises BadLine, UnreadableFile or PipeFailed after the rows before the fault.
         """
+        for _, _, columns in self.pieces():
+            yield columns
+
+    def pieces(self) -> Generator[Piece, None, None]:
+        """As `columns`, with the number of the file and of the piece in it."""
         parser = MultiSlotParser(self.source.slots, self.source.skip_bad_lines)
         try:
-            while (path := self._take()) is not None:
-                yield from self._file(path, parser)
+            while (taken := self._take()) is not None:
+                number, path = taken
+                for place, columns in enumerate(self._file(path, parser)):
+                    yield number, place, columns
         finally:
             with self._lock:
                 self.skipped += parser.skipped
@@ -75,7 +83,7 @@ class Reading:
         for pipe in pipes:
             pipe.kill()
 
-    def _take(self) -> str | None:
+    def _take(self) -> tuple[int, str] | None:
         with self._lock:
             return None if self._cancelled else next(self._left, None)
 

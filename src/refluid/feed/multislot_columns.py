@@ -66,11 +66,16 @@ def joined(parts: Sequence[Columns]) -> Columns:
     """The rows of all parts, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    return join_freeing([[list(one.values), list(one.offsets), one.rows] for one in parts])
+    return join_freeing([columns_parts(one) for one in parts])
+
+
+def columns_parts(columns: Columns) -> list[Any]:
+    """The values, offsets and row count that `join_freeing` takes."""
+    return [list(columns.values), list(columns.offsets), columns.rows]
 
 
 def join_freeing(parts: list[list[Any]]) -> Columns:
-    """As `joined`, of [values, offsets, rows]; each slot's arrays are let go once they are joined.
+    """As `joined`, of `columns_parts`; each slot's arrays are let go once they are joined.
 
     So twice the memory of one slot is needed at most, not of all.
     """

@@ -84,5 +84,3 @@ def float_bits(digits: Any, power: Any) -> Any:
     if exponent >= 255:
         return INFINITE
     return np.uint32((np.uint64(exponent) << np.uint64(23)) | (mantissa & np.uint64(0x7FFFFF)))
-
-

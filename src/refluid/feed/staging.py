@@ -12,11 +12,12 @@ import torch
 
 from refluid.core.errors import EOFException
 from refluid.core.values import LoDTensor
+from refluid.feed.batches import Batch
+from refluid.feed.errors import NotStarted
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.reader import Reader
 
 _AHEAD = 2
-Batch = list[LoDTensor]
 
 
 class Staged:
@@ -29,7 +30,8 @@ class Staged:
     def __init__(
         self, reader: Reader, prepare: Callable[[Any], Any], finish: Callable[[Any], Any]
     ) -> None:
-        self.reader = reader
+        # Weak, because the reader's double buffers are kept as long as it lives.
+        self._reader = weakref.ref(reader)
         self._prepare = prepare
         self._finish = finish
         self._ready = BlockingQueue(_AHEAD)
@@ -40,22 +42,24 @@ class Staged:
 
     def next(self) -> Any:
         """As `Reader.next`."""
+        reader = self._reader()
+        if reader is None:
+            raise NotStarted("the reader of this double buffer no longer exists")
         with self._lock:
-            if self._generation != self.reader.generation:
-                self._restart()
-        depth = self.reader.queue.size() + self._ready.size()
-        return self.reader.timed(self._take, depth)
+            if self._generation != reader.generation:
+                self._restart(reader)
+        return reader.timed(self._take, reader.queue.size() + self._ready.size())
 
     def _take(self) -> Any:
         return self._finish(self._ready.pop(repeating=False))
 
-    def _restart(self) -> None:
-        self._generation = self.reader.generation
-        source = self.reader.queue
+    def _restart(self, reader: Reader) -> None:
+        self._generation = reader.generation
+        source = reader.queue
         threading.Thread(
             target=_fill,
             args=(source, source.ticket, self._ready, self._ready.reopen(), self._prepare),
-            name=f"refluid double buffer {self.reader.name}",
+            name=f"refluid double buffer {reader.name}",
             daemon=True,
         ).start()
 
@@ -114,15 +118,25 @@ class Sender:
         return sent.batch
 
 
+_making = threading.Lock()
+_buffers: weakref.WeakKeyDictionary[Reader, dict[torch.device, Staged]]
+_buffers = weakref.WeakKeyDictionary()
+
+
 def double_buffer(reader: Reader, device: torch.device) -> Reader | Staged:
     """The reader of single batches, with the next ones on their way to `device`.
 
-    Batches for the CPU need not move: there the reader itself does.
+    Batches for the CPU need not move: there the reader itself does. One reader has one double
+    buffer per device, whoever asks.
     """
     if device.type != "cuda":
         return reader
-    sender = Sender(device)
-    return Staged(reader, sender.send, sender.receive)
+    with _making:
+        buffers = _buffers.setdefault(reader, {})
+        if device not in buffers:
+            sender = Sender(device)
+            buffers[device] = Staged(reader, sender.send, sender.receive)
+        return buffers[device]
 
 
 def double_buffers(reader: Reader, devices: Sequence[torch.device]) -> Reader | Staged:

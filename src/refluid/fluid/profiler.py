@@ -31,6 +31,7 @@ class _Session:
     state: str
     tracer: str
     kernels: Kernels | None
+    former: events.Log | None
 
 
 _session: _Session | None = None
@@ -59,8 +60,8 @@ def start_profiler(state: str, tracer_option: str = "Default") -> None:
     kernels = Kernels() if state != "CPU" and torch.cuda.is_available() else None
     if kernels is not None:
         kernels.start()
-    _session = _Session(events.Log(memory=state == "All"), state, tracer_option, kernels)
-    events.keep(_session.log)
+    log = events.Log(memory=state == "All")
+    _session = _Session(log, state, tracer_option, kernels, events.keep(log))
 
 
 def stop_profiler(sorted_key: str | None = None, profile_path: str = _PATH) -> None:
@@ -78,7 +79,7 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str = _PATH) -> N
     if _session is None:
         return
     session, _session = _session, None
-    events.keep(None)
+    events.keep(session.former)
     kernels = session.kernels.stop() if session.kernels is not None else []
     options = Options(session.state, sorted_key, session.tracer)
     print(report(session.log, options, kernels))

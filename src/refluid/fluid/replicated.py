@@ -21,6 +21,7 @@ from refluid.fluid.parting import part_batch
 from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 from refluid.ir.program import Program
 from refluid.passes.data_parallel import GradientScale, Parallel, balance, data_parallel
+from refluid.passes.sync_batch_norm import sync_batch_norm
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
 from refluid.runtime.plan import Fetched, Plan
@@ -195,7 +196,8 @@ class Replicated:
         if count == 1 and scale != GradientScale.CUSTOMIZED:
             return [self.program]
         reduce = self.build.reduce_strategy == ReduceStrategy.Reduce and self._shares_parameters
-        block = self.program.global_block()
+        program = sync_batch_norm(self.program) if self.build.sync_batch_norm else self.program
+        block = program.global_block()
         parallel = Parallel(
             count,
             self.loss,
@@ -203,7 +205,7 @@ class Replicated:
             *(_bucket() if self.build.fuse_all_reduce_ops else (0, 0)),
             balance(block, count) if reduce else None,
         )
-        found = [data_parallel(self.program, parallel, rank) for rank in range(count)]
+        found = [data_parallel(program, parallel, rank) for rank in range(count)]
         if self.build.fuse_all_reduce_ops and found[0].exchanges < found[0].gradients:
             _log.warning(
                 "Find all_reduce operators: %d. To make the speed faster, some all_reduce ops are "

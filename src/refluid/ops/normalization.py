@@ -15,11 +15,11 @@ from refluid.ops.signature import GRAD
 aten = torch.ops.aten
 
 
-def _channels_first(value: Tensor, layout: str) -> Tensor:
+def channels_first(value: Tensor, layout: str) -> Tensor:
     return value.movedim(-1, 1) if layout == "NHWC" and value.dim() > 2 else value
 
 
-def _as_given(value: Tensor, layout: str) -> Tensor:
+def in_layout(value: Tensor, layout: str) -> Tensor:
     return value.movedim(1, -1) if layout == "NHWC" and value.dim() > 2 else value
 
 
@@ -53,17 +53,17 @@ def batch_norm(
     momentum * running + (1 - momentum) * batch. With is_test or use_global_stats they are the
     running ones. SavedMean and SavedVariance (1 / sqrt(variance + epsilon)) are the batch's.
     """
-    x = _channels_first(X, data_layout)
+    x = channels_first(X, data_layout)
     if use_global_stats or (is_test and not trainable_statistics):
         y = aten.native_batch_norm(x, Scale, Bias, Mean, Variance, False, 0.0, epsilon)[0]
         saved = torch.zeros_like(Mean), torch.zeros_like(Variance)
-        return _as_given(y, data_layout), Mean, Variance, *saved, None
+        return in_layout(y, data_layout), Mean, Variance, *saved, None
     y, mean, inverse = aten.native_batch_norm(x, Scale, Bias, None, None, True, 0.0, epsilon)
     keep = momentum if MomentumTensor is None else MomentumTensor.item()
     variance = (inverse * inverse).reciprocal_().sub_(epsilon)
     Mean.mul_(keep).add_(mean, alpha=1.0 - keep)
     Variance.mul_(keep).add_(variance, alpha=1.0 - keep)
-    return _as_given(y, data_layout), Mean, Variance, mean, inverse, None
+    return in_layout(y, data_layout), Mean, Variance, mean, inverse, None
 
 
 @gradient("batch_norm")
@@ -85,7 +85,7 @@ def batch_norm_grad(
     need: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor | None, ...]:
     """Gradients of X, Scale and Bias; the running statistics count as constants."""
-    x, grad = _channels_first(X, data_layout), _channels_first(d_Y, data_layout)
+    x, grad = channels_first(X, data_layout), channels_first(d_Y, data_layout)
     running = (Mean, Variance) if use_global_stats else (None, None)
     d_x, d_scale, d_bias = aten.native_batch_norm_backward(
         grad,
@@ -98,7 +98,7 @@ def batch_norm_grad(
         epsilon,
         need,
     )
-    return None if d_x is None else _as_given(d_x, data_layout), d_scale, d_bias
+    return None if d_x is None else in_layout(d_x, data_layout), d_scale, d_bias
 
 
 @gradient_reads("batch_norm")

@@ -132,8 +132,8 @@ class Meter:
 
     @property
     def largest(self) -> Measured | None:
-        """The measured step of most operators."""
-        return max(self.steps, key=lambda step: len(step.watched), default=None)
+        """The measured step that needed most memory."""
+        return max(self.steps, key=lambda step: step.peak, default=None)
 
 
 class _Kernels(TorchDispatchMode):

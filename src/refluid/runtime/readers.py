@@ -19,7 +19,7 @@ from refluid.core.offsets import Levels, as_levels
 from refluid.feed.batches import Batch
 from refluid.feed.reader import Reader
 from refluid.feed.specs import Spec, check_batch, parse_specs
-from refluid.feed.staging import Staged, double_buffer
+from refluid.feed.staging import double_buffer
 from refluid.ir.operator import Operator
 from refluid.runtime.control import handles
 from refluid.runtime.liveness import key_of
@@ -80,12 +80,8 @@ def open_reader(queue: Cell, present: Any, specs: tuple[Spec, ...]) -> OpenReade
     return OpenReader(reader, reader, specs)
 
 
-def buffer_reader(under: OpenReader, present: Any, device: torch.device) -> OpenReader:
-    """The double buffer of a reader; the present one where it is of that very reader."""
-    if isinstance(present, OpenReader) and present.reader is under.reader:
-        same = not isinstance(present.source, Staged) or present.source.reader is under.reader
-        if same and present.specs == under.specs:
-            return present
+def buffer_reader(under: OpenReader, device: torch.device) -> OpenReader:
+    """The double buffer of a reader for a device."""
     return OpenReader(double_buffer(under.reader, device), under.reader, under.specs)
 
 
@@ -120,11 +116,8 @@ def _create_double_buffer_reader(writer: Writer, op: Operator) -> None:
     place = writer.source.constant("place", device)
     call = writer.source.constant("buffer_reader", buffer_reader)
     under, out = op.input("UnderlyingReader")[0], op.output("Out")[0]
-    cell = _cell(writer, op, out)
-    target = f"{cell}.value = {writer.local(op.block, out)}"
-    writer.source.add(
-        f"{target} = {call}({writer.local(op.block, under)}, {cell}.value, {place})", op
-    )
+    target = f"{_cell(writer, op, out)}.value = {writer.local(op.block, out)}"
+    writer.source.add(f"{target} = {call}({writer.local(op.block, under)}, {place})", op)
 
 
 @handles("read")

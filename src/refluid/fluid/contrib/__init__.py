@@ -5,6 +5,7 @@ from refluid.fluid.contrib import (
     decoder,
     extend_optimizer,
     layers,
+    memory_report,
     memory_usage_calc,
     op_frequence,
     reader,

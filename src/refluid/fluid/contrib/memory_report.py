@@ -17,7 +17,7 @@ from refluid.runtime.meter import FED, STATE, Held, Measured, Meter, arm
 __all__ = ["MemoryReport", "memory_report"]
 
 _LARGEST = 10
-_MEGABYTE = 1e6
+_UNITS = ("B", "kB", "MB", "GB", "TB")
 _COLUMNS, _ROWS = 72, 12
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -52,16 +52,16 @@ class MemoryReport:
         where = f" ({self.peak_line})" if self.peak_line else ""
         lines = [
             "Memory of one step",
-            f"  planned peak   {_mb(self.planned.peak)}, in {self.planned.operator}",
-            f"  measured peak  {_mb(self.peak)}, in {self.peak_operator}{where}",
-            f"  parameters and other state  {_mb(self.state)}",
+            f"  planned peak   {size_text(self.planned.peak)}, in {self.planned.operator}",
+            f"  measured peak  {size_text(self.peak)}, in {self.peak_operator}{where}",
+            f"  parameters and other state  {size_text(self.state)}",
             "",
             *picture([size for _, size in self.curve]),
             "",
             f"Largest of the {self.held_at_peak} tensors held at the peak",
         ]
         rows = [
-            (_mb(one.size), one.name, f"{one.dtype}{list(one.shape)}", one.maker, one.line)
+            (size_text(one.size), one.name, f"{one.dtype}{list(one.shape)}", one.maker, one.line)
             for one in self.largest
         ]
         widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
@@ -131,8 +131,12 @@ def _first_user(step: Measured, name: str) -> str:
     return ""
 
 
-def _mb(size: int) -> str:
-    return f"{size / _MEGABYTE:,.2f} MB"
+def size_text(size: float) -> str:
+    """Bytes in the unit that suits them: `12.3 MB`."""
+    unit = 0
+    while size >= 1000 and unit + 1 < len(_UNITS):
+        size, unit = size / 1000, unit + 1
+    return f"{size:.3g} {_UNITS[unit]}"
 
 
 def picture(sizes: Sequence[int]) -> list[str]:
@@ -142,13 +146,10 @@ def picture(sizes: Sequence[int]) -> list[str]:
     if not count or not most:
         return []
     edges = [len(sizes) * column // count for column in range(count + 1)]
-    heights = [
-        max(sizes[first:end]) * _ROWS * 8 // most
-        for first, end in pairwise(edges)
-    ]
+    heights = [max(sizes[first:end]) * _ROWS * 8 // most for first, end in pairwise(edges)]
     lines = []
     for row in reversed(range(_ROWS)):
         cells = "".join(_BLOCKS[min(8, max(0, height - row * 8))] for height in heights)
-        label = _mb(most) if row == _ROWS - 1 else "0 MB" if row == 0 else ""
+        label = size_text(most) if row == _ROWS - 1 else "0 B" if row == 0 else ""
         lines.append(f"{label:>14} │{cells.rstrip()}")
     return lines

@@ -1,0 +1,167 @@
+"""The networks on which fusions are measured: for each pass one that it is meant for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.workloads import Feed
+from refluid import fluid
+
+layers = fluid.layers
+
+
+@dataclass(frozen=True)
+class FusionCase:
+    """A pass and a network for it: `build` takes the image and gives what the loss is made of."""
+
+    name: str
+    title: str
+    passes: tuple[str, ...]
+    build: Callable[[Any], Any]
+    shape: tuple[int, ...]
+    classes: int
+    steps: int
+
+
+def convolutions(image: Any) -> Any:
+    """Four 3x3 convolutions with bias and relu."""
+    for _ in range(4):
+        image = layers.conv2d(image, 32, 3, padding=1, act="relu")
+    return layers.pool2d(image, global_pooling=True, pool_type="avg")
+
+
+def perceptron(image: Any) -> Any:
+    """Eight layers of 256 with relu."""
+    for _ in range(8):
+        image = layers.fc(image, 256, act="relu")
+    return image
+
+
+def _norm(image: Any, filters: int, act: str | None = None) -> Any:
+    plain = layers.conv2d(image, filters, 1, bias_attr=False)
+    return layers.batch_norm(plain, act=act)
+
+
+def residual(image: Any) -> Any:
+    """Four residual blocks of 1x1 convolutions."""
+    image = _norm(image, 64, "relu")
+    for _ in range(4):
+        image = layers.elementwise_add(image, _norm(_norm(image, 16, "relu"), 64), act="relu")
+    return layers.pool2d(image, global_pooling=True, pool_type="avg")
+
+
+def separable(image: Any) -> Any:
+    """Blocks of relu and depthwise convolution beside a shortcut, as in Xception."""
+    image = layers.conv2d(image, 64, 1, bias_attr=False)
+    for _ in range(4):
+        branch = layers.conv2d(
+            layers.relu(image), 64, 3, padding=1, groups=64, use_cudnn=False, bias_attr=False
+        )
+        image = layers.elementwise_add(image, layers.conv2d(branch, 64, 1, bias_attr=False))
+    return layers.pool2d(image, global_pooling=True, pool_type="avg")
+
+
+def sums(image: Any) -> Any:
+    """Eight activated sums of big vectors and a bias."""
+    for _ in range(8):
+        bias = layers.create_parameter([image.shape[1]], "float32", is_bias=True)
+        image = layers.elementwise_add(image, bias, axis=1, act="relu")
+    return image
+
+
+CASES = (
+    FusionCase(
+        "conv_bias",
+        "4 convolutions 3x3 of 32, 32x32 images, batch 16",
+        ("fuse_conv_bias",),
+        convolutions,
+        (16, 3, 32, 32),
+        10,
+        10,
+    ),
+    FusionCase(
+        "gemm_bias", "8 layers of 256, batch 64", ("fuse_gemm_bias",), perceptron, (64, 256), 10, 60
+    ),
+    FusionCase(
+        "gemm_epilogue",
+        "8 layers of 256 with relu, batch 64",
+        ("fuse_gemm_epilogue",),
+        perceptron,
+        (64, 256),
+        10,
+        60,
+    ),
+    FusionCase(
+        "elewise_add_act",
+        "8 activated sums, 512 x 4096",
+        ("fuse_elewise_add_act_ops",),
+        sums,
+        (512, 4096),
+        10,
+        10,
+    ),
+    FusionCase(
+        "bn_act",
+        "4 residual blocks 16-64, 32x32 images, batch 16",
+        ("fuse_bn_act_ops",),
+        residual,
+        (16, 3, 32, 32),
+        10,
+        10,
+    ),
+    FusionCase(
+        "bn_add_act",
+        "4 residual blocks 16-64, 32x32 images, batch 16",
+        ("fuse_bn_add_act_ops",),
+        residual,
+        (16, 3, 32, 32),
+        10,
+        10,
+    ),
+    FusionCase(
+        "relu_depthwise_conv",
+        "4 separable blocks of 64, 32x32 images, batch 16",
+        ("fuse_relu_depthwise_conv",),
+        separable,
+        (16, 3, 32, 32),
+        10,
+        10,
+    ),
+    FusionCase(
+        "softmax_cross_entropy",
+        "one layer of 10,000 classes, batch 256",
+        ("fuse_softmax_cross_entropy",),
+        lambda image: image,
+        (256, 64),
+        10_000,
+        10,
+    ),
+)
+
+
+def trained(case: FusionCase) -> tuple[Any, Any, str]:
+    """Program, startup program and the name of the loss."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        image = fluid.data("image", [None, *case.shape[1:]])
+        label = fluid.data("label", [None, 1], "int64")
+        guess = layers.fc(case.build(image), case.classes, act="softmax")
+        loss = layers.mean(layers.cross_entropy(guess, label))
+        fluid.optimizer.SGD(0.001).minimize(loss)
+    return main, startup, loss.name
+
+
+def feeds(case: FusionCase) -> list[Feed]:
+    """Four random batches, the same every time."""
+    random = np.random.default_rng(7)
+    return [
+        {
+            "image": random.standard_normal(case.shape, np.float32),
+            "label": random.integers(0, case.classes, (case.shape[0], 1)),
+        }
+        for _ in range(4)
+    ]
