@@ -67,9 +67,9 @@ def pace(*sides: Callable[[], Any]) -> int:
 def measure(case: Case, gradient: Any, blocks: int) -> Measured:
     """One case, forward or (where `gradient` flows in) with its gradient."""
     ours, theirs = Ours(case, gradient), Peer(case, gradient)
-    gap = difference(ours(), theirs()) if case.same else 0.0
+    gap = difference(ours.results(), theirs.results()) if case.same else 0.0
     sides = {"refluid": ours, "PyTorch": theirs}
-    runs = {name: (lambda _, side=side: float(len(side()))) for name, side in sides.items()}
+    runs = {name: (lambda _, side=side: side() or 0.0) for name, side in sides.items()}
     times = alternate(runs, [{}], blocks=blocks, steps=pace(ours, theirs), warmup=1)
     what = "training" if case.updates else "forward" if gradient is None else "with gradient"
     return Measured(case.name, what, times["refluid"], times["PyTorch"], gap, case.reason)
@@ -78,7 +78,7 @@ def measure(case: Case, gradient: Any, blocks: int) -> Measured:
 def measure_case(case: Case, blocks: int) -> list[Measured]:
     found = [measure(case, None, blocks)]
     if case.wrt:
-        shape = Peer(case, None)()[0].shape
+        shape = Peer(case, None).results()[0].shape
         flowing = np.random.RandomState(3).standard_normal(tuple(shape)).astype("float32")
         found.append(measure(case, flowing, blocks))
     return found

@@ -124,10 +124,16 @@ class Ours:
         self.main = main
         self.feed = {name: _fed(one) for name, one in values.items() if name not in case.held}
 
-    def __call__(self) -> list[Any]:
+    def __call__(self) -> None:
+        """One run; nothing is fetched, as nobody fetches a network's inner values."""
         time_major.cache_clear()  # every batch has other lengths
-        with fluid.scope_guard(self.scope):
-            return self.exe.run(self.main, self.feed, self.fetches, return_numpy=False)
+        self.exe.run(self.main, self.feed, scope=self.scope)
+
+    def results(self) -> list[Any]:
+        """The result, and the gradients."""
+        return self.exe.run(
+            self.main, self.feed, self.fetches, scope=self.scope, return_numpy=False
+        )
 
 
 class Peer:
@@ -142,7 +148,11 @@ class Peer:
         for leaf in self.leaves:
             leaf.requires_grad_()
 
-    def __call__(self) -> list[Any]:
+    def __call__(self) -> None:
+        self.results()
+
+    def results(self) -> list[Any]:
+        """The result, and the gradients."""
         if self.case.updates:
             return [self.case.peer(*self.arguments)]
         if self.flowing is None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmarks.operator_cases.case import Array, Case, Random, draw, normal, op
 
-IMAGES = (16, 64, 28, 28)
+IMAGES = (32, 64, 28, 28)
 LOGITS = (256, 10000)
 
 
@@ -30,9 +30,9 @@ def _soft(random: Random) -> Mapping[str, Array]:
 
 
 def _chances(random: Random) -> Mapping[str, Array]:
-    chance = random.random_sample((4096, 100)).astype("float32") + 0.01
+    chance = random.random_sample((8192, 1000)).astype("float32") + 0.01
     chance /= chance.sum(1, keepdims=True)
-    return {"X": chance, "Label": random.randint(0, 100, (4096, 1))}
+    return {"X": chance, "Label": random.randint(0, 1000, (8192, 1))}
 
 
 def _rows(name: str, *shape: int) -> Callable[[Random], Mapping[str, Array]]:
@@ -70,7 +70,7 @@ CASES = (
     ),
     Case(
         "elementwise_mul, a number per row",
-        draw(X=(4096, 256), Y=(4096,)),
+        draw(X=(8192, 512), Y=(8192,)),
         op("elementwise_mul", axis=0),
         lambda x, y: x * y[:, None],
         ("X", "Y"),
@@ -95,7 +95,7 @@ CASES = (
     _one("leaky_relu", lambda x: F.leaky_relu(x, 0.02), alpha=0.02),
     _one("swish", F.silu, beta=1.0),
     _one("hard_swish", F.hardswish),
-    _one("maxout", lambda x: x.view(16, 32, 2, 28, 28).amax(2), groups=2),
+    _one("maxout", lambda x: x.view(32, 32, 2, 28, 28).amax(2), groups=2),
     _one("softmax", lambda x: torch.softmax(x, -1)),
     _one("clip", lambda x: x.clamp(-1, 1), min=-1.0, max=1.0),
     _one("scale", lambda x: x * 2 + 1, scale=2.0, bias=1.0),
@@ -168,7 +168,7 @@ CASES = (
     ),
     Case(
         "huber_loss",
-        draw(X=(8192, 16), Y=(8192, 16)),
+        draw(X=(8192, 64), Y=(8192, 64)),
         op("huber_loss", delta=1.0),
         _squares,
         ("X",),

@@ -19,7 +19,7 @@ WORDS, HIDDEN = 128, 256
 def _cells(random: Random) -> Mapping[str, Any]:
     scale = HIDDEN**-0.5
     return {
-        "Words": rows(random, WORDS),
+        "Words": rows(random, WORDS, 64),
         "Projection": normal(random, WORDS, 4 * HIDDEN) * scale,
         "Weight": normal(random, HIDDEN, 4 * HIDDEN) * scale,
         "Bias": normal(random, 1, 4 * HIDDEN) * scale,
@@ -64,7 +64,7 @@ def _torch_lstm(words: Rows, projection: Tensor, weight: Tensor, bias: Tensor) -
 
 def _gates(random: Random) -> Mapping[str, Any]:
     return {
-        "Input": rows(random, 3 * HIDDEN),
+        "Input": rows(random, 3 * HIDDEN, 64),
         "Weight": normal(random, HIDDEN, 3 * HIDDEN) * HIDDEN**-0.5,
         "Bias": normal(random, 1, 3 * HIDDEN),
     }

@@ -21,7 +21,8 @@ def _words(random: Random) -> Mapping[str, Array]:
 
 
 def _table(random: Random) -> Mapping[str, Array]:
-    return {"W": normal(random, ROWS // 5, WIDTH), "Ids": random.randint(0, ROWS // 5, (WORDS, 1))}
+    words = random.randint(0, ROWS // 5, (4 * WORDS, 1))
+    return {"W": normal(random, ROWS // 5, 2 * WIDTH), "Ids": words}
 
 
 def _trained(optimizer: Callable[[], Any]) -> Callable[[Mapping[str, Any]], Any]:

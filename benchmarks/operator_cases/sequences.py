@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.operator_cases.case import Case, Random, Rows, lengths_of, normal, op
 
-COUNT, LONGEST, WIDTH = 64, 80, 128
+COUNT, LONGEST, WIDTH = 128, 80, 256
 
 
 def rows(random: Random, width: int = WIDTH, count: int = COUNT) -> Rows:
@@ -72,7 +72,7 @@ def _join(one: Rows, other: Rows) -> Tensor:
 
 
 def _convolved(random: Random) -> Mapping[str, Any]:
-    return {"X": rows(random), "Filter": normal(random, 3 * WIDTH, 128)}
+    return {"X": rows(random), "Filter": normal(random, 3 * WIDTH, 256)}
 
 
 def _expanded(random: Random) -> Mapping[str, Any]:
@@ -130,7 +130,13 @@ CASES = (
         ("Filter",),
     ),
     Case("row_conv", _looking_ahead, op("row_conv"), _ahead, ("X", "Filter"), ("Filter",)),
-    Case("sequence_softmax", _alone(1), op("sequence_softmax"), _softmax, ("X",)),
+    Case(
+        "sequence_softmax",
+        lambda random: {"X": rows(random, 1, 1024)},
+        op("sequence_softmax"),
+        _softmax,
+        ("X",),
+    ),
     Case("sequence_expand", _expanded, op("sequence_expand", ref_level=0), _repeat, ("X",)),
     Case("sequence_expand_as", _expanded, op("sequence_expand_as"), _repeat, ("X",)),
     Case("sequence_pad", _padding, op("sequence_pad"), lambda given, _: padded(given), ("X",)),

@@ -16,7 +16,7 @@ TAGS, LETTERS = 20, 64
 
 
 def _tagged(random: Random) -> Mapping[str, Any]:
-    emission = rows(random, TAGS)
+    emission = rows(random, TAGS, 64)
     label = random.randint(0, TAGS, (sum(emission.lengths), 1))
     return {
         "Emission": emission,

@@ -11,7 +11,15 @@ from refluid import fluid, paddle
 from refluid.core.names import UniqueNameGenerator
 from refluid.fluid.reader import programs
 from refluid.ir.program import Program
-from tests.fluid.reading import EXPECTED, SIZE, WIDTH, Case, from_loader, samples
+from tests.fluid.reading import (
+    EXPECTED,
+    SIZE,
+    WIDTH,
+    Case,
+    from_loader,
+    from_py_reader,
+    samples,
+)
 from tests.fluid.recorded_training import facts, read_program
 from tests.golden import GOLDEN, needs_golden
 
@@ -114,3 +122,23 @@ def test_loader_is_fluids(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [facts(op) for op in block.ops] == [facts(op) for op in wanted]
     for name in ("create_py_reader_0", "double_buffer_0"):
         assert block.vars[name].extra_desc == recorded.vars[name].extra_desc
+
+
+@pytest.mark.parametrize("make", [from_loader, lambda: from_py_reader(True)])
+def test_data_parallel(make: Any) -> None:
+    case = Case(make)
+    names = ("set_sample_list_generator", "decorate_paddle_reader")
+    give = next(getattr(case.reader, name) for name in names if hasattr(case.reader, name))
+    give(paddle.batch(samples(), SIZE))
+    program = fluid.CompiledProgram(case.main).with_data_parallel(
+        loss_name=case.loss.name, places=fluid.cpu_places(2)
+    )
+    with fluid.scope_guard(case.scope):
+        for _ in range(2):
+            case.reader.start()
+            for batches in zip(EXPECTED[::2], EXPECTED[1::2], strict=True):
+                (first,) = case.executor.run(program, fetch_list=[case.first])
+                assert first[:, 0].astype(int).tolist() == batches[0] + batches[1]
+            with pytest.raises(fluid.core.EOFException):
+                case.executor.run(program, fetch_list=[case.first])
+            case.reader.reset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.program import Program
 from refluid.ir.text import print_program
 from refluid.ir.variable import Variable
+from refluid.passes.pipeline import BY_NAME, run_passes
 
 _MODEL_FILE = "__model__"
 _HOLDS_VALUES = {VarType.LOD_TENSOR, VarType.SELECTED_ROWS}
@@ -31,15 +33,38 @@ def inspect(
     text: Annotated[
         bool, typer.Option("--text", help="Print the program's text form too.")
     ] = False,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="PASS", help="Print what a pass changes, and nothing else."),
+    ] = None,
 ) -> None:
     """Summarise a program: its blocks, operators and parameters."""
     found = load_program(program)
+    if after is not None:
+        typer.echo(difference(found, after), nl=False)
+        return
     console = results()
     console.print(blocks_table(found))
     console.print(operators_table(found))
     console.print(parameters_table(found))
     if text:
         typer.echo(print_program(found))
+
+
+def difference(program: Program, name: str) -> str:
+    """What a pass takes from the program's text and adds, and where it did not fire, and why."""
+    if name not in BY_NAME:
+        refuse(f"no pass {name!r}; there are {', '.join(BY_NAME)}")
+    done = run_passes(program, [BY_NAME[name]])
+    before, after = (
+        print_program(one, brief=True).splitlines() for one in (program, done.program)
+    )
+    lines = list(difflib.unified_diff(before, after, "before", f"after {name}", lineterm="", n=0))
+    if not lines:
+        lines = [f"{name} changes nothing."]
+    for report in done.reports.values():
+        lines += [f"not fused: {one.place}: {one.reason}" for one in report.refused]
+    return "\n".join(lines) + "\n"
 
 
 def load_program(path: Path) -> Program:

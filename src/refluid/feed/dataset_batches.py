@@ -45,7 +45,8 @@ def regroup(parts: Iterable[Columns], size: int) -> Iterator[Columns]:
 
 def as_batch(columns: Columns, shapes: Sequence[tuple[int, ...]]) -> Batch:
     """The rows as tensors. shapes: per used slot the sizes of one row, or of one value."""
-    tensors, lods = [], []
+    tensors: list[Tensor] = []
+    lods: list[Lod] = []
     for held, offsets, shape in zip(columns.values, columns.offsets, shapes, strict=True):
         tensors.append(torch.from_numpy(held).view(-1, *shape))
         if offsets is None:

@@ -55,6 +55,10 @@ class DatasetFeed:
         batch: Batch = self._producers.take(consumer)
         return batch
 
+    def interrupt(self) -> None:
+        """Wakes whoever takes or reads, with an error or an end; `stop` still has to be called."""
+        self._producers.interrupt()
+
     def stop(self) -> None:
         """Ends the readers; nothing of them is left."""
         self._producers.stop()

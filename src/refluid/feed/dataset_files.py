@@ -54,7 +54,7 @@ def total_size(paths: Sequence[str]) -> int | None:
 
     Raises UnreadableFile for a local file that can't be opened.
     """
-    sizes = []
+    sizes: list[int | None] = []
     for path in paths:
         if is_url(path):
             sizes.append(None)

@@ -61,10 +61,14 @@ class Producers:
         self.statistics[consumer].note_taken(time.perf_counter() - start, depth)
         return item
 
-    def stop(self) -> None:
-        """Ends all threads and waits until they are gone; what was made and not taken is lost."""
+    def interrupt(self) -> None:
+        """Tells all threads to end, and whoever takes; what was made and not taken is lost."""
         self._queue.kill()
         self._cancel()
+
+    def stop(self) -> None:
+        """As `interrupt`, and waits until the threads are gone."""
+        self.interrupt()
         for thread in self._threads:
             thread.join()
 

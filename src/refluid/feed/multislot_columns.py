@@ -34,7 +34,8 @@ class Columns:
 
     def part(self, start: int, stop: int) -> Columns:
         """Rows start to stop - 1; the values are not copied."""
-        values, offsets = [], []
+        values: list[Array] = []
+        offsets: list[npt.NDArray[np.int64] | None] = []
         for held, where in zip(self.values, self.offsets, strict=True):
             if where is None:
                 width = len(held) // self.rows
@@ -47,7 +48,8 @@ class Columns:
 
     def take(self, orders: Sequence[npt.NDArray[np.int64]]) -> Columns:
         """Rows in another order: slot `s` of the new row `i` is that of row `orders[s][i]`."""
-        values, offsets = [], []
+        values: list[Array] = []
+        offsets: list[npt.NDArray[np.int64] | None] = []
         for held, where, order in zip(self.values, self.offsets, orders, strict=True):
             if where is None:
                 values.append(held.reshape(self.rows, -1)[order].reshape(-1))
@@ -116,7 +118,10 @@ def by_slot(
         kind = int(slots[slot, 0])
         starts[slot] = sizes[kind]
         sizes[kind] += int(offsets[slot, -1])
-    held = {INT: np.empty(sizes[INT], np.int64), FLOAT: np.empty(sizes[FLOAT], np.float32)}
+    held: dict[int, Array] = {
+        INT: np.empty(sizes[INT], np.int64),
+        FLOAT: np.empty(sizes[FLOAT], np.float32),
+    }
     _scatter(slots, kept, starts.copy(), ints, floats, counts, held[INT], held[FLOAT])
     values = [
         held[int(slots[slot, 0])][starts[slot] : starts[slot] + offsets[slot, -1]] for slot in used

@@ -7,7 +7,7 @@ an edit here, touch `multislot_kernel.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -19,8 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def compiled(function: F) -> F:
     """The function as machine code, kept in a cache on disk; it runs without the GIL."""
-    made: F = numba.njit(cache=True, nogil=True)(function)
-    return made
+    return cast(F, numba.njit(cache=True, nogil=True)(function))
 
 
 INFINITE = np.uint32(0x7F800000)

@@ -42,7 +42,7 @@ def _read_int(data: Any, at: Any, end: Any, out: Any, place: Any) -> Any:
     if negative or data[at] == 43:
         at += 1
     value, first = np.int64(0), at
-    stop = min(end, at + 18)
+    stop = at + min(end - at, 18)
     while at < stop and 48 <= data[at] <= 57:
         value = value * 10 + (np.int64(data[at]) - 48)
         at += 1
@@ -111,7 +111,7 @@ def _read_float(data: Any, at: Any, end: Any, out: Any, bits: Any, place: Any) -
             at += 1
         exponent, first = np.int64(0), at
         while at < end and 48 <= data[at] <= 57:
-            exponent = min(exponent * 10 + (np.int64(data[at]) - 48), 100000000)
+            exponent = min(exponent * 10 + (np.int64(data[at]) - 48), np.int64(100000000))
             at += 1
         if at == first:
             return BAD_NUMBER, at

@@ -10,6 +10,7 @@ from typing import Any
 
 from refluid.core.errors import EOFException
 from refluid.feed.closing import close_at_exit
+from refluid.feed.portions import ALONE, Portions, Turn
 from refluid.feed.pump import Make, Pump
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.statistics import ReaderStatistics
@@ -28,6 +29,7 @@ class Reader:
     def __init__(self, name: str, capacity: int) -> None:
         self.name = name
         self.queue = BlockingQueue(capacity)
+        self.portions = Portions(self.queue)
         self.statistics = ReaderStatistics(name, capacity)
         self.delivered = 0
         self.ended = False
@@ -83,13 +85,14 @@ class Reader:
         """Has `queue`, which somebody fills from this reader, end with each pass."""
         self._followers.add(queue)
 
-    def next(self) -> Any:
-        """The next item, waiting for it.
+    def next(self, turn: Turn = ALONE) -> Any:
+        """The next item (of the replica whose turn it is), waiting for it.
 
         Raises EOFException at the end of the pass, ReaderFailed where the source raised an
         exception, NotStarted outside of a pass.
         """
-        return self.timed(self.queue.pop, self.queue.size())
+        ticket = self.queue.ticket
+        return self.timed(lambda: self.portions.pop(turn, ticket), self.queue.size())
 
     def timed(self, take: Callable[[], Any], depth: int) -> Any:
         """What `take` returns, counted as given to the model, and how long that took.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from refluid.core.errors import EOFException
 from refluid.core.values import LoDTensor
 from refluid.feed.batches import Batch
 from refluid.feed.errors import NotStarted
+from refluid.feed.portions import ALONE, Turn
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.reader import Reader
 
@@ -24,16 +26,21 @@ class Staged:
     """Gives the items of `reader`, each prepared ahead of time by a thread of its own.
 
     prepare: what the thread does to an item. finish: what the consumer does when it takes one.
-    Starts anew by itself when the reader does.
+    turn: the replica that takes the items. Starts anew by itself when the reader does.
     """
 
     def __init__(
-        self, reader: Reader, prepare: Callable[[Any], Any], finish: Callable[[Any], Any]
+        self,
+        reader: Reader,
+        prepare: Callable[[Any], Any],
+        finish: Callable[[Any], Any],
+        turn: Turn = ALONE,
     ) -> None:
         # Weak, because the reader's double buffers are kept as long as it lives.
         self._reader = weakref.ref(reader)
         self._prepare = prepare
         self._finish = finish
+        self._turn = turn
         self._ready = BlockingQueue(_AHEAD)
         reader.follow(self._ready)
         self._generation = -1
@@ -55,30 +62,26 @@ class Staged:
 
     def _restart(self, reader: Reader) -> None:
         self._generation = reader.generation
-        source = reader.queue
+        take = functools.partial(reader.portions.pop, self._turn, reader.queue.ticket)
         threading.Thread(
             target=_fill,
-            args=(source, source.ticket, self._ready, self._ready.reopen(), self._prepare),
+            args=(take, self._ready, self._ready.reopen(), self._prepare),
             name=f"refluid double buffer {reader.name}",
             daemon=True,
         ).start()
 
 
 def _fill(
-    source: BlockingQueue,
-    taking: int,
-    ready: BlockingQueue,
-    giving: int,
-    prepare: Callable[[Any], Any],
+    take: Callable[[], Any], ready: BlockingQueue, ticket: int, prepare: Callable[[Any], Any]
 ) -> None:
     try:
-        while ready.push(prepare(source.pop(taking)), giving):
+        while ready.push(prepare(take()), ticket):
             pass
     except EOFException:
-        ready.close(giving)
+        ready.close(ticket)
     except Exception as error:
         reason = error
-        ready.fail(lambda: reason, giving)
+        ready.fail(lambda: reason, ticket)
 
 
 @dataclass(frozen=True)
@@ -119,28 +122,27 @@ class Sender:
 
 
 _making = threading.Lock()
-_buffers: weakref.WeakKeyDictionary[Reader, dict[torch.device, Staged]]
+_buffers: weakref.WeakKeyDictionary[Reader, dict[tuple[torch.device, Turn], Staged]]
 _buffers = weakref.WeakKeyDictionary()
 
 
-def double_buffer(reader: Reader, device: torch.device) -> Reader | Staged:
-    """The reader of single batches, with the next ones on their way to `device`.
+def double_buffer(reader: Reader, device: torch.device, turn: Turn) -> Staged | None:
+    """The batches of a reader on their way to `device`; None for a CPU, to which none need move.
 
-    Batches for the CPU need not move: there the reader itself does. One reader has one double
-    buffer per device, whoever asks.
+    A reader has one double buffer per device and replica, whoever asks.
     """
     if device.type != "cuda":
-        return reader
+        return None
     with _making:
         buffers = _buffers.setdefault(reader, {})
-        if device not in buffers:
+        if (device, turn) not in buffers:
             sender = Sender(device)
-            buffers[device] = Staged(reader, sender.send, sender.receive)
-        return buffers[device]
+            buffers[device, turn] = Staged(reader, sender.send, sender.receive, turn)
+        return buffers[device, turn]
 
 
 def double_buffers(reader: Reader, devices: Sequence[torch.device]) -> Reader | Staged:
-    """As `double_buffer` for a reader whose items hold one batch per device."""
+    """The items of a reader that hold one batch per device; the reader itself for CPUs."""
     if all(device.type != "cuda" for device in devices):
         return reader
     senders = [Sender(one) if one.type == "cuda" else None for one in devices]

@@ -70,6 +70,7 @@ learning_rate_decay = layers.learning_rate_scheduler
 
 # Names that live in modules of their own, which are imported on first use.
 _HOME = {
+    "AsyncExecutor": "async_executor",
     "BuildStrategy": "compiler",
     "CompiledProgram": "compiler",
     "ExecutionStrategy": "compiler",

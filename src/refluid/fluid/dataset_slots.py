@@ -43,13 +43,14 @@ def slot_of(var: Variable) -> Fed:
             f"lod_level={var.lod_level}"
         )
     kind, shape = _KINDS[PROTO_TYPES[var.dtype]], tuple(int(size) for size in var.shape[1:])
+    if var.lod_level:
+        shape = tuple(max(size, 1) for size in shape)
+        return Fed(Slot(var.name, kind, 0, prod(shape)), shape, 1)
     if any(size < 0 for size in shape):
         raise ValueError(
             f"variable {var.name!r} of shape {list(var.shape)} can't be fed by a dataset: only its "
             "first size may be unknown"
         )
-    if var.lod_level:
-        return Fed(Slot(var.name, kind, 0, prod(shape)), shape, 1)
     return Fed(Slot(var.name, kind, prod(shape)), shape, 0)
 
 

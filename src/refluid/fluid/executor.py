@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,14 +14,20 @@ from refluid.core.places import CPUPlace, CUDAPlace, require_available
 from refluid.core.values import LoDTensor
 from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.feeding import FeedSlot, feed_slots
+from refluid.fluid.fetch_handler import FetchHandler
+from refluid.fluid.fusing import fuse_always
 from refluid.fluid.replicated import join
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
+from refluid.passes.half_on_cpu import half_for
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.scope import Scope, global_scope, scope_guard
+
+if TYPE_CHECKING:
+    from refluid.fluid.dataset_base import DatasetBase
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
@@ -92,6 +98,72 @@ class Executor:
         )
         return [_returned(result, return_numpy) for result in results]
 
+    def train_from_dataset(
+        self,
+        program: Program | CompiledProgram | None = None,
+        dataset: DatasetBase | None = None,
+        scope: Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Sequence[Variable | str] | None = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
+        """Trains on every row of a dataset once, with `thread` threads that share parameters.
+
+        thread: 0 for as many as the dataset's set_thread said; never more than it has files.
+        fetch_list, fetch_info: what thread 0 prints every `print_period` batches, and the text
+        before it. debug: prints each operator's mean time at the end.
+        Raises what reading or an operator raises, with a note of the rows already trained.
+        """
+        self._from_dataset(
+            False,
+            program,
+            dataset,
+            scope,
+            thread,
+            debug,
+            fetch_list,
+            fetch_info,
+            print_period,
+            fetch_handler,
+        )
+
+    def infer_from_dataset(
+        self,
+        program: Program | CompiledProgram | None = None,
+        dataset: DatasetBase | None = None,
+        scope: Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Sequence[Variable | str] | None = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
+        """As `train_from_dataset`, but without gradients and updates."""
+        self._from_dataset(
+            True,
+            program,
+            dataset,
+            scope,
+            thread,
+            debug,
+            fetch_list,
+            fetch_info,
+            print_period,
+            fetch_handler,
+        )
+
+    def _from_dataset(self, infer: bool, *arguments: Any) -> None:
+        # Imported here because it loads the compiled parser, which few programs need.
+        from refluid.fluid.train_from_dataset import run_from_dataset
+
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Executor")
+        run_from_dataset(self._device, infer, *arguments)
+
     def _run_compiled(
         self,
         program: CompiledProgram,
@@ -133,7 +205,8 @@ class Executor:
         def plan(fed_lods: frozenset[str]) -> Plan:
             if fed_lods not in plans:
                 names = tuple(slot.name for slot in slots)
-                block = program.global_block()
+                fused = program if watched else fuse_always(program, (*names, *fetches))
+                block = half_for(fused, self._device).global_block()
                 plans[fed_lods] = Plan(
                     Request(
                         block, names, fetches, self._device, fed_lods, free, instruments=watched
@@ -175,5 +248,7 @@ def _returned(result: Fetched, return_numpy: bool) -> Any:
             "to Python ndarray. Please set the parameter 'return_numpy' as 'False' to return "
             "LoDTensor itself directly."
         )
+    if value.dtype == torch.bfloat16:  # which NumPy lacks
+        value = value.float()
     array: np.ndarray[Any, Any] = value.cpu().numpy()
     return array

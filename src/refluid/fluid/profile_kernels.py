@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from refluid.core import events
@@ -59,7 +58,7 @@ class Kernels:
                 one.device_resource_id(),
             )
             for one in found
-            if one.device_type() == DeviceType.CUDA
+            if one.device_type().name == "CUDA"
         ]
 
     def restart(self) -> None:

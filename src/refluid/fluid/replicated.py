@@ -17,10 +17,18 @@ from refluid.core.places import CUDAPlace, Place
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.values import LoDTensor, lengths_to_offsets
 from refluid.fluid.feeding import FeedSlot, feed_slots
+from refluid.fluid.fusing import draw, fuse
 from refluid.fluid.parting import part_batch
 from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 from refluid.ir.program import Program
-from refluid.passes.data_parallel import GradientScale, Parallel, balance, data_parallel
+from refluid.passes.data_parallel import (
+    GradientScale,
+    Parallel,
+    balance,
+    data_parallel,
+    gradient_block,
+)
+from refluid.passes.half_on_cpu import half_for
 from refluid.passes.sync_batch_norm import sync_batch_norm
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
@@ -57,11 +65,14 @@ class Replicated:
         self.replicas: Replicas = shared.replicas if shared else Replicas(len(places))
         self.scopes: list[Scope] = shared.scopes if shared else self._scopes(scope)
         on_gpu = any(isinstance(place, CUDAPlace) for place in places)
+        self.threads = max(1, execution.num_threads // len(places))
+        if build.enable_sequential_execution:
+            self.threads = 1
         threads = execution.num_threads or len(places) * (4 if on_gpu else 2)
         execution._finalize(num_threads=threads, use_cuda=on_gpu)
         self._resolve_reduce()
         build._finalize()
-        self._programs: tuple[int, list[Program]] | None = None
+        self._programs: OrderedDict[Any, list[Program]] = OrderedDict()
         self._plans: OrderedDict[Any, tuple[list[tuple[FeedSlot, ...]], dict[Any, list[Plan]]]]
         self._plans = OrderedDict()
 
@@ -149,8 +160,8 @@ class Replicated:
 
     def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> tuple[Any, Any]:
         free = bool(flags.value("eager_delete_tensor_gb") >= 0)
-        programs = self._rewritten()
         watched = instruments()
+        programs = self._rewritten((*fed, *fetches), bool(watched))
         key = (self.program.change_count, fed, fetches, free, watched)
         if key not in self._plans:
             slots = [
@@ -174,6 +185,7 @@ class Replicated:
                             with_lod,
                             free,
                             self.replicas.group.member(rank),
+                            self.threads,
                             watched,
                         )
                     )
@@ -183,21 +195,26 @@ class Replicated:
 
         return slots, of
 
-    def _rewritten(self) -> list[Program]:
-        """The program of each replica, made again when the user's program has changed."""
-        version = self.program.change_count
-        if self._programs is None or self._programs[0] != version:
-            self._programs = version, self._rewrite()
-        return self._programs[1]
+    def _rewritten(self, kept: tuple[str, ...], watched: bool) -> list[Program]:
+        """The program of each replica, in which the `kept` variables are computed."""
+        key = self.program.change_count, kept, watched
+        if key not in self._programs:
+            first = not self._programs
+            fused = fuse(self.program, self.build, kept, first=first, as_written=watched)
+            programs = zip(self._rewrite(fused, first=first), self.places, strict=False)
+            self._programs[key] = [half_for(one, place.device) for one, place in programs]
+            if len(self._programs) > _PLANS:
+                self._programs.popitem(last=False)
+        return self._programs[key]
 
-    def _rewrite(self) -> list[Program]:
+    def _rewrite(self, fused: Program, *, first: bool) -> list[Program]:
         count = len(self.places)
         scale = GradientScale(int(self.build.gradient_scale_strategy))
         if count == 1 and scale != GradientScale.CUSTOMIZED:
-            return [self.program]
+            return [fused]
         reduce = self.build.reduce_strategy == ReduceStrategy.Reduce and self._shares_parameters
-        program = sync_batch_norm(self.program) if self.build.sync_batch_norm else self.program
-        block = program.global_block()
+        program = sync_batch_norm(fused) if self.build.sync_batch_norm else fused
+        block = gradient_block(program)
         parallel = Parallel(
             count,
             self.loss,
@@ -206,7 +223,10 @@ class Replicated:
             balance(block, count) if reduce else None,
         )
         found = [data_parallel(program, parallel, rank) for rank in range(count)]
-        if self.build.fuse_all_reduce_ops and found[0].exchanges < found[0].gradients:
+        if first and self.build.debug_graphviz_path:
+            draw(found[0].program, self.build, "multi_devices")
+        fewer = self.build.fuse_all_reduce_ops and found[0].exchanges < found[0].gradients
+        if first and fewer:
             _log.warning(
                 "Find all_reduce operators: %d. To make the speed faster, some all_reduce ops are "
                 "fused during training, after fusion, the number of all_reduce ops is %d.",
@@ -231,7 +251,7 @@ def _bucket() -> tuple[int, int]:
 def _optimized(program: Program) -> set[str]:
     """Parameters, and what else the optimizer's updates write: shared in Reduce mode."""
     names: set[str] = set()
-    for op in program.global_block().ops:
+    for op in gradient_block(program).ops:
         if "Param" in op.inputs:
             names |= {*op.input_arg_names, *op.output_arg_names}
     return names

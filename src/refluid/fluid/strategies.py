@@ -81,6 +81,10 @@ class _Options:
         self._values.update(resolved)
         object.__setattr__(self, "_finalized", True)
 
+    def _options(self) -> dict[str, Any]:
+        """All options with their values."""
+        return dict(self._values)
+
     def _changed(self) -> dict[str, Any]:
         """The options that differ from the default."""
         return {

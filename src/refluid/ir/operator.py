@@ -52,6 +52,7 @@ class Operator:
         self.attrs: dict[str, Any] = {}
         self.attr_types: dict[str, AttrType] = {}
         self.is_target: bool | None = None
+        self.alias = ""
         for name, value in (attrs or {}).items():
             if value is not None:
                 self._put(name, value, (attr_types or {}).get(name))
@@ -72,6 +73,11 @@ class Operator:
         found = schema.find(self.type)
         declared = found.attributes.get(name) if found else None
         return declared.kind if declared else None
+
+    @property
+    def title(self) -> str:
+        """What messages call the operator: its type, or of one made of several the first's."""
+        return self.alias or self.type
 
     @property
     def idx(self) -> int:

@@ -208,5 +208,5 @@ def copy_op(op: Operator, block: Block) -> Operator:
             value = list(value)
         copy.attrs[name] = value
     copy.attr_types = dict(op.attr_types)
-    copy.is_target = op.is_target
+    copy.is_target, copy.alias = op.is_target, op.alias
     return copy

@@ -46,16 +46,17 @@ def fused_elemwise_activation(
     axis: int = -1,
     scale: float = 0.0,
     save_intermediate_out: bool = False,
+    counts: Sequence[int] = (1, 1),
 ) -> tuple[Tensor, Tensor | None]:
     """f(g(...)) for functor_list [f, g]: [binary, unary] is binary(X, unary(Y)), [unary, binary]
     is unary(binary(X, Y)).
 
     Binary: elementwise_add, elementwise_sub, elementwise_mul; unary: relu, scale, tanh, sigmoid,
-    gelu. The shorter of X and Y is broadcast from `axis`. IntermediateOut is what g gave; without
-    `save_intermediate_out` it is not kept where the gradient does without it.
+    gelu. The shorter of X and Y is broadcast from `axis`. IntermediateOut is what g gave; where no
+    variable takes it, relu(X + Y) is one pass over memory on the CPU.
     """
     outer, inner = functor_list
-    if _adds_first(functor_list) and not save_intermediate_out:
+    if _adds_first(functor_list) and not counts[1]:
         return _activated_sum(X, Y, outer, axis), None
     if outer in _BINARY and inner in _UNARY:
         middle = _UNARY[inner](Y, scale)
@@ -78,19 +79,22 @@ def fused_elemwise_activation_(
     axis: int = -1,
     scale: float = 0.0,
     save_intermediate_out: bool = False,
+    counts: Sequence[int] = (1, 1),
 ) -> tuple[Tensor, Tensor | None]:
     """`fused_elemwise_activation` over X, where the result is of X's shape and type."""
     y = align(X, Y, axis) if Y.dim() <= X.dim() else Y
     fits = y.dim() <= X.dim() and y.numel() <= X.numel() and X.dtype == y.dtype
-    if not fits or save_intermediate_out or not _adds_first(functor_list):
-        return fused_elemwise_activation(
+    if not fits or counts[1] or not _adds_first(functor_list):
+        found: tuple[Tensor, Tensor | None] = fused_elemwise_activation(
             X,
             Y,
             functor_list=functor_list,
             axis=axis,
             scale=scale,
             save_intermediate_out=save_intermediate_out,
+            counts=counts,
         )
+        return found
     return _activated_sum_over(X, y, functor_list[0]), None
 
 
@@ -144,9 +148,10 @@ def fused_elemwise_activation_grad_(
 ) -> tuple[Tensor | None, Tensor | None, None]:
     """`fused_elemwise_activation_grad` over d_Out."""
     if not _adds_first(functor_list):
-        return fused_elemwise_activation_grad(
+        found: tuple[Tensor | None, Tensor | None, None] = fused_elemwise_activation_grad(
             X, Y, Out, IntermediateOut, d_Out, functor_list=functor_list, axis=axis, scale=scale
         )
+        return found
     return _parted(X, Y, deactivate_(Out, d_Out, functor_list[0]), axis, need)
 
 

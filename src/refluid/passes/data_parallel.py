@@ -61,6 +61,7 @@ def data_parallel(program: Program, parallel: Parallel, rank: int) -> Exchange:
     block = copy.global_block()
     if parallel.loss is not None:
         _scale_loss(block, parallel)
+    block = gradient_block(copy)
     gradients = parameter_gradients(block)
     ready = _ready_positions(block, [grad for _, grad in gradients])
     groups = _buckets(block, ready, parallel)
@@ -69,6 +70,13 @@ def data_parallel(program: Program, parallel: Parallel, rank: int) -> Exchange:
     if parallel.owners is not None:
         _keep_own_updates(block, parallel.owners, rank)
     return Exchange(copy, len(ready), len(groups))
+
+
+def gradient_block(program: Program) -> Block:
+    """The block whose gradients replicas exchange: with merged gradients that of the update."""
+    merged = (block for block in program.blocks[1:] if parameter_gradients(block))
+    found = program.global_block()
+    return found if parameter_gradients(found) else next(merged, found)
 
 
 def parameter_gradients(block: Block) -> list[tuple[str, str]]:
@@ -86,16 +94,23 @@ def _role(op: Operator) -> int:
 
 
 def _scale_loss(block: Block, parallel: Parallel) -> None:
-    name = f"{parallel.loss}{GRAD}"
-    for index, op in enumerate(block.ops):
-        if name not in op.output_arg_names or _role(op) != _BACKWARD | _LOSS:
-            continue
-        if parallel.scale == GradientScale.CUSTOMIZED:
-            block._remove_op(index)
-            block.vars[name].need_check_feed = False
-        elif parallel.scale == GradientScale.COEFF_NUM_DEVICE:
-            op._set_attr("value", float(op.attr("value")) / parallel.replicas)
+    op = _loss_gradient(block, f"{parallel.loss}{GRAD}")
+    if op is None:
         return
+    if parallel.scale == GradientScale.CUSTOMIZED:
+        (name,) = op.output("Out")
+        block._remove_op(op.idx)
+        block.vars[name].need_check_feed = False
+    elif parallel.scale == GradientScale.COEFF_NUM_DEVICE:
+        op._set_attr("value", float(op.attr("value")) / parallel.replicas)
+
+
+def _loss_gradient(block: Block, name: str) -> Operator | None:
+    """What starts the backward pass: of the loss, or (with loss scaling) of the scaled loss."""
+    starts = [op for op in block.ops if _role(op) == _BACKWARD | _LOSS]
+    named = [op for op in starts if name in op.output_arg_names]
+    filled = [op for op in starts if op.type == "fill_constant"]
+    return next(iter(named + filled), None)
 
 
 def _ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, str]]:
@@ -164,7 +179,7 @@ def balance(block: Block, replicas: int) -> dict[str, int]:
     """Parameter -> owner, so that every replica updates about as many bytes."""
     loads = [0] * replicas
     owners = {}
-    sizes = {param: _bytes(block.vars[param]) for param, _ in parameter_gradients(block)}
+    sizes = {param: _bytes(block.var_recursive(param)) for param, _ in parameter_gradients(block)}
     for param in sorted(sizes, key=lambda name: (-sizes[name], name)):
         owners[param] = loads.index(min(loads))
         loads[owners[param]] += sizes[param] or 1

@@ -36,7 +36,9 @@ def attributes(match: Match) -> dict[str, Any]:
 def _is_bias(match: Match) -> str | None:
     """Whether the sum has the shape of x, so that the result tells the shape of x."""
     y = match.var("y")
-    bias = y.persistable and min(y.shape, default=-1) > 0 and len(y.shape) < len(match.var("x").shape)
+    bias = (
+        y.persistable and min(y.shape, default=-1) > 0 and len(y.shape) < len(match.var("x").shape)
+    )
     return None if bias else ANOTHER
 
 

@@ -23,6 +23,8 @@ from refluid.passes import (
 from refluid.passes.rewrite import Report, Rule, apply
 
 Options = Mapping[str, Any]
+# An option beside those of BuildStrategy: only what is asked for, as for a profile.
+AS_WRITTEN = "as_written"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def _asked_by(option: str) -> Callable[[Options], bool]:
 
 
 def _always(options: Options) -> bool:
-    return True
+    return not options.get(AS_WRITTEN)
 
 
 PASSES: tuple[Pass, ...] = (

@@ -52,7 +52,6 @@ class Rule:
             (parse_pattern(self.backward), parse_pattern(self.fused_backward)[0]),
         )
 
-
     @cached_property
     def starts(self) -> frozenset[str]:
         """Types of the first operator."""
@@ -105,7 +104,9 @@ def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> No
             placed[_place(rule, match, nodes)] = op
             report.made.append(op.type)
         taken |= set(match.positions.values())
-    kept_ops = [placed.get(p, op) for p, op in enumerate(block.ops) if p in placed or p not in taken]
+    kept_ops = [
+        placed.get(p, op) for p, op in enumerate(block.ops) if p in placed or p not in taken
+    ]
     _forget_variables(block, taken, kept_ops)
 
 
@@ -190,12 +191,14 @@ def _fused(rule: Rule, match: Match, nodes: Sequence[Node], fused: Node) -> Oper
     pairs = [ops_pairs for op in ops for ops_pairs in _pairs(op)]
     common[ROLE_VAR] = [name for pair in dict.fromkeys(pairs) for name in pair]
     own = {name: value for name, value in rule.attrs(match).items() if name not in COMMON}
-    return ops[0].block.make_op(
+    made = ops[0].block.make_op(
         fused.types.format_map(match.types) if "{" in fused.types else fused.types,
         _arguments_of(match, fused.inputs),
         _arguments_of(match, fused.outputs),
         {**own, **common},
     )
+    made.alias = ops[0].title
+    return made
 
 
 def _pairs(op: Operator) -> list[tuple[str, str]]:

@@ -35,6 +35,7 @@ from refluid.runtime.instrument import UNWATCHED, Instruments, Watch, watching
 from refluid.runtime.liveness import (
     EMPTY,
     Key,
+    in_slots,
     key_of,
     last_uses,
     overwritten,
@@ -50,6 +51,7 @@ from refluid.runtime.pairing import Pair, pair_gradients
 from refluid.runtime.random import RandomSource
 from refluid.runtime.source import Source
 from refluid.runtime.tape import Tape
+from refluid.runtime.threaded import out_of_order
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Request:
     fed_lods: frozenset[str] = frozenset()
     free_early: bool = True
     comm: Member = ALONE
+    threads: int = 1
     instruments: Instruments = UNWATCHED
 
 
@@ -130,7 +133,10 @@ class Writer:
         self._prologue(ops, fed, missing)
         kept = {key_of(block, name) for name in request.fetches}
         self.write_ops(block, ops, kept | set(self.state))
-        return self._epilogue(block, fed)
+        written = self._epilogue(block, fed)
+        if request.threads > 1 and request.instruments is UNWATCHED:
+            written.source = out_of_order(written.source, block, self.local, request.threads)
+        return written
 
     def _prologue(self, ops: Sequence[Operator], fed: list[Key], missing: set[Key]) -> None:
         block = self.request.block
@@ -141,7 +147,7 @@ class Writer:
         self.required: set[str] = set()
         for op in ops:
             late = starts_without(op)
-            for key in sorted(reads(op) - written):
+            for key in in_slots(op, reads(op) - written):
                 self._load(key, fed, needed=key not in late, conditional=key in late)
             touched = writes(op) | reads(op) if op.type in CONTROL else writes(op)
             for key in sorted(touched - written):

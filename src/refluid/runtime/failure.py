@@ -25,9 +25,9 @@ def explain(
     name_of: Mapping[tuple[int, str], str],
 ) -> Exception:
     """The error to raise instead of `error`, which came out of the plan in `filename`."""
-    found = _plan_frame(error.__traceback__, filename)
+    found = _plan_frame(error.__traceback__, filename, origin)
     passed_on = isinstance(error, EOFException | PeerFailed | ReaderFailed)
-    if passed_on or found is None or found.tb_lineno not in origin:
+    if passed_on or found is None:
         return error
     op = origin[found.tb_lineno]
     values = found.tb_frame.f_locals
@@ -42,17 +42,20 @@ def explain(
     where = "\n".join(op.callstack) if level else ""
     inside = "".join(traceback.format_tb(found.tb_next)).rstrip() if level > 1 else ""
     return EnforceNotMet(
-        f"operator {op.type} failed: {error}\n"
+        f"operator {op.title} failed: {error}\n"
         + "\n".join(described)
         + (f"\nIt was made here:\n{where}" if where else "")
         + (f"\nIt failed here:\n{inside}" if inside else "")
-        + f"\n  [operator < {op.type} > error]"
+        + f"\n  [operator < {op.title} > error]"
     )
 
 
-def _plan_frame(trace: TracebackType | None, filename: str) -> TracebackType | None:
+def _plan_frame(
+    trace: TracebackType | None, filename: str, origin: Mapping[int, Operator]
+) -> TracebackType | None:
+    """The frame of the plan that stands at an operator's line."""
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == filename:
+        if trace.tb_frame.f_code.co_filename == filename and trace.tb_lineno in origin:
             return trace
         trace = trace.tb_next
     return None

@@ -21,7 +21,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.runtime.control import CONTROL
 from refluid.runtime.liveness import EMPTY, key_of
-from refluid.runtime.meter import Meter, armed
+from refluid.runtime.meter import Kernels, armed
 from refluid.runtime.nonfinite import FiniteSums, require_finite
 from refluid.runtime.storages import LiveStorages
 from refluid.runtime.watched import Watched
@@ -53,14 +53,13 @@ UNWATCHED = Instruments()
 
 def instruments() -> Instruments:
     """What plans are to be watched for now: profiler, meter and FLAGS_*."""
-    check = flags.value("check_nan_inf") or flags.value("fast_check_nan_inf")
-    return Instruments(
-        events.active() is not None,
-        armed() is not None,
-        bool(check),
-        bool(flags.value("fast_check_nan_inf")),
-        bool(flags.value("benchmark")) and torch.cuda.is_available(),
-    )
+    fast, slow = flags.value("fast_check_nan_inf"), flags.value("check_nan_inf")
+    wait = flags.value("benchmark")
+    log, meter = events.active(), armed()
+    if log is None and meter is None and not (fast or slow or wait):
+        return UNWATCHED
+    wait = bool(wait) and torch.cuda.is_available()
+    return Instruments(log is not None, meter is not None, bool(fast or slow), bool(fast), wait)
 
 
 class Watch:
@@ -71,16 +70,18 @@ class Watch:
         self.on_gpu = self.device.type == "cuda"
         self.watched: list[Watched] = []
         self._log: events.Log | None = None
-        self._meter: Meter | None = None
+        self._kernels: Kernels | None = None
         self._storages: LiveStorages | None = None
         self._sums = FiniteSums()
+        self._open: list[tuple[int, int, Any]] = []
+        self._thread = self._last = 0
 
     # -- lines of the plan ----------------------------------------------------
 
     def before(self, number: int) -> None:
         """The operator is about to run."""
-        if self._meter is not None:
-            self._meter.enter(number)
+        if self._kernels is not None:
+            self._kernels.enter(number)
         start = events.clock()
         self._open.append((start, start - self._last, self._mark()))
         self._last = start
@@ -92,8 +93,8 @@ class Watch:
         if self.wanted.wait:
             torch.cuda.synchronize(self.device)
         end, one = events.clock(), self.watched[number]
-        if self._meter is not None:
-            self._meter.leave(number, one.outputs, values)
+        if self._kernels is not None:
+            self._kernels.leave(number, one.outputs, values)
         elif self._log is not None:
             depth = len(self._open)
             log = self._log
@@ -113,7 +114,7 @@ class Watch:
     def _mark(self) -> Any:
         if not self.on_gpu or self._log is None:
             return None
-        mark = torch.cuda.Event(enable_timing=True)
+        mark = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         mark.record(torch.cuda.current_stream(self.device))
         return mark
 
@@ -124,12 +125,14 @@ class Watch:
 
         def run(feeds: Sequence[Any], cells: Sequence[Any], lods: Sequence[Any]) -> Any:
             state = {cell.name: cell.value for cell in cells}
-            self._start(state)
+            meter = armed()
             try:
-                if self._meter is None:
+                if meter is None or not meter.wants(self.request):
+                    self._start(state)
                     found = step(feeds, cells, lods)
                 else:
-                    with self._meter.step(self.request, self.watched, state, feeds):
+                    with meter.step(self.request, self.watched, state, feeds) as self._kernels:
+                        self._start(state)
                         found = step(feeds, cells, lods)
                 self._sums.require_finite()
                 return found
@@ -139,15 +142,13 @@ class Watch:
         return run
 
     def _start(self, state: Mapping[str, Any]) -> None:
-        meter = armed()
-        self._meter = meter if meter is not None and meter.wants(self.watched) else None
         log = events.active()
         self._log = None if log is None or log.full else log
         self._storages = None
-        self._open: list[tuple[int, int, Any]] = []
+        self._open.clear()
         if self._log is not None:
             self._thread = self._log.thread()
-            if self._log.memory and self._meter is None:
+            if self._log.memory and self._kernels is None:
                 self._storages = LiveStorages(self._log, self._thread, self.device, state.values())
         self._last = events.clock()
 
@@ -155,7 +156,7 @@ class Watch:
         if self._storages is not None:
             self._storages.end()
         self._sums.clear()
-        self._log = self._meter = self._storages = None
+        self._log = self._kernels = self._storages = None
 
 
 @contextmanager

@@ -43,6 +43,12 @@ def reads(op: Operator) -> set[Key]:
     return found
 
 
+def in_slots(op: Operator, keys: Iterable[Key]) -> list[Key]:
+    """Variables that an operator reads, in the order of its slots, others behind."""
+    names = op.input_arg_names
+    return sorted(keys, key=lambda key: (names.index(key[1]) if key[1] in names else len(names), key))
+
+
 def writes(op: Operator) -> set[Key]:
     """Variables that an operator writes, those of its sub-blocks included."""
     found = {key_of(op.block, name) for name in op.output_arg_names if name != EMPTY}

@@ -9,9 +9,9 @@ def not_initialized(op: Operator, slot: str, name: str) -> str:
     """Fluid's message for an operator whose input has no value."""
     where = "\n".join(op.callstack)
     return (
-        f"The Tensor in the {op.type} Op's Input Variable {slot}({name}) is not initialized. "
+        f"The Tensor in the {op.title} Op's Input Variable {slot}({name}) is not initialized. "
         f"Feed {name!r}, or run the operators that compute it first.\n{where}\n"
-        f"  [operator < {op.type} > error]"
+        f"  [operator < {op.title} > error]"
     )
 
 

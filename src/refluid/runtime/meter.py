@@ -6,6 +6,7 @@ nothing. What kernels allocate inside themselves, without PyTorch's knowledge, i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from refluid.runtime.storages import storage_of
+from refluid.runtime.storages import Storage, storage_of
 from refluid.runtime.watched import Watched
 
 if TYPE_CHECKING:
@@ -88,18 +88,22 @@ class Measured:
 
 
 class Meter:
-    """Measures the run number `run`, counted from 1, of every plan while it is armed."""
+    """Measures the run number `run`, counted from 1, of every program while it is armed."""
 
     def __init__(self, run: int = 1) -> None:
         self.run = run
         self.steps: list[Measured] = []
-        self._runs: dict[int, tuple[list[Watched], int]] = {}
+        self._runs: Counter[object] = Counter()
 
-    def wants(self, watched: list[Watched]) -> bool:
-        """Whether this run of the plan with these operators is to be measured; asked each time."""
-        _, before = self._runs.get(id(watched), (watched, 0))
-        self._runs[id(watched)] = (watched, before + 1)
-        return before + 1 == self.run
+    def wants(self, request: Request) -> bool:
+        """Whether this run is to be measured; asked at every one.
+
+        Plans are made anew for other instruments, so programs are told apart by what is known
+        of them.
+        """
+        key = (request.feeds, request.fetches, len(request.block.ops), request.comm.rank)
+        self._runs[key] += 1
+        return self._runs[key] == self.run
 
     @contextmanager
     def step(
@@ -108,27 +112,19 @@ class Meter:
         watched: list[Watched],
         state: Mapping[str, Any],
         feeds: Sequence[Any],
-    ) -> Iterator[None]:
+    ) -> Iterator[Kernels]:
         """Measures what runs inside; `enter` and `leave` say which operator it is."""
         fed = dict(zip(request.feeds, feeds, strict=True))
         shapes = {name: tuple(value.shape) for name, value in fed.items()}
-        kernels = self._kernels = _Kernels(Measured(request, watched, shapes))
+        kernels = Kernels(Measured(request, watched, shapes))
         for values, owner in ((state, STATE), (fed, FED)):
             for name, value in values.items():
                 kernels.hold(value, owner, name)
         kernels.moment()
         with kernels:
-            yield
+            yield kernels
         kernels.moment()
         self.steps.append(kernels.found)
-
-    def enter(self, number: int) -> None:
-        """The operator of this number begins."""
-        self._kernels.enter(number)
-
-    def leave(self, number: int, names: Sequence[str], values: Sequence[Any]) -> None:
-        """It has ended with these outputs."""
-        self._kernels.leave(number, names, values)
 
     @property
     def largest(self) -> Measured | None:
@@ -136,13 +132,13 @@ class Meter:
         return max(self.steps, key=lambda step: step.peak, default=None)
 
 
-class _Kernels(TorchDispatchMode):
+class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every kernel, and keeps the table of the memory that is held."""
 
     def __init__(self, found: Measured) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.found = found
-        self._live: dict[int, tuple[StorageWeakRef, Held]] = {}
+        self._live: dict[int, tuple[Storage, Held]] = {}
         self._total = 0
         self._operators = [STATE]
         self._read: dict[int, int] = {}
@@ -163,19 +159,19 @@ class _Kernels(TorchDispatchMode):
             self._work(operator).flops += int(count(*args, **kwargs, out_val=result))
         for one in tree_leaves((args, kwargs)):
             storage = storage_of(one)
-            if storage is not None and storage.cdata not in self._made:
+            if storage is not None and storage.key not in self._made:
                 size = one.numel() * one.element_size()
-                self._read[storage.cdata] = max(self._read.get(storage.cdata, 0), size)
+                self._read[storage.key] = max(self._read.get(storage.key, 0), size)
         return result
 
     def hold(self, value: Any, operator: int, name: str = "") -> None:
         """Notes the memory of a tensor, unless it is known."""
         storage = storage_of(value)
-        if storage is None or storage.cdata in self._live:
+        if storage is None or storage.key in self._live:
             return
         size = value.untyped_storage().nbytes()
         held = Held(size, operator, len(self.found.curve), tuple(value.shape), value.dtype, name)
-        self._live[storage.cdata] = (storage, held)
+        self._live[storage.key] = (storage, held)
         self.found.held.append(held)
         self._total += size
 
@@ -189,14 +185,16 @@ class _Kernels(TorchDispatchMode):
         self.found.curve.append((self._operators[-1], self._total))
 
     def enter(self, number: int) -> None:
+        """The operator of this number begins."""
         self._operators.append(number)
         self._read.clear()
         self._made.clear()
 
     def leave(self, number: int, names: Sequence[str], values: Sequence[Any]) -> None:
+        """It has ended with these outputs."""
         for name, value in zip(names, values, strict=True):
             storage = storage_of(value)
-            found = self._live.get(storage.cdata) if storage is not None else None
+            found = self._live.get(storage.key) if storage is not None else None
             if found is not None and not found[1].name:
                 found[1].name = name
         self.moment()

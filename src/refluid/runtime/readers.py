@@ -9,17 +9,19 @@ from __future__ import annotations
 import re
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from refluid.comm import LocalGroup
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, as_levels
 from refluid.feed.batches import Batch
+from refluid.feed.portions import ALONE, Turn
 from refluid.feed.reader import Reader
 from refluid.feed.specs import Spec, check_batch, parse_specs
-from refluid.feed.staging import double_buffer
+from refluid.feed.staging import Staged, double_buffer
 from refluid.ir.operator import Operator
 from refluid.runtime.control import handles
 from refluid.runtime.liveness import key_of
@@ -29,26 +31,20 @@ if TYPE_CHECKING:
     from refluid.runtime.codegen import Writer
 
 
-class Source(Protocol):
-    """What gives batches: a reader, or its double buffer."""
-
-    def next(self) -> Batch: ...
-
-
 @dataclass(frozen=True)
 class OpenReader:
     """The value of a reader variable: where batches come from, and what they must be like."""
 
-    source: Source
     reader: Reader
     specs: tuple[Spec, ...]
+    buffer: Staged | None = None
 
-    def read(self, device: torch.device) -> tuple[list[Tensor], list[Levels]]:
-        """The next batch on the device: tensors and their LoD.
+    def read(self, device: torch.device, turn: Turn) -> tuple[list[Tensor], list[Levels]]:
+        """The replica's next batch on its device: tensors and their LoD.
 
         Raises EOFException at the end of a pass, and what `feed.Reader.next` raises.
         """
-        batch = self.source.next()
+        batch: Batch = self.reader.next(turn) if self.buffer is None else self.buffer.next()
         tensors = [one.tensor for one in batch]
         check_batch(self.reader.name, self.specs, tensors)
         moved = [one if one.device == device else one.to(device) for one in tensors]
@@ -77,12 +73,19 @@ def open_reader(queue: Cell, present: Any, specs: tuple[Spec, ...]) -> OpenReade
         )
     if isinstance(present, OpenReader) and present.reader is reader and present.specs == specs:
         return present
-    return OpenReader(reader, reader, specs)
+    return OpenReader(reader, specs)
 
 
-def buffer_reader(under: OpenReader, device: torch.device) -> OpenReader:
-    """The double buffer of a reader for a device."""
-    return OpenReader(double_buffer(under.reader, device), under.reader, under.specs)
+def buffer_reader(under: OpenReader, device: torch.device, turn: Turn) -> OpenReader:
+    """The reader with its double buffer for a device and replica."""
+    return OpenReader(under.reader, under.specs, double_buffer(under.reader, device, turn))
+
+
+def _turn(writer: Writer) -> str:
+    """Which replica of this process the plan is for; other processes have readers of their own."""
+    comm = writer.request.comm
+    shared = isinstance(getattr(comm, "group", None), LocalGroup)
+    return writer.source.constant("turn", Turn(comm.rank, comm.size) if shared else ALONE)
 
 
 def _place(text: str, own: torch.device) -> torch.device:
@@ -117,7 +120,9 @@ def _create_double_buffer_reader(writer: Writer, op: Operator) -> None:
     call = writer.source.constant("buffer_reader", buffer_reader)
     under, out = op.input("UnderlyingReader")[0], op.output("Out")[0]
     target = f"{_cell(writer, op, out)}.value = {writer.local(op.block, out)}"
-    writer.source.add(f"{target} = {call}({writer.local(op.block, under)}, {place})", op)
+    writer.source.add(
+        f"{target} = {call}({writer.local(op.block, under)}, {place}, {_turn(writer)})", op
+    )
 
 
 @handles("read")
@@ -133,4 +138,4 @@ def _read(writer: Writer, op: Operator) -> None:
             writer.lods.names[key] = writer.lods.new()
         levels.append(writer.lods.names[key])
     targets = f"[{', '.join(tensors)}], [{', '.join(levels)}]"
-    writer.source.add(f"{targets} = {reader}.read(device)", op)
+    writer.source.add(f"{targets} = {reader}.read(device, {_turn(writer)})", op)

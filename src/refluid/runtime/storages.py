@@ -12,11 +12,26 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from refluid.core.events import Allocation, Log
 
 
-def storage_of(value: Any) -> StorageWeakRef | None:
+class Storage:
+    """The memory of a tensor, without keeping it. `key` is its own as long as this exists."""
+
+    __slots__ = ("_reference", "key")
+
+    def __init__(self, tensor: Tensor) -> None:
+        reference: Any = StorageWeakRef
+        self._reference: Any = reference(tensor.untyped_storage())
+        self.key: int = self._reference.cdata
+
+    def expired(self) -> bool:
+        """Whether it was freed."""
+        return bool(self._reference.expired())
+
+
+def storage_of(value: Any) -> Storage | None:
     """The memory of a dense tensor, without keeping it; None for anything else."""
     if not isinstance(value, Tensor) or value.layout is not torch.strided or value.is_meta:
         return None
-    return StorageWeakRef(value.untyped_storage())
+    return Storage(value)
 
 
 class LiveStorages:
@@ -29,9 +44,9 @@ class LiveStorages:
         self, log: Log, thread: int, device: torch.device, state: Iterable[Any] = ()
     ) -> None:
         self._log, self._thread, self._device = log, thread, str(device)
-        self._live: dict[int, tuple[StorageWeakRef, Allocation]] = {}
+        self._live: dict[int, tuple[Storage, Allocation]] = {}
         self._running = ""
-        self._before = {one.cdata: one for value in state if (one := storage_of(value))}
+        self._before = {one.key: one for value in state if (one := storage_of(value))}
 
     def made(self, operator: str, values: Sequence[Any], now: int) -> None:
         """An operator ended at `now` with these outputs."""
@@ -39,11 +54,11 @@ class LiveStorages:
         self._running = operator
         for value in values:
             storage = storage_of(value)
-            if storage is None or storage.cdata in self._live or storage.cdata in self._before:
+            if storage is None or storage.key in self._live or storage.key in self._before:
                 continue
             size = value.untyped_storage().nbytes()
             allocation = Allocation(now, None, size, self._thread, self._device, operator)
-            self._live[storage.cdata] = (storage, allocation)
+            self._live[storage.key] = (storage, allocation)
             self._log.allocations.append(allocation)
 
     def end(self) -> None:

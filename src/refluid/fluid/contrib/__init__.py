@@ -7,6 +7,7 @@ from refluid.fluid.contrib import (
     layers,
     memory_report,
     memory_usage_calc,
+    mixed_precision,
     op_frequence,
     reader,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "extend_with_decoupled_weight_decay",
     "memory_usage",
     "memory_usage_calc",
+    "mixed_precision",
     "op_freq_statistic",
     "op_frequence",
     "reader",

@@ -90,7 +90,7 @@ def memory_report(
     finally:
         arm(former)
     step = meter.largest
-    if step is None:
+    if step is None or not step.watched:
         raise ValueError("the program has no operators, so there is no memory to report")
     return report_of(step)
 

@@ -22,6 +22,7 @@ from refluid.fluid.optimizer.base import Optimizer
 from refluid.fluid.optimizer.dgc import DGCMomentumOptimizer
 from refluid.fluid.optimizer.ftrl import Ftrl, FtrlOptimizer
 from refluid.fluid.optimizer.lookahead import LookaheadOptimizer
+from refluid.fluid.optimizer.merging import GradientMergeOptimizer
 from refluid.fluid.optimizer.model_average import ModelAverage
 from refluid.fluid.optimizer.momentum import (
     LarsMomentum,
@@ -52,6 +53,7 @@ __all__ = [
     "ExponentialMovingAverage",
     "Ftrl",
     "FtrlOptimizer",
+    "GradientMergeOptimizer",
     "Lamb",
     "LambOptimizer",
     "LarsMomentum",

@@ -1,0 +1,178 @@
+"""What all datasets have: which files, which variables, and how rows are read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from refluid.feed.dataset_desc import new_desc, print_desc
+from refluid.feed.dataset_feed import DatasetFeed, Shaped, feed_from_files
+from refluid.feed.dataset_reading import Source
+from refluid.fluid.dataset_slots import PROTO_TYPES, Fed, slot_of, text_slots
+from refluid.ir.variable import Variable
+
+_SHIM = str(Path(__file__).parent.parent / "paddle" / "for_pipes")
+
+
+class DatasetBase:
+    """A description of data files and of the program variables that their slots are fed to."""
+
+    _feed_name = "MultiSlotDataFeed"
+
+    def __init__(self) -> None:
+        self.proto_desc = new_desc()
+        self.proto_desc.name = self._feed_name
+        self.proto_desc.pipe_command = "cat"
+        self.thread_num = 1
+        self.filelist: list[str] = []
+        self.use_vars: list[Variable] = []
+        self.skip_bad_lines = False
+        self._fed: list[Fed] = []
+        self._leading: list[str] = []
+        self._download_command = ""
+        self._options: dict[str, str] = {}
+        self._fea_eval = False
+        self._candidates = 0
+
+    # -- settings -------------------------------------------------------------
+
+    def set_pipe_command(self, pipe_command: str) -> None:
+        """The shell command that each file passes through: its output is what is parsed.
+
+        "cat" costs nothing: no process is started.
+        """
+        self.proto_desc.pipe_command = pipe_command
+
+    def set_rank_offset(self, rank_offset: str) -> None:
+        """The name of the variable for page views; only written into `desc()`."""
+        self.proto_desc.rank_offset = rank_offset
+
+    def set_fea_eval(self, record_candidate_size: int, fea_eval: bool = True) -> None:
+        """Lets `slots_shuffle` be used. record_candidate_size: kept for Fluid's sake; refluid
+        draws from all rows."""
+        self._fea_eval, self._candidates = bool(fea_eval), int(record_candidate_size)
+
+    def slots_shuffle(self, slots: Sequence[str]) -> None:
+        """Only an InMemoryDataset can: raises NotImplementedError."""
+        raise NotImplementedError(
+            f"{type(self).__name__} does not support slots_shuffle, please use InMemoryDataset"
+        )
+
+    def set_batch_size(self, batch_size: int) -> None:
+        """Rows of a batch; the last one of a thread may have less."""
+        if batch_size < 1:
+            raise ValueError(f"a batch has at least 1 row, not {batch_size}")
+        self.proto_desc.batch_size = batch_size
+
+    def set_pv_batch_size(self, pv_batch_size: int) -> None:
+        """Page views of a batch; only written into `desc()`."""
+        self.proto_desc.pv_batch_size = pv_batch_size
+
+    def set_thread(self, thread_num: int) -> None:
+        """Threads that read, and that train unless `train_from_dataset` is told otherwise.
+
+        More than there are files are not used.
+        """
+        if thread_num < 1:
+            raise ValueError(f"a dataset needs at least 1 thread, not {thread_num}")
+        self.proto_desc.thread_num = self.thread_num = int(thread_num)
+
+    def set_filelist(self, filelist: Sequence[str]) -> None:
+        """The files: local paths or URLs; those packed with gzip or zstd are unpacked."""
+        if isinstance(filelist, str):
+            raise TypeError("set_filelist takes a list of paths, not one path")
+        self.filelist = [str(path) for path in filelist]
+
+    def set_use_var(self, var_list: Sequence[Variable]) -> None:
+        """The variables that the slots of a line are fed to, in the order of the slots.
+
+        Raises ValueError for a variable that no dataset can feed: see `slot_of`.
+        """
+        self._fed = [slot_of(var) for var in var_list]
+        self.use_vars = list(var_list)
+        del self.proto_desc.multi_slot_desc.slots[:]
+        for var, fed in zip(var_list, self._fed, strict=True):
+            slot = self.proto_desc.multi_slot_desc.slots.add(
+                name=var.name, type=PROTO_TYPES[var.dtype], is_used=True
+            )
+            if fed.lod_level == 0:
+                slot.is_dense = True
+                slot.shape.extend(var.shape)
+
+    def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
+        """The file system of `hdfs://` and similar files. fs_ugi: "user,password"."""
+        self._options = {"fs_name": fs_name, "fs_ugi": fs_ugi}
+
+    def set_download_cmd(self, download_cmd: str) -> None:
+        """A shell command that, given a path as its last argument, writes that file's content."""
+        self._download_command = download_cmd
+
+    def set_skip_bad_lines(self, skip: bool = True) -> None:
+        """Leaves out lines that can't be parsed and counts them; refluid's own."""
+        self.skip_bad_lines = skip
+
+    def desc(self) -> str:
+        """The DataFeedDesc of this dataset as protobuf text."""
+        return print_desc(self.proto_desc)
+
+    # -- for train_from_dataset -----------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """The variables that a batch has a tensor for, in its order."""
+        return [fed.slot.name for fed in self._fed if fed.slot.used]
+
+    @property
+    def names_with_lod(self) -> frozenset[str]:
+        """Those of them with sequences."""
+        return frozenset(fed.slot.name for fed in self._fed if fed.lod_level and fed.slot.used)
+
+    def usable_threads(self, wanted: int = 0) -> int:
+        """As many threads as wanted (0: as set_thread said), but not more than files."""
+        return max(1, min(wanted or self.thread_num, len(self.filelist)))
+
+    def feed(self, consumers: int) -> DatasetFeed:
+        """Starts a pass over all rows for `consumers` threads. Stop what is returned.
+
+        Raises ValueError where files or variables were not set, UnreadableFile for a missing file.
+        """
+        return feed_from_files(self._source(), self._shaped(), self.usable_threads(), consumers)
+
+    def _shaped(self) -> Shaped:
+        shapes = tuple(fed.shape for fed in self._fed if fed.slot.used)
+        return Shaped(int(self.proto_desc.batch_size), shapes)
+
+    def _source(self) -> Source:
+        for given, method in ((self._fed, "set_use_var"), (self.filelist, "set_filelist")):
+            if not given:
+                raise ValueError(f"the dataset has nothing to read: call its {method} first")
+        fed = [*text_slots(self._leading), *self._fed]
+        return Source(
+            tuple(self.filelist),
+            tuple(one.slot for one in fed),
+            self.proto_desc.pipe_command,
+            self._download_command,
+            self._hdfs_options(),
+            _paddle_in_pipes(),
+            self.skip_bad_lines,
+        )
+
+    def _hdfs_options(self) -> dict[str, Any]:
+        """fsspec's options for what `set_hdfs_config` said."""
+        if not self._options:
+            return {}
+        host, _, port = self._options["fs_name"].split("://")[-1].rstrip("/").partition(":")
+        user = self._options["fs_ugi"].split(",")[0]
+        return {"host": host, "user": user} | ({"port": int(port)} if port.isdigit() else {})
+
+
+def _paddle_in_pipes() -> dict[str, str]:
+    """What makes `import paddle` find refluid in a pipe command too, where it does so here."""
+    import os
+
+    if "refluid.paddle.alias" not in sys.modules or "paddle" not in sys.modules:
+        return {}
+    former = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([_SHIM, former] if former else [_SHIM])}

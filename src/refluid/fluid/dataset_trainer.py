@@ -1,0 +1,115 @@
+"""One training thread of `train_from_dataset`: takes batches and runs its own plan."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from refluid.core.errors import EOFException
+from refluid.core.values import LoDTensor
+from refluid.feed.dataset_batches import Batch
+from refluid.feed.dataset_feed import DatasetFeed
+from refluid.fluid.operator_times import OperatorTimes
+from refluid.ir.program import Program
+from refluid.runtime.codegen import Request
+from refluid.runtime.plan import Fetched, Plan
+from refluid.runtime.scope import Scope
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all threads of one run have in common.
+
+    names: what a batch of the dataset has tensors for. shown: name and text of what is printed
+    every `period` batches. watched: what a fetch handler looks at.
+    """
+
+    program: Program
+    scope: Scope
+    device: torch.device
+    names: Sequence[str]
+    names_with_lod: frozenset[str]
+    shown: Sequence[tuple[str, str]]
+    watched: Sequence[str]
+    period: int
+    debug: bool
+
+
+class Trainer:
+    """Thread `number`. Parameters are the scope's own, so all threads share them (Hogwild).
+
+    Only thread 0 fetches and prints. `rows` and `batches` count what was trained.
+    """
+
+    def __init__(self, job: Job, number: int) -> None:
+        self.job, self.number = job, number
+        self.rows = self.batches = 0
+        self.reading = self.computing = 0.0
+        self.latest: dict[str, Fetched] = {}
+        block = job.program.global_block()
+        self._fed = [place for place, name in enumerate(job.names) if name in block.vars]
+        self._fetched = (
+            () if number else tuple(dict.fromkeys([n for n, _ in job.shown] + [*job.watched]))
+        )
+        names = tuple(job.names[place] for place in self._fed)
+        with_lod = job.names_with_lod & set(names)
+        self.plan = Plan(Request(block, names, self._fetched, job.device, with_lod))
+        for name in self.plan.written.state:
+            if job.scope.find_var(name) is None:
+                job.scope.var(name)
+        self.times = OperatorTimes(self.plan) if job.debug else None
+
+    def run(self, feed: DatasetFeed, stopped: threading.Event) -> None:
+        """Trains on batches until there are no more, or `stopped`."""
+        while not stopped.is_set():
+            start = time.perf_counter()
+            try:
+                batch = feed.take(self.number)
+            except EOFException:
+                return
+            taken = time.perf_counter()
+            with self.times.measuring() if self.times else nullcontext():
+                self._step(batch)
+            self.reading += taken - start
+            self.computing += time.perf_counter() - taken
+            self.rows += batch.rows
+            self.batches += 1
+            if self.job.shown and not self.number and self.batches % self.job.period == 0:
+                self._print()
+
+    def _step(self, batch: Batch) -> None:
+        tensors = [batch.tensors[place].to(self.job.device) for place in self._fed]
+        lods = [batch.lods[place] for place in self._fed]
+        results = self.plan.run(self.job.scope, tensors, lods)
+        if self._fetched:
+            self.latest = dict(zip(self._fetched, results, strict=True))
+
+    def _print(self) -> None:
+        for name, text in self.job.shown:
+            print(f"{text}\nVariable: {name}\n{shown(self.latest[name])}", flush=True)
+
+    def report(self) -> str:
+        """Where the time went: per operator, and between reading and computing."""
+        count, total = max(self.batches, 1), self.reading + self.computing
+        lines = [
+            f"thread {self.number}: {self.batches} batches, {self.rows} instances; read "
+            f"{1000 * self.reading / count:.3f} ms, train {1000 * self.computing / count:.3f} ms "
+            f"per batch; IO percent {100 * self.reading / total if total else 0:.1f}, "
+            f"{self.rows / total if total else 0:.1f} instances/s"
+        ]
+        for kind, mean in self.times.means() if self.times else ():
+            lines.append(f"  {kind:<32} mean time {mean:.4f} ms")
+        return "\n".join(lines)
+
+
+def shown(fetched: Fetched) -> Any:
+    """A fetched value as Fluid prints it: lod, dim, layout, dtype, data."""
+    if isinstance(fetched.value, torch.Tensor):
+        return LoDTensor(fetched.value, fetched.lod)
+    return fetched.value

@@ -1,0 +1,1 @@
+"""`fluid.incubate`: what Fluid had not settled yet."""

@@ -1,0 +1,173 @@
+"""The engine of `Executor.train_from_dataset`: reader threads, a queue, training threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from refluid.feed.dataset_feed import DatasetFeed
+from refluid.fluid.compiler import CompiledProgram
+from refluid.fluid.dataset_base import DatasetBase
+from refluid.fluid.dataset_trainer import Job, Trainer
+from refluid.fluid.fetch_handler import FetchHandler, Monitor
+from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.defaults import default_main_program
+from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+from refluid.runtime.scope import Scope, global_scope
+
+_LOGGER = logging.getLogger("refluid")
+_UPDATING = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
+
+
+def run_from_dataset(
+    device: torch.device,
+    infer: bool,
+    program: Program | CompiledProgram | None,
+    dataset: DatasetBase | None,
+    scope: Scope | None,
+    thread: int,
+    debug: bool,
+    fetch_list: Sequence[Variable | str] | None,
+    fetch_info: Sequence[str] | None,
+    print_period: int,
+    fetch_handler: FetchHandler | None,
+) -> None:
+    """One pass over the dataset; arguments as of `Executor.train_from_dataset`.
+
+    infer: gradients, updates and learning-rate schedules are left out.
+    """
+    if dataset is None:
+        raise RuntimeError("dataset is needed and should be initialized")
+    if not isinstance(dataset, DatasetBase):
+        raise TypeError(f"dataset must be made by DatasetFactory, not {type(dataset).__name__}")
+    if print_period < 1:
+        raise ValueError(f"print_period counts batches: at least 1, not {print_period}")
+    program = default_main_program() if program is None else program
+    if isinstance(program, CompiledProgram):
+        program = program._program
+    if not isinstance(program, Program):
+        raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
+    job = Job(
+        _without_updates(program) if infer else program,
+        global_scope() if scope is None else scope,
+        device,
+        dataset.names,
+        dataset.names_with_lod,
+        _shown(fetch_list, fetch_info),
+        [] if fetch_handler is None else _names(list(fetch_handler.var_dict.values())),
+        print_period,
+        debug,
+    )
+    threads = dataset.usable_threads(thread)
+    trainers = [Trainer(job, number) for number in range(threads)]
+    _run(trainers, dataset.feed(threads), fetch_handler)
+
+
+def _run(trainers: list[Trainer], feed: DatasetFeed, handler: FetchHandler | None) -> None:
+    monitor = None if handler is None else Monitor(handler, lambda: _watched(handler, trainers[0]))
+    start = time.perf_counter()
+    try:
+        if len(trainers) == 1:
+            trainers[0].run(feed, threading.Event())
+        else:
+            _run_threads(trainers, feed)
+    except BaseException as error:
+        error.add_note(f"{_done(trainers, start, feed)} before this; their updates were kept")
+        raise
+    finally:
+        feed.stop()
+        if monitor is not None:
+            monitor.stop()
+    _LOGGER.info("%s", _done(trainers, start, feed))
+    if trainers[0].job.debug:
+        print("\n".join(trainer.report() for trainer in trainers), flush=True)
+
+
+def _run_threads(trainers: list[Trainer], feed: DatasetFeed) -> None:
+    """Runs the trainers at the same time. The first error stops all of them, and is raised."""
+    stopped, lock = threading.Event(), threading.Lock()
+    errors: list[BaseException] = []
+    share = max(1, torch.get_num_threads() // len(trainers))
+
+    def work(trainer: Trainer) -> None:
+        try:
+            torch.set_num_threads(share)
+            trainer.run(feed, stopped)
+        except BaseException as error:
+            with lock:
+                if not stopped.is_set():
+                    errors.append(error)
+                    stopped.set()
+            feed.interrupt()
+
+    threads = [
+        threading.Thread(
+            target=work, args=(one,), name=f"refluid trainer {one.number}", daemon=True
+        )
+        for one in trainers
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        stopped.set()
+        feed.interrupt()
+        for thread in threads:
+            thread.join()
+        raise
+    if errors:
+        raise errors[0]
+
+
+def _done(trainers: list[Trainer], start: float, feed: DatasetFeed) -> str:
+    rows, batches = sum(t.rows for t in trainers), sum(t.batches for t in trainers)
+    share = feed.bytes_read.share if feed.bytes_read else None
+    read = "" if share is None else f", {share:.0%} of the bytes read"
+    seconds = time.perf_counter() - start
+    return (
+        f"{rows} rows in {batches} batches were run ({rows / max(seconds, 1e-9):.0f} rows/s{read})"
+    )
+
+
+def _watched(handler: FetchHandler, trainer: Trainer) -> dict[str, Any]:
+    """The arrays that a fetch handler asks for, None for those that there aren't yet."""
+    found: dict[str, Any] = {}
+    for key, variable in handler.var_dict.items():
+        fetched = trainer.latest.get(_names([variable])[0])
+        value = fetched.value if fetched else None
+        held = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+        found[key] = None if held is None else np.array(held)
+    return found
+
+
+def _shown(fetch_list: Any, fetch_info: Sequence[str] | None) -> list[tuple[str, str]]:
+    names = _names([] if fetch_list is None else fetch_list)
+    texts = names if fetch_info is None else list(fetch_info)
+    if len(texts) != len(names):
+        raise ValueError(
+            f"fetch_list and fetch_info must be of the same length: {len(names)} variables, but "
+            f"{len(texts)} texts"
+        )
+    return list(zip(names, texts, strict=True))
+
+
+def _names(variables: Any) -> list[str]:
+    variables = [variables] if isinstance(variables, Variable | str) else variables
+    return [one if isinstance(one, str) else one.name for one in variables]
+
+
+def _without_updates(program: Program) -> Program:
+    """The program's forward part, left as it is otherwise."""
+    copy = program.clone()
+    for block in copy.blocks:
+        block.ops = [op for op in block.ops if not int(op.attrs.get(ROLE, 0)) & _UPDATING]
+    return copy

@@ -1,0 +1,70 @@
+"""A program as a graph in Graphviz's language: boxes are operators, ellipses variables."""
+
+from __future__ import annotations
+
+import json
+
+from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+
+_EMPTY = "@EMPTY@"
+_COLORS = (
+    (OpRole.OPTIMIZE, "#f4cccc"),
+    (OpRole.BACKWARD, "#fce5cd"),
+    (OpRole.LR_SCHED, "#d9ead3"),
+)
+_FORWARD = "#cfe2f3"
+
+
+def print_dot(program: Program, title: str = "program") -> str:
+    """The graph of all blocks, to be drawn with `dot -Tsvg`.
+
+    Each write to a variable makes a node of its own, so the graph has no cycles.
+    """
+    lines = [f"digraph {json.dumps(title)} {{", "  node [fontsize=10];"]
+    for block in program.blocks:
+        lines += _block(block)
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _block(block: Block) -> list[str]:
+    version: dict[str, int] = {}
+    shown: set[str] = set()
+    lines = [f"  subgraph cluster_{block.idx} {{", f'    label="block {block.idx}";']
+
+    def variable(name: str) -> str:
+        node = f"v{block.idx}_{name}_{version.get(name, 0)}"
+        if node not in shown:
+            shown.add(node)
+            lines.append(f"    {json.dumps(node)} [label={json.dumps(_label(block, name))}];")
+        return json.dumps(node)
+
+    for position, op in enumerate(block.ops):
+        node = f"o{block.idx}_{position}"
+        text = json.dumps(op.type)
+        lines.append(
+            f'    {node} [label={text}, shape=box, style=filled, fillcolor="{_color(op)}"];'
+        )
+        lines += [f"    {variable(name)} -> {node};" for name in _named(op.input_arg_names)]
+        for name in _named(op.output_arg_names):
+            version[name] = version.get(name, 0) + 1
+            lines.append(f"    {node} -> {variable(name)};")
+    return [*lines, "  }"]
+
+
+def _named(names: list[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name != _EMPTY]
+
+
+def _label(block: Block, name: str) -> str:
+    var = block.find_var_recursive(name)
+    if var is None or not var.has_description():
+        return name
+    return f"{name}\n{list(var.shape)}"
+
+
+def _color(op: Operator) -> str:
+    role = int(op.attrs.get(ROLE, 0))
+    return next((color for flag, color in _COLORS if role & flag), _FORWARD)

@@ -1,0 +1,212 @@
+"""w@GRAD = mul_grad(...); sgd(w, w@GRAD)  ->  an update every k runs, of the summed gradients.
+
+    w@GRAD = mul_grad(...)
+    w@GRAD@SUM += w@GRAD
+    if ++steps >= k:
+        w@GRAD@MERGED = w@GRAD@SUM / k
+        sgd(w, w@GRAD@MERGED)
+        w@GRAD@SUM, steps = 0, 0
+
+Whatever isn't part of the forward and backward pass moves into the branch: clipping, decay, loss
+scaling, the learning-rate schedule, the exchange between replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from refluid.core import names
+from refluid.core.dtypes import VarType
+from refluid.ir.attributes import ROLE, ROLE_VAR, OpRole
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program, copy_op
+from refluid.ir.variable import Variable
+from refluid.ops.signature import GRAD
+
+_LATE = OpRole.OPTIMIZE | OpRole.LR_SCHED
+_EXCHANGES = frozenset({"allreduce", "fused_all_reduce", "c_allreduce_sum"})
+
+
+@dataclass(frozen=True)
+class GradientMerge:
+    """every: runs per update, at least 1. average: the mean of the gradients, else their sum."""
+
+    every: int
+    average: bool = True
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise ValueError(f"gradients are merged over 1 or more runs, not {self.every}")
+
+
+def gradient_merge(
+    program: Program, startup: Program, merge: GradientMerge
+) -> tuple[Program, Program]:
+    """Copies of a training program and its startup program, of which the first merges gradients."""
+    copies = program.clone(), startup.clone()
+    merge_gradients(*copies, merge)
+    return copies
+
+
+def merge_gradients(program: Program, startup: Program, merge: GradientMerge) -> list[Operator]:
+    """Does so in place; returns the operators of the branch. Nothing to do for one run."""
+    if merge.every == 1:
+        return [op for op in program.global_block().ops if _role(op) & OpRole.OPTIMIZE]
+    return _Merging(program, startup, merge).rewrite()
+
+
+class _Merging:
+    """Rewrites the global block of one program."""
+
+    def __init__(self, program: Program, startup: Program, merge: GradientMerge) -> None:
+        self.program, self.startup, self.merge = program, startup, merge
+        self.block = program.global_block()
+
+    def rewrite(self) -> list[Operator]:
+        late = _late(self.block.ops)
+        moved = [op for op in self.block.ops if op in late]
+        self.block.ops[:] = [op for op in self.block.ops if op not in late]
+        gradients = self._gradients(moved)
+        for op in self.block.ops:
+            if op.attrs.get(ROLE_VAR):
+                op.set_attr(ROLE_VAR, [])
+        sums = {name: self._accumulate(name) for name in gradients}
+        steps, reached = self._count()
+        inside = self._branch(moved, sums, steps)
+        self._append_branch(inside, reached)
+        return list(inside.ops)
+
+    def _gradients(self, moved: Sequence[Operator]) -> list[str]:
+        """What the backward pass makes and the branch uses."""
+        made = {
+            name
+            for op in self.block.ops
+            if _role(op) & OpRole.BACKWARD
+            for name in op.output_arg_names
+            if not self.block.var_recursive(name).persistable
+        }
+        used = dict.fromkeys(name for op in moved for name in op.input_arg_names)
+        return [name for name in used if name in made]
+
+    # -- every run ------------------------------------------------------------
+
+    def _accumulate(self, name: str) -> Variable:
+        gradient = self.block.var_recursive(name)
+        shape = gradient.shape
+        if not gradient.has_description() or min(shape, default=1) < 0:
+            raise ValueError(f"the gradient {name} has no fixed shape {shape}: it can't be merged")
+        total = self._persistable(f"{name}@SUM", shape, gradient.dtype)
+        self._append(
+            self.block,
+            "sum",
+            {"X": [total, gradient]},
+            {"Out": total},
+            OpRole.BACKWARD,
+        )
+        return total
+
+    def _persistable(self, name: str, shape: Sequence[int], dtype: VarType) -> Variable:
+        """A variable that the startup program sets to zero."""
+        options = {"name": name, "shape": shape, "dtype": dtype, "persistable": True}
+        twin = self.startup.global_block().create_var(**options)
+        self._fill(self.startup.global_block(), twin, 0.0, OpRole.FORWARD)
+        return self.block.create_var(**options, stop_gradient=True)
+
+    def _count(self) -> tuple[Variable, Variable]:
+        """The number of runs since the last update, and whether it is time for one."""
+        steps = self._persistable(names.generate("gradient_merge_steps"), [1], VarType.INT64)
+        every = self._temporary("gradient_merge_every", VarType.INT64)
+        reached = self._temporary("gradient_merge_reached", VarType.BOOL)
+        self._append(self.block, "increment", {"X": steps}, {"Out": steps}, step=1.0)
+        self._fill(self.block, every, float(self.merge.every), OpRole.OPTIMIZE)
+        self._append(self.block, "greater_equal", {"X": steps, "Y": every}, {"Out": reached})
+        return steps, reached
+
+    def _temporary(self, name: str, dtype: VarType) -> Variable:
+        return self.block.create_var(
+            name=names.generate(name), shape=[1], dtype=dtype, stop_gradient=True
+        )
+
+    # -- every k runs ---------------------------------------------------------
+
+    def _branch(
+        self, moved: Sequence[Operator], sums: dict[str, Variable], steps: Variable
+    ) -> Block:
+        inside = self.program.create_block(self.block.idx)
+        self.program.rollback()
+        renamed = {name: self._merged(inside, name, total) for name, total in sums.items()}
+        for op in moved:
+            copy = copy_op(op, inside)
+            for name, merged in renamed.items():
+                copy.rename_input(name, merged)
+                copy.rename_output(name, merged)
+            if copy.attrs.get(ROLE_VAR):
+                copy.set_attr(ROLE_VAR, [renamed.get(one, one) for one in copy.attrs[ROLE_VAR]])
+            inside.ops.append(copy)
+        for total in (*sums.values(), steps):
+            self._fill(inside, total, 0.0, OpRole.OPTIMIZE)
+        return inside
+
+    def _merged(self, inside: Block, name: str, total: Variable) -> str:
+        """Appends the merged gradient, with the role of a parameter's gradient."""
+        out = inside.create_var(name=f"{name}@MERGED", shape=total.shape, dtype=total.dtype)
+        factor = 1.0 / self.merge.every if self.merge.average else 1.0
+        op = self._append(
+            inside, "scale", {"X": total}, {"Out": out}, OpRole.BACKWARD, scale=factor
+        )
+        parameter = name.split(GRAD)[0]
+        if parameter in self.block.vars and self.block.vars[parameter].persistable:
+            op.set_attr(ROLE_VAR, [parameter, out.name])
+        return out.name
+
+    def _append_branch(self, inside: Block, reached: Variable) -> None:
+        outer = {name for name in self.block.vars if name not in inside.vars}
+        read = dict.fromkeys(name for op in inside.ops for name in op.input_arg_names)
+        written = dict.fromkeys(name for op in inside.ops for name in op.output_arg_names)
+        scope = self.block.create_var(
+            name=names.generate("_generated_var"), type=VarType.STEP_SCOPES
+        )
+        self._append(
+            self.block,
+            "conditional_block",
+            {"Cond": [reached], "Input": [name for name in read if name in outer]},
+            {"Out": [name for name in written if name in outer], "Scope": [scope]},
+            sub_block=inside,
+            is_scalar_condition=True,
+        )
+
+    # -- operators ------------------------------------------------------------
+
+    @staticmethod
+    def _append(
+        block: Block,
+        op_type: str,
+        inputs: dict[str, object],
+        outputs: dict[str, object],
+        role: int = OpRole.OPTIMIZE,
+        **attrs: object,
+    ) -> Operator:
+        attrs |= {ROLE: int(role), ROLE_VAR: []}
+        return block.append_op(type=op_type, inputs=inputs, outputs=outputs, attrs=attrs)
+
+    def _fill(self, block: Block, var: Variable, value: float, role: int) -> None:
+        attrs = {"shape": list(var.shape), "dtype": int(var.dtype), "value": value}
+        self._append(block, "fill_constant", {}, {"Out": var}, role, **attrs)
+
+
+def _role(op: Operator) -> int:
+    return int(op.attrs.get(ROLE, 0))
+
+
+def _late(ops: Sequence[Operator]) -> set[Operator]:
+    """Operators that run once per update, but for what the forward and backward pass reads."""
+    late = {op for op in ops if _role(op) & _LATE or op.type in _EXCHANGES}
+    needed: set[str] = set()
+    for op in reversed(ops):
+        if op in late and not needed & set(op.output_arg_names):
+            continue
+        late.discard(op)
+        needed |= set(op.input_arg_names)
+    return late

@@ -1,0 +1,71 @@
+"""float16 -> bfloat16 in a program that runs on the CPU, where float16 kernels are slow."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from refluid.core.dtypes import VarType
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.ops.registry import find
+
+_log = logging.getLogger("refluid")
+_FP16, _BF16 = int(VarType.FP16), int(VarType.BF16)
+_DTYPE_ATTRS = ("in_dtype", "out_dtype", "dtype")
+_told: set[str] = set()
+
+
+def half_for(program: Program, device: torch.device) -> Program:
+    """The program as it runs on that device.
+
+    Where a matrix product or convolution computes in float16 and the device is the CPU, a copy in
+    which bfloat16 takes the place of float16; else the program itself. A program that is fed
+    float16, or keeps it in a persistable variable, stays as it is. Says so in the log, once.
+    """
+    if device.type != "cpu" or not _computes_in_half(program):
+        return program
+    if any(_fixed(var.persistable or var.is_data, var.dtype) for var in program.list_vars()):
+        return program
+    copy = program.clone()
+    for var in copy.list_vars():
+        if var.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS) and var.dtype == VarType.FP16:
+            var.dtype = VarType.BF16
+    for block in copy.blocks:
+        for op in block.ops:
+            _change_attributes(op)
+    _tell()
+    return copy
+
+
+def _fixed(kept: bool, dtype: VarType) -> bool:
+    return kept and dtype == VarType.FP16
+
+
+def _computes_in_half(program: Program) -> bool:
+    for block in program.blocks:
+        for op in block.ops:
+            definition = find(op.type)
+            if definition is None or definition.amp != "fast":
+                continue
+            found = (block.find_var_recursive(name) for name in op.input_arg_names)
+            if any(var is not None and var.dtype == VarType.FP16 for var in found):
+                return True
+    return False
+
+
+def _change_attributes(op: Operator) -> None:
+    for name in _DTYPE_ATTRS:
+        if op.attr(name) == _FP16 and name in op.attrs:
+            op.set_attr(name, _BF16)
+
+
+def _tell() -> None:
+    native = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    text = "float16 is computed as bfloat16 on the CPU, where float16 has no fast kernels" + (
+        "" if native else "; this processor has no bfloat16 instructions: expect no gain in speed"
+    )
+    if text not in _told:
+        _told.add(text)
+        _log.warning(text)

@@ -1,0 +1,218 @@
+"""out = mul(x, w)  ->  out = mul(cast(x), cast(w)), computed in a half-precision element type.
+
+Operators of class `fast` compute in half precision, those of class `keep` in float32. `follow`
+takes the precision of what it is given, `promote` is half only where all activations are.
+Parameters stay float32, so the optimizer works on float32 master weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from refluid.core import names
+from refluid.core.dtypes import VarType, dtype_name
+from refluid.ir.attributes import CALLSTACK, ROLE, OpRole
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+from refluid.ops.registry import find
+
+Classify = Callable[[str], str]
+FAST, KEEP, FOLLOW, PROMOTE = "fast", "keep", "follow", "promote"
+_HALVES = frozenset({VarType.FP16, VarType.BF16})
+_AFTER_FORWARD = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
+# Normalisations take half activations beside float32 statistics and parameters.
+_FULL_SLOTS = {
+    "batch_norm": frozenset({"Scale", "Bias", "Mean", "Variance"}),
+    "layer_norm": frozenset({"Scale", "Bias"}),
+}
+
+
+def registered_class(op_type: str) -> str:
+    """The precision class that the operator's registry entry gives."""
+    definition = find(op_type)
+    return definition.amp if definition is not None else KEEP
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What is to be half.
+
+    half: FP16 or BF16. classify: operator type -> precision class. keep_variables: operators that
+    read or write one of these compute in float32.
+    """
+
+    half: VarType = VarType.FP16
+    classify: Classify = registered_class
+    keep_variables: frozenset[str] = frozenset()
+
+
+def mixed_precision(program: Program, precision: Precision) -> Program:
+    """A copy of a forward program whose operators compute in half precision where they may."""
+    copy = program.clone()
+    insert_casts(copy.global_block(), precision)
+    return copy
+
+
+def insert_casts(block: Block, precision: Precision) -> None:
+    """Does so in place. Operators of the backward pass and updates must not be there yet.
+
+    Operators in sub-blocks, and those that write what a sub-block reads, stay as they are.
+    """
+    caster = _Caster(block, precision)
+    caster.rewrite()
+    block.program.touch()
+
+
+class _Caster:
+    """Walks one block, converting inputs and describing outputs anew."""
+
+    def __init__(self, block: Block, precision: Precision) -> None:
+        self.block = block
+        self.precision = precision
+        self.full = set(precision.keep_variables) | _read_inside(block)
+        self.full |= _written_twice(block)
+        self.casts: dict[tuple[str, VarType], str] = {}
+        self.ops: list[Operator] = []
+
+    def rewrite(self) -> None:
+        for op in self.block.ops:
+            if not int(op.attrs.get(ROLE, 0)) & _AFTER_FORWARD:
+                self._convert(op)
+            for name in op.output_arg_names:
+                for half in (VarType.FP32, *_HALVES):
+                    self.casts.pop((name, half), None)
+            self.ops.append(op)
+        self.block.ops[:] = self.ops
+
+    def _convert(self, op: Operator) -> None:
+        if op.type == "cast":
+            source = self._variable(op.input("X")[0])
+            if source is not None and source.dtype in _HALVES:
+                op.set_attr("in_dtype", int(source.dtype))
+            return
+        before = dict(op.inputs)
+        if self._is_half(op):
+            self._cast_inputs(op, VarType.FP32, self.precision.half)
+        else:
+            self._cast_inputs(op, self.precision.half, VarType.FP32)
+        definition = find(op.type)
+        if definition is not None and op.inputs != before:
+            definition.infer(op)
+        elif definition is not None and self._reads_half(op):
+            definition.infer(op)
+
+    # -- which precision ------------------------------------------------------
+
+    def _is_half(self, op: Operator) -> bool:
+        if self._must_keep(op):
+            return False
+        kind = self.precision.classify(op.type)
+        floats = [var for var in self._inputs(op) if var.dtype in {VarType.FP32, *_HALVES}]
+        if kind == FAST:
+            return bool(floats)
+        given = [var.dtype in _HALVES for var in floats if not var.persistable]
+        return {FOLLOW: any(given), PROMOTE: bool(given) and all(given)}.get(kind, False)
+
+    def _must_keep(self, op: Operator) -> bool:
+        if any(True for _ in op.sub_blocks()):
+            return True
+        names_of = {*op.input_arg_names, *op.output_arg_names}
+        if names_of & self.full or any(var.dtype == VarType.FP64 for var in self._inputs(op)):
+            return True
+        kept = _state(op)
+        outputs = (self._variable(name) for name in op.output_arg_names if name not in kept)
+        return any(var is not None and var.persistable for var in outputs)
+
+    def _reads_half(self, op: Operator) -> bool:
+        return any(var.dtype in _HALVES for var in self._inputs(op))
+
+    def _inputs(self, op: Operator) -> list[Variable]:
+        found = (
+            self._variable(name)
+            for slot, arguments in op.inputs.items()
+            if slot not in _FULL_SLOTS.get(op.type, ())
+            for name in arguments
+        )
+        return [var for var in found if var is not None and var.type == VarType.LOD_TENSOR]
+
+    def _variable(self, name: str) -> Variable | None:
+        return self.block.find_var_recursive(name)
+
+    # -- casts ----------------------------------------------------------------
+
+    def _cast_inputs(self, op: Operator, source: VarType, target: VarType) -> None:
+        kept = _FULL_SLOTS.get(op.type, frozenset())
+        for slot, arguments in op.inputs.items():
+            wanted = VarType.FP32 if slot in kept else target
+            op.inputs[slot] = [self._cast(op, name, source, wanted) for name in arguments]
+
+    def _cast(self, op: Operator, name: str, source: VarType, target: VarType) -> str:
+        var = self._variable(name)
+        if var is None or var.type != VarType.LOD_TENSOR or var.dtype != source != target:
+            return name
+        key = name, target
+        if key not in self.casts:
+            self.casts[key] = self._append_cast(op, var, target).name
+        return self.casts[key]
+
+    def _append_cast(self, user: Operator, var: Variable, target: VarType) -> Variable:
+        name = f"{var.name}.cast_{_SHORT[target]}"
+        out = self.block.create_var(
+            name=names.generate(name) if name in self.block.vars else name,
+            dtype=target,
+            shape=var.shape if var.has_description() else None,
+            lod_level=var.lod_level,
+            persistable=False,
+            stop_gradient=var.stop_gradient,
+        )
+        attrs = {"in_dtype": int(var.dtype), "out_dtype": int(target), ROLE: int(OpRole.FORWARD)}
+        attrs |= {CALLSTACK: list(user.callstack)}
+        self.ops.append(self.block.make_op("cast", {"X": var}, {"Out": out}, attrs))
+        return out
+
+
+_SHORT = {
+    VarType.FP32: "fp32",
+    VarType.FP16: "fp16",
+    VarType.BF16: "bf16",
+}
+
+
+def _state(op: Operator) -> set[str]:
+    """Outputs that are overwritten inputs, as running statistics are."""
+    definition = find(op.type)
+    if definition is None or op.type not in _FULL_SLOTS:
+        return set()
+    return {name for slot in definition.mutates for name in op.output(slot)}
+
+
+def _read_inside(block: Block) -> set[str]:
+    """Names that operators of other blocks of the program use."""
+    others: Iterable[Block] = (one for one in block.program.blocks if one is not block)
+    return {
+        name
+        for other in others
+        for op in other.ops
+        for name in (*op.input_arg_names, *op.output_arg_names)
+    }
+
+
+def _written_twice(block: Block) -> set[str]:
+    """Variables that several operators write: their element type must not change midway."""
+    seen: set[str] = set()
+    twice: set[str] = set()
+    for op in block.ops:
+        written = set(op.output_arg_names) - _state(op)
+        twice |= seen & written
+        seen |= written
+    return twice
+
+
+def describe_half(half: VarType) -> str:
+    """The element type's name; ValueError where it is no half-precision type."""
+    if half not in _HALVES:
+        raise ValueError(f"mixed precision computes in float16 or bfloat16, not {half!r}")
+    return dtype_name(half)

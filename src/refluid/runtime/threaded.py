@@ -1,0 +1,200 @@
+"""A plan whose operators run out of order in several threads, as soon as what they need is there.
+
+def step(F, C, L):
+    v0 = v1 = v2 = None
+    def s0():
+        nonlocal v0
+        v0, = F
+    def s1():
+        nonlocal v1
+        v1 = relu(v0)
+    ...
+    schedule((s0, s1, ...))
+    return (v2,), ((),)
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from refluid.ir.block import Block
+from refluid.ops.registry import find
+from refluid.runtime.dependencies import Statement, predecessors, statements
+from refluid.runtime.source import Source
+
+_LOCAL = re.compile(r"[a-z]+\d\w*")
+
+
+class Schedule:
+    """Runs functions in `threads` threads; each as soon as those it waits for are done.
+
+    A worker that finishes one goes on with what that made ready, so that a chain stays in one
+    thread. The first error ends the run and is raised; nothing new is started after it.
+    """
+
+    def __init__(self, waits: Sequence[set[int]], threads: int) -> None:
+        self.threads = threads
+        self._counts = [len(one) for one in waits]
+        self._next: list[list[int]] = [[] for _ in waits]
+        for number, one in enumerate(waits):
+            for earlier in one:
+                self._next[earlier].append(number)
+
+    def __call__(self, functions: Sequence[Callable[[], None]]) -> None:
+        run = _Run(self._counts, self._next, functions)
+        with _threads(self.threads) as pool:
+            for future in [pool.submit(run.work) for _ in range(self.threads)]:
+                future.result()
+        if run.error is not None:
+            raise run.error
+
+
+_idle: defaultdict[int, list[ThreadPoolExecutor]] = defaultdict(list)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that no other run uses at the moment: replicas wait for each other."""
+    try:
+        pool = _idle[count].pop()
+    except IndexError:
+        pool = ThreadPoolExecutor(
+            count,
+            thread_name_prefix="refluid-operators",
+            initializer=torch.set_num_threads,
+            initargs=(max(1, torch.get_num_threads() // count),),
+        )
+    try:
+        yield pool
+    finally:
+        _idle[count].append(pool)
+
+
+class _Run:
+    """One step: what is ready, and what each of the others still waits for."""
+
+    def __init__(
+        self,
+        counts: Sequence[int],
+        following: Sequence[Sequence[int]],
+        functions: Sequence[Callable[[], None]],
+    ) -> None:
+        self.counts, self.following, self.functions = list(counts), following, functions
+        self.ready = deque(number for number, count in enumerate(counts) if not count)
+        self.left = len(functions)
+        self.error: BaseException | None = None
+        self.changed = threading.Condition()
+
+    def work(self) -> None:
+        """Runs what is ready until all is done or something failed."""
+        with torch.no_grad():
+            number = self._take()
+            while number is not None:
+                try:
+                    self.functions[number]()
+                except BaseException as error:
+                    self._fail(error)
+                    return
+                number = self._done(number)
+
+    def _take(self) -> int | None:
+        with self.changed:
+            while not self.ready and self.left and self.error is None:
+                self.changed.wait()
+            return self.ready.popleft() if self.ready and self.error is None else None
+
+    def _done(self, number: int) -> int | None:
+        """Notes that one is done; what this thread goes on with."""
+        with self.changed:
+            self.left -= 1
+            released = []
+            for later in self.following[number]:
+                self.counts[later] -= 1
+                if not self.counts[later]:
+                    released.append(later)
+            if self.error is not None:
+                return None
+            if released:
+                self.ready.extend(released[1:])
+                if len(released) > 1:
+                    self.changed.notify(len(released) - 1)
+                return released[0]
+            if not self.left:
+                self.changed.notify_all()
+        return self._take()
+
+    def _fail(self, error: BaseException) -> None:
+        with self.changed:
+            self.error = self.error or error
+            self.changed.notify_all()
+
+
+def out_of_order(
+    source: Source, block: Block, local: Callable[[Any, str], str], threads: int
+) -> Source:
+    """The plan's source with each statement a function, and a schedule that runs them."""
+    found = statements(source, lambda line, name: _overwrites(source, line, name))
+    memory = _shared_memory(source, block, local)
+    waits = predecessors(found, memory)
+    made = Source(source.lines[0])
+    made.constants = {**source.constants, "schedule": Schedule(waits, threads)}
+    names = sorted({name for one in found for name in one.reads | one.writes if "[" not in name})
+    for start in range(0, len(names), 12):
+        made.add(" = ".join(names[start : start + 12]) + " = None")
+    for number, one in enumerate(found):
+        _write_function(made, source, one, number)
+    made.add(f"schedule(({', '.join(f's_{number}' for number in range(len(found)))},))")
+    made.lines.append(source.lines[-1])
+    return made
+
+
+def _write_function(made: Source, source: Source, one: Statement, number: int) -> None:
+    with made.block(f"def s_{number}():"):
+        changed = sorted(name for name in one.writes if "[" not in name)
+        if changed:
+            made.add(f"nonlocal {', '.join(changed)}")
+        for line in range(one.first, one.last + 1):
+            made.add(source.lines[line - 1][4:], source.origin.get(line))
+
+
+def _overwrites(source: Source, line: int, name: str) -> bool:
+    """Whether the function called on that line changes what it is given."""
+    op = source.origin.get(line)
+    definition = find(op.type) if op is not None else None
+    if definition is None:
+        return False
+    body = source.constants.get(name)
+    return bool(definition.mutates) or any(body is one for one in definition.reusing.values())
+
+
+def _shared_memory(
+    source: Source, block: Block, local: Callable[[Any, str], str]
+) -> Callable[[str], str]:
+    """name -> one name for all names whose values may share memory with its value."""
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent.get(name, name) != name:
+            name = parent[name]
+        return name
+
+    for one in block.program.blocks:
+        for op in one.ops:
+            definition = find(op.type)
+            for out_slot, in_slot in definition.views.items() if definition else ():
+                for out in op.output(out_slot):
+                    for given in op.input(in_slot):
+                        parent[root(local(one, out))] = root(local(one, given))
+    for line in source.lines:
+        found = re.fullmatch(r"\s*(\w+) = (\w+)", line)
+        if found and all(_LOCAL.fullmatch(name) for name in found.groups()):
+            parent[root(found[1])] = root(found[2])
+    return root

@@ -1,0 +1,139 @@
+"""Plans that run out of order compute what they compute in order."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from refluid import fluid
+from refluid.core.errors import EnforceNotMet
+from refluid.runtime.dependencies import predecessors, statements
+from refluid.runtime.source import Source
+from refluid.runtime.threaded import Schedule
+
+
+def _source(*lines: str) -> Source:
+    source = Source("def step(F, C, L):")
+    source.constants = dict.fromkeys(("make", "use", "change_"), print)
+    for line in lines:
+        source.add(line)
+    source.add("return (), ()")
+    return source
+
+
+def _waits(*lines: str) -> list[set[int]]:
+    found = statements(_source(*lines), lambda line, name: name.endswith("_"))
+    return predecessors(found, lambda name: "a" if name == "view_of_a" else name)
+
+
+def test_a_statement_waits_for_what_it_reads() -> None:
+    assert _waits("a = make()", "b = make()", "c = use(a, b)") == [set(), set(), {0, 1}]
+
+
+def test_a_name_gets_another_value_when_all_have_read_it() -> None:
+    assert _waits("a = make()", "b = use(a)", "a = make()", "del b") == [set(), {0}, {0, 1}, {1}]
+
+
+def test_memory_is_overwritten_when_all_have_read_it() -> None:
+    waits = _waits("a = make()", "view_of_a = use(a)", "b = use(view_of_a)", "c = change_(a)")
+    assert waits[3] == {0, 1, 2}
+    later = _waits("a = make()", "c = change_(a)", "b = use(view_of_a)")
+    assert later[2] == {1}
+
+
+def test_effects_keep_their_order() -> None:
+    waits = _waits("a = make(random=R)", "b = make()", "c = make(random=R)")
+    assert waits == [set(), set(), {0}]
+
+
+def test_cells_of_the_scope_are_variables() -> None:
+    waits = _waits("p0 = C[0].value", "p1 = use(p0)", "C[0].value = p1", "C[1].value = p1")
+    assert waits[2] == {0, 1}
+    assert waits[3] == {1}
+
+
+def test_every_function_runs_once_after_what_it_waits_for() -> None:
+    draw = np.random.RandomState(0)
+    waits = [{int(one) for one in draw.randint(0, n, 3)} if n else set() for n in range(200)]
+    for threads in (1, 2, 8):
+        done: list[int] = []
+        lock = threading.Lock()
+
+        def work(number: int, done: list[int] = done, lock: threading.Lock = lock) -> None:
+            with lock:
+                assert waits[number] <= set(done)
+                done.append(number)
+
+        Schedule(waits, threads)([lambda n=n: work(n) for n in range(200)])
+        assert sorted(done) == list(range(200))
+
+
+def test_the_first_error_is_raised_and_the_schedule_goes_on_working() -> None:
+    schedule = Schedule([set(), {0}, {1}, set()], 4)
+
+    def fail() -> None:
+        raise ValueError("number 1")
+
+    ran: list[int] = []
+    with pytest.raises(ValueError, match="number 1"):
+        schedule([lambda: None, fail, lambda: ran.append(2), lambda: None])
+    assert not ran
+    schedule([lambda: None, lambda: None, lambda: ran.append(2), lambda: None])
+    assert ran == [2]
+
+
+class Branches:
+    """Several branches that meet in one loss, in a scope of their own."""
+
+    def __init__(self, threads: int) -> None:
+        main, startup = fluid.Program(), fluid.Program()
+        self.scope = fluid.Scope()
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            x = fluid.data("x", [None, 8])
+            outs = []
+            for _ in range(5):
+                hidden = x
+                for _ in range(3):
+                    hidden = fluid.layers.fc(hidden, 8, act="tanh")
+                outs.append(hidden)
+            joined = fluid.layers.concat([*outs, fluid.layers.sums(outs)], axis=1)
+            self.loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(joined, 1)))
+            fluid.optimizer.Momentum(0.001, 0.9).minimize(self.loss)
+        self.executor = fluid.Executor(fluid.CPUPlace())
+        self.executor.run(startup, scope=self.scope)
+        for index, param in enumerate(main.all_parameters()):
+            values = np.random.RandomState(index).randn(*param.shape).astype("float32") * 0.4
+            self.scope.find_var(param.name).get_tensor().set(values, fluid.CPUPlace())
+        strategy = fluid.ExecutionStrategy()
+        strategy.num_threads = threads
+        self.program = fluid.CompiledProgram(main).with_data_parallel(
+            loss_name=self.loss.name, exec_strategy=strategy, places=fluid.cpu_places(1)
+        )
+
+    def step(self, x: np.ndarray) -> float:
+        found = self.executor.run(
+            self.program, feed={"x": x}, fetch_list=[self.loss], scope=self.scope
+        )
+        return float(found[0][0])
+
+
+def test_two_hundred_steps_are_equal_in_any_number_of_threads() -> None:
+    data = np.random.RandomState(1).randn(200, 4, 8).astype("float32")
+    nets = {threads: Branches(threads) for threads in (1, 2, 4, 8)}
+    for x in data:
+        losses = {threads: net.step(x) for threads, net in nets.items()}
+        assert len(set(losses.values())) == 1, losses
+
+
+def test_an_error_in_a_worker_names_the_operator() -> None:
+    net = Branches(4)
+    x = np.zeros((4, 8), "float32")
+    net.step(x)
+    name = net.executor and net.program._program.all_parameters()[2].name
+    cell = net.scope.find_var(name)
+    good, cell.value = cell.value, torch.zeros(3, 3)
+    with pytest.raises(EnforceNotMet, match=r"operator \w+ failed[\s\S]*test_threaded.py"):
+        net.step(x)
+    cell.value = good
+    assert np.isfinite(net.step(x))
