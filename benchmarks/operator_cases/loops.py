@@ -67,7 +67,7 @@ def _static(given: Mapping[str, Any]) -> Any:
     rnn = fluid.layers.StaticRNN()
     with rnn.step():
         x = rnn.step_input(given["X"])
-        state = [rnn.memory(shape=[-1, HIDDEN], batch_ref=x, ref_batch_dim_idx=0) for _ in "hc"]
+        state = [rnn.memory(shape=[-1, HIDDEN], batch_ref=x) for _ in "hc"]
         hidden, cell = _cell(x, *state, given)
         rnn.update_memory(state[0], hidden)
         rnn.update_memory(state[1], cell)

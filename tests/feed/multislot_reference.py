@@ -74,7 +74,8 @@ def nearest(exact: Fraction, negative: bool) -> np.float32:
     if exact == 0:
         return np.float32(-0.0 if negative else 0.0)
     guess = np.float32(min(max(float(exact), -3.4028234e38), 3.4028234e38))
-    around = {np.nextafter(guess, np.float32(way)) for way in (-np.inf, np.inf)} | {guess}
+    with np.errstate(over="ignore", under="ignore"):
+        around = {np.nextafter(guess, np.float32(way)) for way in (-np.inf, np.inf)} | {guess}
     finite = [one for one in around if np.isfinite(one)]
     best = min(
         finite, key=lambda one: (abs(Fraction(float(one)) - exact), int(one.view(np.uint32)) & 1)

@@ -136,7 +136,7 @@ def test_whole_numbers_have_64_bits(text: bytes, value: int) -> None:
 
 
 def _between(bits: int) -> str:
-    """The number halfway between two neighbouring float32, which only exact reading rounds right."""
+    """The number halfway between two neighbouring float32: only exact reading rounds it right."""
     low = np.uint32(bits).view(np.float32)
     high = np.nextafter(low, np.float32(np.inf))
     with localcontext() as context:

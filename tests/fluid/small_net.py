@@ -25,8 +25,8 @@ class Net:
             fluid.optimizer.Momentum(0.1, 0.9).minimize(self.loss)
         self.executor = fluid.Executor()
         self.executor.run(self.startup, scope=self.scope)
-        tensor = self.scope.find_var("w").get_tensor()
-        tensor.set(np.linspace(-1, 1, INNER * WIDTH, dtype="float32").reshape(INNER, WIDTH), None)
+        values = np.linspace(-1, 1, INNER * WIDTH, dtype="float32").reshape(INNER, WIDTH)
+        self.scope.find_var("w").get_tensor().set(values, fluid.CPUPlace())
 
     def run(self, value: float = 1.0, program: object = None) -> float:
         """The loss of one step with all of x being `value`."""

@@ -18,12 +18,14 @@ _CUDA_ONLY = {"dgc"}
 _OWN = {
     kind + suffix
     for kind in (
+        "check_finite_and_unscale",
         "fused_all_reduce",
         "fused_batch_norm_act",
         "fused_bn_add_activation",
         "fused_gemm_epilogue",
         "replica_barrier",
         "sync_batch_norm",
+        "update_loss_scaling",
     )
     for suffix in ("", "_grad")
 }

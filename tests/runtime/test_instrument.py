@@ -66,6 +66,7 @@ def test_every_operator_is_an_event(log: events.Log) -> None:
     assert "relu(fluid.layers.mul(x, w))" in first.line
     layers = {one.name: one.about.layer for one in log.events}
     assert (layers["mul_grad"], layers["momentum"]) == ("mul_0", "w")
+    assert all(one.about.line for one in log.events)
 
 
 def test_operators_of_a_loop_are_inside_it(log: events.Log) -> None:

@@ -10,7 +10,7 @@ import torch
 
 _SIZE = {"cpu": 1024, "cuda": 8192}
 _BYTES = {"cpu": 1 << 27, "cuda": 1 << 31}
-_REPEATS = 5
+_REPEATS = 12
 
 
 @dataclass(frozen=True)

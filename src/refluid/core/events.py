@@ -52,8 +52,12 @@ class Event:
         return self.end - self.start
 
     def device_ms(self) -> float:
-        """Milliseconds that the device needed; 0 where there is none."""
-        return self.marks[0].elapsed_time(self.marks[1]) if self.marks else 0.0
+        """Milliseconds that the device needed, once it is done; 0 where there is none."""
+        if not self.marks:
+            return 0.0
+        before, after = self.marks
+        after.synchronize()
+        return float(before.elapsed_time(after))
 
 
 @dataclass(slots=True)
@@ -72,12 +76,15 @@ class Allocation:
 class Log:
     """Events and allocations in the order in which they ended or began; any thread may add.
 
+    The thread that makes the log is number 0.
+
     memory: whether allocations are noted. most: how many events are enough (None: no limit).
     """
 
     def __init__(self, memory: bool = False, most: int | None = None) -> None:
         self.memory, self.most = memory, most
         self.threads: dict[int, tuple[int, str]] = {}
+        self.thread()
         self.clear()
 
     @property

@@ -7,7 +7,8 @@ import io
 import os
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import IO, Any, cast
 
 from refluid.core.errors import EnforceNotMet
@@ -90,22 +91,24 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-def open_file(path: str, options: Mapping[str, Any], read: BytesRead) -> IO[bytes]:
-    """The unpacked bytes of a file or URL.
+def open_file(path: str, options: Mapping[str, Any], read: BytesRead, held: ExitStack) -> IO[bytes]:
+    """The unpacked bytes of a file or URL; `held` closes it.
 
     options: for fsspec, such as host and user of an HDFS. Packed files are recognised by their
     first bytes. Raises UnreadableFile.
     """
     try:
-        raw = _open_url(path, options) if is_url(path) else open(path, "rb", buffering=0)  # noqa: SIM115
+        raw: Any = _open_url(path, options) if is_url(path) else io.FileIO(path)
+        held.callback(raw.close)
         file = io.BufferedReader(_Counted(raw, read), _BUFFER)
+        held.callback(file.close)
         start = file.peek(4)[:4]
     except OSError as error:
         raise UnreadableFile(f"{path}: cannot be read: {error.strerror or error}") from error
     if start.startswith(_GZIP):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=file))
+        return cast(IO[bytes], held.enter_context(gzip.GzipFile(fileobj=file)))
     if start == _ZSTD:
-        return _open_zstd(path, file)
+        return cast(IO[bytes], held.enter_context(io.BufferedReader(_unzstd(path, file), _BUFFER)))
     return cast(IO[bytes], file)
 
 
@@ -122,15 +125,45 @@ def _open_url(path: str, options: Mapping[str, Any]) -> Any:
         raise UnreadableFile(f"{path}: cannot be opened: {error}") from error
 
 
-def _open_zstd(path: str, file: IO[bytes]) -> IO[bytes]:
+def _unzstd(path: str, file: Any) -> io.RawIOBase:
     try:
         import zstandard
     except ImportError as error:
         raise UnreadableFile(
             f"{path}: is packed with zstd; reading it needs: pip install zstandard"
         ) from error
-    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return cast(IO[bytes], reader)
+    return _Unzstd(file, zstandard.ZstdDecompressor().decompressobj)
+
+
+class _Unzstd(io.RawIOBase):
+    """The unpacked bytes of one zstd frame after the other; EOFError where the last is cut off.
+
+    (zstandard's own stream takes the end of the file for the end of the frame.)
+    """
+
+    def __init__(self, file: Any, frame: Callable[[], Any]) -> None:
+        self._file, self._frame = file, frame
+        self._open: Any = None
+        self._packed = self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            self._packed = self._packed or self._file.read1(_BUFFER)
+            if not self._packed:
+                if self._open is not None:
+                    raise EOFError
+                return 0
+            self._open = self._open or self._frame()
+            self._ready = self._open.decompress(self._packed)
+            self._packed = self._open.unused_data if self._open.eof else b""
+            self._open = None if self._open.eof else self._open
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
 
 
 def unreadable(path: str, error: BaseException) -> UnreadableFile | None:

@@ -50,13 +50,17 @@ class Memory:
     def batches(self, size: int, first: int = 0, step: int = 1) -> Iterator[Columns]:
         """Batch `first`, `first + step`, ... of `size` rows each; the last may be smaller."""
         for start in range(first * size, self.rows, step * size):
-            order = self._order[start : start + size]
-            yield self._columns.take(
-                [
-                    self._slot_orders[slot][order] if slot in self._slot_orders else order
-                    for slot in range(len(self._columns.values))
-                ]
-            )
+            yield self.columns(start, start + size)
+
+    def columns(self, start: int = 0, stop: int | None = None) -> Columns:
+        """The rows in places start to stop - 1 of the present order."""
+        order = self._order[start:stop]
+        return self._columns.take(
+            [
+                self._slot_orders[slot][order] if slot in self._slot_orders else order
+                for slot in range(len(self._columns.values))
+            ]
+        )
 
 
 def load(source: Source, threads: int) -> Memory:

@@ -31,8 +31,8 @@ def does_nothing(command: str) -> bool:
 class Pipe:
     """One run of a command: `stream` has its output. Close it in any case.
 
-    source: what the command reads; it is copied by a thread, and closed with the pipe. None for a
-    command that reads by itself. The environment gets a fixed PYTHONHASHSEED unless there is one,
+    source: what the command reads; it is copied by a thread. None for a command that reads by
+    itself. The environment gets a fixed PYTHONHASHSEED unless there is one,
     so that `hash(str)` gives each process the same ids.
     """
 
@@ -108,8 +108,6 @@ class Pipe:
         self._feeder.join()
         self.stream.close()
         self._errors.close()
-        if self._source is not None:
-            self._source.close()
 
 
 def _ending(status: int) -> str:

@@ -96,8 +96,7 @@ class Reading:
                 self._hold(held, pipe)
                 stream = pipe.stream
             else:
-                stream = open_file(path, source.options, self.bytes_read)
-                held.callback(stream.close)
+                stream = open_file(path, source.options, self.bytes_read, held)
             last = pipe
             if not does_nothing(source.pipe_command):
                 last = Pipe(source.pipe_command, path, stream, source.environment)

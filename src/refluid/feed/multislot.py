@@ -169,12 +169,9 @@ def nearest_float32(text: str) -> np.float32:
     A double first, as Python reads it, could round twice.
     """
     exact = Fraction(text)
-    first = np.float32(float(text))
-    around = [
-        first,
-        np.nextafter(first, np.float32(-np.inf)),
-        np.nextafter(first, np.float32(np.inf)),
-    ]
+    with np.errstate(over="ignore", under="ignore"):
+        first = np.float32(float(text))
+        around = [first, *(np.nextafter(first, np.float32(way)) for way in (-np.inf, np.inf))]
     finite = [one for one in around if np.isfinite(one)]
     return min(
         finite, key=lambda one: (abs(Fraction(float(one)) - exact), int(one.view(np.uint32)) & 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +17,11 @@ from refluid.feed.dataset_batches import Batch
 from refluid.feed.dataset_feed import DatasetFeed
 from refluid.fluid.operator_times import OperatorTimes
 from refluid.ir.program import Program
-from refluid.runtime.codegen import Request
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.scope import Scope
+
+# Program, fed names, fetched names, names fed with LoD -> a plan that nobody else uses.
+MakePlan = Callable[[Program, tuple[str, ...], tuple[str, ...], frozenset[str]], Plan]
 
 
 @dataclass(frozen=True)
@@ -47,19 +49,18 @@ class Trainer:
     Only thread 0 fetches and prints. `rows` and `batches` count what was trained.
     """
 
-    def __init__(self, job: Job, number: int) -> None:
+    def __init__(self, job: Job, number: int, make_plan: MakePlan) -> None:
         self.job, self.number = job, number
         self.rows = self.batches = 0
         self.reading = self.computing = 0.0
         self.latest: dict[str, Fetched] = {}
         block = job.program.global_block()
         self._fed = [place for place, name in enumerate(job.names) if name in block.vars]
-        self._fetched = (
-            () if number else tuple(dict.fromkeys([n for n, _ in job.shown] + [*job.watched]))
-        )
+        wanted = dict.fromkeys([name for name, _ in job.shown] + [*job.watched])
+        self._fetched = () if number else tuple(wanted)
         names = tuple(job.names[place] for place in self._fed)
         with_lod = job.names_with_lod & set(names)
-        self.plan = Plan(Request(block, names, self._fetched, job.device, with_lod))
+        self.plan = make_plan(job.program, names, self._fetched, with_lod)
         for name in self.plan.written.state:
             if job.scope.find_var(name) is None:
                 job.scope.var(name)

@@ -162,7 +162,7 @@ class Executor:
 
         if self._closed:
             raise RuntimeError("Attempted to use a closed Executor")
-        run_from_dataset(self._device, infer, *arguments)
+        run_from_dataset(self._make_plan, self._device, infer, *arguments)
 
     def _run_compiled(
         self,
@@ -205,16 +205,24 @@ class Executor:
         def plan(fed_lods: frozenset[str]) -> Plan:
             if fed_lods not in plans:
                 names = tuple(slot.name for slot in slots)
-                fused = program if watched else fuse_always(program, (*names, *fetches))
-                block = half_for(fused, self._device).global_block()
-                plans[fed_lods] = Plan(
-                    Request(
-                        block, names, fetches, self._device, fed_lods, free, instruments=watched
-                    )
-                )
+                plans[fed_lods] = self._make_plan(program, names, fetches, fed_lods)
             return plans[fed_lods]
 
         return slots, plan
+
+    def _make_plan(
+        self,
+        program: Program,
+        feeds: tuple[str, ...],
+        fetches: tuple[str, ...],
+        fed_lods: frozenset[str],
+    ) -> Plan:
+        free, watched = _frees_early(), instruments()
+        fused = program if watched else fuse_always(program, (*feeds, *fetches))
+        block = half_for(fused, self._device).global_block()
+        return Plan(
+            Request(block, feeds, fetches, self._device, fed_lods, free, instruments=watched)
+        )
 
 
 def _frees_early() -> bool:
@@ -240,6 +248,8 @@ def _returned(result: Fetched, return_numpy: bool) -> Any:
         return np.array([]) if return_numpy else LoDTensor()
     if not isinstance(value, torch.Tensor):
         return value
+    if value.dtype == torch.bfloat16:  # which NumPy lacks
+        value = value.float()
     if not return_numpy:
         return LoDTensor(value, result.lod)
     if result.lod:
@@ -248,7 +258,5 @@ def _returned(result: Fetched, return_numpy: bool) -> Any:
             "to Python ndarray. Please set the parameter 'return_numpy' as 'False' to return "
             "LoDTensor itself directly."
         )
-    if value.dtype == torch.bfloat16:  # which NumPy lacks
-        value = value.float()
     array: np.ndarray[Any, Any] = value.cpu().numpy()
     return array

@@ -14,7 +14,7 @@ import torch
 from refluid.feed.dataset_feed import DatasetFeed
 from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.dataset_base import DatasetBase
-from refluid.fluid.dataset_trainer import Job, Trainer
+from refluid.fluid.dataset_trainer import Job, MakePlan, Trainer
 from refluid.fluid.fetch_handler import FetchHandler, Monitor
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.defaults import default_main_program
@@ -27,6 +27,7 @@ _UPDATING = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
 
 
 def run_from_dataset(
+    make_plan: MakePlan,
     device: torch.device,
     infer: bool,
     program: Program | CompiledProgram | None,
@@ -41,7 +42,8 @@ def run_from_dataset(
 ) -> None:
     """One pass over the dataset; arguments as of `Executor.train_from_dataset`.
 
-    infer: gradients, updates and learning-rate schedules are left out.
+    make_plan: makes a plan for one thread. infer: gradients, updates and learning-rate schedules
+    are left out.
     """
     if dataset is None:
         raise RuntimeError("dataset is needed and should be initialized")
@@ -66,7 +68,7 @@ def run_from_dataset(
         debug,
     )
     threads = dataset.usable_threads(thread)
-    trainers = [Trainer(job, number) for number in range(threads)]
+    trainers = [Trainer(job, number, make_plan) for number in range(threads)]
     _run(trainers, dataset.feed(threads), fetch_handler)
 
 

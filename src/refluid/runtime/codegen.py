@@ -25,8 +25,6 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import as_levels, as_lod
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
-from refluid.ir.program import Program
-from refluid.ops.registry import find
 from refluid.runtime import loops, readers, recurrence  # noqa: F401  (they register themselves)
 from refluid.runtime.batching import batches
 from refluid.runtime.calls import How, write_batch, write_call
@@ -44,7 +42,7 @@ from refluid.runtime.liveness import (
     views_to_copy,
     writes,
 )
-from refluid.runtime.lods import Lods
+from refluid.runtime.lods import Lods, has_lod
 from refluid.runtime.order import check_order
 from refluid.runtime.ownership import Ownership
 from refluid.runtime.pairing import Pair, pair_gradients
@@ -283,22 +281,6 @@ def _held(ops: Sequence[Operator]) -> set[Key]:
     return {key for op in ops if op.type in CONTROL for key in reads(op) | writes(op)}
 
 
-def has_lod(program: Program) -> bool:
-    """Whether some value may have a LoD even if none is fed with one."""
-    makes = any(
-        definition.makes_lod
-        for block in program.blocks
-        for op in block.ops
-        if (definition := find(op.type)) is not None
-    )
-    return makes or any(var.persistable and var.lod_level for var in program.list_vars())
-
-
 def own_value(value: Any) -> Any:
     """A copy of a tensor that the scope or the user also holds."""
     return value.clone() if isinstance(value, torch.Tensor) else value
-
-
-def write_plan(request: Request) -> Written:
-    """The source of a plan for `request`."""
-    return Writer(request).write()

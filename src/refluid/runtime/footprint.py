@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refluid.core.dtypes import VarType, to_torch
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.ops.registry import find
 from refluid.runtime.batching import batches
 from refluid.runtime.control import FEEDING
 from refluid.runtime.liveness import EMPTY, Key, key_of, last_uses, view_roots, writes
@@ -36,12 +40,12 @@ class Planned:
 def planned_peak(request: Request, fed: Mapping[str, tuple[int, ...]]) -> Planned:
     """The peak of one run with feeds of these shapes.
 
-    An unknown size counts as the first size of the first feed; each sub-block counts as one
-    round of it; what operators need only inside themselves isn't known.
+    Shapes are inferred from those of the feeds; a size that depends on values counts as the
+    first one of the first feed. A sub-block counts as one round of it. What operators keep inside
+    themselves isn't known.
     """
     block = request.block
-    unknown = next((shape[0] for shape in fed.values() if shape), 1)
-    sizes = _Sizes(block, fed, unknown)
+    sizes = _Sizes(block, fed)
     ops = [op for op in block.ops if op.type not in FEEDING]
     kept = {key_of(block, name) for name in request.fetches}
     state = {
@@ -59,10 +63,9 @@ def planned_peak(request: Request, fed: Mapping[str, tuple[int, ...]]) -> Planne
 class _Sizes:
     """Bytes of variables."""
 
-    def __init__(self, block: Block, fed: Mapping[str, tuple[int, ...]], unknown: int) -> None:
-        self.blocks = block.program.blocks
-        self.fed = {key_of(block, name): shape for name, shape in fed.items()}
-        self.unknown = unknown
+    def __init__(self, block: Block, fed: Mapping[str, tuple[int, ...]]) -> None:
+        self.blocks = _inferred(block, fed).blocks
+        self.unknown = next((shape[0] for shape in fed.values() if shape), 1)
 
     def persistable(self, key: Key) -> bool:
         var = self.blocks[key[0]].vars.get(key[1])
@@ -73,9 +76,24 @@ class _Sizes:
         var = self.blocks[key[0]].vars.get(key[1])
         if var is None or var.type not in _SIZED or not var.has_description():
             return 0
-        shape = self.fed.get(key, var.shape)
-        count = math.prod(self.unknown if size < 0 else size for size in shape)
+        count = math.prod(self.unknown if size < 0 else size for size in var.shape)
         return count * to_torch(var.dtype).itemsize
+
+
+def _inferred(block: Block, fed: Mapping[str, tuple[int, ...]]) -> Program:
+    """A copy of the program with the shapes that its variables have for these feeds."""
+    program = block.program.clone()
+    for name, shape in fed.items():
+        var = program.blocks[block.idx].find_var_recursive(name)
+        if var is not None:
+            var.describe(shape=shape, dtype=None)
+    for one in program.blocks:
+        for op in one.ops:
+            definition = find(op.type)
+            if definition is not None:
+                with suppress(EnforceNotMet):  # what can't be inferred stays as declared
+                    definition.infer(op)
+    return program
 
 
 def _peak(

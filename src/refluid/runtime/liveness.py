@@ -45,8 +45,8 @@ def reads(op: Operator) -> set[Key]:
 
 def in_slots(op: Operator, keys: Iterable[Key]) -> list[Key]:
     """Variables that an operator reads, in the order of its slots, others behind."""
-    names = op.input_arg_names
-    return sorted(keys, key=lambda key: (names.index(key[1]) if key[1] in names else len(names), key))
+    places = {name: place for place, name in enumerate(op.input_arg_names)}
+    return sorted(keys, key=lambda key: (places.get(key[1], len(places)), key))
 
 
 def writes(op: Operator) -> set[Key]:

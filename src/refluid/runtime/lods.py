@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from refluid.ir.operator import Operator
-from refluid.ops.registry import OperatorDef
+from refluid.ir.program import Program
+from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
 from refluid.runtime.liveness import EMPTY, Key, key_of
 
@@ -118,3 +119,14 @@ def _variables(op: Operator, slot: str) -> list[str]:
     it is given or makes."""
     grads = op.input(slot + GRAD) or op.output(slot + GRAD)
     return op.input(slot) or [name.split(GRAD)[0] for name in grads]
+
+
+def has_lod(program: Program) -> bool:
+    """Whether some value may have a LoD even if none is fed with one."""
+    makes = any(
+        definition.makes_lod
+        for block in program.blocks
+        for op in block.ops
+        if (definition := find(op.type)) is not None
+    )
+    return makes or any(var.persistable and var.lod_level for var in program.list_vars())

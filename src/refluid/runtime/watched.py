@@ -43,22 +43,35 @@ class Watched:
         return names[0] if names else ""
 
     @cached_property
+    def subject(self) -> str:
+        """The variable that it is about: of a gradient operator that of the forward operator, of
+        an update the parameter."""
+        op = self.ops[0]
+        grads = [name for slot, names in op.inputs.items() if "@GRAD" in slot for name in names]
+        names = op.input("Param") or grads or [self.result]
+        return names[0].split("@")[0]
+
+    @cached_property
     def layer(self) -> str:
         """The layer: `fc_0` for all that makes `fc_0.tmp_1`, its gradients and updates of
         `fc_0.w_0`, after the name scope if there is one."""
         if len(self.ops) > 1:
             return f"{self.name} of {len(self.ops)} variables"
-        op = self.ops[0]
-        grads = [name for slot, names in op.inputs.items() if "@GRAD" in slot for name in names]
-        names = op.input("Param") or grads or [self.result]
+        op, layer = self.ops[0], self.subject.split(".")[0]
         scope = str(op.attr(NAMESCOPE) or "").strip("/")
-        layer = names[0].split("@")[0].split(".")[0]
-        return f"{scope}/{layer}" if scope else layer
+        return f"{scope}/{layer}" if scope and not op.input("Param") else layer
 
     @cached_property
     def line(self) -> str:
-        """The user's line that made it, as `train.py:12  source text`; empty where unknown."""
-        lines = list(self.ops[0].callstack)
+        """The user's line that made it, as `train.py:12  source text`; empty where unknown.
+
+        Of gradient operators without a line of their own that of the forward operator.
+        """
+        op = self.ops[0]
+        if not op.callstack:
+            makers = (one for one in op.block.ops if self.subject in one.output_arg_names)
+            op = next(makers, op)
+        lines = list(op.callstack)
         for position in range(len(lines) - 1, -1, -1):
             found = _FRAME.match(lines[position])
             if found:
