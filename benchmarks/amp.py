@@ -63,7 +63,9 @@ def transformer(x: Any, width: int = 256, heads: int = 4, depth: int = 2) -> Any
         scale = (width // heads) ** -0.5
         weights = layers.softmax(layers.matmul(queries, keys, transpose_y=True, alpha=scale))
         mixed = layers.transpose(layers.matmul(weights, values), [0, 2, 1, 3])
-        x = layers.layer_norm(x + _rows(layers.reshape(mixed, [0, 0, width]), width), begin_norm_axis=2)
+        x = layers.layer_norm(
+            x + _rows(layers.reshape(mixed, [0, 0, width]), width), begin_norm_axis=2
+        )
         inner = _rows(x, 4 * width, act="relu")
         x = layers.layer_norm(x + _rows(inner, width), begin_norm_axis=2)
     return layers.fc(layers.reduce_mean(x, 1), 10)

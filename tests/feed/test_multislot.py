@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import struct
 from decimal import Decimal, localcontext
@@ -202,6 +203,29 @@ def test_mutated_bytes_of_good_lines() -> None:
         for _ in range(source.randint(1, 3)):
             text[source.randrange(len(text))] = source.choice(b"0123456789 .-+eE\n\t\r\x00\xffainf")
         check(bytes(text), SLOTS)
+
+
+@pytest.mark.slow
+def test_a_million_mutated_lines() -> None:
+    source = random.Random(2)
+    slots = [WORDS, DENSE, PAIRS]
+    good = [b"2 71 8 2 .5 -1e2 2 1 2", b"1 9 2 1.25 2 4 3 4 5 6", b"3 1 2 3\t2 1e-3 7 2 8 9\r"]
+    for _ in range(100):
+        lines = [bytearray(source.choice(good)) for _ in range(10_000)]
+        for line in lines:
+            for _ in range(source.randint(0, 2)):
+                line[source.randrange(len(line))] = source.choice(b"0123456789 .-+eE\t\r\x00\xffan")
+        wanted = []
+        for line in lines:
+            with contextlib.suppress(Bad):
+                wanted.append(parse_line(bytes(line), slots))
+        text = b"\n".join(lines) + b"\n"
+        parser = MultiSlotParser(slots, skip_bad_lines=True)
+        columns = parser.parse(text, len(text), "", 1).columns
+        assert parser.skipped == len(lines) - len(wanted)
+        for place, values in enumerate(columns.values):
+            flat = np.array([v for row in wanted for v in row[place]], values.dtype)
+            assert values.tobytes() == flat.tobytes()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])

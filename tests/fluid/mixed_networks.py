@@ -85,9 +85,7 @@ class Training:
         return fluid.CompiledProgram(self.main).with_data_parallel(self.loss.name, places=places)
 
 
-def training(
-    network: Callable[[Any], Any], make: Callable[[], Any], place: Any = None
-) -> Training:
+def training(network: Callable[[Any], Any], make: Callable[[], Any], place: Any = None) -> Training:
     """Built and initialised; `make` gives the optimizer."""
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from refluid.autodiff.backward import append_backward
 from refluid.core.dtypes import VarType
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
-from refluid.fluid.contrib.mixed_precision.fp16_utils import rewrite_program
+from refluid.fluid.contrib.mixed_precision.fp16_utils import rewrite_for
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -33,9 +33,7 @@ def in_mixed_precision(program: Program, half: VarType = VarType.BF16) -> Progra
         return None
     loss = block.vars[starts[0].output("Out")[0].removesuffix("@GRAD")]
     late = [op for op in block.ops if _role(op) & OpRole.OPTIMIZE]
-    block.ops[:] = [
-        op for op in block.ops if not _role(op) & (OpRole.BACKWARD | OpRole.OPTIMIZE)
-    ]
+    block.ops[:] = [op for op in block.ops if not _role(op) & (OpRole.BACKWARD | OpRole.OPTIMIZE)]
     needed = {name for op in late for name in op.input_arg_names + op.output_arg_names}
     parameters = {op.input("Param")[0] for op in updates}
     for name in [name for name in block.vars if "@GRAD" in name]:
@@ -45,7 +43,7 @@ def in_mixed_precision(program: Program, half: VarType = VarType.BF16) -> Progra
         old = block.vars[op.input("Param")[0]]
         parameter = Parameter(block, shape=old.shape, dtype=old.dtype, name=old.name)
         block.add_var(parameter)
-    rewrite_program(copy, AutoMixedPrecisionLists(), half)
+    rewrite_for(copy, AutoMixedPrecisionLists(), half)
     names = [op.input("Param")[0] for op in updates]
     append_backward(loss, names, set())
     block.ops.extend(late)

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import subprocess
-import sys
-import textwrap
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,15 +11,9 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
-from refluid.feed.dataset_pipe import PipeFailed
-from refluid.feed.multislot import BadLine
-from refluid.fluid import layers
 from refluid.fluid.executor import FetchHandler
 from tests.feed.leftovers import assert_nothing_left
-
-KINDS = ("QueueDataset", "InMemoryDataset")
-COUNTS = (40, 61, 7, 100, 33)
-TOTAL = sum(COUNTS)
+from tests.fluid.dataset_network import COUNTS, KINDS, TOTAL, Network, write_files
 
 
 @pytest.fixture(autouse=True)
@@ -39,67 +26,7 @@ def _fresh() -> Iterator[None]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
-    """Rows with counted ids, 1 to 4 words, 3 numbers and a label that is easy to learn."""
-    source = random.Random(3)
-    row, paths = 0, []
-    for count in COUNTS:
-        lines = []
-        for _ in range(count):
-            words = [source.randrange(50) for _ in range(source.randint(1, 4))]
-            x = [source.random() for _ in range(3)]
-            text = f"1 {row} {len(words)} {' '.join(map(str, words))}"
-            lines.append(f"{text} 3 {' '.join(map(str, x))} 1 {int(x[0] > 0.5)}\n")
-            row += 1
-        path = tmp_path / f"part-{len(paths)}"
-        path.write_text("".join(lines))
-        paths.append(str(path))
-    return paths
-
-
-class Network:
-    """A small classifier that notes the ids of the rows it sees."""
-
-    def __init__(self, fails_at: int = -1) -> None:
-        self.seen: list[int] = []
-        self._lock = threading.Lock()
-        self._fails_at = fails_at
-        row = fluid.data("row", [None, 1], "int64")
-        words = fluid.data("words", [None, 1], "int64", lod_level=1)
-        x = fluid.data("x", [None, 3])
-        label = fluid.data("label", [None, 1], "int64")
-        self.variables = [row, words, x, label]
-        layers.py_func(self._note, row, None)
-        pooled = layers.sequence_pool(fluid.embedding(words, [50, 4], is_sparse=True), "sum")
-        out = layers.fc(layers.fc([pooled, x], 8, act="relu"), 2, act="softmax")
-        self.loss = layers.mean(layers.cross_entropy(out, label))
-        fluid.optimizer.SGD(0.1).minimize(self.loss)
-        self.exe = fluid.Executor()
-        self.exe.run(fluid.default_startup_program())
-
-    def _note(self, rows: Any) -> None:
-        found = np.array(rows).ravel().tolist()
-        if self._fails_at in found:
-            raise ValueError("the operator fails")
-        with self._lock:
-            self.seen += found
-
-    def dataset(self, kind: str, files: list[str], threads: int = 1, size: int = 16) -> Any:
-        made = fluid.DatasetFactory().create_dataset(kind)
-        made.set_use_var(self.variables)
-        made.set_batch_size(size)
-        made.set_thread(threads)
-        made.set_filelist(files)
-        return made
-
-    def train(self, dataset: Any, **options: Any) -> None:
-        self.exe.train_from_dataset(fluid.default_main_program(), dataset, **options)
-
-    def parameters(self) -> dict[str, np.ndarray[Any, Any]]:
-        scope = fluid.global_scope()
-        return {
-            one.name: np.array(scope.find_var(one.name).get_tensor())
-            for one in fluid.default_main_program().all_parameters()
-        }
+    return write_files(tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -189,46 +116,7 @@ def test_what_is_printed(files: list[str], capsys: pytest.CaptureFixture[str]) -
     text = capsys.readouterr().out
     assert f"thread 0: {batches} batches, {TOTAL} instances; read " in text
     assert "IO percent" in text and "instances/s" in text
-    assert text.count("mean time") == len(fluid.default_main_program().global_block().ops)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("threads", [1, 3])
-def test_a_bad_line_stops_training_and_rows_are_counted(
-    files: list[str], kind: str, threads: int
-) -> None:
-    network = Network()
-    with open(files[1], "a") as file:
-        file.write("1 5\n")
-    dataset = network.dataset(kind, files, threads)
-    reason = r"part-1, line 62: the line ends before slot 'words' \(number 2 of 4\)"
-    if kind == "InMemoryDataset":
-        with pytest.raises(BadLine, match=reason):
-            dataset.load_into_memory()
-        with pytest.raises(EnforceNotMet, match="call load_into_memory"):
-            network.train(dataset)
-        return
-    with pytest.raises(BadLine, match=reason) as caught:
-        network.train(dataset)
-    assert len(network.seen) >= 96 and len(set(network.seen)) == len(network.seen)
-    assert any(f"{len(network.seen)} rows in " in note for note in caught.value.__notes__)
-    dataset.set_skip_bad_lines()
-    network.seen.clear()
-    network.train(dataset)
-    assert sorted(network.seen) == list(range(TOTAL))
-
-
-@pytest.mark.parametrize("threads", [1, 4])
-def test_a_failing_operator_or_command_stops_all_threads(files: list[str], threads: int) -> None:
-    network = Network(fails_at=120)
-    with pytest.raises(EnforceNotMet, match="the operator fails") as caught:
-        network.train(network.dataset("QueueDataset", files, threads))
-    assert any("rows in " in note for note in caught.value.__notes__)
-    assert_nothing_left()
-    dataset = network.dataset("QueueDataset", files, threads)
-    dataset.set_pipe_command("head -3; exit 7")
-    with pytest.raises(PipeFailed, match="'head -3; exit 7' ended with status 7"):
-        network.train(dataset)
+    assert "  sequence_pool " in text and "mean time" in text
 
 
 def test_preload_release_and_sizes(files: list[str]) -> None:
@@ -289,83 +177,3 @@ def test_lines_may_begin_with_an_id(files: list[str]) -> None:
     dataset.load_into_memory()
     network.train(dataset)
     assert network.seen == list(range(COUNTS[0]))
-
-
-SCRIPT = """
-import sys, threading
-import refluid.paddle
-refluid.paddle.install()
-import paddle.fluid as fluid
-x = fluid.data("x", [None, 1], "int64")
-y = fluid.layers.mean(fluid.layers.cast(x, "float32"))
-exe = fluid.Executor()
-dataset = fluid.DatasetFactory().create_dataset()
-dataset.set_use_var([x])
-dataset.set_pipe_command(sys.argv[1])
-dataset.set_thread(int(sys.argv[2]))
-dataset.set_filelist(sys.argv[3:])
-try:
-    print("ready", flush=True)
-    exe.train_from_dataset(fluid.default_main_program(), dataset)
-except KeyboardInterrupt as error:
-    ours = [one.name for one in threading.enumerate() if one.name.startswith("refluid")]
-    print("interrupted", error.__notes__, ours)
-"""
-
-
-@pytest.mark.parametrize("threads", ["1", "2"])
-@pytest.mark.parametrize("command", ["yes 1 7", "sleep 100"])
-def test_ctrl_c_ends_everything(tmp_path: Path, threads: str, command: str) -> None:
-    files = [tmp_path / "a", tmp_path / "b"]
-    for file in files:
-        file.write_text("1 1\n")
-    script = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, command, threads, *map(str, files)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert script.stdout is not None and script.stdout.readline() == "ready\n"
-    time.sleep(1.5)
-    script.send_signal(signal.SIGINT)
-    out, _ = script.communicate(timeout=30)
-    assert script.returncode == 0
-    assert out.startswith("interrupted [") and "rows in" in out and out.endswith("[]\n")
-
-
-def test_a_data_generator_in_a_pipe_command(tmp_path: Path, files: list[str]) -> None:
-    generator = tmp_path / "generator.py"
-    generator.write_text(
-        textwrap.dedent("""
-        import paddle.fluid.incubate.data_generator as dg
-
-        class Lines(dg.MultiSlotDataGenerator):
-            def generate_sample(self, line):
-                def samples():
-                    row, *rest = [float(one) for one in line.split()]
-                    yield [("row", [int(row)]), ("x", rest)]
-                return samples
-
-        Lines().run_from_stdin()
-        """)
-    )
-    raw = tmp_path / "raw"
-    raw.write_text("".join(f"{k} {k / 7} 2 3\n" for k in range(50)))
-    out = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            SCRIPT.replace(
-                "dataset.set_use_var([x])",
-                'dataset.set_use_var([x, fluid.data("z", [None, 3])])\n'
-                "fluid.layers.Print(x, first_n=1)",
-            ),
-            f"{sys.executable} {generator}",
-            "1",
-            str(raw),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-    )
-    assert out.returncode == 0, out.stdout

@@ -128,7 +128,8 @@ def test_what_a_branch_reads_stays_full() -> None:
     def build() -> None:
         x = fluid.data("x", [None, 8])
         hidden = layers.fc(x, 4, bias_attr=False)
-        layers.cond(layers.less_than(layers.mean(x), layers.mean(x * 2.0)), lambda: hidden * 2.0)
+        larger = layers.less_than(layers.mean(x), layers.mean(x * 2.0))
+        layers.cond(larger, lambda: hidden * 2.0, lambda: hidden * 3.0)
 
     before, after = mixed(build)
     assert lines(after) == lines(before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -102,10 +102,8 @@ class Reading:
                 last = Pipe(source.pipe_command, path, stream, source.environment)
                 self._hold(held, last)
                 stream = last.stream
-            yield from self._stream(stream, path, parser)
-            for one in (pipe, last if last is not pipe else None):
-                if one is not None and not self._cancelled:
-                    one.finish()
+            pipes = [one for one in (pipe, last if last is not pipe else None) if one is not None]
+            yield from self._stream(stream, path, parser, pipes)
 
     def _hold(self, held: ExitStack, pipe: Pipe) -> None:
         held.callback(pipe.close)
@@ -116,12 +114,18 @@ class Reading:
         if cancelled:
             pipe.kill()
 
-    def _stream(self, stream: IO[bytes], path: str, parser: MultiSlotParser) -> Iterator[Columns]:
+    def _stream(
+        self, stream: IO[bytes], path: str, parser: MultiSlotParser, pipes: Sequence[Pipe]
+    ) -> Iterator[Columns]:
+        """The rows of a stream that `pipes` make: their faults come before the line they cut."""
         buffer = bytearray(_BLOCK + 1)
         filled, line = 0, 1
         while not self._cancelled:
             count = _read(stream, path, buffer, filled)
             filled += count
+            if count == 0 and not self._cancelled:
+                for pipe in pipes:
+                    pipe.finish()
             end = filled if count == 0 else buffer.rfind(b"\n", 0, filled) + 1
             if end == 0 and count == 0:
                 return

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from refluid.ops.indicating import indicator
 from refluid.ops.infer import infer_like
-from refluid.ops.registry import operator
+from refluid.ops.registry import gradient, operator
 
 
 def _slopes(X: Tensor, Alpha: Tensor, mode: str) -> Tensor:
@@ -25,7 +28,31 @@ def prelu(X: Tensor, Alpha: Tensor, *, mode: str = "all") -> Tensor:
 
     mode: one Alpha for `all`, one for each `channel` (dimension 1) or each `element` of a sample.
     """
-    return torch.where(X > 0, X, X * _slopes(X, Alpha, mode))
+    if mode != "element" and X.dim() > 1:
+        return torch.prelu(X, Alpha.reshape(-1))
+    return X.clamp(min=0.0).addcmul_(X.clamp(max=0.0), _slopes(X, Alpha, mode))
+
+
+@gradient("prelu")
+def prelu_grad(
+    X: Tensor,
+    Alpha: Tensor,
+    d_Out: Tensor,
+    *,
+    mode: str = "all",
+    need: Sequence[bool] = (True, True),
+) -> tuple[Tensor | None, Tensor | None]:
+    """d_Out where X is positive, else Alpha * d_Out; d_Alpha sums d_Out * X where it is not."""
+    slopes = _slopes(X, Alpha, mode)
+    d_x = d_alpha = None
+    if need[0]:
+        positive = indicator(torch.gt, X, 0.0)
+        d_x = torch.lerp(slopes.expand_as(X), torch.ones_like(slopes), positive).mul_(d_Out)
+    if need[1]:
+        over = [place for place, size in enumerate(slopes.shape) if size == 1]
+        each = X.clamp(max=0.0).mul_(d_Out)
+        d_alpha = (each.sum(over, keepdim=True) if over else each).reshape(Alpha.shape)
+    return d_x, d_alpha
 
 
 @operator("maxout", outputs="Out")

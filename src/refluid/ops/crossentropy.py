@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ir.operator import Operator
+from refluid.ops.indicating import indicator
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import OperatorDef, gradient, operator
 
@@ -119,13 +119,14 @@ def softmax_with_cross_entropy(
     Label is int64 with size 1 at `axis`, or with soft_label a distribution as Logits. Loss has
     size 1 at `axis`; it is 0 where Label is ignore_index.
     """
-    log = torch.log_softmax(Logits, axis)
+    softmax = torch.softmax(Logits, axis)
+    # The largest logit less its log(softmax), a number close to 0, is the log of all exponentials.
+    top, rest = Logits.amax(axis, True), softmax.amax(axis, True).log_()
     if soft_label:
-        loss = -(Label * log).sum(axis, keepdim=True)
-    else:
-        index, ignored = _hard(log.dim(), Label, ignore_index)
-        loss = _without(log.gather(axis, index).neg_(), ignored)
-    return log.exp_(), loss
+        gap = (top - Logits).sub_(rest)
+        return softmax, gap.mul_(Label).sum(axis, keepdim=True)
+    index, ignored = _hard(Logits.dim(), Label, ignore_index)
+    return softmax, _without(top.sub_(Logits.gather(axis, index)).sub_(rest), ignored)
 
 
 @gradient("softmax_with_cross_entropy")
@@ -140,7 +141,7 @@ def softmax_with_cross_entropy_grad(
 ) -> Tensor:
     """d_Loss * (Softmax - 1 at the label)."""
     if soft_label:
-        return (Softmax - Label) * d_Loss
+        return (Softmax - Label).mul_(d_Loss)
     index, ignored = _hard(Softmax.dim(), Label, ignore_index)
     d_loss = _without(d_Loss, ignored)
     return (Softmax * d_loss).scatter_add_(axis, index, -d_loss)
@@ -164,9 +165,10 @@ def sigmoid_cross_entropy_with_logits(
 
     normalize: divided by the number of labels that are not ignored.
     """
-    kept = Label != ignore_index
-    loss = F.binary_cross_entropy_with_logits(X, Label, reduction="none") * kept
-    return loss / _count(kept) if normalize else loss
+    kept = indicator(torch.ne, Label, ignore_index)
+    loss = X.clamp(min=0.0).addcmul_(X, Label, value=-1.0)
+    loss.add_(X.abs().neg_().exp_().log1p_()).mul_(kept)
+    return loss.div_(_count(kept)) if normalize else loss
 
 
 @gradient("sigmoid_cross_entropy_with_logits")
@@ -179,9 +181,9 @@ def sigmoid_cross_entropy_with_logits_grad(
     ignore_index: int = -100,
 ) -> Tensor:
     """d_Out * (sigmoid(X) - Label)."""
-    kept = Label != ignore_index
+    kept = indicator(torch.ne, Label, ignore_index)
     grad = torch.sigmoid(X).sub_(Label).mul_(d_Out).mul_(kept)
-    return grad / _count(kept) if normalize else grad
+    return grad.div_(_count(kept)) if normalize else grad
 
 
 @operator("label_smooth", outputs="Out", uses="", differentiable="X")

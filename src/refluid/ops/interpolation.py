@@ -50,8 +50,7 @@ def _nearest(x: Tensor, dim: int, wanted: int, corners: bool, mode: int) -> Tens
 def _linear(x: Tensor, dim: int, wanted: int, corners: bool, mode: int) -> Tensor:
     size = x.shape[dim]
     count, step = _places(size, wanted, corners, x.device)
-    centered = mode == 0 and not corners
-    source = ((count + 0.5) * step - 0.5).clamp(min=0.0) if centered else count * step
+    source = count * step
     low = source.long().clamp(max=size - 1)
     high = (low + 1).clamp(max=size - 1)
     shape = [1] * x.dim()
@@ -72,6 +71,23 @@ def _by_dimension(along: Callable[..., Tensor]) -> Resize:
         return x
 
     return resize
+
+
+def _by_kernel(mode: str, otherwise: Resize) -> Resize:
+    """By torch's kernel, except where positions count from the corners of elements (mode 1)."""
+
+    def resize(x: Tensor, wanted: Sequence[int], corners: bool, align_mode: int) -> Tensor:
+        if not corners and align_mode != 0:
+            return otherwise(x, wanted, corners, align_mode)
+        return F.interpolate(x, tuple(wanted), mode=mode, align_corners=corners)
+
+    return resize
+
+
+def _nearest_below(x: Tensor, wanted: Sequence[int], corners: bool, mode: int) -> Tensor:
+    if corners:
+        return _by_dimension(_nearest)(x, wanted, corners, mode)
+    return F.interpolate(x, tuple(wanted), mode="nearest")
 
 
 def _cubic(x: Tensor, wanted: Sequence[int], corners: bool, mode: int) -> Tensor:
@@ -113,17 +129,17 @@ def _define(name: str, resize: Resize, sizes: Sequence[str], doc: str) -> None:
 _PLANE, _VOLUME = ("out_h", "out_w"), ("out_d", "out_h", "out_w")
 _TABLE: dict[str, tuple[Resize, tuple[str, ...], str]] = {
     "nearest_interp": (
-        _by_dimension(_nearest),
+        _nearest_below,
         _PLANE,
         "Images resized by nearest neighbours.",
     ),
     "bilinear_interp": (
-        _by_dimension(_linear),
+        _by_kernel("bilinear", _by_dimension(_linear)),
         _PLANE,
         "Images resized by linear interpolation in both directions.",
     ),
     "trilinear_interp": (
-        _by_dimension(_linear),
+        _by_kernel("trilinear", _by_dimension(_linear)),
         _VOLUME,
         "Volumes resized by linear interpolation in all three directions.",
     ),

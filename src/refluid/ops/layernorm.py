@@ -105,11 +105,13 @@ def group_norm(
     data_layout: str = "NCHW",
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Each sample's `groups` groups of channels normalised; Mean and Variance (N, groups)."""
-    x = _channels_first(X, data_layout)
-    parts = x.reshape(x.shape[0], groups, -1)
-    variance, mean = torch.var_mean(parts, 2, correction=0)
-    y = F.group_norm(x, groups, Scale, Bias, epsilon)
-    return _as_given(y, data_layout), mean, variance
+    x = _channels_first(X, data_layout).contiguous()
+    n, channels = x.shape[:2]
+    area = math.prod(x.shape[2:])
+    y, mean, inverse = aten.native_group_norm(
+        x, Scale, Bias, n, channels, area, groups, epsilon
+    )
+    return _as_given(y, data_layout), mean, (inverse * inverse).reciprocal_().sub_(epsilon)
 
 
 @gradient("group_norm")
@@ -123,20 +125,33 @@ def group_norm_grad(
     epsilon: float = 1e-5,
     groups: int,
     data_layout: str = "NCHW",
+    need: Sequence[bool] = (True, True, True),
 ) -> Grads:
-    """Gradients of X, Scale and Bias, from the normalised values that Y tells."""
+    """Gradients of X, Scale and Bias, from X less its mean, which follows from Y."""
     y, grad = _channels_first(Y, data_layout), _channels_first(d_Y, data_layout)
-    over = [dim for dim in range(y.dim()) if dim != 1]
-    unit = y if Bias is None else y - _per_channel(Bias, y.dim())
-    unit = unit if Scale is None else unit / _per_channel(Scale, y.dim())
-    d_scale = None if Scale is None else (grad * unit).sum(over)
-    d_bias = None if Bias is None else grad.sum(over)
-    grad = grad if Scale is None else grad * _per_channel(Scale, y.dim())
-    shape = (y.shape[0], groups, -1)
-    normal, inner = unit.reshape(shape), grad.reshape(shape)
-    inner = inner - inner.mean(2, True) - normal * (inner * normal).mean(2, True)
-    d_x = (inner * torch.rsqrt(Variance + epsilon).unsqueeze(2)).reshape(y.shape)
-    return _as_given(d_x, data_layout), d_scale, d_bias
+    n, channels = y.shape[:2]
+    inverse = torch.rsqrt(Variance + epsilon)
+    steep = inverse.repeat_interleave(channels // groups, 1)
+    steep = (steep if Scale is None else steep * Scale).reciprocal_()
+    shape = (n, channels, *[1] * (y.dim() - 2))
+    if Bias is None:
+        centred = y * steep.view(shape)
+    else:
+        centred = torch.addcmul((steep * -Bias).view(shape), y, steep.view(shape))
+    area = math.prod(y.shape[2:])
+    d_x, d_scale, d_bias = aten.native_group_norm_backward(
+        grad.contiguous(),
+        centred.contiguous(),
+        torch.zeros_like(inverse),
+        inverse,
+        Scale,
+        n,
+        channels,
+        area,
+        groups,
+        (need[0], need[1] and Scale is not None, need[2] and Bias is not None),
+    )
+    return None if d_x is None else _as_given(d_x, data_layout), d_scale, d_bias
 
 
 @operator(
@@ -150,12 +165,12 @@ def instance_norm(
     X: Tensor, Scale: Tensor, Bias: Tensor, *, epsilon: float = 1e-5
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Each channel of each sample normalised; SavedVariance is 1 / sqrt(variance + epsilon)."""
-    rows = X.shape[0] * X.shape[1]
-    unit, mean, inverse = aten.native_batch_norm(
-        X.reshape(1, rows, -1), None, None, None, None, True, 0.0, epsilon
+    n, channels = X.shape[:2]
+    scale, bias = Scale.repeat(n), Bias.repeat(n)
+    y, mean, inverse = aten.native_batch_norm(
+        X.reshape(1, n * channels, -1), scale, bias, None, None, True, 0.0, epsilon
     )
-    y = unit.view(X.shape) * _per_channel(Scale, X.dim()) + _per_channel(Bias, X.dim())
-    return y, mean, inverse
+    return y.view(X.shape), mean, inverse
 
 
 @gradient("instance_norm")
@@ -167,15 +182,27 @@ def instance_norm_grad(
     d_Y: Tensor,
     *,
     epsilon: float = 1e-5,
+    need: Sequence[bool] = (True, True, True),
 ) -> Grads:
-    """Gradients of X, Scale and Bias."""
-    shape = (X.shape[0], X.shape[1], -1)
-    inverse = SavedVariance.view(shape)
-    unit = (X.reshape(shape) - SavedMean.view(shape)) * inverse
-    grad = d_Y.reshape(shape)
-    inner = grad * Scale.view(1, -1, 1)
-    d_x = inner - inner.mean(2, True) - unit * (inner * unit).mean(2, True)
-    return (d_x * inverse).view(X.shape), (grad * unit).sum((0, 2)), grad.sum((0, 2))
+    """Gradients of X, Scale and Bias: those of a batch norm with a channel for each plane."""
+    n, channels = X.shape[:2]
+    planes = (1, n * channels, -1)
+    d_x, d_scale, d_bias = aten.native_batch_norm_backward(
+        d_Y.reshape(planes),
+        X.reshape(planes),
+        Scale.repeat(n),
+        None,
+        None,
+        SavedMean.reshape(-1),
+        SavedVariance.reshape(-1),
+        True,
+        epsilon,
+        need,
+    )
+    d_scale, d_bias = (
+        None if one is None else one.view(n, channels).sum(0) for one in (d_scale, d_bias)
+    )
+    return None if d_x is None else d_x.view(X.shape), d_scale, d_bias
 
 
 @operator("affine_channel", outputs="Out", uses="X Scale", differentiable="X Scale Bias")

@@ -75,7 +75,7 @@ def matmul(
     x, y = _operands(X, Y, transpose_X, transpose_Y)
     out = torch.matmul(x, y)
     if alpha != 1.0:
-        out = out * alpha
+        out = out.mul_(alpha)
     if Y.dim() == 1 and not transpose_Y:
         out = out.squeeze(-1)
     if X.dim() == 1 and not transpose_X and out.dim() > 1:
@@ -100,16 +100,20 @@ def matmul_grad(
     batch = x.shape[:-2] if x.dim() == rank else y.shape[:-2]
     vectors = X.dim() == 1 or Y.dim() == 1
     out = d_Out.reshape(*batch, x.shape[-2], y.shape[-1]) if vectors else d_Out
-    if alpha != 1.0:
-        out = out * alpha
     d_X = d_Y = None
     if need[0]:
-        d_x = unbroadcast(torch.matmul(out, y.transpose(-2, -1)), x, rank - x.dim())
-        d_X = (d_x.transpose(-2, -1) if transpose_X else d_x).reshape(X.shape)
+        d_X = _factor(out, y.transpose(-2, -1), transpose_X, alpha)
+        d_X = unbroadcast(d_X, x.mT if transpose_X else x, rank - x.dim()).reshape(X.shape)
     if need[1]:
-        d_y = unbroadcast(torch.matmul(x.transpose(-2, -1), out), y, rank - y.dim())
-        d_Y = (d_y.transpose(-2, -1) if transpose_Y else d_y).reshape(Y.shape)
+        d_Y = _factor(x.transpose(-2, -1), out, transpose_Y, alpha)
+        d_Y = unbroadcast(d_Y, y.mT if transpose_Y else y, rank - y.dim()).reshape(Y.shape)
     return d_X, d_Y
+
+
+def _factor(x: Tensor, y: Tensor, transposed: bool, alpha: float) -> Tensor:
+    """alpha * x · y or its transpose, in one piece of memory."""
+    out = torch.matmul(y.mT, x.mT) if transposed else torch.matmul(x, y)
+    return out if alpha == 1.0 else out.mul_(alpha)
 
 
 @operator("addmm", outputs="Out", uses="Input X Y", extra=MKLDNN)

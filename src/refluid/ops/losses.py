@@ -31,10 +31,8 @@ def log_loss_grad(Predicted: Tensor, Labels: Tensor, d_Loss: Tensor, *, epsilon:
 def huber_loss(X: Tensor, Y: Tensor, *, delta: float) -> tuple[Tensor, Tensor]:
     """r²/2 where |r| is at most delta, else delta * (|r| - delta/2), of Residual r = Y - X."""
     residual = Y - X.reshape(Y.shape)
-    size = residual.abs()
-    return residual, torch.where(
-        size <= delta, residual * residual * 0.5, delta * (size - 0.5 * delta)
-    )
+    cut = residual.clamp(-delta, delta)
+    return residual, torch.sub(residual, cut, alpha=0.5).mul_(cut)
 
 
 @gradient("huber_loss")
@@ -79,8 +77,8 @@ def smooth_l1_loss(
     """
     square = sigma * sigma
     diff = _weighted(X - Y, InsideWeight)
-    size = diff.abs()
-    loss = torch.where(size < 1.0 / square, 0.5 * square * diff * diff, size - 0.5 / square)
+    cut = diff.clamp(-1.0 / square, 1.0 / square)
+    loss = torch.sub(diff, cut, alpha=0.5).mul_(cut).mul_(square)
     loss = _weighted(loss, OutsideWeight)
     return diff, loss.reshape(X.shape[0], -1).sum(1, keepdim=True)
 
@@ -96,7 +94,7 @@ def smooth_l1_loss_grad(
 ) -> tuple[Tensor, Tensor]:
     """d_X = d_Out * both weights * f'(Diff), d_Y the opposite."""
     square = sigma * sigma
-    slope = torch.where(Diff.abs() < 1.0 / square, square * Diff, torch.sign(Diff))
+    slope = (Diff * square).clamp_(-1.0, 1.0)
     slope = _weighted(_weighted(slope, InsideWeight), OutsideWeight)
     grad = slope * d_Out.reshape(-1, *[1] * (Diff.dim() - 1))
     return grad, -grad
@@ -114,11 +112,23 @@ def kldiv_loss(X: Tensor, Target: Tensor, *, reduction: str = "mean") -> Tensor:
 
     reduction: `none`, or `sum`, `mean`, `batchmean` of shape (1,).
     """
-    loss = torch.where(Target > 0, torch.xlogy(Target, Target) - Target * X, torch.zeros_like(X))
+    loss = Target.log().sub_(X).mul_(Target).masked_fill_(Target <= 0, 0.0)
     if reduction == "none":
         return loss
-    count = {"sum": 1, "mean": X.numel(), "batchmean": X.shape[0]}[reduction]
-    return (loss.sum() / count).reshape(1)
+    return (loss.sum() / _shares(X, reduction)).reshape(1)
+
+
+def _shares(X: Tensor, reduction: str) -> int:
+    """What a sum is divided by."""
+    return {"none": 1, "sum": 1, "mean": X.numel(), "batchmean": X.shape[0]}[reduction]
+
+
+@gradient("kldiv_loss")
+def kldiv_loss_grad(
+    X: Tensor, Target: Tensor, d_Loss: Tensor, *, reduction: str = "mean"
+) -> Tensor:
+    """-d_Loss * Target where that is positive, by the number of elements that a mean is of."""
+    return Target.clamp(min=0.0).mul_(d_Loss * (-1.0 / _shares(X, reduction)))
 
 
 @operator(

@@ -9,6 +9,9 @@ from torch import Tensor
 from refluid.ops.extras import ACTIVATION, MKLDNN
 from refluid.ops.registry import gradient, operator
 
+aten = torch.ops.aten
+_HARD_SWISH = (6.0, 6.0, 3.0)  # threshold, scale and offset that torch has a kernel for
+
 
 @operator("relu6", outputs="Out", uses="Out")
 def relu6(X: Tensor, *, threshold: float = 6.0) -> Tensor:
@@ -19,7 +22,7 @@ def relu6(X: Tensor, *, threshold: float = 6.0) -> Tensor:
 @gradient("relu6")
 def relu6_grad(Out: Tensor, d_Out: Tensor, *, threshold: float = 6.0) -> Tensor:
     """d_Out where 0 < Out < threshold, else 0."""
-    return d_Out * ((Out > 0) & (Out < threshold))
+    return aten.hardtanh_backward(d_Out, Out, 0.0, threshold)
 
 
 @operator("brelu", outputs="Out", uses="X")
@@ -31,7 +34,7 @@ def brelu(X: Tensor, *, t_min: float = 0.0, t_max: float = 24.0) -> Tensor:
 @gradient("brelu")
 def brelu_grad(X: Tensor, d_Out: Tensor, *, t_min: float = 0.0, t_max: float = 24.0) -> Tensor:
     """d_Out where t_min < X < t_max, else 0."""
-    return d_Out * ((t_min < X) & (t_max > X))
+    return aten.hardtanh_backward(d_Out, X, t_min, t_max)
 
 
 @operator("leaky_relu", outputs="Out", uses="Out", extra=MKLDNN)
@@ -43,7 +46,7 @@ def leaky_relu(X: Tensor, *, alpha: float = 0.02) -> Tensor:
 @gradient("leaky_relu")
 def leaky_relu_grad(Out: Tensor, d_Out: Tensor, *, alpha: float = 0.02) -> Tensor:
     """d_Out where Out is positive, else alpha * d_Out."""
-    return torch.where(Out > 0, d_Out, d_Out * alpha)
+    return aten.leaky_relu_backward(d_Out, Out, alpha, False)
 
 
 @operator("elu", outputs="Out", uses="X")
@@ -57,7 +60,7 @@ def selu(
     X: Tensor, *, scale: float = 1.0507010221481323, alpha: float = 1.6732631921768188
 ) -> Tensor:
     """scale * X where it is positive, else scale * alpha * (exp(X) - 1)."""
-    return torch.where(X > 0, X, alpha * torch.expm1(X)) * scale
+    return aten.elu(X, alpha, scale)
 
 
 @gradient("selu")
@@ -69,7 +72,7 @@ def selu_grad(
     alpha: float = 1.6732631921768188,
 ) -> Tensor:
     """scale * d_Out where Out is positive, else (Out + scale * alpha) * d_Out."""
-    return d_Out * torch.where(Out > 0, scale, Out + scale * alpha)
+    return aten.elu_backward(d_Out, alpha, scale, 1.0, True, Out)
 
 
 @operator("gelu", outputs="Out", uses="X", extra=ACTIVATION)
@@ -78,10 +81,24 @@ def gelu(X: Tensor, *, approximate: bool = False) -> Tensor:
     return F.gelu(X, approximate="tanh" if approximate else "none")
 
 
+@gradient("gelu")
+def gelu_grad(X: Tensor, d_Out: Tensor, *, approximate: bool = False) -> Tensor:
+    """d_Out times the slope of gelu at X."""
+    return aten.gelu_backward(d_Out, X, approximate="tanh" if approximate else "none")
+
+
 @operator("swish", outputs="Out", uses="X", extra=MKLDNN)
 def swish(X: Tensor, *, beta: float = 1.0) -> Tensor:
     """X * sigmoid(beta * X)."""
     return F.silu(X) if beta == 1.0 else X * torch.sigmoid(X * beta)
+
+
+@gradient("swish")
+def swish_grad(X: Tensor, d_Out: Tensor, *, beta: float = 1.0) -> Tensor:
+    """d_Out * (s + beta * X * s * (1 - s)), s = sigmoid(beta * X)."""
+    if beta == 1.0:
+        return aten.silu_backward(d_Out, X)
+    return aten.silu_backward(d_Out, X * beta)
 
 
 @operator("hard_sigmoid", outputs="Out", uses="Out")
@@ -93,7 +110,7 @@ def hard_sigmoid(X: Tensor, *, slope: float = 0.2, offset: float = 0.5) -> Tenso
 @gradient("hard_sigmoid")
 def hard_sigmoid_grad(Out: Tensor, d_Out: Tensor, *, slope: float = 0.2) -> Tensor:
     """slope * d_Out where 0 < Out < 1, else 0."""
-    return d_Out * slope * ((Out > 0) & (Out < 1))
+    return aten.hardtanh_backward(d_Out * slope, Out, 0.0, 1.0)
 
 
 @operator("hard_swish", outputs="Out", uses="X")
@@ -101,7 +118,21 @@ def hard_swish(
     X: Tensor, *, threshold: float = 6.0, scale: float = 6.0, offset: float = 3.0
 ) -> Tensor:
     """X * clamp(X + offset, 0, threshold) / scale."""
+    if (threshold, scale, offset) == _HARD_SWISH:
+        return F.hardswish(X)
     return X * (X + offset).clamp(0.0, threshold) / scale
+
+
+@gradient("hard_swish")
+def hard_swish_grad(
+    X: Tensor, d_Out: Tensor, *, threshold: float = 6.0, scale: float = 6.0, offset: float = 3.0
+) -> Tensor:
+    """d_Out * (clamp(X + offset, 0, threshold) + X where nothing is clamped) / scale."""
+    if (threshold, scale, offset) == _HARD_SWISH:
+        return aten.hardswish_backward(d_Out, X)
+    moved = X + offset
+    slope = aten.hardtanh_backward(X, moved, 0.0, threshold).add_(moved.clamp_(0.0, threshold))
+    return slope.mul_(d_Out).div_(scale)
 
 
 @operator("soft_relu", outputs="Out", uses="Out")
@@ -113,7 +144,7 @@ def soft_relu(X: Tensor, *, threshold: float = 40.0) -> Tensor:
 @gradient("soft_relu")
 def soft_relu_grad(Out: Tensor, d_Out: Tensor, *, threshold: float = 40.0) -> Tensor:
     """(1 - exp(-Out)) * d_Out where |Out| < threshold, else 0."""
-    return d_Out * (1 - torch.exp(-Out)) * ((Out > -threshold) & (Out < threshold))
+    return aten.hardtanh_backward(d_Out * (1 - torch.exp(-Out)), Out, -threshold, threshold)
 
 
 @operator("stanh", outputs="Out", uses="X")

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
 from refluid.ir.operator import Operator
+from refluid.ops.indicating import indicator
 from refluid.ops.registry import gradient, operator
 
 Dims = tuple[int, ...]
@@ -107,7 +108,8 @@ def _extreme_grad(
     X: Tensor, Out: Tensor, d_Out: Tensor, *, dim: Sequence[int] = (0,), reduce_all: bool = False
 ) -> Tensor:
     """d_Out at every element that equals the extreme, 0 elsewhere."""
-    return (_spread(Out, X, dim, reduce_all) == X) * _spread(d_Out, X, dim, reduce_all)
+    extreme = indicator(torch.eq, X, _spread(Out, X, dim, reduce_all))
+    return extreme.mul_(_spread(d_Out, X, dim, reduce_all))
 
 
 gradient("reduce_max")(_extreme_grad)

@@ -162,9 +162,12 @@ class _Merging:
         return out.name
 
     def _append_branch(self, inside: Block, reached: Variable) -> None:
+        read: dict[str, None] = {}
+        written: dict[str, None] = {}
+        for op in inside.ops:
+            read |= dict.fromkeys(one for one in op.input_arg_names if one not in written)
+            written |= dict.fromkeys(op.output_arg_names)
         outer = {name for name in self.block.vars if name not in inside.vars}
-        read = dict.fromkeys(name for op in inside.ops for name in op.input_arg_names)
-        written = dict.fromkeys(name for op in inside.ops for name in op.output_arg_names)
         scope = self.block.create_var(
             name=names.generate("_generated_var"), type=VarType.STEP_SCOPES
         )

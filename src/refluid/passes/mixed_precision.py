@@ -99,9 +99,7 @@ class _Caster:
         else:
             self._cast_inputs(op, self.precision.half, VarType.FP32)
         definition = find(op.type)
-        if definition is not None and op.inputs != before:
-            definition.infer(op)
-        elif definition is not None and self._reads_half(op):
+        if definition is not None and (op.inputs != before or self._reads_half(op)):
             definition.infer(op)
 
     # -- which precision ------------------------------------------------------
@@ -168,8 +166,12 @@ class _Caster:
             persistable=False,
             stop_gradient=var.stop_gradient,
         )
-        attrs = {"in_dtype": int(var.dtype), "out_dtype": int(target), ROLE: int(OpRole.FORWARD)}
-        attrs |= {CALLSTACK: list(user.callstack)}
+        attrs = {
+            "in_dtype": int(var.dtype),
+            "out_dtype": int(target),
+            ROLE: int(OpRole.FORWARD),
+            CALLSTACK: list(user.callstack),
+        }
         self.ops.append(self.block.make_op("cast", {"X": var}, {"Out": out}, attrs))
         return out
 

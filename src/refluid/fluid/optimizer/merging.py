@@ -43,8 +43,6 @@ class GradientMergeOptimizer:
 
         Returns the branch's operators and the (parameter, gradient of one run) pairs.
         """
-        _, pairs = self.inner_optimizer.minimize(
-            loss, startup_program, parameter_list, no_grad_set
-        )
+        _, pairs = self.inner_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         startup = default_startup_program() if startup_program is None else startup_program
         return merge_gradients(loss.block.program, startup, self._merge), pairs

@@ -11,7 +11,7 @@ from refluid.fluid import layers
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from refluid.fluid.contrib.mixed_precision.fp16_utils import (
     append_scale_update,
-    rewrite_program,
+    rewrite_for,
     update_role_var_grad,
 )
 from refluid.fluid.layer_helper import LayerHelper
@@ -85,7 +85,7 @@ class OptimizerWithMixedPrecision:
         program = loss.block.program
         with program_guard(program, startup_program):
             self._state = self._create_state()
-            rewrite_program(program, self._amp_lists, self.half)
+            rewrite_for(program, self._amp_lists, self.half)
             full = loss if loss.dtype != self.half else layers.cast(loss, "float32")
             self._scaled_loss = full * self._state[0]
         pairs = self._optimizer.backward(

@@ -40,36 +40,54 @@ def find_true_post_op(ops: Sequence[Operator], cur_op: Operator, var_name: str) 
     return [op for op in after if var_name in op.input_arg_names]
 
 
-def rewrite_program(
-    main_prog: Program, amp_lists: AutoMixedPrecisionLists, dtype: VarType = VarType.FP16
-) -> None:
-    """Inserts the casts of mixed precision into a program that has its forward pass only."""
+def rewrite_program(main_prog: Program, amp_lists: AutoMixedPrecisionLists) -> None:
+    """Inserts the casts to float16 into a program that has its forward pass only."""
+    rewrite_for(main_prog, amp_lists, VarType.FP16)
+
+
+def rewrite_for(program: Program, amp_lists: AutoMixedPrecisionLists, half: VarType) -> None:
+    """As `rewrite_program`, for float16 or bfloat16."""
     kept = frozenset(amp_lists.black_varnames)
-    insert_casts(main_prog.global_block(), Precision(dtype, amp_lists.classify, kept))
+    insert_casts(program.global_block(), Precision(half, amp_lists.classify, kept))
 
 
 def update_role_var_grad(main_prog: Program, params_grads: Pairs) -> None:
     """Lets replicas exchange half-precision gradients.
 
     The operator that writes the half gradient, not the cast of it to float32, gets the role of
-    making the parameter's gradient. A gradient that is a sum of several stays float32.
+    making the parameter's gradient; the casts move behind the backward pass, where the exchange
+    is done. A gradient that is a sum of several stays float32.
     """
     block = main_prog.global_block()
     writers: dict[str, list[Operator]] = {}
     for op in block.ops:
         for name in op.output_arg_names:
             writers.setdefault(name, []).append(op)
+    casts: list[Operator] = []
     for param, grad in params_grads:
         made = [] if grad is None else writers.get(grad.name, [])
-        if grad is None or len(made) != 1 or made[0].type != "cast":
+        if len(made) != 1 or made[0].type != "cast":
             continue
         (half,) = made[0].input("X")
-        sources = [op for op in writers.get(half, []) if int(op.attr(ROLE) or 0) & OpRole.BACKWARD]
-        if len(sources) != 1:
-            continue
-        made[0].set_attr(ROLE_VAR, [])
-        others = list(sources[0].attr(ROLE_VAR) or [])
-        sources[0].set_attr(ROLE_VAR, [*others, param.name, half])
+        source = writers.get(half, [])
+        if len(source) == 1 and _role(source[0]) & OpRole.BACKWARD:
+            source[0].set_attr(ROLE_VAR, [*(source[0].attr(ROLE_VAR) or []), param.name, half])
+            made[0].set_attr(ROLE_VAR, [])
+            casts.append(made[0])
+    _move_behind_backward(block, casts)
+
+
+def _move_behind_backward(block: Block, moved: Sequence[Operator]) -> None:
+    backward = [at for at, op in enumerate(block.ops) if _role(op) & OpRole.BACKWARD]
+    if moved:
+        end = backward[-1] + 1
+        before = [op for op in block.ops[:end] if op not in moved]
+        block.ops[:] = [*before, *moved, *block.ops[end:]]
+        block.program.touch()
+
+
+def _role(op: Operator) -> int:
+    return int(op.attr(ROLE) or 0)
 
 
 def update_loss_scaling(
