@@ -13,6 +13,7 @@ every run, as with real batches.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import sys
 import time
@@ -28,7 +29,7 @@ from rich.console import Console
 
 from benchmarks.machine import facts
 from benchmarks.operator_cases import CASES
-from benchmarks.operator_cases.case import Case, Ours, Peer
+from benchmarks.operator_cases.case import Case, Ours, Peer, gradient_like
 from benchmarks.operator_report import SHOWN, Measured, markdown, slowest, terminal_table
 from benchmarks.report import record
 from benchmarks.timing import alternate
@@ -38,6 +39,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 BLOCK_SECONDS = 0.06
 TOLERANCE = 2e-3
+NO_SEPARATE_BLOCKS = (-4, 0)  # M_MMAP_MAX
+NO_TRIMMING = (-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+
+
+def keep_memory() -> None:
+    """Freed memory stays with the process, as in a training that has warmed up.
+
+    Otherwise glibc returns large blocks to the system in some runs and not in others, and fetching
+    them again costs more than most operators.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(*NO_SEPARATE_BLOCKS)
+        mallopt(*NO_TRIMMING)
 
 
 def difference(ours: list[Any], theirs: list[Any]) -> float:
@@ -78,8 +93,7 @@ def measure(case: Case, gradient: Any, blocks: int) -> Measured:
 def measure_case(case: Case, blocks: int) -> list[Measured]:
     found = [measure(case, None, blocks)]
     if case.wrt:
-        shape = Peer(case, None).results()[0].shape
-        flowing = np.random.RandomState(3).standard_normal(tuple(shape)).astype("float32")
+        flowing = gradient_like(Ours(case, None).results()[0])
         found.append(measure(case, flowing, blocks))
     return found
 
@@ -102,6 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_options(arguments)
     if options.threads:
         torch.set_num_threads(options.threads)
+    keep_memory()
     flags.set_flags({"FLAGS_correct_cpu_faults": True})  # PyTorch computes the whole gradient
     words = options.only or [""]
     chosen = [case for case in CASES if any(word in case.name for word in words)]

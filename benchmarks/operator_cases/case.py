@@ -102,7 +102,7 @@ def lengths_of(random: Random, count: int, low: int, high: int) -> list[int]:
 class Ours:
     """A program of the one operator, and of its gradient where `gradient` flows into it."""
 
-    def __init__(self, case: Case, gradient: Array | None) -> None:
+    def __init__(self, case: Case, gradient: Array | Rows | None) -> None:
         values = case.values()
         self.scope, self.exe = fluid.Scope(), fluid.Executor(fluid.CPUPlace())
         main, startup = fluid.Program(), fluid.Program()
@@ -113,7 +113,7 @@ class Ours:
             self.fetches = [case.build(given)]
             if gradient is not None:
                 flowing = block.create_var(
-                    name="flowing", shape=self.fetches[0].shape, dtype=str(gradient.dtype)
+                    name="flowing", shape=self.fetches[0].shape, dtype="float32"
                 )
                 wanted = [given[name] for name in case.wrt]
                 self.fetches += fluid.gradients(self.fetches[:1], wanted, [flowing])
@@ -139,9 +139,9 @@ class Ours:
 class Peer:
     """PyTorch's run; `gradient` flows into its result where there is one."""
 
-    def __init__(self, case: Case, gradient: Array | None) -> None:
+    def __init__(self, case: Case, gradient: Array | Rows | None) -> None:
         self.case = case
-        self.flowing = None if gradient is None else torch.from_numpy(gradient)
+        self.flowing = None if gradient is None else _values(_as_tensor(gradient))
         self.arguments = [_as_tensor(one) for one in case.values().values()]
         leaves = dict(zip(case.values(), self.arguments, strict=True))
         self.leaves = [_values(leaves[name]) for name in case.wrt if self.flowing is not None]
@@ -160,6 +160,16 @@ class Peer:
                 return [self.case.peer(*self.arguments)]
         out = self.case.peer(*self.arguments)
         return [out.detach(), *torch.autograd.grad(out, self.leaves, self.flowing)]
+
+
+def gradient_like(result: Any) -> Array | Rows:
+    """Random values of the shape and with the sequences of a result."""
+    random = np.random.RandomState(3)
+    made = normal(random, *result.shape())
+    lengths = result.recursive_sequence_lengths()
+    if not lengths:
+        return made
+    return Rows(made, lengths[-1], lengths[0] if len(lengths) > 1 else None)
 
 
 def _values(given: Any) -> Tensor:

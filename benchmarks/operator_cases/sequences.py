@@ -24,7 +24,12 @@ def rows(random: Random, width: int = WIDTH, count: int = COUNT) -> Rows:
 
 def padded(given: Rows, value: float = 0.0) -> Tensor:
     """(sequences, longest, width)."""
-    return pad_sequence(given.values.split(given.lengths), True, value)
+    if not given.values.requires_grad:
+        return pad_sequence(given.values.split(given.lengths), True, value)
+    shape = len(given.lengths), max(given.lengths), *given.values.shape[1:]
+    out = given.values.new_full(shape, value)  # pad_sequence takes 100 times as long backward
+    out[present(given)] = given.values
+    return out
 
 
 def present(given: Rows) -> Tensor:

@@ -119,6 +119,28 @@ def test_what_is_printed(files: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "  sequence_pool " in text and "mean time" in text
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("places", "drop_last"), [(1, True), (1, False), (2, True), (2, False)])
+def test_a_loader_gives_the_same_batches(
+    files: list[str], kind: str, places: int, drop_last: bool
+) -> None:
+    network = Network()
+    dataset = network.dataset(kind, files)
+    if kind == "InMemoryDataset":
+        dataset.load_into_memory()
+    loader = fluid.io.DataLoader.from_dataset(dataset, fluid.cpu_places(places), drop_last)
+    for _ in range(2):
+        steps = list(loader())
+        found = [np.array(one["row"]).ravel().tolist() for step in steps for one in step]
+        assert [row for rows in found for row in rows] == list(
+            range(TOTAL - TOTAL % (16 * places) * drop_last)
+        )
+        assert [len(step) for step in steps[:-1]] == [places] * (len(steps) - 1)
+    for step in loader:  # ended early
+        assert step[0]["words"].lod()[0][-1] == len(np.array(step[0]["words"]))
+        break
+
+
 def test_preload_release_and_sizes(files: list[str]) -> None:
     network = Network()
     dataset = network.dataset("InMemoryDataset", files, 2)

@@ -253,3 +253,30 @@ def test_an_input_that_is_overwritten_in_between_stops_a_rule() -> None:
     done = run_passes(program, [BY_NAME["fuse_conv_bias"]])
     (refused,) = done.reports["fuse_conv_bias"].refused
     assert "in between" in refused.reason
+
+
+def test_blocks_of_loops_are_fused_too() -> None:
+    program, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(program, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [4, 3])
+        count = layers.fill_constant([1], "int64", 0)
+        limit = layers.fill_constant([1], "int64", 3)
+        total = layers.fill_constant([4, 3], "float32", 0.0)
+        more = layers.less_than(count, limit)
+        loop = layers.While(more)
+        with loop.block():
+            step = layers.fc(layers.elementwise_add(x, total), 3, act="tanh")
+            layers.assign(step, total)
+            layers.increment(count, in_place=True)
+            layers.less_than(count, limit, cond=more)
+    done = run_passes(program, [BY_NAME["fuse_gemm_epilogue"]])
+    found = [op.type for op in done.program.blocks[1].ops]
+    assert "fused_gemm_epilogue" in found
+    assert "tanh" not in found
+    executor, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    feed = {"x": np.ones((4, 3), np.float32)}
+    with fluid.scope_guard(scope):
+        executor.run(startup)
+        (fused,) = executor.run(done.program, feed, [total.name])
+        (plain,) = executor.run(program, feed, [total.name])
+    np.testing.assert_allclose(fused, plain, rtol=1e-6)

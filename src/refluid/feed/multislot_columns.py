@@ -140,7 +140,9 @@ def _scatter(
         for slot in range(len(slots)):
             count, at = counts[row, slot], starts[slot]
             if slots[slot, 0] == INT:
-                if kept[slot]:
+                if kept[slot] and count == 1:
+                    to_ints[at] = ints[int_at]
+                elif kept[slot]:
                     for place in range(count):
                         to_ints[at + place] = ints[int_at + place]
                 int_at += count

@@ -19,6 +19,7 @@ AT, ROWS, INTS, FLOATS, HARDS, SLOT, WHERE, FOUND = range(8)
 _TENS = np.array([10.0**power for power in range(11)], np.float32)
 _WORDS = np.array([list(word.ljust(8).encode()) for word in ("inf", "infinity", "nan")], np.uint8)
 _SIZES = np.array([3, 8, 3])
+_NO_EXPONENT = 1 << 40
 _TAB, _NEWLINE, _RETURN, _SPACE = 9, 10, 13, 32
 _U0, _U1, _U10 = np.uint64(0), np.uint64(1), np.uint64(10)
 _ZERO = np.uint64(48)
@@ -79,6 +80,22 @@ def _read_word(data: Any, at: Any, end: Any, out: Any, place: Any, negative: Any
 
 
 @compiled
+def _read_exponent(data: Any, at: Any, end: Any) -> Any:
+    """The number after an "e", `_NO_EXPONENT` if there is none; what is too large for any use
+    becomes 100 million."""
+    down = at < end and data[at] == 45
+    if at < end and (down or data[at] == 43):
+        at += 1
+    exponent, first = np.int64(0), at
+    while at < end and 48 <= data[at] <= 57:
+        exponent = min(exponent * 10 + (np.int64(data[at]) - 48), np.int64(100000000))
+        at += 1
+    if at == first:
+        return _NO_EXPONENT, at
+    return (-exponent if down else exponent), at
+
+
+@compiled
 def _read_float(data: Any, at: Any, end: Any, out: Any, bits: Any, place: Any) -> Any:
     """Reads a decimal number to `out[place]`, whose bits are `bits[place]`."""
     negative = data[at] == 45
@@ -105,17 +122,10 @@ def _read_float(data: Any, at: Any, end: Any, out: Any, bits: Any, place: Any) -
     if seen == 0:
         return _read_word(data, at, end, out, place, negative)
     if at < end and (data[at] == 101 or data[at] == 69):
-        at += 1
-        down = at < end and data[at] == 45
-        if at < end and (down or data[at] == 43):
-            at += 1
-        exponent, first = np.int64(0), at
-        while at < end and 48 <= data[at] <= 57:
-            exponent = min(exponent * 10 + (np.int64(data[at]) - 48), np.int64(100000000))
-            at += 1
-        if at == first:
+        exponent, at = _read_exponent(data, at + 1, end)
+        if exponent == _NO_EXPONENT:
             return BAD_NUMBER, at
-        power += -exponent if down else exponent
+        power += exponent
     if not _ends(data, at, end):
         return BAD_NUMBER, at
     sign = np.uint32(0x80000000) if negative else np.uint32(0)

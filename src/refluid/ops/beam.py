@@ -12,9 +12,9 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
+from refluid.ops.largest import largest
 from refluid.ops.registry import OperatorDef, operator
 
-_SORTED = 1024
 _NEVER = float("-inf")
 
 
@@ -40,15 +40,6 @@ def _rows_of_sources(lod: Levels, level: int) -> Offsets:
     for below in lod[level + 1 :]:
         found = found.through(below)
     return found
-
-
-def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest `count` of each row, largest first, of equal ones the first."""
-    if scores.shape[1] > _SORTED:
-        values, places = torch.topk(scores, min(count, scores.shape[1]), 1)
-    else:
-        values, places = torch.sort(scores, dim=1, descending=True, stable=True)
-    return values[:, :count], places[:, :count]
 
 
 @operator(
@@ -88,7 +79,7 @@ def beam_search(
     ended = pre_ids.reshape(-1) == end_id
     value = value.masked_fill(ended.unsqueeze(1), _NEVER)
     value[:, 0] = torch.where(ended, pre_scores.reshape(-1).to(value.dtype), value[:, 0])
-    value, place = _best(value, beam_size)
+    value, place = largest(value, beam_size)
     word = place if ids is None else ids.reshape(rows, -1).gather(1, place)
     word = torch.where(ended.unsqueeze(1), end_id, word.long())
     possible = value != _NEVER

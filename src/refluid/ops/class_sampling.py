@@ -12,6 +12,7 @@ from refluid.ops.mersenne import (
     Integers,
     Twister32,
     Twister64,
+    Words,
     integers,
     reals,
     reals_of_pairs,
@@ -80,6 +81,19 @@ class Alias:
         return self._probabilities[classes].to(dtype)
 
 
+class AnyWords:
+    """Random words where no seed says which."""
+
+    bits = 64
+
+    def __init__(self, seed: int) -> None:
+        self._source = np.random.Generator(np.random.SFC64(seed))
+
+    def words(self, count: int) -> Words:
+        """The next `count` words."""
+        return self._source.integers(0, 2**64, count, dtype=np.uint64)
+
+
 Sampler = Uniform | LogUniform | Alias
 
 
@@ -99,13 +113,14 @@ def sampler(kind: int, classes: int, custom: tuple[Tensor | None, ...]) -> Sampl
 
 
 def engine_of(source: Sampler, seed: int, random: Random) -> Engine:
-    """The engine of that seed; seed 0 takes one from the program's own source."""
-    if seed == 0:
-        generator = random(0)
-        device = "cpu" if generator is None else generator.device
-        drawn = torch.randint(1, 2**31, (1,), generator=generator, device=device)
-        seed = int(drawn.item())
-    return source.engine(seed)
+    """The engine of that seed; for seed 0 a fast one, whose seed the program's source draws."""
+    if seed != 0:
+        return source.engine(seed)
+    generator = random(0)
+    device = "cpu" if generator is None else generator.device
+    drawn = torch.randint(1, 2**31, (1,), generator=generator, device=device)
+    engine = AnyWords if source.engine is Twister64 else source.engine
+    return engine(int(drawn.item()))
 
 
 def draw_unique(source: Sampler, engine: Engine, count: int) -> tuple[Integers, int]:

@@ -10,9 +10,11 @@ from torch import Tensor
 
 from refluid.ops.broadcasting import infer_broadcast
 from refluid.ops.extras import ELEMENTWISE
+from refluid.ops.indicating import indicator
 from refluid.ops.registry import gradient, in_place, operator
 from refluid.ops.sparse import keeps_rows
 
+Comparison = Callable[..., Tensor]
 _FLAGS: dict[str, Any] = {"extra": ELEMENTWISE, "amp": "promote", "infer": infer_broadcast()}
 
 
@@ -172,6 +174,32 @@ _define("elementwise_max", torch.maximum, "The larger of X and Y.", "X Y")
 _define("elementwise_min", torch.minimum, "The smaller of X and Y.", "X Y")
 _define("elementwise_mod", torch.remainder, "Remainder of X / Y, with the sign of Y.", "")
 _define("elementwise_floordiv", torch.floor_divide, "X / Y rounded down.", "")
+
+
+def _define_extreme_gradient(name: str, beyond: Comparison, reaching: Comparison) -> None:
+    def body(
+        X: Tensor,
+        Y: Tensor,
+        d_Out: Tensor,
+        *,
+        axis: int = -1,
+        need: Sequence[bool] = (True, True),
+    ) -> tuple[Tensor | None, Tensor | None]:
+        y = align(X, Y, axis).expand_as(d_Out)
+        x = X.expand_as(d_Out)
+        share = indicator(beyond, x, y).add_(indicator(reaching, x, y)).mul_(0.5)
+        d_X = unbroadcast(d_Out * share, X, -1) if need[0] else None
+        if not need[1]:
+            return d_X, None
+        return d_X, unbroadcast(share.neg_().add_(1.0).mul_(d_Out), Y, axis)
+
+    body.__name__ = f"{name}_grad"
+    body.__doc__ = "d_Out for the one that was chosen; half of it for each where they are equal."
+    gradient(name)(body)
+
+
+_define_extreme_gradient("elementwise_max", torch.gt, torch.ge)
+_define_extreme_gradient("elementwise_min", torch.lt, torch.le)
 
 
 @gradient("elementwise_div")

@@ -164,8 +164,13 @@ def gather(X: Tensor, Index: Tensor, *, overwrite: bool = True) -> Tensor:
 @gradient("gather")
 def gather_grad(X: Tensor, Index: Tensor, d_Out: Tensor, *, overwrite: bool = True) -> Tensor:
     """The rows of d_Out in their places; of a row taken twice the last counts, or their sum."""
-    d_X, rows = torch.zeros_like(X), Index.reshape(-1).long()
-    return d_X.index_copy_(0, rows, d_Out) if overwrite else d_X.index_add_(0, rows, d_Out)
+    rows = Index.reshape(-1).long()
+    if not overwrite:
+        return torch.zeros_like(X).index_add_(0, rows, d_Out)
+    count = rows.numel()
+    source = rows.new_full((X.shape[0],), count)  # of each row, the row of d_Out that it gets
+    source.index_copy_(0, rows, torch.arange(count, device=rows.device))
+    return torch.cat((d_Out, d_Out.new_zeros(1, *X.shape[1:]))).index_select(0, source)
 
 
 @operator("gather_nd", outputs="Out", uses="X Index", differentiable="X")

@@ -8,9 +8,9 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_by_probing, share_lod_level
+from refluid.ops.largest import largest
 from refluid.ops.registry import OperatorDef, gradient, operator
 
-_SORTED = 1024
 
 
 def infer_top_k(definition: OperatorDef, op: Operator) -> None:
@@ -34,12 +34,7 @@ def top_k(X: Tensor, K: Tensor | None = None, *, k: int = 1) -> tuple[Tensor, Te
     if K is None and k == 1:
         values, indices = X.max(-1, keepdim=True)
         return values, indices
-    count = k if K is None else int(K.flatten()[0])
-    if X.shape[-1] > _SORTED:
-        values, indices = torch.topk(X, count, -1)
-        return values, indices
-    values, indices = torch.sort(X, dim=-1, descending=True, stable=True)
-    return values[..., :count].contiguous(), indices[..., :count].contiguous()
+    return largest(X, k if K is None else int(K.flatten()[0]))
 
 
 @gradient("top_k", bare=True)

@@ -40,16 +40,14 @@ def pad_rows(rows: Tensor, sequences: Offsets, length: int, fill: Tensor | float
     count, rest = len(sequences), rows.shape[1:]
     if is_even(sequences, length):
         return rows.reshape(count, length, *rest)
-    filled = fill if isinstance(fill, Tensor) else rows.new_full((), fill)
-    if sequences.total == 0:
-        return filled.expand(count, length, *rest).clone()
+    filled = fill.to(rows.dtype) if isinstance(fill, Tensor) else rows.new_full((), fill)
     places = torch.arange(length, device=rows.device)
     index = sequences.tensor(rows.device)[:-1].unsqueeze(1) + places
-    taken = take_rows(rows, index.clamp_(max=sequences.total - 1))
-    mask = inside(sequences, length, rows.device).reshape(count, length, *[1] * len(rest))
-    if filled.dim() == 0:
-        return taken.masked_fill_(mask.logical_not(), filled)
-    return torch.where(mask, taken, filled)
+    past = inside(sequences, length, rows.device).logical_not_()
+    # What follows the end is the row after the last one.
+    return take_rows(
+        torch.cat((rows, filled.expand(1, *rest))), index.masked_fill_(past, sequences.total)
+    )
 
 
 def unpad_rows(padded: Tensor, sequences: Offsets) -> Tensor:

@@ -72,8 +72,7 @@ class _Caster:
     def __init__(self, block: Block, precision: Precision) -> None:
         self.block = block
         self.precision = precision
-        self.full = set(precision.keep_variables) | _read_inside(block)
-        self.full |= _written_twice(block)
+        self.full = _used_inside(block.ops) | _written_twice(block)
         self.casts: dict[tuple[str, VarType], str] = {}
         self.ops: list[Operator] = []
 
@@ -117,8 +116,10 @@ class _Caster:
     def _must_keep(self, op: Operator) -> bool:
         if any(True for _ in op.sub_blocks()):
             return True
-        names_of = {*op.input_arg_names, *op.output_arg_names}
-        if names_of & self.full or any(var.dtype == VarType.FP64 for var in self._inputs(op)):
+        written = set(op.output_arg_names)
+        if self.precision.keep_variables & {*op.input_arg_names, *written} or self.full & written:
+            return True
+        if any(var.dtype == VarType.FP64 for var in self._inputs(op)):
             return True
         kept = _state(op)
         outputs = (self._variable(name) for name in op.output_arg_names if name not in kept)
@@ -191,15 +192,15 @@ def _state(op: Operator) -> set[str]:
     return {name for slot in definition.mutates for name in op.output(slot)}
 
 
-def _read_inside(block: Block) -> set[str]:
-    """Names that operators of other blocks of the program use."""
-    others: Iterable[Block] = (one for one in block.program.blocks if one is not block)
-    return {
-        name
-        for other in others
-        for op in other.ops
-        for name in (*op.input_arg_names, *op.output_arg_names)
-    }
+def _used_inside(ops: Iterable[Operator]) -> set[str]:
+    """Names that operators of sub-blocks use."""
+    found: set[str] = set()
+    for op in ops:
+        for inner in op.sub_blocks():
+            for one in inner.ops:
+                found |= {*one.input_arg_names, *one.output_arg_names}
+            found |= _used_inside(inner.ops)
+    return found
 
 
 def _written_twice(block: Block) -> set[str]:

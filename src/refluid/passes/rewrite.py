@@ -17,7 +17,7 @@ from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.passes.pattern import Match, Node, Slot, complete, find_matches, parse_pattern
-from refluid.passes.versions import EMPTY, Values
+from refluid.passes.versions import EMPTY, Values, blocks_in_use
 
 Check = Callable[[Match], "str | None"]
 # The reason of a check for leaving a place to the next rule of its pass.
@@ -75,9 +75,9 @@ class Report:
 
 
 def apply(rules: Sequence[Rule], program: Program, kept: frozenset[str] = frozenset()) -> Report:
-    """Applies rules to all blocks of the program, in place. `kept` names must stay computed."""
+    """Applies rules to all blocks in use, in place. `kept` names must stay computed."""
     report = Report()
-    for block in program.blocks:
+    for block in blocks_in_use(program):
         for rule in rules:
             _apply(rule, block, kept, report)
     program.touch()

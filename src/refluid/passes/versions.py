@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
+from refluid.ir.program import Program
 
 EMPTY = "@EMPTY@"
 
@@ -43,7 +44,7 @@ class Values:
                 self.writes[name].append(position)
         self.shared = {
             name
-            for other in block.program.blocks
+            for other in blocks_in_use(block.program)
             for op in other.ops
             if other is not block
             for name in op.input_arg_names + op.output_arg_names
@@ -74,6 +75,15 @@ class Values:
         low, high = sorted((one, other))
         found = self.writes[name] + (self.reads[name] if reads else [])
         return [position for position in found if low <= position <= high]
+
+
+def blocks_in_use(program: Program) -> list[Block]:
+    """The global block and those that operators run, not those left behind by recomputation."""
+    found = [program.global_block()]
+    for block in found:
+        inner = (one for op in block.ops for one in op.sub_blocks())
+        found += [one for one in inner if one not in found]
+    return found
 
 
 def _inputs(op: Operator) -> Iterator[str]:

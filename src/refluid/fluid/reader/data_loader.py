@@ -114,10 +114,11 @@ class DataLoader(DataLoaderBase):
 
     @staticmethod
     def from_dataset(dataset: Any, places: Any, drop_last: bool = True) -> DataLoaderBase:
-        """Fluid's loader over an `InMemoryDataset` or `QueueDataset`: not there yet."""
-        raise NotImplementedError(
-            "refluid has no DataLoader.from_dataset yet; use DataLoader.from_generator"
-        )
+        """A loader over an `InMemoryDataset` or `QueueDataset`; see `DatasetLoader`."""
+        # Imported here because it loads the compiled parser, which few programs need.
+        from refluid.fluid.dataset_loader import DatasetLoader
+
+        return DatasetLoader(dataset, places, drop_last)
 
 
 class _Converting:

@@ -35,10 +35,15 @@ def encode(prior: Tensor, target: Tensor, normalized: bool) -> Tensor:
 def decode(prior: Tensor, difference: Tensor, normalized: bool) -> Tensor:
     """The boxes that are so different from the prior boxes, (..., 4) each."""
     center, size = _center(prior, normalized)
-    middle = difference[..., :2] * size + center
-    half = difference[..., 2:].exp() * size / 2
-    high = middle + half
-    return torch.cat((middle - half, high if normalized else high - 1), -1)
+    shape = torch.broadcast_shapes(prior.shape, difference.shape)
+    out = torch.empty(shape, dtype=difference.dtype, device=difference.device)
+    for axis in (0, 1):
+        middle = torch.addcmul(center[..., axis], difference[..., axis], size[..., axis])
+        half = difference[..., axis + 2].exp().mul_(size[..., axis] / 2)
+        torch.sub(middle, half, out=out[..., axis])
+        high = middle.add_(half)
+        out[..., axis + 2] = high if normalized else high.sub_(1)
+    return out
 
 
 def _infer_coder(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:

@@ -65,7 +65,7 @@ def matrix_nms(
     a Gaussian of it; those still above `post_threshold` compete for `keep_top_k` of the image.
     """
     images, classes, _ = Scores.shape
-    found = pick(BBoxes, Scores, (), background_label, score_threshold).best(nms_top_k)
+    found = pick(BBoxes, Scores, (), background_label, score_threshold, nms_top_k)
     found = _decayed(found, normalized, gaussian_sigma if use_gaussian else None)
     found = found[found.score > post_threshold].best_of_image(keep_top_k, classes)
     best_first = found[found.score.argsort(descending=True, stable=True)]

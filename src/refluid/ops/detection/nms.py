@@ -50,14 +50,20 @@ def _images(Scores: Tensor, lod: Levels) -> int:
 
 
 def pick(
-    BBoxes: Tensor, Scores: Tensor, lod: Levels, background: int, threshold: float
+    BBoxes: Tensor, Scores: Tensor, lod: Levels, background: int, threshold: float, most: int = -1
 ) -> Candidates:
-    """All boxes of a score above `threshold`, by image and class but `background`.
+    """Boxes of a score above `threshold`, by image and class but `background`.
 
     Scores (N, C, M) of boxes (N, M, D), or (rows, C) of boxes (rows, C, D) with a sequence of
-    rows per image.
+    rows per image. most: how many of each image and class, the best ones; negative for all.
     """
+    if Scores.dim() == 3 and 0 < most < Scores.shape[2]:
+        found = _pick_leading(BBoxes, Scores, background, threshold, most)
+        if found is not None:
+            return found
     above = Scores > threshold
+    if 0 <= background < Scores.shape[1]:
+        above[:, background] = False
     if Scores.dim() == 3:
         image, label, place = above.nonzero(as_tuple=True)
         index = image * Scores.shape[2] + place
@@ -66,7 +72,23 @@ def pick(
         image, index = lod[-1].owners(Scores.device)[row], row * Scores.shape[1] + label
     boxes = BBoxes.reshape(-1, BBoxes.shape[2])
     found = Candidates(image * Scores.shape[1] + label, Scores[above], boxes[index], index)
-    return found[label != background].ranked()
+    return found.ranked().best(most)
+
+
+def _pick_leading(
+    BBoxes: Tensor, Scores: Tensor, background: int, threshold: float, most: int
+) -> Candidates | None:
+    """`pick` without sorting all; None where equal scores leave open which box comes first."""
+    scores, places = torch.topk(Scores, most + 1, 2)
+    some = scores > threshold
+    if 0 <= background < Scores.shape[1]:
+        some[:, background] = False
+    if bool((some[..., 1:] & (scores[..., 1:] == scores[..., :-1])).any()):
+        return None
+    image, label, rank = some[..., :most].nonzero(as_tuple=True)
+    index = image * Scores.shape[2] + places[image, label, rank]
+    boxes = BBoxes.reshape(-1, BBoxes.shape[2])[index]
+    return Candidates(image * Scores.shape[1] + label, scores[image, label, rank], boxes, index)
 
 
 def rows_of(found: Candidates, classes: int, images: int) -> tuple[Tensor, Tensor, Levels]:
@@ -106,9 +128,9 @@ def _define(op_type: str, outputs: str, indexed: bool) -> None:
     ) -> tuple[Any, ...]:
         classes = Scores.shape[1]
         images = _images(Scores, lod_BBoxes)
-        found = pick(BBoxes, Scores, lod_BBoxes, background_label, score_threshold)
+        found = pick(BBoxes, Scores, lod_BBoxes, background_label, score_threshold, nms_top_k)
         overlap = overlap_of(BBoxes.shape[2], normalized)
-        found = suppress(found.best(nms_top_k), overlap, nms_threshold, nms_eta)
+        found = suppress(found, overlap, nms_threshold, nms_eta)
         found = found.best_of_image(keep_top_k, classes)
         if Scores.dim() == 2:
             found = found.by_index()

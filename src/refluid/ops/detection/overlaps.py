@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ops.detection.polygons import polygon_overlaps
 from refluid.ops.registry import operator
 
 Overlap = Callable[[Tensor, Tensor], Tensor]
+_TINY = 1e-37
 
 
 def sides(boxes: Tensor, normalized: bool) -> tuple[Tensor, Tensor]:
@@ -27,15 +29,30 @@ def overlaps(one: Tensor, other: Tensor, normalized: bool) -> Tensor:
     """(..., N, 4), (..., M, 4) -> (..., N, M): shared area by covered area, 0 for boxes apart."""
     left, top, right, bottom = (side[..., :, None] for side in _columns(one))
     first, upper, last, lower = (side[..., None, :] for side in _columns(other))
-    meet = (left <= last).logical_and_(first <= right)
-    meet.logical_and_(top <= lower).logical_and_(upper <= bottom)
     width = torch.minimum(right, last).sub_(torch.maximum(left, first))
     height = torch.minimum(bottom, lower).sub_(torch.maximum(top, upper))
+    areas = _area(one, normalized)[..., :, None] + _area(other, normalized)[..., None, :]
+    if _have_areas(one, normalized) and _have_areas(other, normalized):
+        shared = _shared_side(width, normalized).mul_(_shared_side(height, normalized))
+        return shared.div_(areas.sub_(shared))
+    meet = (left <= last).logical_and_(first <= right)
+    meet.logical_and_(top <= lower).logical_and_(upper <= bottom)
     more = 0 if normalized else 1
     shared = width.add_(more).mul_(height.add_(more))
-    areas = _area(one, normalized)[..., :, None] + _area(other, normalized)[..., None, :]
-    covered = areas.sub_(shared)
-    return shared.div_(covered).masked_fill_(meet.logical_not_(), 0.0)
+    return shared.div_(areas.sub_(shared)).masked_fill_(meet.logical_not_(), 0.0)
+
+
+def _have_areas(boxes: Tensor, normalized: bool) -> bool:
+    """Whether every box has an area, so that boxes that don't meet are those with a gap."""
+    low, high = boxes[..., :2], boxes[..., 2:]
+    return bool((low < high if normalized else low <= high).all())
+
+
+def _shared_side(reach: Tensor, normalized: bool) -> Tensor:
+    """How long the shared side is; 0 where the reach is negative, which is a gap."""
+    if normalized:
+        return reach.clamp_(min=0.0)
+    return F.threshold_(reach, -_TINY, -1.0).add_(1.0)
 
 
 def _columns(boxes: Tensor) -> tuple[Tensor, ...]:
@@ -60,8 +77,11 @@ def _area(boxes: Tensor, normalized: bool) -> Tensor:
 @operator("iou_similarity", outputs="Out", uses=None)
 def iou_similarity(X: Tensor, Y: Tensor, *, box_normalized: bool = True) -> Tensor:
     """(N, 4), (M, 4) -> (N, M): shared area by covered area of each two boxes."""
-    low, high = torch.maximum(X[:, None, :2], Y[:, :2]), torch.minimum(X[:, None, 2:], Y[:, 2:])
-    width, height = sides(torch.cat((low, high), -1), box_normalized)
-    shared = width.clamp(min=0) * height.clamp(min=0)
+    left, top, right, bottom = (side[:, None] for side in _columns(X))
+    first, upper, last, lower = _columns(Y)
+    more = 0 if box_normalized else 1
+    width = torch.minimum(right, last).sub_(torch.maximum(left, first)).add_(more).clamp_(min=0)
+    height = torch.minimum(bottom, lower).sub_(torch.maximum(top, upper)).add_(more).clamp_(min=0)
+    shared = width.mul_(height)
     one, other = (w * h for w, h in (sides(X, box_normalized), sides(Y, box_normalized)))
-    return shared / (one[:, None] + other[None] - shared)
+    return shared.div_((one[:, None] + other).sub_(shared))

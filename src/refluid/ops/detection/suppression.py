@@ -16,7 +16,7 @@ from torch import Tensor
 from refluid.ops.detection.overlaps import Overlap
 
 _BLOCK = 128
-_BUDGET = 1 << 22
+_BUDGET = 1 << 19
 _ADAPTIVE = 0.5
 
 
@@ -86,19 +86,22 @@ def suppress(
     """
     number, place, count = ranks(candidates.group)
     kept = torch.zeros_like(candidates.group, dtype=torch.bool)
-    limits = _limits(threshold, eta, int(count.max()) if len(count) else 0, candidates.score)
-    start = 0
-    while start < len(count):
-        longest = int(count[start : start + _BUDGET // _BLOCK].max())
+    sizes = count.tolist()
+    limits = _limits(threshold, eta, max(sizes, default=0), candidates.score)
+    begin = start = 0
+    while start < len(sizes):
+        longest = max(sizes[start : start + _BUDGET // _BLOCK])
         groups = max(1, _BUDGET // (longest * min(longest, _BLOCK)))
-        own = (number >= start) & (number < start + groups)
+        end = begin + sum(sizes[start : start + groups])
+        own = slice(begin, end)
         row, column = number[own] - start, place[own]
-        size = int(row[-1]) + 1, int(column.max()) + 1
+        size = min(groups, len(sizes) - start), max(sizes[start : start + groups])
         boxes = candidates.box.new_zeros((*size, candidates.box.shape[1]))
+        boxes[..., 2:] = 1  # a box where there is none
         present = torch.zeros(size, dtype=torch.bool, device=boxes.device)
         boxes[row, column], present[row, column] = candidates.box[own], True
         kept[own] = _survivors(boxes, present, overlap, limits)[row, column]
-        start += groups
+        start, begin = start + groups, end
     return candidates[kept]
 
 
@@ -121,18 +124,20 @@ def _survivors(boxes: Tensor, present: Tensor, overlap: Overlap, limits: Tensor)
         before = kept.sum(1, keepdim=True)
         kept[:, block] = _settle(among, present[:, block], worst[:, block], before, limits)
         if start + _BLOCK < present.shape[1]:
-            winners, real = _first(boxes[:, block], kept[:, block])
-            across = overlap(boxes[:, rest], winners).masked_fill_(~real[:, None], -torch.inf)
-            worst[:, rest] = torch.maximum(worst[:, rest], across.amax(2))
+            winners, some = _first(boxes[:, block], kept[:, block])
+            across = overlap(boxes[:, rest], winners).amax(2)
+            across = across.masked_fill_(~some, -torch.inf)
+            worst[:, rest] = torch.maximum(worst[:, rest], across)
     return kept
 
 
 def _first(boxes: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
-    """The boxes that are kept, filled up to one number per group; and which are no filling."""
+    """The boxes that are kept, filled up with the last to one number per group; which have some."""
     count = kept.sum(1, keepdim=True)
-    order = kept.int().argsort(dim=1, descending=True, stable=True)[:, : max(1, int(count.max()))]
-    places = torch.arange(order.shape[1], device=order.device)
-    return boxes.gather(1, order[..., None].expand(-1, -1, boxes.shape[2])), places < count
+    order = kept.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+    places = torch.arange(max(1, int(count.max())), device=order.device)
+    order = order.gather(1, torch.minimum(places, (count - 1).clamp_(min=0)))
+    return boxes.gather(1, order[..., None].expand(-1, -1, boxes.shape[2])), count > 0
 
 
 def _settle(
@@ -142,16 +147,15 @@ def _settle(
 
     An overlap that is no number counts as too much.
     """
-    size = among.shape[1]
-    better = torch.ones(size, size, dtype=torch.bool, device=among.device).tril(-1)
     guess, limit = present, None
     while True:
-        present_limit = limits[before + guess.cumsum(1) - guess.long()]
+        ahead = guess.cumsum(1) - guess.long()
+        present_limit = limits[before + ahead]
         if limit is None or not torch.equal(limit, present_limit):
             limit = present_limit
-            clash = ((among <= limit[..., None]).logical_not_() & better).to(among.dtype)
-        beaten = torch.bmm(clash, guess.to(among.dtype)[..., None]).squeeze(2) > 0
-        kept = present & (worst <= limit) & ~beaten
+            apart = torch.le(among, limit[..., None], out=torch.empty_like(among)).tril_(-1)
+        free = torch.bmm(apart, guess.to(among.dtype)[..., None]).squeeze(2) == ahead
+        kept = present & (worst <= limit) & free
         if torch.equal(kept, guess):
             return kept
         guess = kept

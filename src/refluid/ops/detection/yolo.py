@@ -9,6 +9,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.detection.cells import numbers
+from refluid.ops.indicating import indicator
 from refluid.ops.registry import operator
 
 
@@ -66,7 +67,7 @@ def yolo_box(
         left, top = left.clamp(min=0), top.clamp(min=0)
         right, bottom = torch.minimum(right, width - 1), torch.minimum(bottom, height - 1)
     confidence = torch.sigmoid(raw[:, :, 4])
-    unsure = (confidence < conf_thresh)[..., None]
-    boxes = torch.stack((left, top, right, bottom), -1).masked_fill(unsure, 0.0)
-    scores = (torch.sigmoid(raw[:, :, 5:]) * confidence[:, :, None]).movedim(2, -1)
-    return boxes.flatten(1, 3), scores.masked_fill(unsure, 0.0).flatten(1, 3)
+    sure = indicator(torch.ge, confidence, conf_thresh)
+    boxes = torch.stack((left, top, right, bottom), -1).mul_(sure[..., None])
+    scores = torch.sigmoid(raw[:, :, 5:]).mul_(confidence.mul_(sure)[:, :, None])
+    return boxes.flatten(1, 3), scores.movedim(2, -1).flatten(1, 3)
