@@ -35,7 +35,9 @@ def inspect(
     ] = False,
     after: Annotated[
         str | None,
-        typer.Option("--after", metavar="PASS", help="Print what a pass changes, and nothing else."),
+        typer.Option(
+            "--after", metavar="PASS", help="Print what a pass changes, and nothing else."
+        ),
     ] = None,
 ) -> None:
     """Summarise a program: its blocks, operators and parameters."""
@@ -56,9 +58,7 @@ def difference(program: Program, name: str) -> str:
     if name not in BY_NAME:
         refuse(f"no pass {name!r}; there are {', '.join(BY_NAME)}")
     done = run_passes(program, [BY_NAME[name]])
-    before, after = (
-        print_program(one, brief=True).splitlines() for one in (program, done.program)
-    )
+    before, after = (print_program(one, brief=True).splitlines() for one in (program, done.program))
     lines = list(difflib.unified_diff(before, after, "before", f"after {name}", lineterm="", n=0))
     if not lines:
         lines = [f"{name} changes nothing."]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from refluid.core.flags import environment_str
 from refluid.feed.dataset_desc import new_desc, print_desc
 from refluid.feed.dataset_feed import DatasetFeed, Shaped, feed_from_files
 from refluid.feed.dataset_reading import Source
@@ -170,9 +172,7 @@ class DatasetBase:
 
 def _paddle_in_pipes() -> dict[str, str]:
     """What makes `import paddle` find refluid in a pipe command too, where it does so here."""
-    import os
-
     if "refluid.paddle.alias" not in sys.modules or "paddle" not in sys.modules:
         return {}
-    former = os.environ.get("PYTHONPATH")
+    former = environment_str("PYTHONPATH")
     return {"PYTHONPATH": os.pathsep.join([_SHIM, former] if former else [_SHIM])}

@@ -12,7 +12,6 @@ from refluid.ops.largest import largest
 from refluid.ops.registry import OperatorDef, gradient, operator
 
 
-
 def infer_top_k(definition: OperatorDef, op: Operator) -> None:
     """Fluid's rule: where K is a variable, the last size is what the attribute says."""
     x = op.block.var_recursive(op.input("X")[0])

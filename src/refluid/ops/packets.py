@@ -1,4 +1,4 @@
-"""How Fluid's CPU kernels take the padding off a tensor: eight numbers at a time, some of them wrong.
+"""How Fluid's CPU kernels take the padding off a tensor: packet by packet, some of them wrong.
 
 Fluid 1.8 computes the gradient of `pad` on a CPU as a padding by negative sizes. The library that
 does it copies packets of neighbouring numbers wherever a packet doesn't reach into padding, and

@@ -23,6 +23,7 @@ __all__ = [
     "distributed_batch_reader",
     "extend_optimizer",
     "extend_with_decoupled_weight_decay",
+    "memory_report",
     "memory_usage",
     "memory_usage_calc",
     "mixed_precision",
