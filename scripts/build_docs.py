@@ -1,19 +1,40 @@
-"""Writes docs/operators.md from the registry: operators, gradients, slots and attributes."""
+"""Writes docs/operators.md from the registry: a table of all operators, then each one's proto.
+
+python scripts/build_docs.py                                 # keeps what recordings told
+python scripts/build_docs.py --recordings shared/golden/ops  # replays them anew (minutes)
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 
 import refluid.ops  # noqa: F401
 from refluid.ir.schema import Attribute, Slot
 from refluid.ops.registry import OperatorDef, find, operators
+from scripts.operator_layers import layers_by_operator
+from scripts.operator_recordings import from_page, from_recordings
 
-TARGET = Path(__file__).resolve().parent.parent / "docs" / "operators.md"
+TARGET = ROOT / "docs" / "operators.md"
 HEADER = """# Operators
 
-Written by `make docs` from the registry; don't edit. `*` takes any number of variables, `?` may be
-missing. Attributes that don't change the numbers (`use_mkldnn` and the like) are left out.
+Written by `make docs` from the registry; don't edit.
+
+The table: which layers append the operator; its gradient (`hand-written`, `derived` by autograd,
+made of `other operators`, or `none`); whether it `takes` the sequences of its inputs (LoD) and
+`makes` those of its outputs, others pass them on or have none; which arguments it writes in place;
+the element types of its inputs in the recordings of Fluid 1.8.5, and how many of the recorded
+cases with it or its gradient pass (`refluid verify`).
+
+Below, `*` takes any number of variables, `?` may be missing. Attributes that don't change the
+numbers (`use_mkldnn` and the like) are left out.
 """
+COLUMNS = ("operator", "layers", "gradient", "LoD", "in place", "dtypes", "golden cases")
 
 
 def gradient_of(definition: OperatorDef) -> str:
@@ -23,7 +44,13 @@ def gradient_of(definition: OperatorDef) -> str:
     if definition.uses is None:
         return "none"
     derived = find(definition.type + "_grad")
-    return "autograd" if derived is not None and derived.body is None else "by hand"
+    return "derived" if derived is not None and derived.body is None else "hand-written"
+
+
+def lod_of(definition: OperatorDef) -> str:
+    """What an operator does with sequences."""
+    verbs = {"takes": definition.levels, "makes": definition.makes_lod}
+    return ", ".join(verb for verb, does in verbs.items() if does)
 
 
 def slots(given: tuple[Slot, ...]) -> str:
@@ -41,25 +68,49 @@ def attribute(given: Attribute) -> str:
     return given.name if given.required else f"{given.name}={given.default!r}"
 
 
-def page() -> str:
-    """The whole page."""
+def proto(one: OperatorDef) -> str:
+    """The section of one operator."""
+    attributes = ", ".join(attribute(one.attributes[name]) for name in one.keywords)
+    call = f"{slots(one.outputs)} = {one.type}({slots(one.inputs)})"
+    text = f"## {one.type}\n\n    {call}\n\n{one.doc}\n"
+    return f"{text}\nAttributes: `{attributes}`\n" if attributes else text
+
+
+def page(recorded: Mapping[str, tuple[str, str]]) -> str:
+    """The whole page. recorded: operator -> dtypes and golden cases."""
     forward = [
         one for one in operators() if one.body is not None and "@GRAD" not in slots(one.inputs)
     ]
-    rows = ["| operator | gradient | in place |", "|---|---|---|"]
-    details = []
-    for one in forward:
-        place = ", ".join(one.mutates.values())
-        rows.append(f"| [{one.type}](#{one.type}) | {gradient_of(one)} | {place} |")
-        attributes = ", ".join(attribute(one.attributes[name]) for name in one.keywords)
-        call = f"{slots(one.outputs)} = {one.type}({slots(one.inputs)})"
-        details.append(f"## {one.type}\n\n    {call}\n\n{one.doc}\n")
-        if attributes:
-            details.append(f"Attributes: `{attributes}`\n")
-    count = f"{len(forward)} operators.\n"
-    return "\n".join([HEADER, count, *rows, "", *details])
+    layers = layers_by_operator()
+    rows = [COLUMNS, ("---",) * len(COLUMNS)]
+    rows += [
+        (
+            f"[{one.type}](#{one.type})",
+            ", ".join(layers.get(one.type, ())),
+            gradient_of(one),
+            lod_of(one),
+            ", ".join(one.mutates.values()),
+            *recorded.get(one.type, ("", "")),
+        )
+        for one in forward
+    ]
+    table = ["| " + " | ".join(row) + " |" for row in rows]
+    proven = sum(one.type in recorded and recorded[one.type][1] != "" for one in forward)
+    count = f"{len(forward)} operators; {proven} of them occur in recordings.\n"
+    return "\n".join([HEADER, count, *table, "", *(proto(one) for one in forward)])
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Write docs/operators.md.")
+    parser.add_argument("--recordings", type=Path, metavar="FOLDER", help="replay these")
+    options = parser.parse_args(arguments)
+    if options.recordings:
+        recorded: Mapping[str, tuple[str, str]] = from_recordings(options.recordings)
+    else:
+        recorded = from_page(TARGET.read_text(encoding="utf-8")) if TARGET.exists() else {}
+    TARGET.write_text(page(recorded), encoding="utf-8")
+    print(f"wrote {TARGET.name}")
 
 
 if __name__ == "__main__":
-    TARGET.write_text(page())
-    print(f"wrote {TARGET.name}")
+    main()

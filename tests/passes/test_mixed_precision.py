@@ -135,6 +135,30 @@ def test_what_a_branch_reads_stays_full() -> None:
     assert lines(after) == lines(before)
 
 
+def test_blocks_that_nobody_runs_do_not_matter() -> None:
+    before = program(classifier)
+    inner = before.create_block(0)
+    before.rollback()
+    inner.append_op(
+        type="relu", inputs={"X": "fc_0.tmp_0"}, outputs={"Out": inner.create_var(name="unused")}
+    )
+    after = mixed_precision(before, Precision(VarType.FP16, AutoMixedPrecisionLists().classify))
+    assert "cast(x) -> x.cast_fp16" in lines(after)
+
+
+def test_an_overwritten_input_is_cast_at_each_use() -> None:
+    def build() -> None:
+        x = layers.scale(fluid.data("x", [None, 8]), 2.0)
+        layers.fc(x, 8, bias_attr=False)
+        layers.increment(x)
+        layers.fc(x, 8, bias_attr=False)
+
+    _, after = mixed(build)
+    casts = [op for op in after.global_block().ops if op.type == "cast"]
+    assert [op.input("X")[0] for op in casts].count("scale_0.tmp_0") == 2
+    assert len({name for op in casts for name in op.output("Out")}) == len(casts)
+
+
 def test_integers_and_doubles_are_left() -> None:
     def build() -> None:
         x = fluid.data("x", [None, 8], "float64")

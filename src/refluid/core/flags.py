@@ -85,6 +85,11 @@ def environment_str(name: str, default: str | None = None) -> str | None:
     return os.environ.get(name, "").strip() or default
 
 
+def whole_environment() -> dict[str, str]:
+    """All environment variables as they are now, for a process that is started."""
+    return dict(os.environ)
+
+
 def environment_int(name: str, default: int | None = None) -> int | None:
     """The whole number in the environment variable `name`; `default` where unset or empty.
 

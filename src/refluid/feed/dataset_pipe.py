@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import IO
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.flags import whole_environment
 from refluid.feed.dataset_files import unreadable
 
 _BLOCK = 1 << 18
@@ -49,7 +50,7 @@ class Pipe:
             stdin=subprocess.PIPE if source is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={"PYTHONHASHSEED": "0", **os.environ, **environment},
+            env={"PYTHONHASHSEED": "0", **whole_environment(), **environment},
             start_new_session=True,
         )
         self._feeder = threading.Thread(target=self._feed, name=f"refluid pipe {path}", daemon=True)

@@ -22,7 +22,8 @@ def relu6(X: Tensor, *, threshold: float = 6.0) -> Tensor:
 @gradient("relu6")
 def relu6_grad(Out: Tensor, d_Out: Tensor, *, threshold: float = 6.0) -> Tensor:
     """d_Out where 0 < Out < threshold, else 0."""
-    return aten.hardtanh_backward(d_Out, Out, 0.0, threshold)
+    grad: Tensor = aten.hardtanh_backward(d_Out, Out, 0.0, threshold)
+    return grad
 
 
 @operator("brelu", outputs="Out", uses="X")
@@ -34,7 +35,8 @@ def brelu(X: Tensor, *, t_min: float = 0.0, t_max: float = 24.0) -> Tensor:
 @gradient("brelu")
 def brelu_grad(X: Tensor, d_Out: Tensor, *, t_min: float = 0.0, t_max: float = 24.0) -> Tensor:
     """d_Out where t_min < X < t_max, else 0."""
-    return aten.hardtanh_backward(d_Out, X, t_min, t_max)
+    grad: Tensor = aten.hardtanh_backward(d_Out, X, t_min, t_max)
+    return grad
 
 
 @operator("leaky_relu", outputs="Out", uses="Out", extra=MKLDNN)
@@ -46,7 +48,8 @@ def leaky_relu(X: Tensor, *, alpha: float = 0.02) -> Tensor:
 @gradient("leaky_relu")
 def leaky_relu_grad(Out: Tensor, d_Out: Tensor, *, alpha: float = 0.02) -> Tensor:
     """d_Out where Out is positive, else alpha * d_Out."""
-    return aten.leaky_relu_backward(d_Out, Out, alpha, False)
+    grad: Tensor = aten.leaky_relu_backward(d_Out, Out, alpha, False)
+    return grad
 
 
 @operator("elu", outputs="Out", uses="X")
@@ -60,7 +63,8 @@ def selu(
     X: Tensor, *, scale: float = 1.0507010221481323, alpha: float = 1.6732631921768188
 ) -> Tensor:
     """scale * X where it is positive, else scale * alpha * (exp(X) - 1)."""
-    return aten.elu(X, alpha, scale)
+    grad: Tensor = aten.elu(X, alpha, scale)
+    return grad
 
 
 @gradient("selu")
@@ -72,7 +76,8 @@ def selu_grad(
     alpha: float = 1.6732631921768188,
 ) -> Tensor:
     """scale * d_Out where Out is positive, else (Out + scale * alpha) * d_Out."""
-    return aten.elu_backward(d_Out, alpha, scale, 1.0, True, Out)
+    grad: Tensor = aten.elu_backward(d_Out, alpha, scale, 1.0, True, Out)
+    return grad
 
 
 @operator("gelu", outputs="Out", uses="X", extra=ACTIVATION)
@@ -84,7 +89,8 @@ def gelu(X: Tensor, *, approximate: bool = False) -> Tensor:
 @gradient("gelu")
 def gelu_grad(X: Tensor, d_Out: Tensor, *, approximate: bool = False) -> Tensor:
     """d_Out times the slope of gelu at X."""
-    return aten.gelu_backward(d_Out, X, approximate="tanh" if approximate else "none")
+    grad: Tensor = aten.gelu_backward(d_Out, X, approximate="tanh" if approximate else "none")
+    return grad
 
 
 @operator("swish", outputs="Out", uses="X", extra=MKLDNN)
@@ -96,9 +102,8 @@ def swish(X: Tensor, *, beta: float = 1.0) -> Tensor:
 @gradient("swish")
 def swish_grad(X: Tensor, d_Out: Tensor, *, beta: float = 1.0) -> Tensor:
     """d_Out * (s + beta * X * s * (1 - s)), s = sigmoid(beta * X)."""
-    if beta == 1.0:
-        return aten.silu_backward(d_Out, X)
-    return aten.silu_backward(d_Out, X * beta)
+    grad: Tensor = aten.silu_backward(d_Out, X if beta == 1.0 else X * beta)
+    return grad
 
 
 @operator("hard_sigmoid", outputs="Out", uses="Out")
@@ -110,7 +115,8 @@ def hard_sigmoid(X: Tensor, *, slope: float = 0.2, offset: float = 0.5) -> Tenso
 @gradient("hard_sigmoid")
 def hard_sigmoid_grad(Out: Tensor, d_Out: Tensor, *, slope: float = 0.2) -> Tensor:
     """slope * d_Out where 0 < Out < 1, else 0."""
-    return aten.hardtanh_backward(d_Out * slope, Out, 0.0, 1.0)
+    grad: Tensor = aten.hardtanh_backward(d_Out * slope, Out, 0.0, 1.0)
+    return grad
 
 
 @operator("hard_swish", outputs="Out", uses="X")
@@ -129,9 +135,10 @@ def hard_swish_grad(
 ) -> Tensor:
     """d_Out * (clamp(X + offset, 0, threshold) + X where nothing is clamped) / scale."""
     if (threshold, scale, offset) == _HARD_SWISH:
-        return aten.hardswish_backward(d_Out, X)
+        grad: Tensor = aten.hardswish_backward(d_Out, X)
+        return grad
     moved = X + offset
-    slope = aten.hardtanh_backward(X, moved, 0.0, threshold).add_(moved.clamp_(0.0, threshold))
+    slope: Tensor = aten.hardtanh_backward(X, moved, 0.0, threshold).add_(moved.clamp_(0.0, threshold))
     return slope.mul_(d_Out).div_(scale)
 
 
@@ -144,7 +151,8 @@ def soft_relu(X: Tensor, *, threshold: float = 40.0) -> Tensor:
 @gradient("soft_relu")
 def soft_relu_grad(Out: Tensor, d_Out: Tensor, *, threshold: float = 40.0) -> Tensor:
     """(1 - exp(-Out)) * d_Out where |Out| < threshold, else 0."""
-    return aten.hardtanh_backward(d_Out * (1 - torch.exp(-Out)), Out, -threshold, threshold)
+    grad: Tensor = aten.hardtanh_backward(d_Out * (1 - torch.exp(-Out)), Out, -threshold, threshold)
+    return grad
 
 
 @operator("stanh", outputs="Out", uses="X")

@@ -35,8 +35,7 @@ def encode(prior: Tensor, target: Tensor, normalized: bool) -> Tensor:
 def decode(prior: Tensor, difference: Tensor, normalized: bool) -> Tensor:
     """The boxes that are so different from the prior boxes, (..., 4) each."""
     center, size = _center(prior, normalized)
-    shape = torch.broadcast_shapes(prior.shape, difference.shape)
-    out = torch.empty(shape, dtype=difference.dtype, device=difference.device)
+    out = difference.new_empty(torch.broadcast_tensors(prior, difference)[0].shape)
     for axis in (0, 1):
         middle = torch.addcmul(center[..., axis], difference[..., axis], size[..., axis])
         half = difference[..., axis + 2].exp().mul_(size[..., axis] / 2)

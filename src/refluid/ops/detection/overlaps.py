@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ops.detection.polygons import polygon_overlaps
@@ -52,7 +51,7 @@ def _shared_side(reach: Tensor, normalized: bool) -> Tensor:
     """How long the shared side is; 0 where the reach is negative, which is a gap."""
     if normalized:
         return reach.clamp_(min=0.0)
-    return F.threshold_(reach, -_TINY, -1.0).add_(1.0)
+    return torch.threshold_(reach, -_TINY, -1.0).add_(1.0)
 
 
 def _columns(boxes: Tensor) -> tuple[Tensor, ...]:
