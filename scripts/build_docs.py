@@ -76,11 +76,15 @@ def proto(one: OperatorDef) -> str:
     return f"{text}\nAttributes: `{attributes}`\n" if attributes else text
 
 
+def _is_forward(one: OperatorDef) -> bool:
+    """Whether this is no gradient operator."""
+    gradient = one.type.endswith("_grad") or "@GRAD" in slots(one.inputs)
+    return one.forward is None and not gradient
+
+
 def page(recorded: Mapping[str, tuple[str, str]]) -> str:
     """The whole page. recorded: operator -> dtypes and golden cases."""
-    forward = [
-        one for one in operators() if one.body is not None and "@GRAD" not in slots(one.inputs)
-    ]
+    forward = [one for one in operators() if _is_forward(one)]
     layers = layers_by_operator()
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
     rows += [

@@ -88,7 +88,7 @@ def increment_gradient(op: Operator) -> list[GradOp]:
     return [GradOp("increment", *slots, {"step": -op.attr("step")})]
 
 
-@operator("increment", outputs="Out", maker=increment_gradient, mutates={"Out": "X"})
+@operator("increment", outputs="Out", maker=increment_gradient)
 def increment(X: Tensor, *, step: float = 1.0) -> Tensor:
     """X + step, for X of one element."""
-    return X.add_(step if X.is_floating_point() else int(step))
+    return X + (step if X.is_floating_point() else int(step))

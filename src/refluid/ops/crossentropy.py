@@ -124,7 +124,7 @@ def softmax_with_cross_entropy(
     top, rest = Logits.amax(axis, True), softmax.amax(axis, True).log_()
     if soft_label:
         gap = (top - Logits).sub_(rest)
-        return softmax, gap.mul_(Label).sum(axis, keepdim=True)
+        return softmax, torch.linalg.vecdot(gap, Label.to(gap.dtype), dim=axis).unsqueeze(axis)
     index, ignored = _hard(Logits.dim(), Label, ignore_index)
     return softmax, _without(top.sub_(Logits.gather(axis, index)).sub_(rest), ignored)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -43,8 +44,8 @@ def _batch(
     return _Batch(logits, times, labels.long(), label_lengths)
 
 
-def _loss_and_gradient(batch: _Batch, blank: int) -> tuple[Tensor, Tensor]:
-    """Costs (batch,) and the gradient by the logits, as `align` gives them."""
+def _loss_and_gradient(batch: _Batch, blank: int, wanted: bool) -> tuple[Tensor, Tensor | None]:
+    """Costs (batch,) and, where wanted, the gradient by the logits, as `align` gives them."""
     log_probs = torch.log_softmax(batch.logits, 2)
     labels, lengths = batch.labels, batch.label_lengths
     used = inside(lengths, labels.shape[1], labels.device)
@@ -60,9 +61,11 @@ def _loss_and_gradient(batch: _Batch, blank: int) -> tuple[Tensor, Tensor]:
     targets = torch.where(used, labels, 0)
     common = (batch.times.lengths, lengths.lengths)
     costs, alphas = torch._ctc_loss(log_probs, targets, *common, blank, True)
-    grad = torch.ops.aten._ctc_loss_backward(
-        torch.ones_like(costs), log_probs, targets, *common, costs, alphas, blank, True
-    )
+    grad = None
+    if wanted:
+        grad = torch.ops.aten._ctc_loss_backward(
+            torch.ones_like(costs), log_probs, targets, *common, costs, alphas, blank, True
+        ).contiguous()
     return costs.masked_fill(torch.isinf(costs), 0.0), grad
 
 
@@ -84,18 +87,20 @@ def warpctc(
     lod_Label: Levels,
     blank: int = 0,
     norm_by_times: bool = False,
-) -> tuple[Tensor, Tensor]:
+    need: Sequence[bool] = (True, True),
+) -> tuple[Tensor | None, Tensor]:
     """-log of the probability of each labelling, summed over all alignments, (batch, 1).
 
     Logits, before softmax: (n, classes) with sequences, or (time, batch, classes) with lengths;
     Label: (m, 1) with sequences, or (batch, longest) with lengths. 0 where a labelling doesn't
-    fit into its time. WarpCTCGrad: the gradient by the logits, (time, batch, classes).
+    fit into its time. WarpCTCGrad: the gradient by the logits, (time, batch, classes), unless
+    nobody reads it.
     """
     batch = _batch(Logits, Label, LogitsLength, LabelLength, (lod_Logits, lod_Label))
     if not 0 <= blank < batch.logits.shape[2]:
         raise EnforceNotMet(f"blank {blank} is none of the {batch.logits.shape[2]} classes")
-    costs, grad = _loss_and_gradient(batch, blank)
-    return grad.contiguous(), costs.unsqueeze(1)
+    costs, grad = _loss_and_gradient(batch, blank, need[0])
+    return grad, costs.unsqueeze(1)
 
 
 @gradient("warpctc")

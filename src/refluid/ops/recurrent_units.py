@@ -37,19 +37,18 @@ def lstm_unit_grad(
     """Gradients of X and C_prev."""
     i, f, o, j = X.chunk(4, 1)
     i, f, o, j = torch.sigmoid(i), torch.sigmoid(f + forget_bias), torch.sigmoid(o), torch.tanh(j)
-    active = torch.tanh(C)
+    d_X = torch.zeros_like(X)
+    d_i, d_f, d_o, d_j = d_X.chunk(4, 1)
     grad = torch.zeros_like(C) if d_C is None else d_C
-    d_o = torch.zeros_like(C)
     if d_H is not None:
-        grad = grad + aten.tanh_backward(d_H * o, active)
-        d_o = aten.sigmoid_backward(d_H * active, o)
-    parts = (
-        aten.sigmoid_backward(grad * j, i),
-        aten.sigmoid_backward(grad * C_prev, f),
-        d_o,
-        aten.tanh_backward(grad * i, j),
-    )
-    return torch.cat(parts, 1), grad * f
+        active = torch.tanh(C)
+        through = aten.tanh_backward(d_H * o, active)
+        grad = through if d_C is None else through.add_(d_C)
+        aten.sigmoid_backward.grad_input(active.mul_(d_H), o, grad_input=d_o)
+    aten.sigmoid_backward.grad_input(grad * j, i, grad_input=d_i)
+    aten.sigmoid_backward.grad_input(grad * C_prev, f, grad_input=d_f)
+    aten.tanh_backward.grad_input(i.mul_(grad), j, grad_input=d_j)
+    return d_X, f.mul_(grad)
 
 
 @operator("gru_unit", outputs="Gate ResetHiddenPrev Hidden", lod="")

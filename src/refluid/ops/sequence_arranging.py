@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import torch
 from torch import Tensor
 
@@ -105,18 +107,12 @@ def sequence_slice_grad(
     return torch.zeros_like(X).index_copy_(0, index, d_Out)
 
 
-def _places(X: list[Tensor], lods_X: list[Levels]) -> tuple[list[Tensor], Offsets]:
-    """Where the rows of each input go, and the joined sequences."""
+def _lengths(X: list[Tensor], lods_X: list[Levels]) -> list[list[int]]:
+    """The lengths of the sequences of each input."""
     parts = [sequences_of(rows, lod) for rows, lod in zip(X, lods_X, strict=True)]
     if len({len(part) for part in parts}) > 1:
         raise EnforceNotMet(f"inputs have {[len(part) for part in parts]} sequences")
-    joined = Offsets.of_lengths(map(sum, zip(*(part.lengths for part in parts), strict=True)))
-    starts = joined.tensor(X[0].device)[:-1]
-    places: list[Tensor] = []
-    for part in parts:
-        places.append(ranges(starts, part))
-        starts = starts + part.length_tensor(X[0].device)
-    return places, joined
+    return [part.lengths for part in parts]
 
 
 @operator(
@@ -129,14 +125,15 @@ def _places(X: list[Tensor], lods_X: list[Levels]) -> tuple[list[Tensor], Offset
 )
 def sequence_concat(X: list[Tensor], *, lods_X: list[Levels]) -> tuple[Tensor, Levels]:
     """Sequence i of all X, one after another, becomes sequence i."""
-    places, joined = _places(X, lods_X)
-    place = torch.cat(places)
-    index = torch.empty_like(place)
-    index[place] = torch.arange(place.shape[0], device=place.device)
-    return take_rows(torch.cat(X), index), (joined,)
+    lengths = _lengths(X, lods_X)
+    parts = [rows.split(sizes) for rows, sizes in zip(X, lengths, strict=True)]
+    joined = Offsets.of_lengths(map(sum, zip(*lengths, strict=True)))
+    return torch.cat(list(chain.from_iterable(zip(*parts, strict=True)))), (joined,)
 
 
 @gradient("sequence_concat")
 def sequence_concat_grad(X: list[Tensor], d_Out: Tensor, *, lods_X: list[Levels]) -> list[Tensor]:
     """The rows of d_Out that came from each X."""
-    return [take_rows(d_Out, place) for place in _places(X, lods_X)[0]]
+    lengths = _lengths(X, lods_X)
+    parts = d_Out.split(list(chain.from_iterable(zip(*lengths, strict=True))))
+    return [torch.cat(parts[place :: len(X)]) for place in range(len(X))]

@@ -24,12 +24,14 @@ class How:
     """How an operator is called.
 
     pair: it is, or reads, a recording for autograd. reuse: slot and variable that it may
-    overwrite. copy: its result is a view that must become a copy.
+    overwrite. copy: its result is a view that must become a copy. unread: output slots that
+    nobody reads.
     """
 
     pair: Pair | None = None
     reuse: tuple[str, str] | None = None
     copy: bool = False
+    unread: frozenset[str] = frozenset()
 
 
 def write_call(writer: Writer, op: Operator, how: How) -> None:
@@ -38,7 +40,7 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
     assert definition is not None
     made = writer.lods.made(op, definition)
     target = ", ".join([_targets(writer, op, definition), *writer.lods.targets(definition, made)])
-    options = keywords(op, definition) + writer.lods.arguments(op, definition.forward or definition)
+    options = keywords(op, definition, how.unread) + writer.lods.arguments(op, definition.forward or definition)
     if definition.body is None:
         _write_derived(writer, op, definition, how.pair, target, options)
     elif how.pair is not None:
@@ -108,7 +110,9 @@ def write_batch(writer: Writer, ops: Sequence[Operator]) -> None:
     writer.source.add(f"{name}({', '.join(lists + options)})", ops[0])
 
 
-def keywords(op: Operator, definition: OperatorDef) -> list[str]:
+def keywords(
+    op: Operator, definition: OperatorDef, unread: frozenset[str] = frozenset()
+) -> list[str]:
     """`axis=1`, `device=device`: attributes that differ from the default, and the context."""
     source = definition.forward if definition.body is None else definition
     assert source is not None
@@ -118,7 +122,9 @@ def keywords(op: Operator, definition: OperatorDef) -> list[str]:
             parts.append(f"{keyword}={literal(op.attrs[name])}")
     parts += [_CONTEXT[name] for name in sorted(source.context) if name in _CONTEXT]
     if "need" in source.context:
-        needed = tuple(any(op.output(slot.name)) for slot in definition.outputs)
+        needed = tuple(
+            any(op.output(slot.name)) and slot.name not in unread for slot in definition.outputs
+        )
         parts.append(f"need={literal(needed)}")
     if "counts" in source.context:
         counts = tuple(len(op.output(slot.name)) for slot in definition.outputs)

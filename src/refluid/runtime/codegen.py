@@ -39,6 +39,7 @@ from refluid.runtime.liveness import (
     overwritten,
     reads,
     starts_without,
+    unread_slots,
     views_to_copy,
     writes,
 )
@@ -252,7 +253,12 @@ class Writer:
                 elif op.type in CONTROL:
                     CONTROL[op.type](self, op)
                 else:
-                    how = How(pairs.get(position), owned.reusable(op, position), position in copies)
+                    how = How(
+                        pairs.get(position),
+                        owned.reusable(op, position),
+                        position in copies,
+                        unread_slots(op, position, last, kept),
+                    )
                     write_call(self, op, how)
             if self.request.free_early:
                 self._free(block, ops, groups.get(position, [position]), last, kept)

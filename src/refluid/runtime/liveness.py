@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, find
+from refluid.ops.signature import GRAD
 
 EMPTY = "@EMPTY@"
 Key = tuple[int, str]
@@ -83,6 +84,21 @@ def last_uses(
         for key in reads(op) | writes(op):
             last[key] = max(last.get(key, 0), runs_at.get(position, position))
     return last
+
+
+def unread_slots(
+    op: Operator, position: int, last: Mapping[Key, int], kept: set[Key]
+) -> frozenset[str]:
+    """Output slots of a forward operator that no later operator uses and nobody keeps."""
+    return frozenset(
+        slot
+        for slot, names in op.outputs.items()
+        if not slot.endswith(GRAD)
+        and all(
+            last[key] == position and key not in kept and key[0] == op.block.idx
+            for key in (key_of(op.block, name) for name in names if name != EMPTY)
+        )
+    )
 
 
 def written_in_place(op: Operator, definition: OperatorDef) -> Iterable[tuple[str, Key]]:
