@@ -45,11 +45,12 @@ check: $(READY) ## lint, format, types, layers and policies
 format: $(READY) ## format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
 
-bench: $(READY) ## measure training steps against eager PyTorch
+bench: $(READY) ## measure training steps and operators against eager PyTorch
 	@$(BIN)/python benchmarks/steps.py
+	@$(BIN)/python benchmarks/operators.py
 
-docs: $(READY) ## write the pages made from code (docs/operators.md)
-	@$(BIN)/python scripts/build_docs.py
+docs: $(READY) ## write docs/operators.md from code; RECORDINGS=shared/golden/ops replays those anew
+	@$(BIN)/python scripts/build_docs.py $(if $(RECORDINGS),--recordings $(RECORDINGS))
 
 gpu: $(READY) ## tests and benchmark on a CUDA device, where there is one
 	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import refluid.ops  # noqa: F401
 from refluid.ir.schema import Attribute, Slot
@@ -20,7 +19,7 @@ from refluid.ops.registry import OperatorDef, find, operators
 from scripts.operator_layers import layers_by_operator
 from scripts.operator_recordings import from_page, from_recordings
 
-TARGET = ROOT / "docs" / "operators.md"
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "operators.md"
 HEADER = """# Operators
 
 Written by `make docs` from the registry; don't edit.

@@ -15,6 +15,7 @@ from refluid.ops.registry import find
 
 MODULES = (
     "layers",
+    "input",
     "nets",
     "optimizer",
     "initializer",

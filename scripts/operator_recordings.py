@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 
 from refluid.cli.recordings import find_recordings, load_recording
@@ -33,7 +35,8 @@ def from_recordings(folder: Path) -> dict[str, tuple[str, str]]:
     seen: defaultdict[str, Seen] = defaultdict(Seen)
     for path in find_recordings([folder]):
         recording = load_recording(path)
-        passed = replay(recording, path.stem).passed
+        with redirect_stdout(StringIO()):  # some programs print
+            passed = replay(recording, path.stem).passed
         kinds = set()
         for program in recording.programs.values():
             for op in (op for block in program.blocks for op in block.ops):

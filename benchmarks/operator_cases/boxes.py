@@ -121,6 +121,7 @@ def _torch_boxes(x: Tensor, size: Tensor) -> Tensor:
     sure = torch.sigmoid(raw[..., 4:5])
     scores = torch.sigmoid(raw[..., 5:]) * sure
     scores *= sure > 0.01
+    scores.reshape(8, -1, CLASSES)
     return (box * (sure > 0.01)).reshape(8, -1, 4)
 
 

@@ -99,7 +99,14 @@ CASES = (
     _one("softmax", lambda x: torch.softmax(x, -1)),
     _one("clip", lambda x: x.clamp(-1, 1), min=-1.0, max=1.0),
     _one("scale", lambda x: x * 2 + 1, scale=2.0, bias=1.0),
-    _one("reduce_sum", lambda x: x.sum((2, 3)), dim=[2, 3]),
+    Case(
+        "reduce_sum",
+        draw(X=IMAGES),
+        op("reduce_sum", dim=[2, 3]),
+        lambda x: x.sum((2, 3)),
+        ("X",),
+        reason="PyTorch's gradient is a view of one number per plane, refluid writes it out",
+    ),
     _one("reduce_mean", lambda x: x.mean(1), dim=[1]),
     _one("reduce_max", lambda x: x.amax((2, 3)), dim=[2, 3]),
     _one("transpose2", lambda x: x.permute(0, 2, 3, 1).contiguous(), axis=[0, 2, 3, 1]),
@@ -172,6 +179,7 @@ CASES = (
         op("huber_loss", delta=1.0),
         _squares,
         ("X",),
+        reason="Fluid's operator also gives the residual: two results, three passes",
     ),
     Case(
         "kldiv_loss",

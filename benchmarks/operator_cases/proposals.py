@@ -78,7 +78,7 @@ def _torch_proposals(
 ) -> Tensor:
     found = []
     for image in range(len(scores)):
-        score, place = scores[image].permute(1, 2, 0).reshape(-1).topk(6000)
+        place = scores[image].permute(1, 2, 0).reshape(-1).topk(6000).indices
         move = deltas[image].permute(1, 2, 0).reshape(-1, 4)[place] * variances.view(-1, 4)[place]
         anchor = anchors.view(-1, 4)[place]
         size = anchor[:, 2:] - anchor[:, :2] + 1

@@ -129,6 +129,7 @@ CASES = (
         ("Input", "Weight", "Bias"),
         ("Weight", "Bias"),
         same=False,
+        reason="classes are drawn as by Fluid's samplers, and kept for the gradient",
     ),
     Case(
         "hierarchical_sigmoid",

@@ -143,5 +143,6 @@ CASES = (
         _prefixes,
         op("beam_search", "selected_scores", level=0, beam_size=BEAM, end_id=1),
         _torch_beam,
+        reason="beams of any sizes, sentences that are finished, and LoD of what was selected",
     ),
 )

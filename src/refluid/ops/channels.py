@@ -63,9 +63,7 @@ def maxout(X: Tensor, *, groups: int, axis: int = 1) -> Tensor:
     return X.reshape(shape).amax(place + 1)
 
 
-@operator(
-    "multiplex", outputs="Out", uses="Ids", differentiable="X", infer=infer_like("Out", "X")
-)
+@operator("multiplex", outputs="Out", uses="Ids", differentiable="X", infer=infer_like("Out", "X"))
 def multiplex(X: list[Tensor], Ids: Tensor) -> Tensor:
     """Row i of Out is row i of X[Ids[i]]; Ids is int32 (rows, 1)."""
     rows = torch.arange(X[0].shape[0], device=X[0].device)

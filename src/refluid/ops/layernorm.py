@@ -108,9 +108,7 @@ def group_norm(
     x = _channels_first(X, data_layout).contiguous()
     n, channels = x.shape[:2]
     area = math.prod(x.shape[2:])
-    y, mean, inverse = aten.native_group_norm(
-        x, Scale, Bias, n, channels, area, groups, epsilon
-    )
+    y, mean, inverse = aten.native_group_norm(x, Scale, Bias, n, channels, area, groups, epsilon)
     return _as_given(y, data_layout), mean, (inverse * inverse).reciprocal_().sub_(epsilon)
 
 

@@ -138,7 +138,8 @@ def hard_swish_grad(
         grad: Tensor = aten.hardswish_backward(d_Out, X)
         return grad
     moved = X + offset
-    slope: Tensor = aten.hardtanh_backward(X, moved, 0.0, threshold).add_(moved.clamp_(0.0, threshold))
+    slope: Tensor = aten.hardtanh_backward(X, moved, 0.0, threshold)
+    slope.add_(moved.clamp_(0.0, threshold))
     return slope.mul_(d_Out).div_(scale)
 
 

@@ -126,7 +126,7 @@ def _lengths(X: list[Tensor], lods_X: list[Levels]) -> list[list[int]]:
 def sequence_concat(X: list[Tensor], *, lods_X: list[Levels]) -> tuple[Tensor, Levels]:
     """Sequence i of all X, one after another, becomes sequence i."""
     lengths = _lengths(X, lods_X)
-    parts = [rows.split(sizes) for rows, sizes in zip(X, lengths, strict=True)]
+    parts = [torch.split_with_sizes(*one) for one in zip(X, lengths, strict=True)]
     joined = Offsets.of_lengths(map(sum, zip(*lengths, strict=True)))
     return torch.cat(list(chain.from_iterable(zip(*parts, strict=True)))), (joined,)
 
@@ -135,5 +135,5 @@ def sequence_concat(X: list[Tensor], *, lods_X: list[Levels]) -> tuple[Tensor, L
 def sequence_concat_grad(X: list[Tensor], d_Out: Tensor, *, lods_X: list[Levels]) -> list[Tensor]:
     """The rows of d_Out that came from each X."""
     lengths = _lengths(X, lods_X)
-    parts = d_Out.split(list(chain.from_iterable(zip(*lengths, strict=True))))
+    parts = torch.split_with_sizes(d_Out, list(chain.from_iterable(zip(*lengths, strict=True))))
     return [torch.cat(parts[place :: len(X)]) for place in range(len(X))]

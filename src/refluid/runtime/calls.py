@@ -40,7 +40,9 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
     assert definition is not None
     made = writer.lods.made(op, definition)
     target = ", ".join([_targets(writer, op, definition), *writer.lods.targets(definition, made)])
-    options = keywords(op, definition, how.unread) + writer.lods.arguments(op, definition.forward or definition)
+    options = keywords(op, definition, how.unread) + writer.lods.arguments(
+        op, definition.forward or definition
+    )
     if definition.body is None:
         _write_derived(writer, op, definition, how.pair, target, options)
     elif how.pair is not None:

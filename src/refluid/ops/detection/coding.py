@@ -35,7 +35,7 @@ def encode(prior: Tensor, target: Tensor, normalized: bool) -> Tensor:
 def decode(prior: Tensor, difference: Tensor, normalized: bool) -> Tensor:
     """The boxes that are so different from the prior boxes, (..., 4) each."""
     center, size = _center(prior, normalized)
-    out = difference.new_empty(torch.broadcast_tensors(prior, difference)[0].shape)
+    out = torch.empty_like(prior[..., :1] * difference)
     for axis in (0, 1):
         middle = torch.addcmul(center[..., axis], difference[..., axis], size[..., axis])
         half = difference[..., axis + 2].exp().mul_(size[..., axis] / 2)
