@@ -10,11 +10,14 @@ from pathlib import Path
 
 _PATIENCE = 10.0
 _OURS = ("refluid", "paddle.reader")
+# Threads that plans and replicas keep for their next step.
+_KEPT = ("refluid-operators", "refluid-replica")
 
 
 def threads() -> list[str]:
     """Names of the running threads that belong to readers."""
-    return [one.name for one in threading.enumerate() if one.name.startswith(_OURS)]
+    names = [one.name for one in threading.enumerate()]
+    return [name for name in names if name.startswith(_OURS) and not name.startswith(_KEPT)]
 
 
 def processes() -> list[str]:

@@ -43,9 +43,7 @@ def append_weight(block: Block, direction: Variable, length: Variable, dim: int 
     """Appends the operators of w = v * (g / |v|); the variable w."""
     norm, scale, weight = (_temporary(block, direction) for _ in range(3))
     append_length(block, direction, dim, norm)
-    block.append_op(
-        type="elementwise_div", inputs={"X": length, "Y": norm}, outputs={"Out": scale}
-    )
+    block.append_op(type="elementwise_div", inputs={"X": length, "Y": norm}, outputs={"Out": scale})
     block.append_op(
         type="elementwise_mul", inputs={"X": direction, "Y": scale}, outputs={"Out": weight}
     )

@@ -177,9 +177,7 @@ class Block:
         """A complete, checked operator of this block that is not yet in it."""
         found = schema.find(type)
         if found is None:
-            raise OperatorNotImplemented(
-                f"{no_operator(type)}.\n" + "\n".join(user_frames())
-            )
+            raise OperatorNotImplemented(f"{no_operator(type)}.\n" + "\n".join(user_frames()))
         given = dict(attrs or {})
         complete = {name: value for name, value in given.items() if value is not None}
         for name, attribute in found.attributes.items():
