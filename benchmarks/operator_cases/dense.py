@@ -30,9 +30,9 @@ def _soft(random: Random) -> Mapping[str, Array]:
 
 
 def _chances(random: Random) -> Mapping[str, Array]:
-    chance = random.random_sample((8192, 1000)).astype("float32") + 0.01
+    chance = random.random_sample((131072, 50)).astype("float32") + 0.01
     chance /= chance.sum(1, keepdims=True)
-    return {"X": chance, "Label": random.randint(0, 1000, (8192, 1))}
+    return {"X": chance, "Label": random.randint(0, 50, (131072, 1))}
 
 
 def _rows(name: str, *shape: int) -> Callable[[Random], Mapping[str, Array]]:

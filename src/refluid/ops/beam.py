@@ -13,6 +13,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
 from refluid.ops.largest import largest
+from refluid.ops.padded import pad_rows, unpad_rows
 from refluid.ops.registry import OperatorDef, operator
 
 _NEVER = float("-inf")
@@ -96,16 +97,12 @@ def beam_search(
 
 def _top_of_sources(value: Tensor, possible: Tensor, sources: Offsets, count: int) -> Tensor:
     """Which candidates are among the `count` best of their source sentence."""
-    width = value.shape[1]
-    flat = value.masked_fill(~possible, _NEVER).reshape(-1)
-    owners = sources.owners(value.device).repeat_interleave(width)
-    order = torch.sort(flat, descending=True, stable=True).indices
-    order = order[torch.sort(owners[order], stable=True).indices]
-    starts = sources.tensor(value.device)[:-1] * width
-    rank = torch.arange(flat.numel(), device=value.device) - starts[owners[order]]
-    kept = torch.zeros_like(possible).reshape(-1)
-    kept[order] = rank < count
-    return kept.view_as(possible) & possible
+    shape = len(sources), sources.longest, value.shape[1]
+    table = pad_rows(value.masked_fill(~possible, _NEVER), sources, shape[1], _NEVER)
+    table = table.flatten(1)
+    kept = torch.zeros_like(table, dtype=torch.bool)
+    kept.scatter_(1, largest(table, count)[1], True)
+    return unpad_rows(kept.view(shape), sources) & possible
 
 
 def _finished(living: Tensor, sources: Offsets) -> Tensor:

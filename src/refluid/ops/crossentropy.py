@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ir.operator import Operator
@@ -113,12 +116,19 @@ def softmax_with_cross_entropy(
     numeric_stable_mode: bool = True,
     ignore_index: int = -100,
     axis: int = -1,
-) -> tuple[Tensor, Tensor]:
-    """Softmax of the Logits along `axis`, and its cross entropy with Label.
+    need: Sequence[bool] = (True, True),
+) -> tuple[Tensor | None, Tensor]:
+    """Softmax of the Logits along `axis` (unless nobody reads it), its cross entropy with Label.
 
     Label is int64 with size 1 at `axis`, or with soft_label a distribution as Logits. Loss has
     size 1 at `axis`; it is 0 where Label is ignore_index.
     """
+    if not need[0]:
+        log = torch.log_softmax(Logits, axis)
+        if soft_label:
+            return None, log.mul_(Label).sum(axis, keepdim=True).neg_()
+        index, ignored = _hard(log.dim(), Label, ignore_index)
+        return None, _without(log.gather(axis, index).neg_(), ignored)
     softmax = torch.softmax(Logits, axis)
     # The largest logit less its log(softmax), a number close to 0, is the log of all exponentials.
     top, rest = Logits.amax(axis, True), softmax.amax(axis, True).log_()
@@ -167,7 +177,7 @@ def sigmoid_cross_entropy_with_logits(
     """
     kept = indicator(torch.ne, Label, ignore_index)
     loss = X.clamp(min=0.0).addcmul_(X, Label, value=-1.0)
-    loss.add_(X.abs().neg_().exp_().log1p_()).mul_(kept)
+    loss.sub_(F.logsigmoid(X.abs())).mul_(kept)
     return loss.div_(_count(kept)) if normalize else loss
 
 
