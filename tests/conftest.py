@@ -16,6 +16,12 @@ from tests.golden import GOLDEN
 torch.set_num_threads(2)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips tests of a GPU where there is none, however they were selected."""
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("torch sees no CUDA device")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Prints how many of the recorded operator types exist, and which don't."""
     if not GOLDEN.is_dir():

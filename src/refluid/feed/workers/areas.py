@@ -2,7 +2,8 @@
 
 An area has no name in any file system: nothing is left when the processes are gone, however
 they ended. Its first byte says whether the reader is done with it, so giving it back takes
-neither a message nor a lock and may happen while objects are being freed.
+neither a message nor a lock. The reader looks for areas to give back whenever it opens another;
+a callback of the freed objects would swallow a KeyboardInterrupt that arrives inside it.
 """
 
 from __future__ import annotations
@@ -58,15 +59,16 @@ class OwnAreas:
 
 
 class LentAreas:
-    """The reader's side: opens areas and gives each back when nothing refers to it any more."""
+    """The reader's side: opens areas and gives back those that nothing refers to any more."""
 
     def __init__(self) -> None:
         self._areas: dict[int, mmap.mmap] = {}
-        self._lent: set[int] = set()
+        self._lent: dict[int, tuple[mmap.mmap, weakref.ref[npt.NDArray[np.uint8]]]] = {}
 
     @property
     def lent(self) -> int:
         """How many areas objects still refer to."""
+        self._give_back()
         return len(self._lent)
 
     def attach(self, number: int, descriptor: int) -> None:
@@ -77,11 +79,11 @@ class LentAreas:
             os.close(descriptor)
 
     def lend(self, number: int) -> memoryview:
-        """The data of an area; the area is free again once nothing refers to them."""
+        """The data of an area; the area is given back once nothing refers to them."""
+        self._give_back()
         area = self._areas[number]
-        self._lent.add(number)
         loan: npt.NDArray[np.uint8] = np.frombuffer(area, np.uint8)
-        weakref.finalize(loan, _give_back, area, self._lent, number).atexit = False
+        self._lent[number] = area, weakref.ref(loan)
         return loan.data[DATA:]
 
     def copy(self, number: int) -> bytearray:
@@ -92,7 +94,8 @@ class LentAreas:
         area[0] = _FREE
         return data
 
-
-def _give_back(area: mmap.mmap, lent: set[int], number: int) -> None:
-    lent.discard(number)
-    area[0] = _FREE
+    def _give_back(self) -> None:
+        for number, (area, loan) in list(self._lent.items()):
+            if loan() is None:
+                del self._lent[number]
+                area[0] = _FREE
