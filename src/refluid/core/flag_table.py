@@ -51,6 +51,7 @@ _EFFECTIVE: list[_Row] = [
     ("fuse_parameter_groups_size", 1, "gradients per fused all-reduce; 1: by size, -1: all"),
     ("fuse_parameter_memory_size", -1.0, "MB of gradients per fused all-reduce; negative: 25"),
     ("reader_queue_speed_test_mode", False, "readers return their batch again and never end"),
+    ("use_system_allocator", False, "leave malloc as it is: freed memory returns to the system"),
 ]
 
 _EFFECTIVE_GPU: list[_Row] = [
@@ -116,7 +117,6 @@ _NO_COUNTERPART: list[_Row] = [
     ("free_when_no_cache_hit", False, "give idle chunks back when none fits"),
     ("initial_cpu_memory_in_mb", 500, "MB of the allocator's first chunk"),
     ("use_pinned_memory", True, "lock the pages of host memory"),
-    ("use_system_allocator", False, "bypass the caching allocator; for tests"),
     ("use_mkldnn", False, "oneDNN kernels"),
     ("multiple_of_cupti_buffer_size", 1, "size of the GPU profiler's buffer"),
     ("nt", 1, "threads of the stand-alone trainer"),

@@ -21,6 +21,7 @@ from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.passes.half_on_cpu import half_for
+from refluid.runtime.allocator import keep_freed_blocks
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
 from refluid.runtime.plan import Fetched, Plan
@@ -44,6 +45,7 @@ class Executor:
     def __init__(self, place: CPUPlace | CUDAPlace | None = None) -> None:
         self.place = CPUPlace() if place is None else place
         require_available(self.place)
+        keep_freed_blocks()
         self._device: torch.device = self.place.device
         self._closed = False
         self._plans: OrderedDict[Any, tuple[Program, tuple[FeedSlot, ...], dict[Any, Plan]]]

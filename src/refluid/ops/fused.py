@@ -29,9 +29,18 @@ def _constant(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
 def _laid_out_as(params: Tensors, values: Tensors) -> list[Tensor]:
     """`values` in the memory layout of `params`; a copy where it differs."""
     return [
-        value if value.stride() == param.stride() else torch.empty_like(param).copy_(value)
+        value if _laid_out_alike(param, value) else torch.empty_like(param).copy_(value)
         for param, value in zip(params, values, strict=True)
     ]
+
+
+def _laid_out_alike(one: Tensor, other: Tensor) -> bool:
+    """Whether equal elements lie at equal places; strides of dimensions of one element are idle."""
+    strides, others = one.stride(), other.stride()
+    return strides == others or all(
+        size == 1 or stride == its
+        for size, stride, its in zip(one.shape, strides, others, strict=True)
+    )
 
 
 def _write_back(originals: Tensors, used: Tensors) -> None:

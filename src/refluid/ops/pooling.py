@@ -35,7 +35,8 @@ def pool2d(
     """
     x = X.permute(0, 3, 1, 2) if data_format == "NHWC" else X
     if global_pooling or (adaptive and tuple(ksize) == (1, 1)):
-        out = x.amax((2, 3), keepdim=True) if pooling_type == "max" else x.mean((2, 3), True)
+        # Unlike the gradient of mean(), that of avg_pool2d keeps the memory layout of x.
+        out = x.amax((2, 3), keepdim=True) if pooling_type == "max" else _whole_mean(x)
     elif adaptive:
         pool = F.adaptive_max_pool2d if pooling_type == "max" else F.adaptive_avg_pool2d
         out = pool(x, (ksize[0], ksize[1]))
@@ -45,6 +46,10 @@ def pool2d(
         pool_windows = _max if pooling_type == "max" else _mean
         out = pool_windows(x, ksize, strides, pads, ceil_mode, exclusive)
     return out.permute(0, 2, 3, 1) if data_format == "NHWC" else out
+
+
+def _whole_mean(x: Tensor) -> Tensor:
+    return F.avg_pool2d(x, (x.shape[2], x.shape[3]))
 
 
 def _fits_torch(pads: padding.Pads, ksize: Sequence[int]) -> list[int] | None:
