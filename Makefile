@@ -45,9 +45,11 @@ check: $(READY) ## lint, format, types, layers and policies
 format: $(READY) ## format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
 
-bench: $(READY) ## measure training steps and operators against eager PyTorch
+bench: $(READY) ## measure training steps, operators and feeding against eager PyTorch
 	@$(BIN)/python benchmarks/steps.py
 	@$(BIN)/python benchmarks/operators.py
+	@$(BIN)/python scripts/fetch_data.py photos || true
+	@$(BIN)/python benchmarks/feeding.py
 
 docs: $(READY) ## write docs/operators.md from code; RECORDINGS=shared/golden/ops replays those anew
 	@$(BIN)/python scripts/build_docs.py $(if $(RECORDINGS),--recordings $(RECORDINGS))

@@ -16,8 +16,7 @@ import numpy as np
 import torch
 
 import refluid.fluid as fluid
-from benchmarks.timing import Step, alternate, ratio
-from benchmarks.workloads import Feed
+from benchmarks.timing import Feed, Step, alternate, ratio
 from refluid.fluid.contrib.mixed_precision import decorate
 
 layers = fluid.layers

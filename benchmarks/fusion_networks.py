@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.workloads import Feed
+from benchmarks.timing import Feed
 from refluid import fluid
 
 layers = fluid.layers

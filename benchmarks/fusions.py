@@ -25,8 +25,7 @@ from benchmarks.fusion_networks import CASES, FusionCase, feeds, trained
 from benchmarks.machine import facts
 from benchmarks.peak import peak_bytes
 from benchmarks.report import record
-from benchmarks.timing import Ratio, Step, alternate, first_losses, ratio
-from benchmarks.workloads import Feed
+from benchmarks.timing import Feed, Ratio, Step, alternate, first_losses, ratio
 from refluid import fluid
 from refluid.passes.pipeline import BY_NAME, run_passes
 from refluid.runtime.codegen import Request

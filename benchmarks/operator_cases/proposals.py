@@ -28,7 +28,7 @@ def nms(box: Tensor, limit: float) -> Tensor:
     return torch.tensor(kept, dtype=torch.long)
 
 
-def _detected(spread: float) -> Any:
+def detected(spread: float) -> Any:
     """Clusters of boxes around a few objects, as detectors give them; or no clusters at all."""
 
     def inputs(random: Random) -> Mapping[str, Array]:
@@ -130,13 +130,13 @@ _LIMITS = {
 CASES = (
     Case(
         "multiclass_nms, clusters",
-        _detected(0.01),
+        detected(0.01),
         op("multiclass_nms", **_LIMITS),
         _torch_detections,
     ),
     Case(
         "multiclass_nms, scattered",
-        _detected(0.2),
+        detected(0.2),
         op("multiclass_nms", **_LIMITS),
         _torch_detections,
     ),

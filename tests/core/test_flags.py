@@ -26,6 +26,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every test starts from the defaults and has said nothing yet."""
     monkeypatch.setattr(flags, "_values", {name: flag.default for name, flag in FLAGS.items()})
     monkeypatch.setattr(flags, "_said", set())
+    monkeypatch.setattr(flags, "_set", set())
     yield
 
 
@@ -121,11 +122,13 @@ def test_no_knob_is_silently_ignored(
     with caplog.at_level(logging.WARNING, "refluid"):
         flags.set_flags({f"FLAGS_{name}": FLAGS[name].default})
         assert not caplog.records
-        flags.set_flags({"FLAGS_use_mkldnn": True, "FLAGS_cudnn_deterministic": True})
-        flags.set_flags({"FLAGS_use_mkldnn": True})
+        flags.set_flags({"FLAGS_dump_jitcode": True, "FLAGS_cudnn_deterministic": True})
+        flags.set_flags({"FLAGS_cpu_deterministic": True})
+        flags.set_flags({"FLAGS_dump_jitcode": True})
     assert [record.args[1] for record in caplog.records if isinstance(record.args, tuple)] == [
-        "use_mkldnn",
+        "dump_jitcode",
         "cudnn_deterministic",
+        "cpu_deterministic",
     ]
     assert flags.status_of("cudnn_deterministic") is Status.IGNORED_BY_FLUID
 

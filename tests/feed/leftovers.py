@@ -10,8 +10,8 @@ from pathlib import Path
 
 _PATIENCE = 10.0
 _OURS = ("refluid", "paddle.reader")
-# Threads that plans and replicas keep for their next step.
-_KEPT = ("refluid-operators", "refluid-replica")
+# Threads that plans and replicas keep for their next step, and the one that closes readers.
+_KEPT = ("refluid-operators", "refluid-replica", "refluid closing")
 
 
 def threads() -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from refluid.feed.dataset_batches import regroup
+from refluid.feed.dataset_batches import Piece, regroup
 from refluid.feed.multislot import MultiSlotParser, Parsed, Slot
 from refluid.feed.multislot_columns import Columns
 from tests.feed.multislot_reference import Bad, parse_line
@@ -232,7 +232,8 @@ def test_a_million_mutated_lines() -> None:
 def test_groups_cross_the_bounds_of_parts(size: int) -> None:
     text = [b"".join(b"%d %s\n" % (k, b"7 " * k) for k in range(1, n)) for n in (4, 2, 6)]
     parts = [parse(one, [WORDS]).columns for one in text]
-    found = list(regroup(parts, size))
+    pieces = [Piece(0, 0, one) for one in parts]
+    found = [columns for columns, _ in regroup(pieces, size)]
     assert [one.rows for one in found[:-1]] == [size] * (len(found) - 1)
     lengths = [len(row[0]) for one in found for row in rows(one)]
     assert lengths == [1, 2, 3, 1, 1, 2, 3, 4, 5]

@@ -150,7 +150,7 @@ def test_waiting_consumers_are_let_go(make: Make) -> None:
     thread = threading.Thread(target=consume)
     thread.start()
     time.sleep(0.1)
-    reader.abandon()
+    reader.abandon(reader.generation)
     thread.join(5)
     assert len(errors) == 1
     go_on.set()

@@ -80,9 +80,12 @@ class Training:
     def parameters(self) -> dict[str, Any]:
         return {one.name: self.value(one) for one in self.main.all_parameters()}
 
-    def replicated(self, replicas: int) -> fluid.CompiledProgram:
-        places = [fluid.CPUPlace()] * replicas
-        return fluid.CompiledProgram(self.main).with_data_parallel(self.loss.name, places=places)
+    def replicated(self, replicas: int, *, reduce: bool = False) -> fluid.CompiledProgram:
+        build = fluid.BuildStrategy()
+        build.reduce_strategy = fluid.BuildStrategy.ReduceStrategy(int(reduce))
+        return fluid.CompiledProgram(self.main).with_data_parallel(
+            self.loss.name, build, places=[fluid.CPUPlace()] * replicas
+        )
 
 
 def training(network: Callable[[Any], Any], make: Callable[[], Any], place: Any = None) -> Training:

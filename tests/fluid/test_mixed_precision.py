@@ -10,9 +10,11 @@ import pytest
 import torch
 
 import refluid.fluid as fluid
+from refluid.core import flags
 from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, decorate
 from refluid.paddle.static import amp
 from refluid.passes import half_on_cpu
+from refluid.passes.pipeline import BY_NAME, run_passes
 from tests.fluid.mixed_networks import Training, batches, conv_net, mlp, training, transformer
 
 NETWORKS = [mlp, conv_net, transformer]
@@ -111,17 +113,82 @@ def test_scale_shrinks_after_overflows_in_a_row() -> None:
     assert found == [8.0, 8.0, 8.0, 4.0, 4.0]
 
 
+def with_state(kind: str) -> Any:
+    decay = fluid.regularizer.L2Decay(0.01)
+    clip = fluid.clip.GradientClipByGlobalNorm(1.0)
+    kinds = {
+        "sgd": lambda: fluid.optimizer.SGD(0.1, regularization=decay),
+        "momentum": lambda: fluid.optimizer.Momentum(0.1, 0.9, regularization=decay),
+        "adam": lambda: fluid.optimizer.Adam(1e-3, grad_clip=clip),
+    }
+    return kinds[kind]()
+
+
+def everything(run: Training) -> dict[str, Any]:
+    """All persistable values but those of the loss scale."""
+    scale = [var.name for var in run.optimizer._made()]
+    kept = [var.name for var in run.main.list_vars() if var.persistable and var.name not in scale]
+    return {name: run.value(name) for name in kept}
+
+
 @pytest.mark.parametrize("dynamic", [True, False])
-def test_overflow_leaves_parameters(dynamic: bool) -> None:
-    run = training(mlp, lambda: decorate(sgd(), use_dynamic_loss_scaling=dynamic))
+@pytest.mark.parametrize("kind", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_overflow_changes_nothing(dynamic: bool, kind: str, bad: float) -> None:
+    """Neither parameters nor moments: the step is skipped, bit by bit."""
+    run = training(mlp, lambda: decorate(with_state(kind), use_dynamic_loss_scaling=dynamic))
+    run.run(batches(2))
+    before = everything(run)
+    feed = batches(1)[0]
+    run.run([{**feed, "image": feed["image"] * bad}])
+    for name, value in everything(run).items():
+        np.testing.assert_array_equal(value, before[name], err_msg=name)
+    run.run(batches(1))
+    after = everything(run)
+    assert all(np.isfinite(value).all() for value in after.values())
+    assert any((value != before[name]).any() for name, value in after.items())
+
+
+@pytest.mark.parametrize("reduce", [False, True])
+def test_an_overflow_in_one_replica_skips_the_step_in_all(reduce: bool) -> None:
+    run = training(mlp, lambda: decorate(with_state("momentum")))
+    program = run.replicated(2, reduce=reduce)
+    run.run(batches(2), program)
+    before = everything(run)
+    feed = batches(1)[0]
+    feed["image"][-1] = np.inf
+    run.run([feed], program)
+    for name, value in everything(run).items():
+        np.testing.assert_array_equal(value, before[name], err_msg=name)
+    run.run(batches(1), program)
+    assert any((value != before[name]).any() for name, value in everything(run).items())
+
+
+def test_an_overflow_among_merged_gradients_skips_their_update() -> None:
+    inner = decorate(with_state("adam"))
+    run = training(mlp, lambda: fluid.optimizer.GradientMergeOptimizer(inner, 2))
+    run.optimizer = inner
     run.run(batches(2))
     before = run.parameters()
-    run.run([overflow()])
+    run.run([overflow(), *batches(1)])
     for name, value in run.parameters().items():
-        np.testing.assert_array_equal(value, before[name])
-    run.run(batches(1))
+        np.testing.assert_array_equal(value, before[name], err_msg=name)
+    run.run(batches(2))
     assert all(np.isfinite(value).all() for value in run.parameters().values())
     assert any((value != before[name]).any() for name, value in run.parameters().items())
+
+
+def test_biases_that_were_cast_are_fused() -> None:
+    run = training(conv_net, lambda: decorate(sgd()))
+    done = run_passes(run.main, [BY_NAME["fuse_conv_bias"], BY_NAME["fuse_gemm_bias"]])
+    assert len(done.reports["fuse_conv_bias"].made) == 2
+    assert len(done.reports["fuse_gemm_bias"].made) == 2
+    assert "elementwise_add" not in {op.type for op in done.program.global_block().ops}
+    feeds = batches(3)
+    plain = training(conv_net, lambda: decorate(sgd()))
+    with flags.override({"FLAGS_check_nan_inf": True}):  # which leaves fusions out
+        expected = plain.run(feeds)
+    np.testing.assert_allclose(run.run(feeds), expected, rtol=1e-2)
 
 
 def test_static_scale_stays() -> None:

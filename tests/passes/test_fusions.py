@@ -167,7 +167,7 @@ def _shared_sum(image: Any) -> Any:
     return layers.elementwise_add(layers.elementwise_add(product, bias, act="relu"), product)
 
 
-def _no_parameter(image: Any) -> Any:
+def _own_sums(image: Any) -> Any:
     plain = conv(image, bias_attr=False)
     sums = layers.reduce_sum(plain, dim=[0, 2, 3])
     sums.stop_gradient = True
@@ -194,7 +194,7 @@ def _broadcast(image: Any) -> Any:
 NEAR_MISSES = [
     ("fuse_gemm_bias", _shared_sum, "also read by"),
     ("fuse_gemm_epilogue", _transposed, "of its transpose"),
-    ("fuse_conv_bias", _no_parameter, "is no parameter"),
+    ("fuse_conv_bias", _own_sums, "in between"),
     ("fuse_conv_bias", _rows, "not one number for each channel"),
     ("fuse_bn_add_act_ops", _broadcast, "has another shape"),
     ("fuse_bn_act_ops", lambda x: _twice(norm(x)), "also read by"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from refluid.ir.block import Block
 from refluid.ir.program import Program
 from refluid.ops.registry import gradient_ops
 from refluid.runtime.codegen import Request
+from refluid.runtime.memory import Memory
 from refluid.runtime.plan import Plan
 from refluid.runtime.scope import Scope
 
@@ -81,7 +84,7 @@ def test_values_are_freed_after_their_last_use() -> None:
         "    del v2",
         "    return (v3,), ((),)",
     ]
-    assert "del" not in net.plan("c", feeds=("x",), free_early=False).text
+    assert "del" not in net.plan("c", feeds=("x",), memory=Memory(garbage=math.inf)).text
 
 
 def test_gradients_without_code_come_from_recordings() -> None:
@@ -225,3 +228,25 @@ def test_seeded_random_operators_repeat_and_others_go_on() -> None:
     second = [np.asarray(fetched.value) for fetched in plan.run(net.scope, [])]
     np.testing.assert_array_equal(first[0], second[0])
     assert not np.array_equal(first[1], second[1])
+
+
+def test_temporaries_that_nobody_else_sees_are_overwritten_without_a_copy() -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        x = fluid.data("x", [3])
+        own = fluid.layers.scale(x, 2.0)
+        fluid.layers.increment(own)
+        shared = fluid.layers.scale(x, 3.0)
+        view = fluid.layers.reshape(shared, [3, 1])
+        fluid.layers.increment(shared)
+        fluid.layers.increment(x)
+        total = fluid.layers.elementwise_add(own, fluid.layers.reshape(view, [3]))
+    given = torch.ones(3)
+    request = Request(main.global_block(), ("x",), (total.name, shared.name), CPU)
+    plan = Plan(request)
+    lines = [line.strip() for line in plan.text.splitlines() if "increment(" in line]
+    assert [line.count(".clone()") for line in lines] == [0, 1, 1]
+    found = plan.run(Scope(), [given])
+    assert found[0].value.tolist() == [6.0] * 3
+    assert found[1].value.tolist() == [4.0] * 3
+    assert given.tolist() == [1.0] * 3

@@ -26,15 +26,28 @@ def make_archive(path: Path) -> Path:
     if path.suffix == ".whl":
         with zipfile.ZipFile(path, "w") as wheel:
             wheel.writestr("inside/data.bin", CONTENT)
-    else:
-        with tarfile.open(path, "w:gz") as tar:
-            info = tarfile.TarInfo("inside/data.bin")
-            info.size = len(CONTENT)
-            tar.addfile(info, io.BytesIO(CONTENT))
+        return path
+    files = io.BytesIO()
+    with tarfile.open(fileobj=files, mode="w:gz") as tar:
+        info = tarfile.TarInfo("inside/data.bin")
+        info.size = len(CONTENT)
+        tar.addfile(info, io.BytesIO(CONTENT))
+    path.write_bytes(files.getvalue() if path.suffix == ".tgz" else as_deb(files.getvalue()))
     return path
 
 
-@pytest.fixture(params=[".tgz", ".whl"])
+def as_deb(files: bytes) -> bytes:
+    """An `ar` archive of the parts of a Debian package."""
+    parts = [(b"debian-binary", b"2.0"), (b"control.tar.gz", b"odd"), (b"data.tar.gz", files)]
+    return b"!<arch>\n" + b"".join(
+        b"%-16s%-12d%-6d%-6d%-8d%-10d`\n" % (name, 0, 0, 0, 0, len(data))
+        + data
+        + b"\n" * (len(data) % 2)
+        for name, data in parts
+    )
+
+
+@pytest.fixture(params=[".tgz", ".whl", ".deb"])
 def dataset(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Dataset:

@@ -1,12 +1,20 @@
-"""`refluid run --watch`: whether the readers keep the model busy, live and as a summary."""
+"""`refluid run --watch`: whether the readers keep the model busy, live and as a summary.
+
+On a terminal a line per reader stands at the bottom; elsewhere lines are printed now and then.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich.table import Table
+
 from refluid.cli.console import messages
+from refluid.feed.live import on_terminal, told
 from refluid.feed.statistics import (
     BALANCED,
     COMPUTE_BOUND,
@@ -17,6 +25,7 @@ from refluid.feed.statistics import (
 )
 
 _PERIOD = 5.0
+_COLUMNS = ("reader", "", "produces", "consumed", "waited", "queue", "batches")
 _ADVICE = {
     READER_BOUND: (
         "the model waits for data: prepare them in processes (use_multiprocess=True, "
@@ -29,8 +38,17 @@ _ADVICE = {
 
 @contextmanager
 def watching(period: float = _PERIOD) -> Iterator[None]:
-    """Within the block, says every `period` seconds how each reader that gave batches did; at
-    the end how each did altogether, and what follows."""
+    """Within the block, tells how each reader that gave batches did in the last `period` seconds;
+    at the end how each did altogether, and what follows."""
+    try:
+        with told(_Readers(period)) if on_terminal() else _printed(period):
+            yield
+    finally:
+        _summarise()
+
+
+@contextmanager
+def _printed(period: float) -> Iterator[None]:
     done = threading.Event()
     thread = threading.Thread(target=_watch, args=(done, period), name="refluid watch", daemon=True)
     thread.start()
@@ -39,7 +57,40 @@ def watching(period: float = _PERIOD) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        _summarise()
+
+
+class _Readers:
+    """The lines at the bottom of the terminal."""
+
+    def __init__(self, period: float) -> None:
+        self._period = period
+        self._earlier: deque[tuple[float, dict[ReaderStatistics, Snapshot]]] = deque()
+
+    def __call__(self) -> Table:
+        """A line per reader, about its last seconds."""
+        now, found = time.monotonic(), measured()
+        self._earlier.append((now, found))
+        while now - self._earlier[0][0] > self._period:
+            self._earlier.popleft()
+        then = self._earlier[0][1]
+        table = Table(*_COLUMNS, box=None, pad_edge=False)
+        for reader, snapshot in found.items():
+            recent = snapshot.since(then[reader]) if reader in then else snapshot
+            if recent.consumed:
+                table.add_row(*_cells(recent, snapshot.consumed))
+        return table
+
+
+def _cells(recent: Snapshot, batches: int) -> tuple[str, ...]:
+    return (
+        recent.name,
+        recent.verdict,
+        f"{recent.produced_per_second:.3g}/s",
+        f"{recent.consumed_per_second:.3g}/s",
+        f"{recent.waiting_share:.0%}",
+        f"{recent.depth:.1f} of {recent.capacity}",
+        f"{batches:,}",
+    )
 
 
 def _watch(done: threading.Event, period: float) -> None:

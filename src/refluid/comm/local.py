@@ -11,6 +11,7 @@ from torch import Tensor
 
 from refluid.comm.member import Exchanged, Member
 from refluid.core.errors import EnforceNotMet, PeerFailed
+from refluid.core.selected_rows import SelectedRows
 
 _REDUCE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sum": Tensor.add_,
@@ -74,16 +75,17 @@ class _LocalMember:
                     break
                 if mine.numel() < _SHARED:
                     if number % self.size == self.rank:
-                        _reduce(copies, reduction)
+                        _reduce(copies, reduction, mine)
                 else:
-                    _reduce([_part(copy, self.rank, self.size) for copy in copies], reduction)
+                    _reduce([_part(copy, self.rank, self.size) for copy in copies], reduction, mine)
         finally:
             self.barrier()
         if error:
             raise EnforceNotMet(f"replicas can't reduce tensors of different shapes: {error}")
 
     def all_gather(self, value: Exchanged) -> list[Exchanged]:
-        found = list(self._exchange(value))
+        device = _device(value)
+        found = [_near(one, device) for one in self._exchange(value)]
         self.barrier()
         return found
 
@@ -93,6 +95,19 @@ class _LocalMember:
             for mine, theirs in zip(tensors, everyone[root], strict=True):
                 mine.copy_(theirs)
         self.barrier()
+
+
+def _device(value: Exchanged) -> torch.device:
+    return value.device if isinstance(value, Tensor) else value.value.device
+
+
+def _near(value: Exchanged, device: torch.device) -> Exchanged:
+    """The value on that device; itself where it is there."""
+    if _device(value) == device:
+        return value
+    if isinstance(value, Tensor):
+        return value.to(device)
+    return SelectedRows(value.index.to(device), value.height(), value.value.to(device))
 
 
 def _part(tensor: Tensor, rank: int, size: int) -> Tensor:
@@ -109,9 +124,12 @@ def _flat(tensor: Tensor) -> Tensor:
     return torch.as_strided(tensor, (tensor.numel(),), (1,))
 
 
-def _reduce(copies: Sequence[Tensor], reduction: str) -> None:
-    total = copies[0]
+def _reduce(copies: Sequence[Tensor], reduction: str, near: Tensor) -> None:
+    """Reduces copies in place; where they are on several devices, on that of `near`."""
+    spread = any(copy.device != copies[0].device for copy in copies)
+    total = copies[0].to(near.device, copy=True) if spread else copies[0]
     for other in copies[1:]:
-        _REDUCE[reduction](total, other)
-    for other in copies[1:]:
-        other.copy_(total)
+        _REDUCE[reduction](total, other.to(total.device))
+    for copy in copies:
+        if copy is not total:
+            copy.copy_(total)

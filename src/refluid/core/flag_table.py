@@ -16,6 +16,7 @@ class Status(Enum):
 
     EFFECTIVE = "effective"
     IGNORED_BY_FLUID = "ignored by Fluid on this place"
+    ALWAYS = "always so in refluid"
     NOT_YET = "not yet in refluid"
     NO_COUNTERPART = "left to PyTorch"
 
@@ -43,40 +44,53 @@ class Flag:
 _Row = tuple[str, Value, str]
 
 _EFFECTIVE: list[_Row] = [
+    ("memory_fraction_of_eager_deletion", 1.0, "share of temporaries freed early, largest first"),
+    ("allocator_strategy", "auto_growth", "auto_growth or naive_best_fit"),
+    ("fraction_of_cpu_memory_to_use", 1.0, "most of host memory in naive_best_fit's chunk"),
+    ("initial_cpu_memory_in_mb", 500, "MB of naive_best_fit's first chunk"),
+    ("free_idle_chunk", False, "give idle chunks back at once"),
     ("correct_cpu_faults", False, "compute rightly what Fluid's CPU kernels don't (refluid only)"),
+    ("refluid_tier", "auto", "plans run: auto, interpreted or recorded (refluid only)"),
     ("check_nan_inf", False, "check every output for NaN and infinity; slow"),
     ("fast_check_nan_inf", False, "the same, looked at once at the end of each step"),
     ("call_stack_level", 1, "errors show: 0 the message, 1 the user's line, 2 refluid's too"),
-    ("eager_delete_tensor_gb", 0.0, "garbage kept before it is freed, GB; negative: never free"),
+    ("eager_delete_tensor_gb", 0.0, "GB of garbage freed together; negative: at the step's end"),
     ("fuse_parameter_groups_size", 1, "gradients per fused all-reduce; 1: by size, -1: all"),
     ("fuse_parameter_memory_size", -1.0, "MB of gradients per fused all-reduce; negative: 25"),
     ("reader_queue_speed_test_mode", False, "readers return their batch again and never end"),
+    ("paddle_num_threads", 1, "threads of one operator on the CPU; torch's number if never set"),
+    ("print_sub_graph_dir", "", "file that receives unconnected sub-graphs"),
+    ("use_mkldnn", False, "oneDNN's kernels, where a strategy names no operators for them"),
     ("use_system_allocator", False, "leave malloc as it is: freed memory returns to the system"),
 ]
 
 _EFFECTIVE_GPU: list[_Row] = [
+    ("fast_eager_deletion_mode", True, "free memory before the kernels that use it have ended"),
+    ("gpu_memory_limit_mb", 0, "most MB of GPU memory; 0: no limit"),
+    ("fraction_of_gpu_memory_to_use", 0.92, "share of a GPU that naive_best_fit takes at once"),
+    ("initial_gpu_memory_in_mb", 0, "MB of naive_best_fit's first chunk; 0: by fraction"),
+    ("use_pinned_memory", True, "lock the pages of host memory"),
     ("benchmark", False, "wait for each operator, so that times are true"),
+    ("conv_workspace_size_limit", 512, "MB of workspace for cuDNN's convolutions"),
+    ("cudnn_deterministic", False, "only deterministic cuDNN algorithms"),
+    ("cudnn_exhaustive_search", False, "time all cuDNN convolution algorithms, keep the fastest"),
+    ("enable_cublas_tensor_op_math", False, "tensor cores for matrix products"),
     ("selected_gpus", "", "comma-separated device numbers that cuda_places() returns"),
 ]
 
-_NOT_YET: list[_Row] = [
+_ALWAYS: list[_Row] = [
     ("cpu_deterministic", False, "sum gradients of devices in a fixed order"),
-    ("eager_delete_scope", True, "delete local scopes at once"),
-    ("memory_fraction_of_eager_deletion", 1.0, "share of temporaries freed early, largest first"),
-    ("local_exe_sub_scope_limit", 256.0, "MB of local scopes per device; -1: no limit"),
     ("enable_parallel_graph", False, "one graph per device, each with its own workers"),
-    ("enable_unused_var_check", False, "warn of operator inputs that are never read"),
+]
+
+_NOT_YET: list[_Row] = [
+    ("local_exe_sub_scope_limit", 256.0, "MB of local scopes per device; -1: no limit"),
     ("enable_rpc_profiler", False, "profile parameter server calls"),
-    ("skip_fused_all_reduce_check", False, "trust that fused gradients lie side by side"),
     ("init_allocated_mem", False, "fill new memory with junk, to find reads of unset values"),
-    ("inner_op_parallelism", 0, "threads inside operators that split their own work"),
-    ("paddle_num_threads", 1, "threads of one operator on the CPU"),
     ("dist_threadpool_size", 0, "threads of distributed operators; 0: one per core"),
     ("io_threadpool_size", 100, "threads that do input and output"),
-    ("pe_profile_fname", "", "file for a profile of ParallelExecutor"),
     ("tracer_profile_fname", "xxgperf", "file for a profile of the dygraph tracer"),
     ("dygraph_debug", 0, "debug level of dygraph"),
-    ("print_sub_graph_dir", "", "file that receives unconnected sub-graphs"),
     ("communicator_fake_rpc", False, "leave calls to servers out, to time the rest"),
     ("communicator_independent_recv_thread", True, "receive parameters in a thread of its own"),
     ("communicator_is_sgd_optimizer", True, "sum gradients of threads instead of averaging"),
@@ -98,26 +112,16 @@ _NOT_YET: list[_Row] = [
 ]
 
 _NOT_YET_GPU: list[_Row] = [
-    ("conv_workspace_size_limit", 512, "MB of workspace for cuDNN's convolutions"),
-    ("cudnn_batchnorm_spatial_persistent", False, "cuDNN's persistent batch normalisation"),
-    ("cudnn_deterministic", False, "only deterministic cuDNN algorithms"),
-    ("cudnn_exhaustive_search", False, "time all cuDNN convolution algorithms, keep the fastest"),
-    ("enable_cublas_tensor_op_math", False, "tensor cores for matrix products"),
     ("sync_nccl_allreduce", True, "wait for each NCCL all-reduce"),
-    ("fast_eager_deletion_mode", True, "free memory before the kernels that use it have ended"),
-    ("gpu_memory_limit_mb", 0, "most MB of GPU memory; 0: no limit"),
-    ("fraction_of_gpu_memory_to_use", 0.92, "share of GPU memory taken at the start"),
-    ("fraction_of_cuda_pinned_memory_to_use", 0.5, "share of host memory used as pinned memory"),
 ]
 
 _NO_COUNTERPART: list[_Row] = [
-    ("allocator_strategy", "auto_growth", "auto_growth or naive_best_fit"),
-    ("fraction_of_cpu_memory_to_use", 1.0, "share of host memory for the allocator's chunk"),
-    ("free_idle_chunk", False, "give idle chunks back at once"),
+    ("eager_delete_scope", True, "delete local scopes at once"),
     ("free_when_no_cache_hit", False, "give idle chunks back when none fits"),
-    ("initial_cpu_memory_in_mb", 500, "MB of the allocator's first chunk"),
-    ("use_pinned_memory", True, "lock the pages of host memory"),
-    ("use_mkldnn", False, "oneDNN kernels"),
+    ("enable_unused_var_check", False, "warn of operator inputs that are never read"),
+    ("skip_fused_all_reduce_check", False, "trust that fused gradients lie side by side"),
+    ("inner_op_parallelism", 0, "threads inside operators that split their own work"),
+    ("pe_profile_fname", "", "file for a profile of ParallelExecutor"),
     ("multiple_of_cupti_buffer_size", 1, "size of the GPU profiler's buffer"),
     ("nt", 1, "threads of the stand-alone trainer"),
     ("max_body_size", 2147483647, "largest message of the brpc transport, bytes"),
@@ -140,8 +144,9 @@ _NO_COUNTERPART: list[_Row] = [
 ]
 
 _NO_COUNTERPART_GPU: list[_Row] = [
+    ("fraction_of_cuda_pinned_memory_to_use", 0.5, "share of host memory used as pinned memory"),
+    ("cudnn_batchnorm_spatial_persistent", False, "cuDNN's persistent batch normalisation"),
     ("gpu_allocator_retry_time", 10000, "milliseconds an allocation waits for memory"),
-    ("initial_gpu_memory_in_mb", 0, "MB of the first chunk; 0: by fraction_of_gpu_memory_to_use"),
     ("reallocate_gpu_memory_in_mb", 0, "MB of further chunks; 0: by fraction_of_gpu_memory_to_use"),
 ]
 
@@ -159,6 +164,7 @@ FLAGS: dict[str, Flag] = {
     for rows, status, gpu in (
         (_EFFECTIVE, Status.EFFECTIVE, False),
         (_EFFECTIVE_GPU, Status.EFFECTIVE, True),
+        (_ALWAYS, Status.ALWAYS, False),
         (_NOT_YET, Status.NOT_YET, False),
         (_NOT_YET_GPU, Status.NOT_YET, True),
         (_NO_COUNTERPART, Status.NO_COUNTERPART, False),

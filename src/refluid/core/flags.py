@@ -24,11 +24,14 @@ _WORDS = dict.fromkeys(("1", "t", "true", "y", "yes"), True)
 _WORDS |= dict.fromkeys(("0", "f", "false", "n", "no"), False)
 _NO_EFFECT = {
     Status.IGNORED_BY_FLUID: "only matters on a GPU, in Fluid too, and this process has none",
+    Status.ALWAYS: "asks for what refluid does in any case",
     Status.NOT_YET: "is known but not implemented in refluid yet; nothing changes",
     Status.NO_COUNTERPART: "steers a part of Fluid whose work PyTorch does here; nothing changes",
 }
 _values: dict[str, Value] = {name: flag.default for name, flag in FLAGS.items()}
 _said: set[str] = set()
+_changes = 0
+_set: set[str] = set()
 
 
 def status_of(name: str) -> Status:
@@ -42,6 +45,16 @@ def status_of(name: str) -> Status:
 def value(name: str) -> Any:
     """The present value of the flag `name`, written without `FLAGS_`; KeyError if there is none."""
     return _values[name]
+
+
+def was_set(name: str) -> bool:
+    """Whether the environment or `set_flags` gave the flag `name` a value, be it the default."""
+    return name in _set
+
+
+def changes() -> int:
+    """How often flags have been set: what depends on their values looks at it first."""
+    return _changes
 
 
 def get_flags(flags: str | list[str] | tuple[str, ...]) -> dict[str, Any]:
@@ -63,20 +76,25 @@ def set_flags(flags: Mapping[str, Any]) -> None:
     """
     if not isinstance(flags, Mapping):
         raise TypeError(f"set_flags takes a dict of name to value, not {_type_name(flags)}")
+    global _changes
     checked = [(flag := _find(name), _check(flag, given)) for name, given in flags.items()]
+    _changes += 1
     for flag, accepted in checked:
         _values[flag.name] = accepted
+        _set.add(flag.name)
         _say_if_without_effect(flag)
 
 
 @contextmanager
 def override(flags: Mapping[str, Any]) -> Iterator[None]:
     """Within the block the given flags hold; afterwards the former values are back."""
-    former = get_flags(list(flags))
+    former, given = get_flags(list(flags)), set(_set)
     set_flags(flags)
     try:
         yield
     finally:
+        _set.clear()
+        _set.update(given)
         _values.update({name.removeprefix(_PREFIX): old for name, old in former.items()})
 
 
@@ -88,6 +106,11 @@ def environment_str(name: str, default: str | None = None) -> str | None:
 def whole_environment() -> dict[str, str]:
     """All environment variables as they are now, for a process that is started."""
     return dict(os.environ)
+
+
+def export(name: str, value: str) -> None:
+    """Sets an environment variable for libraries of this process, and for those it starts."""
+    os.environ[name] = value
 
 
 def environment_int(name: str, default: int | None = None) -> int | None:
@@ -119,6 +142,7 @@ def load_environment(environment: Mapping[str, str]) -> None:
             _LOGGER.warning("%s in the environment is ignored: no such flag%s", key, _nearest(key))
             continue
         _values[flag.name] = _check(flag, _parse(flag, text))
+        _set.add(flag.name)
         _say_if_without_effect(flag)
 
 

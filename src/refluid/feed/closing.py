@@ -1,13 +1,25 @@
-"""Ends readers and worker processes before the interpreter does."""
+"""Ends readers and worker processes when nobody needs them any more, and before the interpreter.
+
+Python swallows a KeyboardInterrupt that arrives while it runs code for an object that goes away:
+`__del__`, a callback, the `finally` of a generator. Interrupts only reach the main thread, so what
+has to be done then is done by a thread of its own.
+"""
 
 from __future__ import annotations
 
 import atexit
-import itertools
+import logging
 import multiprocessing.util  # noqa: F401  (its own exit handler must run after ours)
 import os
+import signal
+import threading
 import weakref
-from typing import Protocol
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+_LOGGER = logging.getLogger("refluid")
 
 
 class Closeable(Protocol):
@@ -17,21 +29,104 @@ class Closeable(Protocol):
         """Ends them."""
 
 
-_numbers = itertools.count()
-_open: weakref.WeakValueDictionary[int, Closeable] = weakref.WeakValueDictionary()
+class _Janitor:
+    """The thread, and what it does when which object has gone."""
+
+    def __init__(self) -> None:
+        self.open: list[weakref.ref[Closeable]] = []
+        self._gone: SimpleQueue[weakref.ref[Any]] = SimpleQueue()
+        self._actions: dict[int, tuple[weakref.ref[Any], Callable[[], None]]] = {}
+        self._starting = threading.Lock()
+        self._running = False
+
+    def expect(self, thing: Any, action: Callable[[], None]) -> None:
+        """Has `action` called once `thing` has gone."""
+        with self._starting:
+            if not self._running:
+                threading.Thread(target=self._run, name="refluid closing", daemon=True).start()
+                self._running = True
+        # `put` is no Python code, so no interrupt can arrive within it.
+        reference = weakref.ref(thing, self._gone.put)
+        self._actions[id(reference)] = reference, action
+
+    def _run(self) -> None:
+        while True:
+            _, action = self._actions.pop(id(self._gone.get()))
+            try:
+                action()
+            except Exception:
+                _LOGGER.exception("closing what a reader left behind failed")
+            del action
+
+
+_janitor = _Janitor()
+
+
+def when_gone(thing: Any, action: Callable[[], None]) -> None:
+    """Has another thread call `action` when nothing refers to `thing` any more.
+
+    The action must not refer to it. It isn't called at the interpreter's end.
+    """
+    _janitor.expect(thing, action)
 
 
 def close_at_exit(thing: Closeable) -> None:
     """Has `thing.close()` called when the interpreter ends, if it still exists then."""
-    _open[next(_numbers)] = thing
+    _janitor.open = [one for one in _janitor.open if one() is not None]
+    _janitor.open.append(weakref.ref(thing))
 
 
 @atexit.register
 def close_all() -> None:
     """Closes everything that is open, in the order in which it was opened."""
-    for thing in list(_open.values()):
-        thing.close()
+    for reference in _janitor.open:
+        thing = reference()
+        if thing is not None:
+            thing.close()
+
+
+def _new_janitor() -> None:
+    global _janitor
+    _janitor = _Janitor()
 
 
 # A forked process has none of the threads, and must leave its parent's processes alone.
-os.register_at_fork(after_in_child=_open.clear)
+os.register_at_fork(after_in_child=_new_janitor)
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Within the block the main thread isn't interrupted; a KeyboardInterrupt comes at its end.
+
+    For `fork`, whose callbacks are such code too.
+    """
+    former = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(former):
+        yield
+        return
+    arrived: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *signalled: arrived.append(signalled))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+        if arrived:
+            former(*arrived[0])
+
+
+class ClosingIterator:
+    """The items of a generator, which is closed by another thread where it is left early."""
+
+    def __init__(self, items: Generator[Any, None, None]) -> None:
+        self._items = items
+        when_gone(self, items.close)
+
+    def __iter__(self) -> ClosingIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._items)
+
+    def close(self) -> None:
+        """Closes the generator now."""
+        self._items.close()

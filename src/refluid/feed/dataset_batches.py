@@ -4,47 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from refluid.feed.dataset_done import Span
 from refluid.feed.multislot_columns import Columns, joined
 
 Lod = list[list[int]]
+# Rows, and where in which files they stand.
+Group = tuple[Columns, tuple[Span, ...]]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The tensors of some rows, one per used slot, and their LoD: none for dense slots."""
+    """The tensors of some rows, one per used slot, and their LoD: none for dense slots.
+
+    spans: which rows they are.
+    """
 
     rows: int
     tensors: tuple[Tensor, ...]
     lods: tuple[Lod, ...]
+    spans: tuple[Span, ...]
 
 
-def regroup(parts: Iterable[Columns], size: int) -> Iterator[Columns]:
-    """The same rows in groups of `size`, across the bounds of the parts; the last may be smaller.
+class Piece(NamedTuple):
+    """Rows as they were read: the file's number, the number of the first row in it, the rows."""
 
-    A group within one part shares its memory.
+    file: int
+    first: int
+    columns: Columns
+
+    def part(self, start: int, stop: int) -> Piece:
+        """Rows start to stop - 1 of these; the values are not copied."""
+        if start == 0 and stop == self.columns.rows:
+            return self
+        return Piece(self.file, self.first + start, self.columns.part(start, stop))
+
+    @property
+    def span(self) -> Span:
+        """Which rows these are."""
+        return Span(self.file, self.first, self.first + self.columns.rows)
+
+
+def regroup(pieces: Iterable[Piece], size: int) -> Iterator[Group]:
+    """The same rows in groups of `size`, across the bounds of pieces; the last may be smaller.
+
+    A group within one piece shares its memory.
     """
-    waiting: list[Columns] = []
+    waiting: list[Piece] = []
     short = size
-    for part in parts:
-        at = 0
-        while part.rows - at >= short:
-            waiting.append(part.part(at, at + short))
+    for piece in pieces:
+        at, rows = 0, piece.columns.rows
+        while rows - at >= short:
+            waiting.append(piece.part(at, at + short))
             at += short
-            yield joined(waiting)
+            yield _group(waiting)
             waiting, short = [], size
-        if at < part.rows:
-            waiting.append(part.part(at, part.rows))
-            short -= part.rows - at
+        if at < rows:
+            waiting.append(piece.part(at, rows))
+            short -= rows - at
     if waiting:
-        yield joined(waiting)
+        yield _group(waiting)
 
 
-def as_batch(columns: Columns, shapes: Sequence[tuple[int, ...]]) -> Batch:
+def _group(pieces: Sequence[Piece]) -> Group:
+    return joined([one.columns for one in pieces]), tuple(one.span for one in pieces)
+
+
+def as_batch(group: Group, shapes: Sequence[tuple[int, ...]]) -> Batch:
     """The rows as tensors. shapes: per used slot the sizes of one row, or of one value."""
+    columns, spans = group
     tensors: list[Tensor] = []
     lods: list[Lod] = []
     for held, offsets, shape in zip(columns.values, columns.offsets, shapes, strict=True):
@@ -56,4 +88,4 @@ def as_batch(columns: Columns, shapes: Sequence[tuple[int, ...]]) -> Batch:
         for size in shape:
             unit *= size
         lods.append([(offsets // unit if unit > 1 else offsets).tolist()])
-    return Batch(columns.rows, tuple(tensors), tuple(lods))
+    return Batch(columns.rows, tuple(tensors), tuple(lods), spans)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
-from refluid.feed.dataset_batches import Batch, as_batch, regroup
+from refluid.feed.dataset_batches import Batch, Group, as_batch, regroup
+from refluid.feed.dataset_done import Done
 from refluid.feed.dataset_files import BytesRead
 from refluid.feed.dataset_memory import Memory
 from refluid.feed.dataset_reading import Source, start_reading
 from refluid.feed.dataset_threads import Producers
-from refluid.feed.multislot_columns import Columns
 
 _AHEAD = 2
 
@@ -26,22 +26,28 @@ class Shaped:
 class DatasetFeed:
     """One pass over a dataset. Every row is in exactly one batch; always `stop`.
 
-    bytes_read: how far the files were read; None for rows in memory.
+    done: where to note the rows of batches that were trained. bytes_read: how far the files were
+    read; None for rows in memory, of which `total` is the number.
     """
 
     def __init__(
         self,
-        groups: Sequence[Callable[[], Iterable[Columns]]],
+        groups: Sequence[Callable[[], Iterable[Group]]],
         shaped: Shaped,
         cancel: Callable[[], None],
         consumers: int,
+        done: Done,
         bytes_read: BytesRead | None,
+        total: int | None = None,
     ) -> None:
-        def make(rows: Callable[[], Iterable[Columns]]) -> Generator[Batch, None, None]:
-            for columns in rows():
-                yield as_batch(columns, shaped.shapes)
+        def make(rows: Callable[[], Iterable[Group]]) -> Generator[Batch, None, None]:
+            for group in rows():
+                yield as_batch(group, shaped.shapes)
 
+        self.done = done
         self.bytes_read = bytes_read
+        self._total = total
+        self._earlier = done.rows
         self._producers = Producers(
             [lambda rows=rows: make(rows) for rows in groups],  # type: ignore[misc]
             max(2, _AHEAD * consumers),
@@ -55,6 +61,23 @@ class DatasetFeed:
         batch: Batch = self._producers.take(consumer)
         return batch
 
+    @property
+    def rows(self) -> int:
+        """The rows that were trained in this pass, without those of an earlier run."""
+        return self.done.rows - self._earlier
+
+    @property
+    def unit(self) -> str:
+        """What `share` is a part of."""
+        return "rows" if self.bytes_read is None else "bytes"
+
+    @property
+    def share(self) -> float | None:
+        """The part of the bytes that was read, or of rows in memory trained; None if unknown."""
+        if self.bytes_read is not None:
+            return self.bytes_read.share
+        return self.done.rows / self._total if self._total else None
+
     def interrupt(self) -> None:
         """Wakes whoever takes or reads, with an error or an end; `stop` still has to be called."""
         self._producers.interrupt()
@@ -64,25 +87,36 @@ class DatasetFeed:
         self._producers.stop()
 
 
-def feed_from_files(source: Source, shaped: Shaped, readers: int, consumers: int) -> DatasetFeed:
+def feed_from_files(
+    source: Source, shaped: Shaped, readers: int, consumers: int, done: Done | None = None
+) -> DatasetFeed:
     """A pass over files by `readers` threads, each of which makes batches of what it reads.
 
-    So each thread may end with a smaller batch. Raises UnreadableFile where one is missing.
+    So each thread may end with a smaller batch. done: rows that are left out. Raises
+    UnreadableFile where a file is missing.
     """
-    reading = start_reading(source)
+    done = Done() if done is None else done
+    reading = start_reading(source, done)
 
-    def rows() -> Iterable[Columns]:
-        return regroup(reading.columns(), shaped.batch_size)
+    def rows() -> Iterable[Group]:
+        return regroup(reading.pieces(), shaped.batch_size)
 
-    return DatasetFeed([rows] * readers, shaped, reading.cancel, consumers, reading.bytes_read)
+    made = [rows] * readers
+    return DatasetFeed(made, shaped, reading.cancel, consumers, done, reading.bytes_read)
 
 
-def feed_from_memory(memory: Memory, shaped: Shaped, readers: int, consumers: int) -> DatasetFeed:
-    """A pass over rows in memory, in their present order; `readers` threads take turns."""
+def feed_from_memory(
+    memory: Memory, shaped: Shaped, readers: int, consumers: int, done: Done | None = None
+) -> DatasetFeed:
+    """A pass over rows in memory, in their present order; `readers` threads take turns.
 
-    def part(reader: int) -> Callable[[], Iterable[Columns]]:
-        return lambda: memory.batches(shaped.batch_size, reader, readers)
+    done: places in that order that are left out.
+    """
+    done = Done() if done is None else done
+    earlier = Done.load(done.state())
 
-    return DatasetFeed(
-        [part(reader) for reader in range(readers)], shaped, lambda: None, consumers, None
-    )
+    def part(reader: int) -> Callable[[], Iterable[Group]]:
+        return lambda: memory.batches(shaped.batch_size, earlier, reader, readers)
+
+    made = [part(reader) for reader in range(readers)]
+    return DatasetFeed(made, shaped, lambda: None, consumers, done, None, memory.rows)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from refluid.feed.dataset_reading import Piece, Source, start_reading
+from refluid.feed.dataset_batches import Group
+from refluid.feed.dataset_done import Done, Span
+from refluid.feed.dataset_reading import Reading, Source, start_reading
 from refluid.feed.dataset_threads import gather
 from refluid.feed.multislot import MultiSlotParser
 from refluid.feed.multislot_columns import Columns, columns_parts, join_freeing
 
 Order = npt.NDArray[np.int64]
+# What numbers are drawn from: shuffles are kept as their seeds.
+Seed = Sequence[int]
 
 
 class Memory:
@@ -22,45 +28,93 @@ class Memory:
     """
 
     def __init__(self, columns: Columns) -> None:
-        self._columns = columns
+        self.held = columns
         self._order: Order = np.arange(columns.rows)
         self._slot_orders: dict[int, Order] = {}
+        self._seed: list[int] | None = None
+        self._slots: list[int] = []
+        self._slots_seed: list[int] | None = None
 
     @property
     def rows(self) -> int:
         """How many there are."""
-        return self._columns.rows
+        return self.held.rows
 
     @property
     def nbytes(self) -> int:
         """The memory that their values take."""
-        return self._columns.nbytes
+        return self.held.nbytes
 
-    def shuffle(self, random: np.random.Generator) -> None:
-        """Puts the rows into another order."""
-        random.shuffle(self._order)
+    def shuffle(self, seed: Seed) -> None:
+        """Puts the rows into an order that follows from the seed alone."""
+        self._seed = list(seed)
+        self._order = np.random.default_rng(self._seed).permutation(self.rows)
 
-    def shuffle_slots(self, slots: Sequence[int], random: np.random.Generator) -> None:
+    def shuffle_slots(self, slots: Sequence[int], seed: Seed) -> None:
         """Gives each of these slots the values of other rows; all other slots have their own.
 
         What an earlier call shuffled is as loaded again.
         """
+        self._slots, self._slots_seed = list(slots), list(seed)
+        random = np.random.default_rng(self._slots_seed)
         self._slot_orders = {slot: random.permutation(self.rows) for slot in slots}
 
-    def batches(self, size: int, first: int = 0, step: int = 1) -> Iterator[Columns]:
-        """Batch `first`, `first + step`, ... of `size` rows each; the last may be smaller."""
-        for start in range(first * size, self.rows, step * size):
-            yield self.columns(start, start + size)
+    def order_state(self) -> dict[str, Any]:
+        """How the rows are ordered, as numbers."""
+        return {
+            "rows": self.rows,
+            "shuffle": self._seed,
+            "slots": self._slots,
+            "slots_shuffle": self._slots_seed,
+        }
 
-    def columns(self, start: int = 0, stop: int | None = None) -> Columns:
-        """The rows in places start to stop - 1 of the present order."""
-        order = self._order[start:stop]
-        return self._columns.take(
+    def load_order(self, state: Mapping[str, Any]) -> None:
+        """Puts the rows into the order of `order_state`. ValueError for other rows."""
+        if state["rows"] != self.rows:
+            raise ValueError(
+                f"the loaded state is of {state['rows']} rows in memory, but there are {self.rows}"
+            )
+        self._order, self._seed = np.arange(self.rows), None
+        if state["shuffle"] is not None:
+            self.shuffle(state["shuffle"])
+        self._slot_orders = {}
+        if state["slots_shuffle"] is not None:
+            self.shuffle_slots(state["slots"], state["slots_shuffle"])
+
+    def batches(self, size: int, done: Done, first: int = 0, step: int = 1) -> Iterator[Group]:
+        """Batch `first`, `first + step`, ... of `size` of the rows that aren't done.
+
+        The last may be smaller.
+        """
+        places = done.left(0, 0, self.rows)
+        for spans in islice(_cut(places, size), first, None, step):
+            yield self._columns(spans), spans
+
+    def _columns(self, spans: Sequence[Span]) -> Columns:
+        order = np.concatenate([self._order[one.start : one.stop] for one in spans])
+        return self.held.take(
             [
                 self._slot_orders[slot][order] if slot in self._slot_orders else order
-                for slot in range(len(self._columns.values))
+                for slot in range(len(self.held.values))
             ]
         )
+
+
+def _cut(places: Iterator[tuple[int, int]], size: int) -> Iterator[tuple[Span, ...]]:
+    """Intervals in groups of `size` places; the last may be smaller."""
+    waiting: list[Span] = []
+    short = size
+    for start, stop in places:
+        while start < stop:
+            end = min(stop, start + short)
+            waiting.append(Span(0, start, end))
+            short -= end - start
+            start = end
+            if not short:
+                yield tuple(waiting)
+                waiting, short = [], size
+    if waiting:
+        yield tuple(waiting)
 
 
 def load(source: Source, threads: int) -> Memory:
@@ -68,14 +122,15 @@ def load(source: Source, threads: int) -> Memory:
 
     Raises BadLine, UnreadableFile or PipeFailed.
     """
-    reading = start_reading(source)
+    return load_from(start_reading(source), threads)
+
+
+def load_from(reading: Reading, threads: int) -> Memory:
+    """As `load`, of a pass that was begun; what was read is enough once it is cancelled."""
     found = gather([reading.pieces for _ in range(threads)], reading.cancel, "dataset load")
-    parts = [columns_parts(columns) for _, _, columns in sorted(found, key=_place)]
+    found.sort(key=lambda piece: piece[:2])
+    parts = [columns_parts(piece.columns) for piece in found]
     if not parts:
-        parts = [columns_parts(MultiSlotParser(source.slots).parse(b"", 0, "", 1).columns)]
+        parts = [columns_parts(MultiSlotParser(reading.source.slots).parse(b"", 0, "", 1).columns)]
     found.clear()
     return Memory(join_freeing(parts))
-
-
-def _place(piece: Piece) -> tuple[int, int]:
-    return piece[:2]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from refluid.feed.dataset_batches import Piece
+from refluid.feed.dataset_done import Done
 from refluid.feed.dataset_files import (
     BytesRead,
     UnreadableFile,
@@ -21,7 +23,6 @@ from refluid.feed.multislot_columns import Columns
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 28
-Piece = tuple[int, int, Columns]
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Source:
     """Where rows come from and how their text is made and read.
 
     options: for fsspec. environment: variables for the commands. skip_bad_lines: as of
-    `MultiSlotParser`.
+    `MultiSlotParser`; note_skipped is told how many there were.
     """
 
     paths: tuple[str, ...]
@@ -39,41 +40,36 @@ class Source:
     options: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     skip_bad_lines: bool = False
+    note_skipped: Callable[[int], None] = lambda count: None
 
 
 class Reading:
     """One pass over the files of a source by any number of threads, which share them out.
 
-    Each thread iterates `columns()`. `cancel` ends all of them at once.
+    Each thread iterates `pieces()`. `cancel` ends all of them at once. done: rows that are left
+    out, as they were trained earlier.
     """
 
-    def __init__(self, source: Source, bytes_read: BytesRead) -> None:
+    def __init__(self, source: Source, bytes_read: BytesRead, done: Done) -> None:
         self.source, self.bytes_read = source, bytes_read
-        self.skipped = 0
+        self._done = done
         self._lock = threading.Lock()
         self._left: Iterator[tuple[int, str]] = enumerate(source.paths)
         self._pipes: set[Pipe] = set()
         self._cancelled = False
 
-    def columns(self) -> Generator[Columns, None, None]:
+    def pieces(self) -> Generator[Piece, None, None]:
         """The rows of one file after the other, as long as there are any that nobody has taken.
 
         Raises BadLine, UnreadableFile or PipeFailed after the rows before the fault.
         """
-        for _, _, columns in self.pieces():
-            yield columns
-
-    def pieces(self) -> Generator[Piece, None, None]:
-        """As `columns`, with the number of the file and of the piece in it."""
         parser = MultiSlotParser(self.source.slots, self.source.skip_bad_lines)
         try:
             while (taken := self._take()) is not None:
-                number, path = taken
-                for place, columns in enumerate(self._file(path, parser)):
-                    yield number, place, columns
+                yield from self._file(*taken, parser)
         finally:
-            with self._lock:
-                self.skipped += parser.skipped
+            if parser.skipped:
+                self.source.note_skipped(parser.skipped)
 
     def cancel(self) -> None:
         """No more rows: files are left where they are, commands are ended."""
@@ -85,9 +81,12 @@ class Reading:
 
     def _take(self) -> tuple[int, str] | None:
         with self._lock:
-            return None if self._cancelled else next(self._left, None)
+            while not self._cancelled and (taken := next(self._left, None)) is not None:
+                if not self._done.complete(taken[0]):
+                    return taken
+            return None
 
-    def _file(self, path: str, parser: MultiSlotParser) -> Iterator[Columns]:
+    def _file(self, number: int, path: str, parser: MultiSlotParser) -> Iterator[Piece]:
         source = self.source
         with ExitStack() as held:
             pipe: Pipe | None = None
@@ -103,7 +102,16 @@ class Reading:
                 self._hold(held, last)
                 stream = last.stream
             pipes = [one for one in (pipe, last if last is not pipe else None) if one is not None]
-            yield from self._stream(stream, path, parser, pipes)
+            row = 0
+            for columns in self._stream(stream, number, path, parser, pipes):
+                stop = row + (columns if isinstance(columns, int) else columns.rows)
+                if not isinstance(columns, int):
+                    piece = Piece(number, row, columns)
+                    for start, end in self._done.left(number, row, stop):
+                        yield piece.part(start - row, end - row)
+                row = stop
+            if not self._cancelled:
+                self._done.note_end(number, row)
 
     def _hold(self, held: ExitStack, pipe: Pipe) -> None:
         held.callback(pipe.close)
@@ -115,11 +123,20 @@ class Reading:
             pipe.kill()
 
     def _stream(
-        self, stream: IO[bytes], path: str, parser: MultiSlotParser, pipes: Sequence[Pipe]
-    ) -> Iterator[Columns]:
-        """The rows of a stream that `pipes` make: their faults come before the line they cut."""
+        self,
+        stream: IO[bytes],
+        number: int,
+        path: str,
+        parser: MultiSlotParser,
+        pipes: Sequence[Pipe],
+    ) -> Iterator[Columns | int]:
+        """The rows of a stream that `pipes` make: their faults come before the line they cut.
+
+        Of rows at the begin that are done only how many they are.
+        """
         buffer = bytearray(_BLOCK + 1)
         filled, line = 0, 1
+        done = 0 if self.source.skip_bad_lines else self._done.first_open(number)
         while not self._cancelled:
             count = _read(stream, path, buffer, filled)
             filled += count
@@ -130,12 +147,12 @@ class Reading:
             if end == 0 and count == 0:
                 return
             if end:
-                parsed = parser.parse(buffer, end, path, line)
-                if parsed.columns.rows:
-                    yield parsed.columns
-                if parsed.error is not None:
-                    raise parsed.error
-                line += buffer.count(b"\n", 0, end)
+                lines = buffer.count(b"\n", 0, end)
+                if count and line + lines - 1 <= done:
+                    yield lines
+                else:
+                    yield from _parsed(parser, buffer, end, path, line)
+                line += lines
                 buffer[: filled - end] = buffer[end:filled]
                 filled -= end
             if count == 0:
@@ -146,6 +163,17 @@ class Reading:
                         f"{path}, line {line}: longer than {_LONGEST >> 20} MiB; is it text?"
                     )
                 buffer += bytes(len(buffer))
+
+
+def _parsed(
+    parser: MultiSlotParser, buffer: bytearray, end: int, path: str, line: int
+) -> Iterator[Columns]:
+    """The rows of the lines `buffer[:end]`, then what is wrong with the first bad one."""
+    parsed = parser.parse(buffer, end, path, line)
+    if parsed.columns.rows:
+        yield parsed.columns
+    if parsed.error is not None:
+        raise parsed.error
 
 
 def _read(stream: IO[bytes], path: str, buffer: bytearray, filled: int) -> int:
@@ -161,7 +189,12 @@ def _read(stream: IO[bytes], path: str, buffer: bytearray, filled: int) -> int:
         raise clear from error
 
 
-def start_reading(source: Source) -> Reading:
-    """A pass over all files, each of which is looked for first. Raises UnreadableFile."""
+def start_reading(source: Source, done: Done | None = None) -> Reading:
+    """A pass over all files, each of which is looked for first. Raises UnreadableFile.
+
+    done: rows that are left out; the numbers of rows of files are noted in it.
+    """
+    done = Done() if done is None else done
+    paths = [path for number, path in enumerate(source.paths) if not done.complete(number)]
     known = does_nothing(source.download_command)
-    return Reading(source, BytesRead(total_size(source.paths) if known else None))
+    return Reading(source, BytesRead(total_size(paths) if known else None), done)

@@ -51,8 +51,12 @@ class Producers:
             for number, make in enumerate(makes)
         ]
         close_at_exit(self)
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            self.stop()
+            raise
 
     def take(self, consumer: int = 0) -> Any:
         """The next item, waiting for one. Raises EOFException after the last."""
@@ -70,7 +74,8 @@ class Producers:
         """As `interrupt`, and waits until the threads are gone."""
         self.interrupt()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
 
     close = stop
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
+
+from refluid.feed.closing import ClosingIterator
 
 _NAME = "refluid xmap"
 
@@ -19,8 +21,8 @@ class _Work:
     def __init__(self, mapper: Callable[[Any], Any], size: int) -> None:
         self.mapper = mapper
         self._size = size
-        lock = threading.Lock()
-        self._changed = threading.Condition(lock)
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._todo: dict[int, Any] = {}
         self._done: dict[int, tuple[Any, BaseException | None]] = {}
         self._read = self._taken = 0
@@ -28,13 +30,13 @@ class _Work:
 
     def stop(self) -> None:
         """Nobody wants more."""
-        with self._changed:
+        with self._lock:
             self._stopped = True
             self._changed.notify_all()
 
     def add(self, item: Any) -> bool:
         """An item was read; False where no more are wanted."""
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: self._stopped or self._read - self._taken < self._size)
             if self._stopped:
                 return False
@@ -45,7 +47,7 @@ class _Work:
 
     def read_all(self, error: BaseException | None = None) -> None:
         """No more items come; with an error in the place of the next one."""
-        with self._changed:
+        with self._lock:
             if error is not None:
                 self._done[self._read] = (None, error)
                 self._read += 1
@@ -54,7 +56,7 @@ class _Work:
 
     def map_next(self) -> bool:
         """Maps one item; False when there is nothing left to do."""
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: self._stopped or self._todo or not self._reading)
             if self._stopped or not self._todo:
                 return False
@@ -64,14 +66,14 @@ class _Work:
             result: tuple[Any, BaseException | None] = (self.mapper(item), None)
         except BaseException as error:
             result = (None, error)
-        with self._changed:
+        with self._lock:
             self._done[number] = result
             self._changed.notify_all()
         return True
 
     def take(self, order: bool) -> tuple[Any, BaseException | None] | None:
         """The next result, in order or any; None after the last."""
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: self._available(order) or self._all_taken())
             if not self._available(order):
                 return None
@@ -99,9 +101,17 @@ def parallel_map(
     size: items that may be read ahead. order: results come in the order of the items. What
     `mapper` or `items` raise is raised here. The threads end with the iterator.
     """
-    work = _Work(mapper, max(size, 1))
-    running = [_start(_read, items, work), *(_start(_map, work) for _ in range(max(threads, 1)))]
+    return ClosingIterator(_results(_Work(mapper, max(size, 1)), items, max(threads, 1), order))
+
+
+def _results(
+    work: _Work, items: Callable[[], Iterable[Any]], threads: int, order: bool
+) -> Generator[Any, None, None]:
+    running: list[threading.Thread] = []
     try:
+        running.append(_start(_read, items, work))
+        while len(running) <= threads:
+            running.append(_start(_map, work))
         while (found := work.take(order)) is not None:
             value, error = found
             if error is not None:

@@ -6,6 +6,7 @@ an edit here, touch `multislot_kernel.py`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -14,12 +15,20 @@ import numpy as np
 
 from refluid.feed.multislot_powers import LARGEST, SMALLEST, powers_of_five
 
+_LOGGER = logging.getLogger("refluid")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
-    """The function as machine code, kept in a cache on disk; it runs without the GIL."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    """The function as machine code, kept in a cache on disk; it runs without the GIL.
+
+    Where nothing can be written it is compiled anew in each process.
+    """
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError as error:
+        _LOGGER.info("compiled code isn't kept: %s", error)
+        return cast(F, numba.njit(nogil=True)(function))
 
 
 INFINITE = np.uint32(0x7F800000)

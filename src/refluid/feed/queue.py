@@ -38,9 +38,10 @@ class BlockingQueue:
             raise ValueError(f"the capacity of a reader must be at least 1, not {capacity}")
         self._capacity = int(capacity)
         self._items: deque[Any] = deque()
-        lock = threading.Lock()
-        self._filled = threading.Condition(lock)
-        self._emptied = threading.Condition(lock)
+        # Entering a lock can't be interrupted halfway, as entering a condition can.
+        self._lock = threading.Lock()
+        self._filled = threading.Condition(self._lock)
+        self._emptied = threading.Condition(self._lock)
         self._ending: Ending | None = _not_started
         self._ticket = 0
 
@@ -58,7 +59,7 @@ class BlockingQueue:
 
     def reopen(self) -> int:
         """Drops all items and begins a pass; the ticket of its producer."""
-        with self._filled:
+        with self._lock:
             self._restart(None)
             return self._ticket
 
@@ -67,7 +68,7 @@ class BlockingQueue:
 
         Without a ticket the queue is opened where it was not yet.
         """
-        with self._filled:
+        with self._lock:
             if ticket is None:
                 if self._ending is _not_started:
                     self._restart(None)
@@ -92,7 +93,7 @@ class BlockingQueue:
         NotStarted outside of a pass (of the one of `ticket`, if given); again at each further
         call. repeating: whether the flag for speed tests holds for this queue.
         """
-        with self._filled:
+        with self._lock:
             ticket = self._ticket if ticket is None else ticket
             while not self._items and self._wants(ticket):
                 self._filled.wait()
@@ -118,7 +119,7 @@ class BlockingQueue:
 
     def kill(self) -> None:
         """Drops all items and ends the pass at once; whoever waits returns."""
-        with self._filled:
+        with self._lock:
             self._restart(_not_started)
 
     def _wants(self, ticket: int) -> bool:
@@ -131,7 +132,7 @@ class BlockingQueue:
         self._wake()
 
     def _end(self, ending: Ending, ticket: int | None) -> None:
-        with self._filled:
+        with self._lock:
             if self._wants(self._ticket if ticket is None else ticket):
                 self._ending = ending
                 self._wake()

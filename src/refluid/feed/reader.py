@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from refluid.core.errors import EOFException
-from refluid.feed.closing import close_at_exit
+from refluid.feed.closing import close_at_exit, when_gone
 from refluid.feed.portions import ALONE, Portions, Turn
 from refluid.feed.pump import Make, Pump
 from refluid.feed.queue import BlockingQueue
@@ -23,7 +23,7 @@ class Reader:
 
     capacity: items that are made ahead. `delivered` counts the items taken in this pass, and
     `ended` says that there are no more. `generation` changes whenever a pass begins or is given
-    up. Several threads may take items.
+    up. Several threads may take items. `buffers` keeps its double buffers.
     """
 
     def __init__(self, name: str, capacity: int) -> None:
@@ -34,11 +34,13 @@ class Reader:
         self.delivered = 0
         self.ended = False
         self.generation = 0
+        self.buffers: dict[Any, Any] = {}
         self._lock = threading.Lock()
         self._pump: Pump | None = None
         self._cancel: Callable[[], None] | None = None
-        self._followers: weakref.WeakSet[BlockingQueue] = weakref.WeakSet()
-        weakref.finalize(self, self.queue.kill).atexit = False
+        self._followers: list[weakref.ref[BlockingQueue]] = []
+        self._ending = threading.RLock()
+        when_gone(self, self.queue.kill)
         close_at_exit(self)
 
     @property
@@ -64,18 +66,23 @@ class Reader:
         """As `reset`, but waits only a moment for a source that doesn't let go."""
         self._stop(_EXIT_PATIENCE)
 
-    def abandon(self) -> None:
-        """As `reset`, but waits for nothing."""
-        self._stop(0)
+    def abandon(self, generation: int) -> None:
+        """As `reset`, but waits for nothing, and only if that pass is still going on."""
+        self._stop(0, generation)
 
-    def _stop(self, timeout: float | None) -> None:
-        pump, cancel = self._pump, self._cancel
-        self._pump = self._cancel = None
-        self.generation += 1
-        self.delivered, self.ended = 0, False
-        self.queue.kill()
-        for follower in self._followers:
-            follower.kill()
+    def _stop(self, timeout: float | None, generation: int | None = None) -> None:
+        with self._ending:
+            if generation not in (None, self.generation):
+                return
+            pump, cancel = self._pump, self._cancel
+            self._pump = self._cancel = None
+            self.generation += 1
+            self.delivered, self.ended = 0, False
+            self.queue.kill()
+        for follower in list(self._followers):
+            queue = follower()
+            if queue is not None:
+                queue.kill()
         if cancel is not None:
             cancel()
         if pump is not None:
@@ -83,7 +90,8 @@ class Reader:
 
     def follow(self, queue: BlockingQueue) -> None:
         """Has `queue`, which somebody fills from this reader, end with each pass."""
-        self._followers.add(queue)
+        self._followers = [one for one in self._followers if one() is not None]
+        self._followers.append(weakref.ref(queue))
 
     def next(self, turn: Turn = ALONE) -> Any:
         """The next item (of the replica whose turn it is), waiting for it.

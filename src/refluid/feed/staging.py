@@ -11,9 +11,11 @@ from typing import Any
 
 import torch
 
+from refluid.core import flags
 from refluid.core.errors import EOFException
 from refluid.core.values import LoDTensor
 from refluid.feed.batches import Batch
+from refluid.feed.closing import when_gone
 from refluid.feed.errors import NotStarted
 from refluid.feed.portions import ALONE, Turn
 from refluid.feed.queue import BlockingQueue
@@ -45,7 +47,7 @@ class Staged:
         reader.follow(self._ready)
         self._generation = -1
         self._lock = threading.Lock()
-        weakref.finalize(self, self._ready.kill).atexit = False
+        when_gone(self, self._ready.kill)
 
     def next(self) -> Any:
         """As `Reader.next`."""
@@ -108,7 +110,8 @@ class Sender:
         return Sent(there, arrived)
 
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.is_cuda and not tensor.is_pinned():
+        pinned = tensor.is_cuda or tensor.is_pinned()
+        if not pinned and flags.value("use_pinned_memory"):
             tensor = tensor.pin_memory()
         return tensor.to(self.device, non_blocking=True)
 
@@ -122,8 +125,6 @@ class Sender:
 
 
 _making = threading.Lock()
-_buffers: weakref.WeakKeyDictionary[Reader, dict[tuple[torch.device, Turn], Staged]]
-_buffers = weakref.WeakKeyDictionary()
 
 
 def double_buffer(reader: Reader, device: torch.device, turn: Turn) -> Staged | None:
@@ -134,11 +135,12 @@ def double_buffer(reader: Reader, device: torch.device, turn: Turn) -> Staged | 
     if device.type != "cuda":
         return None
     with _making:
-        buffers = _buffers.setdefault(reader, {})
-        if (device, turn) not in buffers:
+        found: Staged | None = reader.buffers.get((device, turn))
+        if found is None:
             sender = Sender(device)
-            buffers[device, turn] = Staged(reader, sender.send, sender.receive, turn)
-        return buffers[device, turn]
+            found = Staged(reader, sender.send, sender.receive, turn)
+            reader.buffers[device, turn] = found
+        return found
 
 
 def double_buffers(reader: Reader, devices: Sequence[torch.device]) -> Reader | Staged:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from refluid.core.flags import environment_str
 from refluid.feed.dataset_desc import new_desc, print_desc
 from refluid.feed.dataset_feed import DatasetFeed, Shaped, feed_from_files
+from refluid.feed.dataset_position import DatasetPosition
 from refluid.feed.dataset_reading import Source
 from refluid.fluid.dataset_slots import PROTO_TYPES, Fed, slot_of, text_slots
 from refluid.ir.variable import Variable
 
+_LOGGER = logging.getLogger("refluid")
 _SHIM = str(Path(__file__).parent.parent / "paddle" / "for_pipes")
 
 
@@ -31,12 +35,15 @@ class DatasetBase:
         self.filelist: list[str] = []
         self.use_vars: list[Variable] = []
         self.skip_bad_lines = False
+        self.skipped_lines = 0
         self._fed: list[Fed] = []
         self._leading: list[str] = []
         self._download_command = ""
         self._options: dict[str, str] = {}
         self._fea_eval = False
         self._candidates = 0
+        self._position = DatasetPosition()
+        self._counting = threading.Lock()
 
     # -- settings -------------------------------------------------------------
 
@@ -112,12 +119,41 @@ class DatasetBase:
         self._download_command = download_cmd
 
     def set_skip_bad_lines(self, skip: bool = True) -> None:
-        """Leaves out lines that can't be parsed and counts them; refluid's own."""
+        """Leaves out lines that can't be parsed; refluid's own.
+
+        `skipped_lines` counts them, over all passes; a warning says so in each.
+        """
         self.skip_bad_lines = skip
 
     def desc(self) -> str:
         """The DataFeedDesc of this dataset as protobuf text."""
         return print_desc(self.proto_desc)
+
+    # -- the position ---------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Which rows of the present pass were trained, as plain numbers and lists; refluid's own.
+
+        A row counts when the step on it is done, or a loader gave it. May be called while
+        `train_from_dataset` runs, by a `FetchHandler` for example, and after it failed.
+        """
+        return self._position.state(self.filelist, self._order_state())
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Has the next pass give exactly the rows that were left where `state` was taken.
+
+        Random numbers of `random` and `numpy.random` go on from there too. ValueError for the
+        state of something else; the next pass raises it where files or rows are others.
+        """
+        self._position.load(state)
+
+    def finish_pass(self) -> None:
+        """All rows were trained: the next pass begins with the first ones."""
+        self._position.finish()
+
+    def _order_state(self) -> dict[str, Any]:
+        """What `state_dict` says of the order of rows."""
+        return {}
 
     # -- for train_from_dataset -----------------------------------------------
 
@@ -140,7 +176,9 @@ class DatasetBase:
 
         Raises ValueError where files or variables were not set, UnreadableFile for a missing file.
         """
-        return feed_from_files(self._source(), self._shaped(), self.usable_threads(), consumers)
+        source, shaped = self._source(), self._shaped()
+        done = self._position.begin(self.filelist)
+        return feed_from_files(source, shaped, self.usable_threads(), consumers, done)
 
     def _shaped(self) -> Shaped:
         shapes = tuple(fed.shape for fed in self._fed if fed.slot.used)
@@ -159,7 +197,13 @@ class DatasetBase:
             self._hdfs_options(),
             _paddle_in_pipes(),
             self.skip_bad_lines,
+            self._note_skipped,
         )
+
+    def _note_skipped(self, count: int) -> None:
+        with self._counting:
+            self.skipped_lines += count
+        _LOGGER.warning("%d lines that can't be parsed were left out", count)
 
     def _hdfs_options(self) -> dict[str, Any]:
         """fsspec's options for what `set_hdfs_config` said."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from refluid.core.errors import EnforceNotMet
+from refluid.feed.dataset_exchange import exchange
 from refluid.feed.dataset_feed import DatasetFeed, feed_from_memory
-from refluid.feed.dataset_memory import Memory, load
-from refluid.fluid.dataset_base import DatasetBase
+from refluid.feed.dataset_memory import Memory, load, load_from
+from refluid.feed.dataset_reading import Reading, Source, start_reading
+from refluid.fluid.dataset_lines import LineSettings
+from refluid.fluid.dataset_peers import all_trainers, over_trainers
 
-# What only Baidu's advertising systems used, and what to say where it is asked for.
-_LEFT_OUT = "refluid has no merging of rows by {}: merge them in the data generator"
 
-
-class InMemoryDataset(DatasetBase):
+class InMemoryDataset(LineSettings):
     """Loads all rows into memory; train only after `load_into_memory`.
 
     Shuffles draw from NumPy's global random state: after `numpy.random.seed` they repeat.
@@ -31,26 +31,32 @@ class InMemoryDataset(DatasetBase):
         self._memory: Memory | None = None
         self._preloading: _Preload | None = None
         self._shuffled = False
-        self._leading_set: dict[str, bool] = {}
+        self._rows_at_once = 1024
+        # Seeds of the exchanges with other trainers since loading, and those to be made again.
+        self._exchanges: list[list[int]] = []
+        self._wanted: Mapping[str, Any] | None = None
 
     # -- loading --------------------------------------------------------------
 
     def load_into_memory(self) -> None:
         """Reads all files. Raises BadLine, UnreadableFile or PipeFailed; nothing is kept then."""
         self.release_memory()
-        self._memory = load(self._source(), self.usable_threads())
+        self._take(load(self._source(), self.usable_threads()))
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
         """Begins to read all files while the program goes on; `wait_preload_done` ends it."""
         self.release_memory()
         source, threads = self._source(), self.usable_threads(thread_num or 0)
-        self._preloading = _Preload(lambda: load(source, threads))
+        self._preloading = _Preload(source, threads)
 
     def wait_preload_done(self) -> None:
         """Waits for `preload_into_memory`, and raises what went wrong in it."""
         if self._preloading is not None:
             preloading, self._preloading = self._preloading, None
-            self._memory = preloading.result()
+            try:
+                self._take(preloading.result())
+            finally:
+                preloading.drop()
 
     def release_memory(self) -> None:
         """Lets go of all rows."""
@@ -59,25 +65,51 @@ class InMemoryDataset(DatasetBase):
             preloading.drop()
         self._memory = None
         self._shuffled = False
+        self._exchanges = []
+
+    def _take(self, memory: Memory) -> None:
+        self._memory = memory
+        if self._position.resuming:
+            self._restore()
 
     # -- shuffling ------------------------------------------------------------
 
     def local_shuffle(self) -> None:
-        """Puts the rows of this trainer into another order."""
-        self._loaded("local_shuffle").shuffle(_random())
+        """Puts the rows of this trainer into another order.
+
+        Where `load_state_dict` has the next pass go on within another, they keep that one's order.
+        """
+        memory = self._loaded("local_shuffle")
+        if not self._position.resuming:
+            memory.shuffle(_seed())
 
     def global_shuffle(self, fleet: Any = None, thread_num: int = 12) -> None:
-        """Shuffles the rows of all trainers of `fleet` among them; of one alone as local_shuffle.
+        """Deals the rows of all trainers of `fleet` anew among them, as many to each, in any order.
 
-        Raises NotImplementedError for several trainers.
+        All trainers must call it. One trainer alone: as `local_shuffle`. thread_num: Fluid's own;
+        there is one thread per other trainer. Raises PeerFailed where a trainer went away or does
+        not come; all rows are where they were then.
         """
-        if fleet is not None and fleet.worker_num() > 1:
-            raise NotImplementedError(
-                "refluid can't exchange rows between trainers yet: give each trainer its own part "
-                "of the files and use local_shuffle"
-            )
-        self._loaded("global_shuffle").shuffle(_random())
+        memory = self._loaded("global_shuffle")
+        if fleet is None or fleet.worker_num() <= 1:
+            self.local_shuffle()
+        else:
+            self._exchange(memory, fleet)
         self._shuffled = True
+
+    def _exchange(self, memory: Memory, fleet: Any) -> None:
+        resuming = self._position.resuming
+        seeds = [list(_seed())]
+        if resuming and self._wanted is not None:
+            seeds = self._wanted["exchanges"][len(self._exchanges) :]
+        with all_trainers(fleet, "global_shuffle") as peers:
+            for seed in seeds:
+                memory = Memory(exchange(memory.held, peers, seed, self._rows_at_once))
+                memory.shuffle([*seed, peers.rank, 1])
+        self._memory = memory
+        self._exchanges += seeds
+        if resuming:
+            self._restore()
 
     def slots_shuffle(self, slots: Sequence[str]) -> None:
         """Gives each row the values of another row in these slots, to see what they matter.
@@ -92,18 +124,19 @@ class InMemoryDataset(DatasetBase):
         for name in wanted:
             if name not in names:
                 raise ValueError(f"slots_shuffle: there is no slot {name!r}, only {names}")
-        memory.shuffle_slots([names.index(name) for name in wanted], _random())
+        if not self._position.resuming:
+            memory.shuffle_slots([names.index(name) for name in wanted], _seed())
 
     # -- sizes ----------------------------------------------------------------
 
     def get_memory_data_size(self, fleet: Any = None) -> int:
         """The number of rows in memory; with `fleet` those of all its trainers."""
-        return _over_trainers(self._memory.rows if self._memory else 0, fleet)
+        return over_trainers(self._memory.rows if self._memory else 0, fleet)
 
     def get_shuffle_data_size(self, fleet: Any = None) -> int:
         """The number of rows here after `global_shuffle`; with `fleet` those of all trainers."""
         rows = self._memory.rows if self._memory and self._shuffled else 0
-        return _over_trainers(rows, fleet)
+        return over_trainers(rows, fleet)
 
     def get_pv_data_size(self) -> int:
         """The number of page views: 0, as rows are not merged to page views."""
@@ -119,69 +152,52 @@ class InMemoryDataset(DatasetBase):
         """Fluid's number of queues; refluid has one, which all threads take from."""
         self.queue_num = queue_num
 
-    def set_parse_ins_id(self, parse_ins_id: bool) -> None:
-        """Whether each line begins with `1 id`, which is skipped."""
-        self._lead("ins_id", parse_ins_id)
-
-    def set_parse_content(self, parse_content: bool) -> None:
-        """Whether `1 content` follows (after the id), which is skipped."""
-        self._lead("content", parse_content)
-
-    def set_parse_logkey(self, parse_logkey: bool) -> None:
-        """Whether `1 logkey` follows (after id and content), which is skipped."""
-        self._lead("logkey", parse_logkey)
-
     def set_fleet_send_batch_size(self, fleet_send_batch_size: int = 1024) -> None:
-        """Rows that trainers exchange at once; without effect for one trainer."""
-
-    def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds: int = 0) -> None:
-        """Fluid's pause between exchanges; without effect."""
-
-    def set_merge_by_lineid(self, merge_size: int = 2) -> None:
-        """Merging rows of one id; loading raises NotImplementedError."""
-        self._merging = _LEFT_OUT.format("line id")
-
-    def set_merge_by_sid(self, merge_by_sid: bool) -> None:
-        """Merging rows of one search; loading raises NotImplementedError."""
-        self._merging = _LEFT_OUT.format("search id") if merge_by_sid else ""
-
-    def set_enable_pv_merge(self, enable_pv_merge: bool) -> None:
-        """Merging rows to page views; loading raises NotImplementedError."""
-        self._merging = _LEFT_OUT.format("page view") if enable_pv_merge else ""
-
-    def set_current_phase(self, current_phase: int) -> None:
-        """1 joins page views, which refluid doesn't have; 0 is training on rows."""
-        if current_phase:
-            raise NotImplementedError(_LEFT_OUT.format("page view"))
-
-    def set_generate_unique_feasigns(self, generate_uni_feasigns: bool, shard_num: int) -> None:
-        """Collecting ids for Baidu's servers; without effect."""
-
-    def generate_local_tables_unlock(
-        self,
-        table_id: int,
-        fea_dim: int,
-        read_thread_num: int,
-        consume_thread_num: int,
-        shard_num: int,
-    ) -> None:
-        """For Baidu's servers: raises NotImplementedError."""
-        raise NotImplementedError("refluid has no tables of pslib servers")
-
-    def preprocess_instance(self) -> None:
-        """Merging rows to page views: raises NotImplementedError."""
-        raise NotImplementedError(_LEFT_OUT.format("page view"))
-
-    def postprocess_instance(self) -> None:
-        """Parting page views into rows: raises NotImplementedError."""
-        raise NotImplementedError(_LEFT_OUT.format("page view"))
+        """Rows of a message between trainers; without effect for one trainer."""
+        if fleet_send_batch_size < 1:
+            raise ValueError(f"a message has at least 1 row, not {fleet_send_batch_size}")
+        self._rows_at_once = int(fleet_send_batch_size)
 
     # -- for train_from_dataset -----------------------------------------------
 
     def feed(self, consumers: int) -> DatasetFeed:
         """Starts a pass over the rows in memory. EnforceNotMet where they were not loaded."""
         memory = self._loaded("train_from_dataset")
-        return feed_from_memory(memory, self._shaped(), self.usable_threads(), consumers)
+        if self._position.resuming:
+            self._restore(complete=True)
+        self._wanted = None
+        done = self._position.begin(self.filelist)
+        return feed_from_memory(memory, self._shaped(), self.usable_threads(), consumers, done)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """As of every dataset; the rows get the order that they had, too.
+
+        Shuffles before the next pass leave it alone, and `global_shuffle` makes the exchanges of
+        that time again.
+        """
+        loaded = self._position.load(state)
+        if "exchanges" not in loaded:
+            raise ValueError("this is the state of a QueueDataset, not of an InMemoryDataset")
+        self._wanted = loaded
+        if self._memory is not None and self._position.resuming:
+            self._restore()
+
+    def _order_state(self) -> dict[str, Any]:
+        order = {} if self._memory is None else self._memory.order_state()
+        return {"exchanges": self._exchanges, **order}
+
+    def _restore(self, complete: bool = False) -> None:
+        """Puts the rows into the loaded order, once all exchanges of that time were made."""
+        wanted = self._wanted
+        if wanted is None or self._memory is None:
+            return
+        if len(self._exchanges) == len(wanted["exchanges"]):
+            self._memory.load_order(wanted)
+        elif complete:
+            raise EnforceNotMet(
+                "the loaded state was taken after global_shuffle: call load_into_memory and "
+                "global_shuffle with all trainers first, which brings back the rows of that time"
+            )
 
     def _loaded(self, asked: str) -> Memory:
         self.wait_preload_done()
@@ -189,34 +205,26 @@ class InMemoryDataset(DatasetBase):
             raise EnforceNotMet(f"{asked}: call load_into_memory of the InMemoryDataset first")
         return self._memory
 
-    _merging = ""
-
-    def _lead(self, name: str, present: bool) -> None:
-        self._leading_set[name] = bool(present)
-        self._leading = [
-            one for one in ("ins_id", "content", "logkey") if self._leading_set.get(one)
-        ]
-
-    def _source(self) -> Any:
-        if self._merging:
-            raise NotImplementedError(self._merging)
-        return super()._source()
-
 
 class _Preload:
     """Rows being loaded by a thread."""
 
-    def __init__(self, make: Any) -> None:
+    def __init__(self, source: Source, threads: int) -> None:
+        self._source, self._threads = source, threads
+        self._reading: Reading | None = None
+        self._dropped = False
         self._found: Memory | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(
-            target=self._run, args=(make,), name="refluid dataset preload", daemon=True
+            target=self._run, name="refluid dataset preload", daemon=True
         )
         self._thread.start()
 
-    def _run(self, make: Any) -> None:
+    def _run(self) -> None:
         try:
-            self._found = make()
+            self._reading = start_reading(self._source)
+            if not self._dropped:
+                self._found = load_from(self._reading, self._threads)
         except BaseException as error:
             self._error = error
 
@@ -229,19 +237,12 @@ class _Preload:
         return self._found
 
     def drop(self) -> None:
-        """Waits until nothing is read any more."""
+        """Has nothing more read."""
+        self._dropped = True
+        if self._reading is not None:
+            self._reading.cancel()
         self._thread.join()
 
 
-def _random() -> np.random.Generator:
-    return np.random.default_rng(np.random.randint(0, 2**31, 4))
-
-
-def _over_trainers(rows: int, fleet: Any) -> int:
-    """The sum over all trainers of `fleet`."""
-    if fleet is None or fleet.worker_num() <= 1:
-        return rows
-    found = np.array([rows], np.int64)
-    total = np.zeros_like(found)
-    fleet._role_maker._all_reduce(found, total)
-    return int(total[0])
+def _seed() -> list[int]:
+    return [int(one) for one in np.random.randint(0, 2**31, 4)]

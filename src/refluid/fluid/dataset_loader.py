@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from refluid.core.errors import EOFException
 from refluid.core.places import Place
 from refluid.core.values import LoDTensor
+from refluid.feed.closing import ClosingIterator
 from refluid.feed.dataset_batches import Batch
 from refluid.feed.dataset_feed import DatasetFeed
 from refluid.fluid.dataset_base import DatasetBase
@@ -31,11 +32,11 @@ class DatasetLoader(DataLoaderBase):
         self._dataset = dataset
         self._places: list[Place] = as_places(places)
         self._drop_last = drop_last
-        self._begun: Callable[[], Generator[Step, None, None] | None] = lambda: None
+        self._begun: Callable[[], ClosingIterator | None] = lambda: None
 
-    def __iter__(self) -> Generator[Step, None, None]:
+    def __iter__(self) -> ClosingIterator:
         """Begins a pass; ended early, its threads end when the iterator is closed or dropped."""
-        steps = self._pass_over(self._dataset.feed(1))
+        steps = ClosingIterator(self._pass_over())
         self._begun = weakref.ref(steps)
         return steps
 
@@ -43,32 +44,47 @@ class DatasetLoader(DataLoaderBase):
         steps = self._begun()
         if steps is None:
             raise StopIteration
-        return next(steps)
+        step: Step = next(steps)
+        return step
 
     def state_dict(self) -> dict[str, Any]:
-        """Raises NotImplementedError: a dataset's position isn't kept."""
-        raise NotImplementedError("a loader over a dataset has no position that can be kept")
+        """Which rows of the pass were given: the dataset's `state_dict`."""
+        return self._dataset.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises NotImplementedError, as `state_dict`."""
-        self.state_dict()
+        """Has the next pass give the rows that were left: the dataset's `load_state_dict`."""
+        self._dataset.load_state_dict(state)
 
-    def _pass_over(self, feed: DatasetFeed) -> Generator[Step, None, None]:
-        step: Step = []
+    def _pass_over(self) -> Generator[Step, None, None]:
+        feed = self._dataset.feed(1)
         try:
-            while True:
-                batch = feed.take()
-                if self._drop_last and batch.rows < self._dataset.proto_desc.batch_size:
-                    continue
-                step.append(self._on_place(batch, self._places[len(step)]))
-                if len(step) == len(self._places):
-                    yield step
-                    step = []
-        except EOFException:
-            if step and not self._drop_last:
-                yield step
+            yield from self._steps(feed)
+            self._dataset.finish_pass()
         finally:
             feed.stop()
+
+    def _steps(self, feed: DatasetFeed) -> Iterator[Step]:
+        """A row counts as trained when its step is given, or its batch left out."""
+        waiting: list[Batch] = []
+        for batch in iter(lambda: _next(feed), None):
+            if self._drop_last and batch.rows < self._dataset.proto_desc.batch_size:
+                feed.done.add(batch.spans)
+                continue
+            waiting.append(batch)
+            if len(waiting) == len(self._places):
+                yield self._step(feed, waiting)
+                waiting = []
+        if waiting and not self._drop_last:
+            yield self._step(feed, waiting)
+
+    def _step(self, feed: DatasetFeed, batches: list[Batch]) -> Step:
+        step = [
+            self._on_place(batch, place)
+            for batch, place in zip(batches, self._places, strict=False)
+        ]
+        for batch in batches:
+            feed.done.add(batch.spans)
+        return step
 
     def _on_place(self, batch: Batch, place: Place) -> dict[str, LoDTensor]:
         return {
@@ -77,3 +93,11 @@ class DatasetLoader(DataLoaderBase):
                 self._dataset.names, batch.tensors, batch.lods, strict=True
             )
         }
+
+
+def _next(feed: DatasetFeed) -> Batch | None:
+    """The next batch, None at the end."""
+    try:
+        return feed.take()
+    except EOFException:
+        return None

@@ -78,6 +78,7 @@ class Trainer:
             with self.times.measuring() if self.times else nullcontext():
                 self._step(batch)
             self.reading += taken - start
+            feed.done.add(batch.spans)
             self.computing += time.perf_counter() - taken
             self.rows += batch.rows
             self.batches += 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from refluid.core import flags
 from refluid.core.places import CPUPlace, CUDAPlace, require_available
+from refluid.core.threads import use_operator_threads
 from refluid.core.values import LoDTensor
 from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.feeding import FeedSlot, feed_slots
@@ -21,9 +22,11 @@ from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.passes.half_on_cpu import half_for
-from refluid.runtime.allocator import keep_freed_blocks
+from refluid.runtime.allocator import end_step, prepare
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
+from refluid.runtime.kernels import asked_for
+from refluid.runtime.memory import memory_as_set
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.scope import Scope, global_scope, scope_guard
 
@@ -45,8 +48,8 @@ class Executor:
     def __init__(self, place: CPUPlace | CUDAPlace | None = None) -> None:
         self.place = CPUPlace() if place is None else place
         require_available(self.place)
-        keep_freed_blocks()
         self._device: torch.device = self.place.device
+        prepare(self._device)
         self._closed = False
         self._plans: OrderedDict[Any, tuple[Program, tuple[FeedSlot, ...], dict[Any, Plan]]]
         self._plans = OrderedDict()
@@ -98,6 +101,7 @@ class Executor:
             [tensor for tensor, _ in converted],
             lods,
         )
+        end_step(self._device)
         return [_returned(result, return_numpy) for result in results]
 
     def train_from_dataset(
@@ -194,8 +198,9 @@ class Executor:
         self, program: Program, feed: Mapping[str, Any], fetches: tuple[str, ...], prune: bool
     ) -> tuple[tuple[FeedSlot, ...], Any]:
         """The feed slots, and a function from the names fed with LoD to their plan."""
-        free, watched = _frees_early(), instruments()
-        key = (id(program), program.change_count, tuple(feed), fetches, free, watched)
+        memory, watched = memory_as_set(self._device), instruments()
+        given = id(program), program.change_count, tuple(feed), fetches
+        key = (*given, memory, watched, asked_for())
         entry = self._plans.get(key)
         if entry is None:
             entry = (program, feed_slots(program, feed, self._device), {})
@@ -219,16 +224,12 @@ class Executor:
         fetches: tuple[str, ...],
         fed_lods: frozenset[str],
     ) -> Plan:
-        free, watched = _frees_early(), instruments()
+        memory, watched = memory_as_set(self._device), instruments()
         fused = program if watched else fuse_always(program, (*feeds, *fetches))
         block = half_for(fused, self._device).global_block()
-        return Plan(
-            Request(block, feeds, fetches, self._device, fed_lods, free, instruments=watched)
-        )
-
-
-def _frees_early() -> bool:
-    return bool(flags.value("eager_delete_tensor_gb") >= 0)
+        use_operator_threads()
+        request = Request(block, feeds, fetches, self._device, fed_lods, memory)
+        return Plan(replace(request, instruments=watched, kernels=asked_for()))
 
 
 def _fetch_names(fetch_list: Any) -> tuple[str, ...]:

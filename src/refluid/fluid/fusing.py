@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from refluid.core import flags
 from refluid.core.dtypes import VarType
-from refluid.fluid.strategies import BuildStrategy, ReduceStrategy
+from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
+from refluid.fluid.subgraphs import write_unconnected
 from refluid.ir.dot import print_dot
 from refluid.ir.program import Program
 from refluid.passes.pipeline import AS_WRITTEN, optimize
+from refluid.runtime.kernels import without_choice
 
 _log = logging.getLogger("refluid")
 _OPTIMIZERS = ("adam", "sgd", "momentum")
@@ -21,19 +24,21 @@ WITHOUT_EFFECT: dict[str, str] = {
     "async_mode": "the replicas of one process always work in step",
     "build_cinn_pass": "there is no CINN compiler; plans call torch's kernels",
     "cache_runtime_context": "plans keep what their operators need between runs anyhow",
-    "enable_backward_optimizer_op_deps": "updates always come after the backward pass",
-    "enable_inplace": "plans write over memory that nobody needs any more in any case",
-    "fuse_broadcast_ops": "replicas share their parameters, or update each its own",
     "hierarchical_allreduce_inter_nranks": "the replicas are in one process",
     "is_distribution": "the replicas are in one process",
-    "memory_optimize": "plans free each value after its last use in any case",
-    "mkldnn_enabled_op_types": "torch chooses between oneDNN and its own kernels",
     "nccl_comm_num": "the replicas are in one process, which has one way to exchange gradients",
     "num_trainers": "the replicas are in one process",
     "remove_unnecessary_lock": "plans have no locks",
     "trainer_id": "the replicas are in one process",
     "trainers_endpoints": "the replicas are in one process",
     "use_hierarchical_allreduce": "the replicas are in one process",
+}
+
+EXECUTION_WITHOUT_EFFECT: dict[str, str] = {
+    "allow_op_delay": "operators run as soon as what they need is there",
+    "use_cuda": "the places say where a program runs",
+    "use_experimental_executor": "there is one way to run a plan",
+    "use_thread_barrier": "a run ends when all its replicas have ended",
 }
 
 
@@ -63,6 +68,8 @@ def fuse(
         if build.debug_graphviz_path:
             draw(program, build, "original")
             draw(found.program, build, "fused")
+        if flags.value("print_sub_graph_dir"):
+            write_unconnected(program.global_block(), flags.value("print_sub_graph_dir"))
     return found.program
 
 
@@ -76,6 +83,19 @@ def _unused(build: BuildStrategy) -> Iterator[str]:
     for name in build._changed():
         if name in WITHOUT_EFFECT:
             yield f"BuildStrategy.{name} has no effect here: {WITHOUT_EFFECT[name]}."
+
+
+    fixed = without_choice(build.mkldnn_enabled_op_types)
+    if fixed:
+        yield f"BuildStrategy.mkldnn_enabled_op_types: no choice of kernels for {', '.join(fixed)}."
+
+
+def ignored(execution: ExecutionStrategy) -> Iterator[str]:
+    """What to say of the options that were changed and have no effect."""
+    for name in execution._changed():
+        if name in EXECUTION_WITHOUT_EFFECT:
+            reason = EXECUTION_WITHOUT_EFFECT[name]
+            yield f"ExecutionStrategy.{name} has no effect here: {reason}."
 
 
 def _said(program: Program, build: BuildStrategy, subgraphs: int) -> Iterator[str]:

@@ -21,8 +21,9 @@ class OperatorTimes:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._origin = plan.written.source.origin
-        self._filename = plan.filename
+        plan.stay_interpreted()
+        self._origin = plan.code.origin
+        self._filename = plan.code.filename
         self._spent: dict[int, tuple[Operator, float]] = {}
         self._line, self._since = 0, 0.0
         self.runs = 0

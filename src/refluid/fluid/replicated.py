@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -11,36 +10,31 @@ from typing import Any
 
 import torch
 
-from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.values import LoDTensor, lengths_to_offsets
+from refluid.fluid.exchanging import optimized, replica_programs
 from refluid.fluid.feeding import FeedSlot, feed_slots
-from refluid.fluid.fusing import draw, fuse
+from refluid.fluid.fusing import fuse, ignored
 from refluid.fluid.parting import part_batch
 from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 from refluid.ir.program import Program
-from refluid.passes.data_parallel import (
-    GradientScale,
-    Parallel,
-    balance,
-    data_parallel,
-    gradient_block,
-)
+from refluid.passes.early_updates import early_updates
 from refluid.passes.half_on_cpu import half_for
+from refluid.passes.recompute_activations import recompute_activations
 from refluid.passes.sync_batch_norm import sync_batch_norm
+from refluid.runtime.allocator import end_step, release
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
+from refluid.runtime.kernels import asked_for
+from refluid.runtime.memory import Memory, memory_as_set
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.scope import Scope
 
 _log = logging.getLogger("refluid")
 _PLANS = 64
-_MEGABYTE = 1 << 20
-# A bucket that is exchanged while later gradients are still being computed, as DDP has it.
-_BUCKET = 25 * _MEGABYTE
 
 
 class Replicated:
@@ -68,6 +62,13 @@ class Replicated:
         self.threads = max(1, execution.num_threads // len(places))
         if build.enable_sequential_execution:
             self.threads = 1
+        self.iterations = execution.num_iteration_per_run
+        self.runs_until_drop = max(1, execution.num_iteration_per_drop_scope)
+        self.runs = 0
+        if self.iterations < 1:
+            raise EnforceNotMet(f"num_iteration_per_run is 1 or more, not {self.iterations}")
+        for line in ignored(execution):
+            _log.warning(line)
         threads = execution.num_threads or len(places) * (4 if on_gpu else 2)
         execution._finalize(num_threads=threads, use_cuda=on_gpu)
         self._resolve_reduce()
@@ -93,7 +94,7 @@ class Replicated:
     def _scopes(self, scope: Scope) -> list[Scope]:
         """One scope per replica; those of replicas 1, 2, ... hold copies of the persistables."""
         scopes = [scope]
-        shared = _optimized(self.program) if self._shares_parameters else set()
+        shared = optimized(self.program) if self._shares_parameters else set()
         for place in self.places[1:]:
             copy = Scope(scope)
             for var in self.program.list_vars():
@@ -108,8 +109,9 @@ class Replicated:
     # -- running --------------------------------------------------------------
 
     def run(self, feed: Any, fetches: tuple[str, ...]) -> list[list[Fetched]]:
-        """One step; for each fetch the values of all replicas, by rank.
+        """One step, or num_iteration_per_run of them; for each fetch all replicas' values, by rank.
 
+        Several steps have the same feed, and the fetches are those of the last.
         feed: a mapping whose arrays are parted along dimension 0 (the first replicas get the
         remainder), or one mapping per replica. Raises EnforceNotMet where there are fewer rows,
         or mappings, than replicas; ValueError for a name that the program doesn't have.
@@ -130,11 +132,21 @@ class Replicated:
 
         def step(rank: int) -> list[Fetched]:
             tensors = [tensor for tensor, _ in values[rank]]
-            return ready[rank].run(self.scopes[rank], tensors, [lod for _, lod in values[rank]])
+            lods = [lod for _, lod in values[rank]]
+            for _ in range(self.iterations - 1):
+                ready[rank].run(self.scopes[rank], tensors, lods)
+            return ready[rank].run(self.scopes[rank], tensors, lods)
 
         if len(self.places) == 1:
-            return [[fetched] for fetched in step(0)]
-        return [list(found) for found in zip(*self.replicas.run(step), strict=True)]
+            results = [[fetched] for fetched in step(0)]
+        else:
+            results = [list(found) for found in zip(*self.replicas.run(step), strict=True)]
+        self.runs += 1
+        for device in {place.device for place in self.places}:
+            end_step(device)
+            if self.runs % self.runs_until_drop == 0:
+                release(device)
+        return results
 
     def _feeds(self, feed: Any) -> list[Mapping[str, Any]]:
         count = len(self.places)
@@ -159,10 +171,11 @@ class Replicated:
     # -- preparation ----------------------------------------------------------
 
     def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> tuple[Any, Any]:
-        free = bool(flags.value("eager_delete_tensor_gb") >= 0)
+        memories = [self._memory(place) for place in self.places]
         watched = instruments()
-        programs = self._rewritten((*fed, *fetches), bool(watched))
-        key = (self.program.change_count, fed, fetches, free, watched)
+        programs = self._rewritten((*fed, *fetches), bool(watched), memories[0].optimize)
+        kernels = asked_for(self.build.mkldnn_enabled_op_types)
+        key = (self.program.change_count, fed, fetches, tuple(memories), watched, kernels)
         if key not in self._plans:
             slots = [
                 feed_slots(program, dict.fromkeys(fed), place.device)
@@ -183,10 +196,12 @@ class Replicated:
                             fetches,
                             place.device,
                             with_lod,
-                            free,
+                            memories[rank],
                             self.replicas.group.member(rank),
                             self.threads,
                             watched,
+                            kernels,
+                            self.build.enable_backward_optimizer_op_deps,
                         )
                     )
                     for rank, place in enumerate(self.places)
@@ -195,66 +210,39 @@ class Replicated:
 
         return slots, of
 
-    def _rewritten(self, kept: tuple[str, ...], watched: bool) -> list[Program]:
+    def _memory(self, place: Place) -> Memory:
+        build = self.build
+        return memory_as_set(
+            place.device, in_place=build.enable_inplace, optimize=build.memory_optimize
+        )
+
+    def _rewritten(self, kept: tuple[str, ...], watched: bool, optimize: bool) -> list[Program]:
         """The program of each replica, in which the `kept` variables are computed."""
-        key = self.program.change_count, kept, watched
+        key = self.program.change_count, kept, watched, optimize
         if key not in self._programs:
             first = not self._programs
-            fused = fuse(self.program, self.build, kept, first=first, as_written=watched)
-            programs = zip(self._rewrite(fused, first=first), self.places, strict=False)
+            synchronised = self.build.sync_batch_norm and len(self.places) > 1
+            program = sync_batch_norm(self.program) if synchronised else self.program
+            fused = fuse(program, self.build, kept, first=first, as_written=watched)
+            rewritten = replica_programs(
+                fused,
+                self.build,
+                self.loss,
+                len(self.places),
+                sharing=self._shares_parameters,
+                first=first,
+            )
+            if optimize:
+                rewritten = [early_updates(recompute_activations(p, kept)) for p in rewritten]
+            programs = zip(rewritten, self.places, strict=False)
             self._programs[key] = [half_for(one, place.device) for one, place in programs]
             if len(self._programs) > _PLANS:
                 self._programs.popitem(last=False)
         return self._programs[key]
 
-    def _rewrite(self, fused: Program, *, first: bool) -> list[Program]:
-        count = len(self.places)
-        scale = GradientScale(int(self.build.gradient_scale_strategy))
-        if count == 1 and scale != GradientScale.CUSTOMIZED:
-            return [fused]
-        reduce = self.build.reduce_strategy == ReduceStrategy.Reduce and self._shares_parameters
-        program = sync_batch_norm(fused) if self.build.sync_batch_norm else fused
-        block = gradient_block(program)
-        parallel = Parallel(
-            count,
-            self.loss,
-            scale,
-            *(_bucket() if self.build.fuse_all_reduce_ops else (0, 0)),
-            balance(block, count) if reduce else None,
-        )
-        found = [data_parallel(program, parallel, rank) for rank in range(count)]
-        if first and self.build.debug_graphviz_path:
-            draw(found[0].program, self.build, "multi_devices")
-        fewer = self.build.fuse_all_reduce_ops and found[0].exchanges < found[0].gradients
-        if first and fewer:
-            _log.warning(
-                "Find all_reduce operators: %d. To make the speed faster, some all_reduce ops are "
-                "fused during training, after fusion, the number of all_reduce ops is %d.",
-                found[0].gradients,
-                found[0].exchanges,
-            )
-        return [one.program for one in found]
-
     def close(self) -> None:
         """Ends the replicas' threads."""
         self.replicas.close()
-
-
-def _bucket() -> tuple[int, int]:
-    """Most bytes and, if not 0, most gradients of one exchange, as the flags say."""
-    size = float(flags.value("fuse_parameter_memory_size"))
-    count = int(flags.value("fuse_parameter_groups_size"))
-    usual = _BUCKET if count == 1 else sys.maxsize
-    return usual if size < 0 else int(size * _MEGABYTE), count if count > 1 else 0
-
-
-def _optimized(program: Program) -> set[str]:
-    """Parameters, and what else the optimizer's updates write: shared in Reduce mode."""
-    names: set[str] = set()
-    for op in gradient_block(program).ops:
-        if "Param" in op.inputs:
-            names |= {*op.input_arg_names, *op.output_arg_names}
-    return names
 
 
 def _copied(value: Any, device: torch.device) -> Any:

@@ -12,8 +12,10 @@ import numpy as np
 import torch
 
 from refluid.feed.dataset_feed import DatasetFeed
+from refluid.feed.live import told
 from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.dataset_base import DatasetBase
+from refluid.fluid.dataset_progress import Progress
 from refluid.fluid.dataset_trainer import Job, MakePlan, Trainer
 from refluid.fluid.fetch_handler import FetchHandler, Monitor
 from refluid.ir.attributes import ROLE, OpRole
@@ -69,7 +71,10 @@ def run_from_dataset(
     )
     threads = dataset.usable_threads(thread)
     trainers = [Trainer(job, number, make_plan) for number in range(threads)]
-    _run(trainers, dataset.feed(threads), fetch_handler)
+    feed = dataset.feed(threads)
+    with told(Progress(feed, infer)):
+        _run(trainers, feed, fetch_handler)
+    dataset.finish_pass()
 
 
 def _run(trainers: list[Trainer], feed: DatasetFeed, handler: FetchHandler | None) -> None:
@@ -132,8 +137,7 @@ def _run_threads(trainers: list[Trainer], feed: DatasetFeed) -> None:
 
 def _done(trainers: list[Trainer], start: float, feed: DatasetFeed) -> str:
     rows, batches = sum(t.rows for t in trainers), sum(t.batches for t in trainers)
-    share = feed.bytes_read.share if feed.bytes_read else None
-    read = "" if share is None else f", {share:.0%} of the bytes read"
+    read = "" if feed.share is None else f", {feed.share:.0%} of the {feed.unit} read"
     seconds = time.perf_counter() - start
     return (
         f"{rows} rows in {batches} batches were run ({rows / max(seconds, 1e-9):.0f} rows/s{read})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
@@ -23,35 +24,59 @@ def print_dot(program: Program, title: str = "program") -> str:
 
     Each write to a variable makes a node of its own, so the graph has no cycles.
     """
+    return print_blocks({f"block {block.idx}": block for block in program.blocks}, title)
+
+
+def print_blocks(
+    blocks: Mapping[str, Block],
+    title: str,
+    *,
+    highlights: Collection[str] = (),
+    styles: Mapping[str, Mapping[str, object]] | None = None,
+) -> str:
+    """The graph of some blocks with their labels.
+
+    highlights: variables and operator types drawn in red. styles: Graphviz's attributes of
+    `graph`, `node` and `edge`.
+    """
     lines = [f"digraph {json.dumps(title)} {{", "  node [fontsize=10];"]
-    for block in program.blocks:
-        lines += _block(block)
+    for what, attributes in (styles or {}).items():
+        given = ", ".join(f"{name}={json.dumps(str(one))}" for name, one in attributes.items())
+        lines.append(f"  {what} [{given}];")
+    for number, (label, block) in enumerate(blocks.items()):
+        lines += _block(block, number, label, highlights)
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _block(block: Block) -> list[str]:
+def _block(block: Block, number: int, label: str, highlights: Collection[str]) -> list[str]:
     version: dict[str, int] = {}
     shown: set[str] = set()
-    lines = [f"  subgraph cluster_{block.idx} {{", f'    label="block {block.idx}";']
+    lines = [f"  subgraph cluster_{number} {{", f"    label={json.dumps(label)};"]
 
     def variable(name: str) -> str:
-        node = f"v{block.idx}_{name}_{version.get(name, 0)}"
+        node = f"v{number}_{name}_{version.get(name, 0)}"
         if node not in shown:
             shown.add(node)
-            lines.append(f"    {json.dumps(node)} [label={json.dumps(_label(block, name))}];")
+            text = json.dumps(_label(block, name))
+            lines.append(f"    {json.dumps(node)} [label={text}{_mark(name, highlights)}];")
         return json.dumps(node)
 
     for position, op in enumerate(block.ops):
-        node = f"o{block.idx}_{position}"
+        node = f"o{number}_{position}"
         text = json.dumps(op.type)
         lines.append(
-            f'    {node} [label={text}, shape=box, style=filled, fillcolor="{_color(op)}"];'
+            f'    {node} [label={text}, shape=box, style=filled, fillcolor="{_color(op)}"'
+            f"{_mark(op.type, highlights)}];"
         )
         lines += [f"    {variable(name)} -> {node};" for name in _named(op.input_arg_names)]
         for name in _named(op.output_arg_names):
             version[name] = version.get(name, 0) + 1
             lines.append(f"    {node} -> {variable(name)};")
     return [*lines, "  }"]
+
+
+def _mark(name: str, highlights: Collection[str]) -> str:
+    return ", color=red, penwidth=3" if name in highlights else ""
 
 
 def _named(names: list[str]) -> list[str]:

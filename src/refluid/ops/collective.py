@@ -60,6 +60,20 @@ def broadcast(X: Tensor, *, comm: Member, root: int = 0, sync_mode: bool = False
     return out
 
 
+@operator(
+    "replica_broadcast",
+    outputs="Out*",
+    uses=None,
+    mutates={"Out": "X"},
+    infer=_LIKE_X,
+    effects=True,
+)
+def replica_broadcast(X: list[Tensor], *, comm: Member, root: int = 0) -> list[Tensor]:
+    """Overwrites each X with that of replica `root`, all at once."""
+    comm.broadcast(X, root)
+    return X
+
+
 @operator("replica_barrier", outputs="", uses=None, infer=no_inference, effects=True)
 def replica_barrier(*, comm: Member) -> tuple[()]:
     """Waits for all replicas."""

@@ -26,8 +26,13 @@ def _constant(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.full((1,), value, dtype=dtype, device=device)
 
 
+_stride = torch._C.TensorBase.stride
+
+
 def _laid_out_as(params: Tensors, values: Tensors) -> list[Tensor]:
     """`values` in the memory layout of `params`; a copy where it differs."""
+    if list(map(_stride, values)) == list(map(_stride, params)):
+        return values
     return [
         value if _laid_out_alike(param, value) else torch.empty_like(param).copy_(value)
         for param, value in zip(params, values, strict=True)
@@ -36,14 +41,15 @@ def _laid_out_as(params: Tensors, values: Tensors) -> list[Tensor]:
 
 def _laid_out_alike(one: Tensor, other: Tensor) -> bool:
     """Whether equal elements lie at equal places; strides of dimensions of one element are idle."""
-    strides, others = one.stride(), other.stride()
-    return strides == others or all(
+    return all(
         size == 1 or stride == its
-        for size, stride, its in zip(one.shape, strides, others, strict=True)
+        for size, stride, its in zip(one.shape, one.stride(), other.stride(), strict=True)
     )
 
 
 def _write_back(originals: Tensors, used: Tensors) -> None:
+    if used is originals:
+        return
     for original, one in zip(originals, used, strict=True):
         if one is not original:
             original.copy_(one)

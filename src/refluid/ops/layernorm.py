@@ -132,10 +132,9 @@ def group_norm_grad(
     steep = inverse.repeat_interleave(channels // groups, 1)
     steep = (steep if Scale is None else steep * Scale).reciprocal_()
     shape = (n, channels, *[1] * (y.dim() - 2))
-    if Bias is None:
-        centred = y * steep.view(shape)
-    else:
-        centred = torch.addcmul((steep * -Bias).view(shape), y, steep.view(shape))
+    centred = y * steep.view(shape)
+    if Bias is not None:
+        centred.sub_((steep * Bias).view(shape))
     area = math.prod(y.shape[2:])
     d_x, d_scale, d_bias = aten.native_group_norm_backward(
         grad.contiguous(),

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Long
+
+_EACH = 0  # aten's code of reduction="none"
 
 
 @operator("log_loss", outputs="Loss", uses="Predicted Labels", differentiable="Predicted")
@@ -30,16 +33,18 @@ def log_loss_grad(Predicted: Tensor, Labels: Tensor, d_Loss: Tensor, *, epsilon:
 @operator("huber_loss", outputs="Residual Out", uses="Residual")
 def huber_loss(X: Tensor, Y: Tensor, *, delta: float) -> tuple[Tensor, Tensor]:
     """r²/2 where |r| is at most delta, else delta * (|r| - delta/2), of Residual r = Y - X."""
-    residual = Y - X.reshape(Y.shape)
-    cut = residual.clamp(-delta, delta)
-    return residual, torch.sub(residual, cut, alpha=0.5).mul_(cut)
+    x = X.reshape(Y.shape)
+    return Y - x, F.huber_loss(x, Y, reduction="none", delta=delta)
 
 
 @gradient("huber_loss")
-def huber_loss_grad(Residual: Tensor, d_Out: Tensor, *, delta: float) -> tuple[Tensor, Tensor]:
+def huber_loss_grad(
+    Residual: Tensor, d_Out: Tensor, *, delta: float, need: Sequence[bool] = (True, True)
+) -> tuple[Tensor | None, Tensor]:
     """d_Y = d_Out times the residual, cut at ±delta; d_X the opposite."""
-    grad = d_Out * Residual.clamp(-delta, delta)
-    return -grad, grad
+    zero = Residual.new_zeros(())
+    grad = torch.ops.aten.huber_loss_backward(d_Out, Residual, zero, _EACH, delta)
+    return -grad if need[0] else None, grad
 
 
 def _weighted(value: Tensor, weight: Tensor | None) -> Tensor:

@@ -105,6 +105,18 @@ def _multiply(powers1: Tensors, powers2: Tensors, betas: tuple[float, float]) ->
     scale_all(powers2, betas[1])
 
 
+def _groups_by_corrected_rate(
+    rates: Tensors, powers1: Tensors, powers2: Tensors
+) -> dict[float, list[int]]:
+    """Learning rates corrected for bias, and the positions of their parameters."""
+    groups: defaultdict[float, list[int]] = defaultdict(list)
+    firsts, seconds = torch.cat(powers1).tolist(), torch.cat(powers2).tolist()
+    for rate, positions in groups_by_rate(rates):
+        for i in positions:
+            groups[rate * (1.0 - seconds[i]) ** 0.5 / (1.0 - firsts[i])].append(i)
+    return groups
+
+
 def _step(
     params: Tensors,
     grads: Tensors,
@@ -118,11 +130,11 @@ def _step(
 ) -> None:
     """Moments and parameters one step on, by the powers as they are."""
     if params[0].device.type == "cpu":
-        groups: defaultdict[float, list[int]] = defaultdict(list)
-        for rate, positions in groups_by_rate(rates):
-            for i in positions:
-                first, second = powers1[i].item(), powers2[i].item()
-                groups[rate * (1.0 - second) ** 0.5 / (1.0 - first)].append(i)
+        groups = _groups_by_corrected_rate(rates, powers1, powers2)
+        if len(groups) == 1:
+            (corrected,) = groups
+            adam_step(params, grads, moments1, moments2, corrected, betas, epsilon)
+            return
         for corrected, group in groups.items():
             chosen, slopes = [params[i] for i in group], [grads[i] for i in group]
             kept = [moments1[i] for i in group], [moments2[i] for i in group]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -35,8 +36,7 @@ def pool2d(
     """
     x = X.permute(0, 3, 1, 2) if data_format == "NHWC" else X
     if global_pooling or (adaptive and tuple(ksize) == (1, 1)):
-        # Unlike the gradient of mean(), that of avg_pool2d keeps the memory layout of x.
-        out = x.amax((2, 3), keepdim=True) if pooling_type == "max" else _whole_mean(x)
+        out = x.amax((2, 3), keepdim=True) if pooling_type == "max" else _WholeMean.apply(x)
     elif adaptive:
         pool = F.adaptive_max_pool2d if pooling_type == "max" else F.adaptive_avg_pool2d
         out = pool(x, (ksize[0], ksize[1]))
@@ -48,8 +48,19 @@ def pool2d(
     return out.permute(0, 2, 3, 1) if data_format == "NHWC" else out
 
 
-def _whole_mean(x: Tensor) -> Tensor:
-    return F.avg_pool2d(x, (x.shape[2], x.shape[3]))
+class _WholeMean(torch.autograd.Function):
+    """The mean of each channel; unlike that of mean(), its gradient has the memory layout of x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.layout = torch.empty_like(x, device="meta")
+        return x.mean((2, 3), keepdim=True)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        layout: Tensor = ctx.layout
+        share = grads[0] / (layout.shape[2] * layout.shape[3])
+        return torch.empty_like(layout, device=share.device).copy_(share)
 
 
 def _fits_torch(pads: padding.Pads, ksize: Sequence[int]) -> list[int] | None:

@@ -7,7 +7,7 @@ loss@GRAD = fill_constant(1)      ->  fill_constant(1 / replicas)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -34,6 +34,8 @@ class Parallel:
     """What data parallelism is asked for.
 
     owners: in Reduce mode the parameter -> the replica that updates it; None for all-reduce.
+    broadcasts: each replica has parameters of its own, which their owner sends to the others.
+    fuse_broadcasts: all that one owner sends at once.
     bucket_bytes: gradients are exchanged together up to so many bytes; 0 for one by one.
     bucket_count: and up to so many of them; 0 for any number.
     """
@@ -44,6 +46,8 @@ class Parallel:
     bucket_bytes: int = 0
     bucket_count: int = 0
     owners: dict[str, int] | None = None
+    broadcasts: bool = False
+    fuse_broadcasts: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def data_parallel(program: Program, parallel: Parallel, rank: int) -> Exchange:
     for position, names in sorted(groups, key=lambda group: group[0], reverse=True):
         _insert_exchange(block, position + 1, names)
     if parallel.owners is not None:
-        _keep_own_updates(block, parallel.owners, rank)
+        _keep_own_updates(block, parallel, rank)
     return Exchange(copy, len(ready), len(groups))
 
 
@@ -163,16 +167,34 @@ def _insert_exchange(block: Block, position: int, names: list[str]) -> None:
     )
 
 
-def _keep_own_updates(block: Block, owners: dict[str, int], rank: int) -> None:
+def updates(program: Program) -> Iterator[Operator]:
+    """The operators that update a parameter, wherever they are."""
+    for block in program.blocks:
+        yield from (op for op in block.ops if "Param" in op.inputs and _role(op) & _OPTIMIZE)
+
+
+def _keep_own_updates(block: Block, parallel: Parallel, rank: int) -> None:
     """Leaves out the updates of parameters that other replicas own, and waits for theirs."""
-    for index in reversed(range(len(block.ops))):
-        op = block.ops[index]
-        if not _role(op) & _OPTIMIZE:
-            continue
-        names = op.attrs.get("op_role_var") or []
-        if names and owners.get(names[0], rank) != rank and "Param" in op.inputs:
-            block._remove_op(index)
-    block.append_op(type="replica_barrier", inputs={}, outputs={}, attrs={"op_role": _OPTIMIZE})
+    owners = parallel.owners or {}
+    written: dict[int, dict[str, None]] = {}
+    for op in list(updates(block.program)):
+        owner = owners.get(op.input("Param")[0], rank)
+        written.setdefault(owner, {}).update(dict.fromkeys(op.output_arg_names))
+        if owner != rank:
+            op.block._remove_op(op.idx)
+    role = {"op_role": _OPTIMIZE}
+    if not parallel.broadcasts:
+        block.append_op(type="replica_barrier", inputs={}, outputs={}, attrs=role)
+        return
+    for owner, names in sorted(written.items()):
+        together = [list(names)] if parallel.fuse_broadcasts else [[name] for name in names]
+        for some in together:
+            block.append_op(
+                type="replica_broadcast",
+                inputs={"X": some},
+                outputs={"Out": some},
+                attrs={"root": owner, **role},
+            )
 
 
 def balance(block: Block, replicas: int) -> dict[str, int]:

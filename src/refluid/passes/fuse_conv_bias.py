@@ -18,15 +18,13 @@ def attributes(match: Match) -> dict[str, Any]:
 
 
 def one_per_channel(match: Match) -> str | None:
-    """The bias must be a parameter with one number for each channel of the result."""
+    """The bias must be one number for each channel of the result; mixed precision casts it."""
     bias, result = match.var("bias"), match.var("plain")
     last = match.op("conv").attr("data_format") == "NHWC"
     channel = len(result.shape) - 1 if last else 1
     axis = match.op("add").attr("axis")
     axis = len(result.shape) - len(bias.shape) if axis == -1 else axis
-    if not bias.persistable:
-        return f"{bias.name} is no parameter"
-    if axis != channel or bias.shape != (result.shape[channel],):
+    if axis != channel or bias.shape != (result.shape[channel],) or bias.shape[0] < 0:
         return f"{bias.name} {list(bias.shape)} is not one number for each channel"
     if bias.dtype != result.dtype:
         return f"{bias.name} is of another type than the convolution"

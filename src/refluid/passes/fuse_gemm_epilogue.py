@@ -45,9 +45,8 @@ def _matrices(match: Match) -> str | None:
     columns = match.var("product").shape[-1]
     rank = len(match.var("product").shape)
     single = gemm.type == "matmul" or len(w.shape) - gemm.attr("y_num_col_dims") == 1
-    if not bias.persistable:
-        return f"{bias.name} is no parameter"
-    if not single or bias.shape != (columns,) or match.op("add").attr("axis") not in (-1, rank - 1):
+    fits = columns > 0 and bias.shape == (columns,)
+    if not single or not fits or match.op("add").attr("axis") not in (-1, rank - 1):
         return f"{bias.name} {list(bias.shape)} is not one number for each column"
     if len({x.dtype, w.dtype, bias.dtype}) > 1:
         return f"{x.name}, {w.name} and {bias.name} are of different types"

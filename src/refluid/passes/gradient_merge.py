@@ -139,11 +139,9 @@ class _Merging:
         renamed = {name: self._merged(inside, name, total) for name, total in sums.items()}
         for op in moved:
             copy = copy_op(op, inside)
-            for name, merged in renamed.items():
-                copy.rename_input(name, merged)
-                copy.rename_output(name, merged)
-            if copy.attrs.get(ROLE_VAR):
-                copy.set_attr(ROLE_VAR, [renamed.get(one, one) for one in copy.attrs[ROLE_VAR]])
+            _rename(copy, renamed)
+            for nested in copy.sub_blocks():
+                nested.parent_idx = inside.idx
             inside.ops.append(copy)
         for total in (*sums.values(), steps):
             self._fill(inside, total, 0.0, OpRole.OPTIMIZE)
@@ -197,6 +195,18 @@ class _Merging:
     def _fill(self, block: Block, var: Variable, value: float, role: int) -> None:
         attrs = {"shape": list(var.shape), "dtype": int(var.dtype), "value": value}
         self._append(block, "fill_constant", {}, {"Out": var}, role, **attrs)
+
+
+def _rename(op: Operator, renamed: dict[str, str]) -> None:
+    """Renames variables, also in what the operator runs."""
+    for name, merged in renamed.items():
+        op.rename_input(name, merged)
+        op.rename_output(name, merged)
+    if op.attrs.get(ROLE_VAR):
+        op.set_attr(ROLE_VAR, [renamed.get(one, one) for one in op.attrs[ROLE_VAR]])
+    for nested in op.sub_blocks():
+        for inner in nested.ops:
+            _rename(inner, renamed)
 
 
 def _role(op: Operator) -> int:

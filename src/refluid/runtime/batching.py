@@ -32,16 +32,19 @@ class _Batch:
         return bool(self.written & (read | written) or self.read & written)
 
 
-def batches(ops: Sequence[Operator]) -> dict[int, list[int]]:
+def batches(ops: Sequence[Operator], *, neighbours: bool = False) -> dict[int, list[int]]:
     """Position of the last operator of each batch -> positions of all of them.
 
     Operators may be done at once when nothing between the first and the last of them reads or
     writes what they write, or writes what they read, and they overwrite their inputs in place.
+    neighbours: only where nothing stands between them, so that none waits for a later one.
     """
     open_: dict[Setting, _Batch] = {}
     done: list[_Batch] = []
     for position, op in enumerate(ops):
-        if not open_ and not _batchable(op):
+        if not _batchable(op) and (neighbours or not open_):
+            done += open_.values()
+            open_.clear()
             continue
         read, written = reads(op), writes(op)
         setting = _setting(op) if _batchable(op) else None

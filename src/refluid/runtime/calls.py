@@ -25,13 +25,14 @@ class How:
 
     pair: it is, or reads, a recording for autograd. reuse: slot and variable that it may
     overwrite. copy: its result is a view that must become a copy. unread: output slots that
-    nobody reads.
+    nobody reads. alone: variables it overwrites and needn't copy before.
     """
 
     pair: Pair | None = None
     reuse: tuple[str, str] | None = None
     copy: bool = False
     unread: frozenset[str] = frozenset()
+    alone: frozenset[str] = frozenset()
 
 
 def write_call(writer: Writer, op: Operator, how: How) -> None:
@@ -48,7 +49,7 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
     elif how.pair is not None:
         arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs])
         wanted = wanted_inputs(how.pair.gradient_op, definition)
-        body = recorder(definition, wanted)
+        body = writer.kernel(op, recorder(definition, wanted))
         name = writer.source.constant(f"record_{op.type}", body)
         target = f"({target})" if "," in target else target
         call = f"{name}({', '.join(arguments + options)})"
@@ -58,8 +59,8 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
         name = writer.source.constant(f"{op.type}_", definition.reusing[how.reuse[0]])
         writer.source.add(f"{target} = {name}({', '.join(arguments + options)})", op)
     else:
-        arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs])
-        name = writer.source.constant(op.type, definition.body)
+        arguments = slots(writer, op, definition, [slot.name for slot in definition.inputs], how)
+        name = writer.source.constant(op.type, writer.kernel(op, definition.body))
         call = f"{name}({', '.join(arguments + options)})"
         writer.source.add(f"{target} = {call}", op)
         if how.copy:
@@ -92,7 +93,7 @@ def _write_derived(
         names += [slot.name + GRAD for slot in forward.outputs]
         body = recompute(forward, wanted)
         arguments = slots(writer, op, definition, names) + options
-    name = writer.source.constant(op.type, body)
+    name = writer.source.constant(op.type, writer.kernel(op, body))
     writer.source.add(f"{target} = {name}({', '.join(arguments)})", op)
     if pair is not None:
         writer.source.add(f"del {pair.name}")
@@ -154,7 +155,11 @@ def slots(
             arguments.insert(0, how.reuse[1])
         values = [writer.local(op.block, name) for name in arguments]
         if slot in overwritten and own.get(slot) not in writer.state:
-            values = [f"{value}.clone()" for value in values]
+            alone = how.alone if how is not None else ()
+            values = [
+                value if name in alone else f"{value}.clone()"
+                for name, value in zip(arguments, values, strict=True)
+            ]
         if slot in many:
             parts.append(f"[{', '.join(values)}]" if values else "None")
         else:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,27 +27,24 @@ from refluid.core.offsets import as_levels, as_lod
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.runtime import loops, readers, recurrence  # noqa: F401  (they register themselves)
-from refluid.runtime.batching import batches
-from refluid.runtime.calls import How, write_batch, write_call
 from refluid.runtime.control import CONTROL, FEEDING
-from refluid.runtime.instrument import UNWATCHED, Instruments, Watch, watching
+from refluid.runtime.instrument import UNWATCHED, Instruments, Watch
+from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice, Kernels
 from refluid.runtime.liveness import (
     EMPTY,
     Key,
     in_slots,
     key_of,
-    last_uses,
     overwritten,
     reads,
     starts_without,
-    unread_slots,
-    views_to_copy,
     writes,
 )
 from refluid.runtime.lods import Lods, has_lod
+from refluid.runtime.memory import EAGER, Garbage, Memory
+from refluid.runtime.operators import write_operators
 from refluid.runtime.order import check_order
-from refluid.runtime.ownership import Ownership
-from refluid.runtime.pairing import Pair, pair_gradients
+from refluid.runtime.pairing import Pair
 from refluid.runtime.random import RandomSource
 from refluid.runtime.source import Source
 from refluid.runtime.tape import Tape
@@ -62,10 +60,12 @@ class Request:
     fetches: tuple[str, ...]
     device: torch.device
     fed_lods: frozenset[str] = frozenset()
-    free_early: bool = True
+    memory: Memory = EAGER
     comm: Member = ALONE
     threads: int = 1
     instruments: Instruments = UNWATCHED
+    kernels: Kernels = TORCHS_CHOICE
+    updates_last: bool = True
 
 
 @dataclass
@@ -93,11 +93,13 @@ class Writer:
         }
         if request.instruments:
             self.source.constants["watch"] = Watch(request)
+        self.kernel = KernelChoice(request.device, request.kernels)
         self.names: dict[Key, str] = {}
         self.state: dict[Key, int] = {}
         self.lods = Lods()
         self.ragged = bool(request.fed_lods) or has_lod(request.block.program)
         self.overwritten = overwritten(request.block)
+        self.garbage = "garbage0" if request.memory.collects else ""
         self.tapes: dict[int, Tape] = {}
         self.entered: set[Key] = set()
         self.fresh: set[Key] = set()
@@ -131,14 +133,21 @@ class Writer:
         missing = check_order(ops, set(fed), self.is_state)
         self._prologue(ops, fed, missing)
         kept = {key_of(block, name) for name in request.fetches}
-        self.write_ops(block, ops, kept | set(self.state))
+        write_operators(self, block, ops, kept | set(self.state))
         written = self._epilogue(block, fed)
         if request.threads > 1 and request.instruments is UNWATCHED:
-            written.source = out_of_order(written.source, block, self.local, request.threads)
+            written.source = out_of_order(
+                written.source, block, self.local, request.threads, request.updates_last
+            )
         return written
 
     def _prologue(self, ops: Sequence[Operator], fed: list[Key], missing: set[Key]) -> None:
         block = self.request.block
+        if self.garbage:
+            request = self.request
+            device = request.device if request.memory.wait else None
+            self.source.constants["new_garbage"] = partial(Garbage, request.memory.garbage, device)
+            self.source.add(f"{self.garbage} = new_garbage()")
         if fed:
             names = ", ".join(self.local(block, name) for name in self.request.feeds)
             self.source.add(f"{names}{',' if len(fed) == 1 else ''} = F")
@@ -222,69 +231,12 @@ class Writer:
                     self.source.add(f"{self.local(block, key[1])} = None")
             written |= writes(op)
         outside = {key for op in block.ops for key in reads(op) | writes(op) if key[0] != block.idx}
-        self.write_ops(block, block.ops, kept | outside | self.entered, pairs)
+        write_operators(self, block, block.ops, kept | outside | self.entered, pairs)
 
     def enter(self, block: Block, name: str, value: str) -> None:
         """Gives a variable of a sub-block the value with which the block starts."""
         self.entered.add(key_of(block, name))
         self.source.add(f"{self.local(block, name)} = {value}")
-
-    def write_ops(
-        self,
-        block: Block,
-        ops: Sequence[Operator],
-        kept: set[Key],
-        outer_pairs: Mapping[int, Pair] | None = None,
-    ) -> None:
-        """Writes operators in order, and frees what none of the later ones uses."""
-        groups = batches(ops)
-        last = last_uses(ops, groups)
-        copies = views_to_copy(ops, last, kept, repeated=outer_pairs is not None)
-        pairs = pair_gradients(ops) | dict(outer_pairs or {})
-        owned = Ownership(ops, last, kept | self.fed | _held(ops), pairs)
-        batched = {index for group in groups.values() for index in group}
-        for position, op in enumerate(ops):
-            if position in batched and position not in groups:
-                continue
-            together = [ops[index] for index in groups.get(position, [position])]
-            with watching(self, together):
-                if position in groups:
-                    write_batch(self, together)
-                elif op.type in CONTROL:
-                    CONTROL[op.type](self, op)
-                else:
-                    how = How(
-                        pairs.get(position),
-                        owned.reusable(op, position),
-                        position in copies,
-                        unread_slots(op, position, last, kept),
-                    )
-                    write_call(self, op, how)
-            if self.request.free_early:
-                self._free(block, ops, groups.get(position, [position]), last, kept)
-
-    def _free(
-        self,
-        block: Block,
-        ops: Sequence[Operator],
-        done: Sequence[int],
-        last: dict[Key, int],
-        kept: set[Key],
-    ) -> None:
-        dead = {
-            key
-            for position in done
-            for key in reads(ops[position]) | writes(ops[position])
-            if last[key] in done and key not in kept and key[0] == block.idx
-        }
-        names = sorted(self.names[key] for key in dead if key in self.names)
-        if names:
-            self.source.add(f"del {', '.join(names)}")
-
-
-def _held(ops: Sequence[Operator]) -> set[Key]:
-    """Variables whose memory an array or a loop may hold on to."""
-    return {key for op in ops if op.type in CONTROL for key in reads(op) | writes(op)}
 
 
 def own_value(value: Any) -> Any:

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+from refluid.runtime.ghosts import is_ghost
 from refluid.runtime.storages import Storage, storage_of
 from refluid.runtime.watched import Watched
 
@@ -167,7 +168,7 @@ class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def hold(self, value: Any, operator: int, name: str = "") -> None:
         """Notes the memory of a tensor, unless it is known."""
         storage = storage_of(value)
-        if storage is None or storage.key in self._live:
+        if storage is None or storage.key in self._live or is_ghost(value):
             return
         size = value.untyped_storage().nbytes()
         held = Held(size, operator, len(self.found.curve), tuple(value.shape), value.dtype, name)

@@ -16,6 +16,7 @@ class Ownership:
 
     last: position of the last use of each variable. kept: variables that outlive the operators.
     pairs: forward operators recorded for a gradient, whose values autograd still holds until then.
+    in_place: whether operators may overwrite inputs where nothing demands it.
     """
 
     def __init__(
@@ -24,8 +25,10 @@ class Ownership:
         last: Mapping[Key, int],
         kept: set[Key],
         pairs: Mapping[int, Pair],
+        *,
+        in_place: bool = True,
     ) -> None:
-        self.last, self.kept = last, kept
+        self.last, self.kept, self.in_place = last, kept, in_place
         self.roots = {view: root for view, (root, _) in view_roots(ops).items()}
         self.groups: defaultdict[Key, set[Key]] = defaultdict(set)
         for view, root in self.roots.items():
@@ -41,9 +44,18 @@ class Ownership:
     def _root(self, key: Key) -> Key:
         return self.roots.get(key, key)
 
+    def sharing(self, key: Key) -> set[Key]:
+        """All variables whose values may share memory with that one's, itself included."""
+        root = self._root(key)
+        return self.groups[root] | {root}
+
+    def held_until(self, key: Key) -> int:
+        """Position of the last gradient operator whose recording holds the memory."""
+        return self.held[self._root(key)]
+
     def reusable(self, op: Operator, position: int) -> tuple[str, str] | None:
         """Slot and name of the variable that `op` may overwrite, or None."""
-        definition = find(op.type)
+        definition = find(op.type) if self.in_place else None
         for slot in definition.reusing if definition else ():
             # Sums are the same to the bit when their first two terms change places, not otherwise.
             for name in op.input(slot)[:2]:
@@ -51,10 +63,31 @@ class Ownership:
                     return slot, name
         return None
 
+    def alone(self, op: Operator, position: int) -> frozenset[str]:
+        """Inputs that `op` overwrites by name and whose memory nobody else sees any more."""
+        definition = find(op.type)
+        slots = definition.mutates.values() if definition else ()
+        names = [name for slot in slots for name in op.input(slot)]
+        return frozenset(
+            name
+            for name in names
+            if names.count(name) == 1 and self._is_alone(key_of(op.block, name), op, position)
+        )
+
+    def _is_alone(self, key: Key, op: Operator, position: int) -> bool:
+        others = self.sharing(key) - {key}
+        return (
+            key[0] == op.block.idx
+            and key in writes(op)
+            and self.held_until(key) <= position
+            and not self.kept & {key, *others}
+            and all(self.last.get(one, -1) < position for one in others)
+        )
+
     def _is_last_user(self, op: Operator, position: int, name: str) -> bool:
         key = key_of(op.block, name)
         root = self._root(key)
-        sharing = self.groups[root] | {root}
+        sharing = self.sharing(key)
         others = [key_of(op.block, one) for one in op.input_arg_names if one != EMPTY]
         others.remove(key)
         return (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import linecache
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,15 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.comm import ALONE
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import as_levels, as_lod
+from refluid.runtime.code import Code
 from refluid.runtime.codegen import Request, Writer
-from refluid.runtime.failure import explain
+from refluid.runtime.instrument import UNWATCHED
 from refluid.runtime.layout import channels_last_state, hold_channels_last
+from refluid.runtime.memory import EAGER
 from refluid.runtime.messages import not_in_scope
+from refluid.runtime.recorded.tiers import Tiers
 from refluid.runtime.scope import Cell, Scope
 
-_numbers = itertools.count()
 Lod = list[list[int]]
 
 
@@ -44,21 +45,14 @@ class Bound:
 
 
 class Plan:
-    """The interpreted tier: runs `Request.block` operator by operator in program order."""
+    """Runs `Request.block`: operator by operator in program order, or as recorded from that."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         writer = Writer(request)
         self.written = writer.write()
-        self._names = writer.names
-        self.filename = f"<refluid plan {next(_numbers)}>"
-        text = self.written.source.text
-        linecache.cache[self.filename] = (len(text), None, text.splitlines(True), self.filename)
-        weakref.finalize(self, linecache.cache.pop, self.filename, None)
-        namespace = dict(self.written.source.constants)
-        exec(compile(text, self.filename, "exec"), namespace)
-        watch, step = namespace.get("watch"), namespace["step"]
-        self._step = step if watch is None else watch.around(step)
+        self.code = Code(self.written.source, writer.names, "plan")
+        self._tiers = Tiers(self.code) if _is_recordable(request, writer) else None
         self._channels_last = channels_last_state(request.block.ops)
         self._bound: Bound | None = None
 
@@ -66,6 +60,10 @@ class Plan:
     def text(self) -> str:
         """The plan as Python source."""
         return self.written.source.text
+
+    def stay_interpreted(self) -> None:
+        """From now on every run goes through the lines of the operators."""
+        self._tiers = None
 
     def run(self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Lod] = ()) -> list[Fetched]:
         """Runs one step on the scope. `feeds` in the order of `Request.feeds`.
@@ -78,11 +76,16 @@ class Plan:
             if cell.value is None:
                 raise EnforceNotMet(not_in_scope(cell.name))
         hold_channels_last(bound.channels_last)
+        levels = [as_levels(lod) for lod in lods]
+        code = self.code if self._tiers is None else self._tiers.choose(feeds, bound.cells)
         try:
             with torch.no_grad():
-                results, found = self._step(feeds, bound.cells, [as_levels(lod) for lod in lods])
+                if code is None:
+                    results, found = self._tiers.record(feeds, bound.cells, levels)
+                else:
+                    results, found = code.step(feeds, bound.cells, levels)
         except Exception as error:
-            clear = explain(error, self.filename, self.written.source.origin, self._names)
+            clear = (code or self.code).explain(error)
             if clear is error:
                 raise
             raise clear from error
@@ -100,3 +103,10 @@ class Plan:
         channels_last = [cell for cell in required if cell.name in self._channels_last]
         self._bound = Bound(weakref.ref(scope), scope.erasures, cells, required, channels_last)
         return self._bound
+
+
+def _is_recordable(request: Request, writer: Writer) -> bool:
+    """Whether a recording can stand for the plan: one thread and replica, no LoD, unwatched."""
+    alone = request.comm is ALONE and request.threads == 1
+    plain = request.instruments is UNWATCHED and request.memory == EAGER
+    return alone and plain and not writer.ragged

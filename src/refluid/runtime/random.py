@@ -12,13 +12,16 @@ class RandomSource:
 
     Seed 0 is the device's generator, which goes on from run to run; any other seed is a fresh
     generator of that seed, so the operator draws the same numbers in every run, as in Fluid.
+    seeded: whether it has given any of the latter.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
+        self.seeded = False
 
     def __call__(self, seed: int) -> torch.Generator:
         if seed:
+            self.seeded = True
             return torch.Generator(self.device).manual_seed(seed)
         generator = _generators.get(self.device)
         if generator is None:

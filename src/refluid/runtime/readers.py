@@ -51,7 +51,7 @@ class OpenReader:
         return moved, [as_levels(one.lod()) for one in batch]
 
 
-_published: weakref.WeakValueDictionary[str, Reader] = weakref.WeakValueDictionary()
+_published: dict[str, weakref.ref[Reader]] = {}
 
 
 def publish(name: str, reader: Reader) -> None:
@@ -60,12 +60,16 @@ def publish(name: str, reader: Reader) -> None:
     Programs run in another scope find it too, unless a later one has the same name.
     """
     global_scope().var(name).value = reader
-    _published[name] = reader
+    for other in [one for one, found in _published.items() if found() is None]:
+        del _published[other]
+    _published[name] = weakref.ref(reader)
 
 
 def open_reader(queue: Cell, present: Any, specs: tuple[Spec, ...]) -> OpenReader:
     """The reader of a queue; the present one where it is already open."""
-    reader = _published.get(queue.name) if queue.value is None else queue.value
+    reader = queue.value
+    if reader is None and queue.name in _published:
+        reader = _published[queue.name]()
     if not isinstance(reader, Reader):
         raise EnforceNotMet(
             f"there is no reader {queue.name!r}: the program reads from a py_reader or DataLoader "

@@ -10,6 +10,7 @@ import torch
 
 from refluid.comm import LocalGroup
 from refluid.core.errors import PeerFailed
+from refluid.core.threads import operator_threads
 
 
 class Replicas:
@@ -22,7 +23,7 @@ class Replicas:
     def __init__(self, size: int) -> None:
         self.size = size
         self.group = LocalGroup(size)
-        share = max(1, torch.get_num_threads() // size)
+        share = operator_threads(size)
         self._threads = [
             ThreadPoolExecutor(
                 1,

@@ -13,6 +13,7 @@ from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.signature import GRAD
+from refluid.runtime.ghosts import ghost, values_read
 from refluid.runtime.liveness import Key, key_of, reads, writes
 from refluid.runtime.pairing import Pair, pair_gradients
 
@@ -25,6 +26,7 @@ class Tape:
     """One block's record: the variables kept, and the pairs of both blocks by position.
 
     carried: variables of outer blocks that the block changes, kept as they were before each run.
+    shaped: those of `keys` of which the gradient block needs the shape alone.
     """
 
     block: Block
@@ -33,10 +35,16 @@ class Tape:
     forward_pairs: dict[int, Pair] = field(default_factory=dict)
     gradient_pairs: dict[int, Pair] = field(default_factory=dict)
     wanted: bool = False
+    shaped: frozenset[Key] = frozenset()
 
     def names(self, writer: Writer) -> list[str]:
-        """Python names of what is kept, in the forward block."""
-        kept = [writer.names[key] for key in self.keys if key in writer.names]
+        """What is kept, as source, in the forward block."""
+        shape = writer.source.constant("ghost", ghost) if self.shaped else ""
+        kept = [
+            f"{shape}({writer.names[key]})" if key in self.shaped else writer.names[key]
+            for key in self.keys
+            if key in writer.names
+        ]
         kept += [self.before(writer, key) for key in self.carried]
         return kept + self._shared(writer)
 
@@ -72,6 +80,12 @@ def make_tape(op: Operator) -> Tape:
     read = set().union(
         *(_needed(one, backward.get(position)) for position, one in enumerate(gradient.ops))
     )
+    valued = set().union(
+        *(
+            _needed(one, backward[position]) if position in backward else values_read(one)
+            for position, one in enumerate(gradient.ops)
+        )
+    )
     changed = set().union(*(writes(one) for one in block.ops))
     changed -= set().union(*(writes(one) for one in gradient.ops))
     return Tape(
@@ -81,6 +95,7 @@ def make_tape(op: Operator) -> Tape:
         forward,
         backward,
         True,
+        frozenset(read - valued),
     )
 
 

@@ -25,6 +25,8 @@ from typing import Any
 
 import torch
 
+from refluid.core.threads import operator_threads
+from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ops.registry import find
 from refluid.runtime.dependencies import Statement, predecessors, statements
@@ -70,7 +72,7 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
             count,
             thread_name_prefix="refluid-operators",
             initializer=torch.set_num_threads,
-            initargs=(max(1, torch.get_num_threads() // count),),
+            initargs=(operator_threads(count),),
         )
     try:
         yield pool
@@ -138,12 +140,21 @@ class _Run:
 
 
 def out_of_order(
-    source: Source, block: Block, local: Callable[[Any, str], str], threads: int
+    source: Source,
+    block: Block,
+    local: Callable[[Any, str], str],
+    threads: int,
+    updates_last: bool,
 ) -> Source:
-    """The plan's source with each statement a function, and a schedule that runs them."""
+    """The plan's source with each statement a function, and a schedule that runs them.
+
+    updates_last: updates of parameters wait for the whole backward pass.
+    """
     found = statements(source, lambda line, name: _overwrites(source, line, name))
     memory = _shared_memory(source, block, local)
     waits = predecessors(found, memory)
+    if updates_last:
+        _hold_updates(found, waits, source)
     made = Source(source.lines[0])
     made.constants = {**source.constants, "schedule": Schedule(waits, threads)}
     names = sorted({name for one in found for name in one.reads | one.writes if "[" not in name})
@@ -154,6 +165,22 @@ def out_of_order(
     made.add(f"schedule(({', '.join(f's_{number}' for number in range(len(found)))},))")
     made.lines.append(source.lines[-1])
     return made
+
+
+def _hold_updates(found: Sequence[Statement], waits: list[set[int]], source: Source) -> None:
+    """Makes every update wait for the backward operators that no other of them waits for."""
+    ends: set[int] = set()
+    for number, one in enumerate(found):
+        role = _role(one, source)
+        if role & OpRole.BACKWARD:
+            ends = (ends - waits[number]) | {number}
+        elif role & OpRole.OPTIMIZE:
+            waits[number] |= ends
+
+
+def _role(one: Statement, source: Source) -> int:
+    ops = (source.origin.get(line) for line in range(one.first, one.last + 1))
+    return next((int(op.attrs.get(ROLE, 0)) for op in ops if op is not None), 0)
 
 
 def _write_function(made: Source, source: Source, one: Statement, number: int) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from refluid.core.errors import EOFException
+from refluid.feed.closing import ClosingIterator
 from refluid.feed.decorators.arranging import Reader
 from refluid.feed.mapping import parallel_map
 from refluid.feed.queue import BlockingQueue
@@ -19,7 +20,7 @@ def buffered(reader: Reader, size: int) -> Reader:
     stops early stops the thread.
     """
 
-    def ahead() -> Iterator[Any]:
+    def ahead() -> Generator[Any, None, None]:
         samples = BlockingQueue(max(size, 1))
         thread = threading.Thread(
             target=_fill,
@@ -36,7 +37,7 @@ def buffered(reader: Reader, size: int) -> Reader:
         finally:
             samples.kill()
 
-    return ahead
+    return lambda: ClosingIterator(ahead())
 
 
 def _fill(reader: Reader, samples: BlockingQueue, ticket: int) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
+from refluid.feed.closing import ClosingIterator
 from refluid.feed.decorators.arranging import Reader
 from refluid.feed.workers import Stream
 
@@ -23,12 +24,12 @@ def multiprocess_reader(
     assert isinstance(readers, list | tuple), "readers must be a list of reader creators"
     assert len(readers) > 0, "multiprocess_reader needs at least one reader"
 
-    def merged() -> Iterator[Any]:
+    def merged() -> Generator[Any, None, None]:
         ahead = max(queue_size // len(readers), 1)
         makes = [_checked(reader) for reader in readers]
         yield from Stream("multiprocess_reader", makes, ahead, rotate=False).items()
 
-    return merged
+    return lambda: ClosingIterator(merged())
 
 
 def _checked(reader: Reader) -> Reader:

@@ -16,20 +16,29 @@ import weakref
 import numpy as np
 import numpy.typing as npt
 
+from refluid.core.errors import EnforceNotMet
+
 _FREE, _TAKEN = 0, 1
 # Data begin here, so that they are aligned as processors like it.
 DATA = 64
 
 
 def anonymous_file(size: int) -> int:
-    """A descriptor of memory of `size` bytes."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("refluid", os.MFD_CLOEXEC)
-    else:
+    """A descriptor of memory of `size` bytes; EnforceNotMet where there is no room for it."""
+    try:
+        if hasattr(os, "memfd_create"):
+            descriptor = os.memfd_create("refluid", os.MFD_CLOEXEC)
+            os.ftruncate(descriptor, size)
+            return descriptor
         with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, size)
-    return descriptor
+            # Writing to a hole for which the disk has no room would end the process.
+            os.posix_fallocate(file.fileno(), 0, size)
+            return os.dup(file.fileno())
+    except OSError as error:
+        raise EnforceNotMet(
+            f"no room for a batch of {size} bytes that a worker process shares: {error}; make "
+            "batches smaller, or give the reader fewer workers"
+        ) from error
 
 
 class OwnAreas:

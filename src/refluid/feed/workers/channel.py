@@ -52,18 +52,20 @@ class WorkerEnd:
     def send(self, kind: Kind, number: int, value: Any) -> None:
         """Sends an object; large arrays through shared memory. Disconnected if nobody listens."""
         packed = pack(value)
+        if packed.size <= _SMALL:
+            data = bytearray(_RECORD.size + packed.size)
+            _RECORD.pack_into(data, 0, kind, False, _INLINE, number, packed.size)
+            packed.write(memoryview(data)[_RECORD.size :])
+            self._tell(data, None)
+            return
+        area, memory, descriptor = self._areas.take(packed.size)
+        with memoryview(memory) as view, view[DATA:] as data_view:
+            packed.write(data_view)
+        new = descriptor is not None
+        self._tell(_RECORD.pack(kind, new, area, number, packed.size), descriptor)
+
+    def _tell(self, record: bytes | bytearray, descriptor: int | None) -> None:
         try:
-            if packed.size <= _SMALL:
-                data = bytearray(_RECORD.size + packed.size)
-                _RECORD.pack_into(data, 0, kind, False, _INLINE, number, packed.size)
-                packed.write(memoryview(data)[_RECORD.size :])
-                self._socket.sendall(data)
-                return
-            area, memory, descriptor = self._areas.take(packed.size)
-            with memoryview(memory) as view, view[DATA:] as data_view:
-                packed.write(data_view)
-            new = descriptor is not None
-            record = _RECORD.pack(kind, new, area, number, packed.size)
             if descriptor is None:
                 self._socket.sendall(record)
             else:

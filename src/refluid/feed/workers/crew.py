@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from refluid.core.errors import EnforceNotMet
-from refluid.feed.closing import close_at_exit
+from refluid.feed.closing import close_at_exit, interrupts_later
 from refluid.feed.workers.channel import Disconnected, Kind, Message
 from refluid.feed.workers.process import Work, Worker, rebuild
 
@@ -41,11 +41,12 @@ class Crew:
         self._working: set[Worker] = set()
         close_at_exit(self)
         try:
-            for number, work in enumerate(works):
-                worker = Worker(work, title, number, len(works), lend)
-                self.workers.append(worker)
-                self._working.add(worker)
-                self._selector.register(worker.end, selectors.EVENT_READ, worker)
+            with interrupts_later():
+                for number, work in enumerate(works):
+                    worker = Worker(work, title, number, len(works), lend)
+                    self.workers.append(worker)
+                    self._working.add(worker)
+                    self._selector.register(worker.end, selectors.EVENT_READ, worker)
         except BaseException:
             self.close()
             raise

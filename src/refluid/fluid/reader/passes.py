@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 
 from refluid.core.errors import EOFException
 from refluid.feed.batches import Batch, Column, as_batch, owned, pin
+from refluid.feed.closing import when_gone
 from refluid.feed.datasets.loading import Source
 from refluid.feed.position import Position
 from refluid.feed.reader import Reader
@@ -38,12 +40,14 @@ class Passes:
         self._position = Position()
         self._wanted: Position | None = None
         self._left: Position | None = None
+        self._leaving = threading.Lock()
 
     def start(self) -> None:
         """Begins a pass: the next one, or where `load_state_dict` says."""
         assert self.begin is not None, "Data source of DataLoader has not set yet"
-        position = self._next_position()
-        self.reader.reset()
+        with self._leaving:
+            position = self._next_position()
+            self.reader.reset()
         position.restore_random()
         position.remember_random()
         self._position, self._left = position, None
@@ -53,15 +57,21 @@ class Passes:
 
     def reset(self) -> None:
         """Ends the pass; the next one begins at its first batch, or where a state was loaded."""
-        if self._wanted is None:
-            self._position = self._next_position()
-        self._left = None
-        self.reader.reset()
+        with self._leaving:
+            if self._wanted is None:
+                self._position = self._next_position()
+            self._left = None
+            self.reader.reset()
 
-    def leave(self) -> None:
-        """Ends the pass without waiting, but remembers how far it was."""
-        self._left = self._present()
-        self.reader.abandon()
+    def leave(self, generation: int) -> None:
+        """Ends the pass without waiting, but remembers how far it was.
+
+        generation: the reader's in that pass, which may have ended already.
+        """
+        with self._leaving:
+            if generation == self.reader.generation and not self.reader.ended:
+                self._left = self._present()
+                self.reader.abandon(generation)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the reader is: give it to `load_state_dict` to go on with the next batch."""
@@ -69,8 +79,10 @@ class Passes:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Has the next pass begin where `state` was taken. ValueError for something else."""
-        self._wanted = Position.load(state)
-        self.reader.reset()
+        wanted = Position.load(state)
+        with self._leaving:
+            self._wanted = wanted
+            self.reader.reset()
 
     def _next_position(self) -> Position:
         """Where the next pass begins: an unfinished one begins anew."""
@@ -145,6 +157,7 @@ class Pass:
         self._present = present
         self._generation = passes.reader.generation
         self._ended = False
+        when_gone(self, functools.partial(passes.leave, self._generation))
 
     def __iter__(self) -> Pass:
         return self
@@ -167,7 +180,3 @@ class Pass:
 
     def _is_current(self) -> bool:
         return self._generation == self._passes.reader.generation
-
-    def __del__(self) -> None:
-        if not self._ended and self._is_current():
-            self._passes.leave()

@@ -15,6 +15,7 @@ from refluid.fluid.contrib.mixed_precision.fp16_utils import (
     update_role_var_grad,
 )
 from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.layers.conditional import ConditionalBlock
 from refluid.fluid.optimizer.base import Optimizer, ParamGrad
 from refluid.ir.defaults import default_main_program, program_guard
 from refluid.ir.operator import Operator
@@ -31,8 +32,9 @@ class OptimizerWithMixedPrecision:
 
     Parameters, and what the optimizer keeps beside them, stay float32. The loss is multiplied by
     a scale before the backward pass, and gradients divided by it before they are used, so that
-    small gradients do not vanish in float16. After a step in which a gradient is inf or nan the
-    optimizer is given zeros, and a dynamic scale is lowered. `half` is the element type.
+    small gradients do not vanish in float16. A step in which a gradient is inf or nan changes
+    neither parameters nor the optimizer's state, and a dynamic scale is lowered. `half` is the
+    element type.
     """
 
     def __init__(
@@ -108,13 +110,14 @@ class OptimizerWithMixedPrecision:
         return made[0], made[1], made[2]
 
     def apply_gradients(self, scaled_params_grads: Sequence[ParamGrad]) -> list[Operator]:
-        """Appends the check of the gradients and the optimizer's updates.
+        """Appends the check of the gradients, and the updates: a branch taken if all are finite.
 
         scaled_params_grads: what `backward` returned. Returns the update operators.
         """
         grads = [grad for _, grad in scaled_params_grads if grad is not None]
         state = self._made()
-        with default_main_program().optimized_guard([]):
+        program = default_main_program()
+        with program.optimized_guard([]):
             helper = LayerHelper("check_finite_and_unscale")
             found = helper.create_variable_for_type_inference(VarType.BOOL, stop_gradient=True)
             helper.append_op(
@@ -125,7 +128,9 @@ class OptimizerWithMixedPrecision:
             append_scale_update(
                 grads, found, state, self._how, adapt=self._use_dynamic_loss_scaling
             )
-        return self._optimizer.apply_gradients(scaled_params_grads)
+            finite = layers.logical_not(found)
+            with ConditionalBlock([finite], is_scalar_condition=True).block():
+                return self._optimizer.apply_gradients(scaled_params_grads)
 
     def apply_optimize(
         self, loss: Variable, startup_program: Program | None, params_grads: Sequence[ParamGrad]

@@ -1,0 +1,170 @@
+"""The tables of docs/benchmarks.md, and the one on the terminal, from kept results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.suite.goals import GOALS
+from benchmarks.suite.rivals import EAGER, RIVALS
+from benchmarks.suite.workloads import WORKLOADS
+
+Result = Mapping[str, Any]
+PEERS = ("eager", "compile", "paddle3", "paddle2", "jax")
+MIB = 2**20
+
+
+def milliseconds(seconds: float) -> str:
+    digits = 3 if seconds < 1e-3 else 2 if seconds < 1e-2 else 1 if seconds < 1e-1 else 0
+    return f"{seconds * 1e3:,.{digits}f}"
+
+
+def best(result: Result, peer: str) -> Mapping[str, Any] | None:
+    """A peer's entry; of PyTorch eager the faster memory layout's. None if there is none."""
+    names = (EAGER, "channels_last") if peer == EAGER else (peer,)
+    entries = [result["peers"][name] for name in names if name in result["peers"]]
+    return min(entries, key=lambda entry: entry["ratio"]["value"], default=None)
+
+
+def ours(result: Result) -> Mapping[str, Any]:
+    """refluid's numbers in the newest run."""
+    entries = result["peers"].values()
+    found: Mapping[str, Any] = max(entries, key=lambda entry: entry["facts"]["time"])["ours"]
+    return found
+
+
+def ratio_cell(result: Result, name: str, peer: str) -> str:
+    entry = best(result, peer)
+    if entry is None:
+        return "fails" if peer in result["failed"] else "–"
+    found = entry["ratio"]
+    text = f"{found['value']:.2f} ({found['low']:.2f}–{found['high']:.2f})"
+    goal = GOALS.get(name, {}).get(peer)
+    return text if goal is None else f"{text} {'✓' if found['value'] >= goal else '✗'}"
+
+
+def summary(result: Result, name: str) -> str:
+    """One line while others are still measured."""
+    cells = {RIVALS[peer].title: ratio_cell(result, name, peer) for peer in PEERS}
+    ratios = ", ".join(f"{title} {cell}" for title, cell in cells.items() if cell != "–")
+    return f"{milliseconds(ours(result)['median'])} ms; {ratios}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    head, *rest = rows
+    lines = [head, ["---"] * len(head), *rest]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def speed_rows(results: Mapping[str, Result]) -> list[list[str]]:
+    titles = [RIVALS[peer].title for peer in PEERS]
+    rows = [["workload", "refluid ms", "samples/s", "of ceiling", *titles]]
+    for name, result in results.items():
+        median = ours(result)["median"]
+        share = result["flops"] / median / result["ceiling"] if result["ceiling"] else 0
+        rows.append(
+            [
+                result["title"],
+                milliseconds(median),
+                f"{result['batch'] / median:,.0f}",
+                f"{share:.0%}" if share >= 0.005 else "–",
+                *(ratio_cell(result, name, peer) for peer in PEERS),
+            ]
+        )
+    return rows
+
+
+def memory_rows(results: Mapping[str, Result]) -> list[list[str]]:
+    titles = ["refluid", *(RIVALS[peer].title for peer in PEERS)]
+    rows = [["workload", *titles]]
+    for result in results.values():
+        entries = [ours(result), *(_theirs(result, peer) for peer in PEERS)]
+        rows.append([result["title"], *(_resources(entry) for entry in entries)])
+    return rows
+
+
+def _theirs(result: Result, peer: str) -> Mapping[str, Any] | None:
+    entry = best(result, peer)
+    return None if entry is None else entry["theirs"]
+
+
+def _resources(measured: Mapping[str, Any] | None) -> str:
+    if measured is None:
+        return "–"
+    return f"{measured['peak'] / MIB:,.0f} MiB, {measured['first_step']:.2f} s"
+
+
+def agrees(result: Result, name: str, entry: Mapping[str, Any]) -> bool:
+    """Within the workload's bound, or twice what PyTorch's own variants differ by, if more."""
+    return bool(entry["difference"] <= allowed(result, name))
+
+
+def allowed(result: Result, name: str) -> float:
+    plain = result["peers"].get(EAGER)
+    others = [result["peers"].get(peer) for peer in ("channels_last", "compile")]
+    spread = [
+        max(abs(a - b) / abs(b) for a, b in zip(o["theirs"]["losses"], plain["theirs"]["losses"], strict=True))
+        for o in others
+        if o and plain
+    ]
+    return max([WORKLOADS[name].tolerance, *(2 * one for one in spread)])
+
+
+def loss_lines(results: Mapping[str, Result]) -> list[str]:
+    lines = []
+    for name, result in results.items():
+        worst = max(entry["difference"] for entry in result["peers"].values())
+        moved = max(entry["moved"] for entry in result["peers"].values())
+        bound = allowed(result, name)
+        verdict = "within" if worst <= bound else "OVER"
+        reason = WORKLOADS[name].reason
+        lines.append(
+            f"- {result['title']}: losses differ by {worst:.0e}, {verdict} {bound:.0e} ({reason}); "
+            f"training moved them by {moved:.0e}."
+        )
+    return lines
+
+
+def failure_lines(results: Mapping[str, Result]) -> list[str]:
+    return [
+        f"- {result['title']}, {RIVALS[peer].title}: {why}"
+        for result in results.values()
+        for peer, why in result["failed"].items()
+    ]
+
+
+def fact_lines(results: Mapping[str, Result]) -> list[str]:
+    """Machine and versions; a workload measured elsewhere or otherwise gets a line of its own."""
+    lines: dict[str, list[str]] = {}
+    for name, result in results.items():
+        for entry in result["peers"].values():
+            facts = {k: v for k, v in entry["facts"].items() if k != "time"}
+            versions = entry["theirs"]["versions"] | facts | {"tier": entry["tier"]}
+            for key, value in versions.items():
+                names = lines.setdefault(f"{key} {value}", [])
+                if name not in names:
+                    names.append(name)
+    everywhere = [fact for fact, names in lines.items() if len(names) == len(results)]
+    here = [f"{fact} ({', '.join(names)})" for fact, names in lines.items() if fact not in everywhere]
+    return ["Measured with " + ", ".join(everywhere) + ".", "; ".join(here)]
+
+
+def markdown(results: Mapping[str, Result], picture: str | None) -> str:
+    """The section of the page. `picture` is a path from the page's folder."""
+    parts = [
+        "Peers' step time over refluid's (above 1, refluid is faster), with the lowest and highest "
+        "of the rounds; ✓ and ✗: the goal is met or missed. refluid's median step in milliseconds; "
+        "its arithmetic as a share of the matrix ceiling measured in the same run.",
+        table(speed_rows(results)),
+    ]
+    if picture:
+        parts.append(f"![Step time of peers over refluid's]({picture})")
+    parts += [
+        "Peak memory (beyond what the process held after its imports) and time of the first step:",
+        table(memory_rows(results)),
+        "Equal arithmetic: losses of the first four steps on one batch, from the same weights.",
+        "\n".join(loss_lines(results)),
+    ]
+    if failures := failure_lines(results):
+        parts += ["What doesn't run:", "\n".join(failures)]
+    return "\n\n".join([*parts, *filter(None, fact_lines(results))])

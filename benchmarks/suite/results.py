@@ -1,0 +1,94 @@
+"""What was measured, as numbers that are kept: one JSON file per device and workload.
+
+A run replaces only the peers that it measured. Each peer's entry has refluid's times from the same
+run, so ratios never mix runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timing import Ratio, Times, ratio
+
+
+@dataclass
+class Measured:
+    """One rival: seconds of each step by block, of its construction and of its first step."""
+
+    versions: dict[str, str]
+    build: float
+    first_step: float
+    losses: list[float]
+    blocks: list[list[float]] = field(default_factory=list)
+    peak: int = 0
+
+    @property
+    def times(self) -> Times:
+        return Times(tuple(tuple(block) for block in self.blocks))
+
+    @property
+    def median(self) -> float:
+        return self.times.median
+
+    def kept(self) -> dict[str, Any]:
+        """As JSON; of the steps, each block's median."""
+        medians = [float(f"{median:.4g}") for median in self.times.block_medians]
+        return asdict(self) | {"blocks": medians, "median": self.median}
+
+
+def difference(losses: Sequence[float], others: Sequence[float]) -> float:
+    """The largest relative difference."""
+    pairs = zip(losses, others, strict=True)
+    return max(abs(one - other) / max(abs(other), 1e-12) for one, other in pairs)
+
+
+def moved(losses: Sequence[float]) -> float:
+    """How much training changed the loss, relatively: what a comparison of losses can show."""
+    return max(abs(loss - losses[0]) for loss in losses) / max(abs(losses[0]), 1e-12)
+
+
+def pair(ours: Measured, theirs: Measured, facts: Mapping[str, str], tier: str) -> dict[str, Any]:
+    """One peer's entry."""
+    found: Ratio = ratio(ours.times, theirs.times)
+    return {
+        "ratio": {name: float(f"{value:.4g}") for name, value in vars(found).items()},
+        "difference": float(f"{difference(ours.losses, theirs.losses):.2g}"),
+        "moved": float(f"{moved(ours.losses):.2g}"),
+        "ours": ours.kept(),
+        "theirs": theirs.kept(),
+        "tier": tier,
+        "facts": dict(facts),
+    }
+
+
+def merged(
+    old: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    peers: Mapping[str, Mapping[str, Any]],
+    failed: Mapping[str, str],
+) -> dict[str, Any]:
+    """The kept result with new entries of the peers measured now."""
+    kept_peers = {k: v for k, v in old.get("peers", {}).items() if k not in failed}
+    kept_failed = {k: v for k, v in old.get("failed", {}).items() if k not in peers}
+    flops = entry.get("flops") or old.get("flops", 0)
+    return {
+        **entry,
+        "flops": flops,
+        "peers": {**kept_peers, **peers},
+        "failed": {**kept_failed, **failed},
+    }
+
+
+def load(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def save(folder: Path, name: str, result: Mapping[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(result, indent=1, sort_keys=False)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")

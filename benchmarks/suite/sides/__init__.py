@@ -1,0 +1,1 @@
+"""How each framework trains a workload, behind one interface (`sides.side`)."""

@@ -1,0 +1,118 @@
+"""PyTorch as people who want speed use it: fused optimizers, channels-last, sparse embeddings."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks.suite.networks.padding import padded
+from benchmarks.suite.networks.torch_modules import take
+from benchmarks.suite.networks.torch_networks import NETWORKS
+from benchmarks.suite.sides.ceilings import matrix_rate
+from benchmarks.suite.sides.side import Options, Weights
+from benchmarks.suite.workloads import Optimizer, Workload
+from benchmarks.timing import Feed
+
+HALVES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def optimizers(module: nn.Module, setting: Optimizer) -> list[torch.optim.Optimizer]:
+    """One for the tables with sparse gradients, and a fused one for everything else."""
+    tables = [p.weight for p in module.modules() if isinstance(p, nn.Embedding) and p.sparse]
+    known = {id(table) for table in tables}
+    dense = [p for p in module.parameters() if p.requires_grad and id(p) not in known]
+    found: list[torch.optim.Optimizer] = []
+    if setting.kind == "adam":
+        if dense:
+            found.append(torch.optim.Adam(dense, lr=setting.rate, fused=True))
+        if tables:
+            found.append(torch.optim.SparseAdam(tables, lr=setting.rate))
+        return found
+    momentum = setting.momentum if setting.kind == "momentum" else 0.0
+    if dense:
+        found.append(torch.optim.SGD(dense, lr=setting.rate, momentum=momentum, fused=True))
+    if tables:
+        found.append(torch.optim.SGD(tables, lr=setting.rate))
+    return found
+
+
+class TorchSide:
+    """Variants: eager; channels_last (for images); compile (the better layout for the network)."""
+
+    def __init__(self, work: Workload, options: Options, weights: Weights) -> None:
+        if options.threads:
+            torch.set_num_threads(options.threads)
+        self.device = torch.device(options.device)
+        module = NETWORKS[work.name]()
+        take(module, weights)
+        self.module = module.to(self.device)
+        last = options.variant == "channels_last" or (
+            options.variant == "compile" and work.wide_images
+        )
+        self.format = torch.channels_last if last else torch.contiguous_format
+        self.module.to(memory_format=self.format)  # type: ignore[call-overload]
+        self.clip = work.optimizer.clip
+        self.optimizers = optimizers(self.module, work.optimizer)
+        self.half = HALVES.get(options.half)
+        self.scaler = torch.amp.GradScaler(enabled=options.half == "float16")
+        self.loss: Any = self.module
+        if options.variant == "compile":
+            self.loss = torch.compile(self.module)
+
+    def weights(self) -> Weights:
+        return {name: np.array(value) for name, value in self.module.state_dict().items()}
+
+    def prepare(self, feed: Feed) -> dict[str, Any]:
+        return dict(padded(feed))
+
+    def step(self, prepared: dict[str, Any]) -> float:
+        batch = {name: self._tensor(value) for name, value in prepared.items()}
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        with self._cast():
+            loss: Tensor = self.loss(batch)
+        torch.autograd.backward(self.scaler.scale(loss))
+        if self.clip:
+            nn.utils.clip_grad_norm_(self.module.parameters(), self.clip)
+        for optimizer in self.optimizers:
+            self.scaler.step(optimizer)
+        self.scaler.update()
+        return loss.item()
+
+    def _cast(self) -> AbstractContextManager[Any]:
+        return torch.autocast(self.device.type, self.half) if self.half else nullcontext()
+
+    def _tensor(self, value: Any) -> Tensor:
+        found = torch.from_numpy(value).to(self.device, non_blocking=True)
+        if found.dim() == 4 and self.format is torch.channels_last:
+            return found.contiguous(memory_format=self.format)
+        return found
+
+    def flops(self, prepared: dict[str, Any]) -> int:
+        """Counted on the plain module; without oneDNN, whose LSTM the counter doesn't know."""
+        batch = {name: self._tensor(value) for name, value in prepared.items()}
+        counter = FlopCounterMode(display=False)
+        with torch.backends.mkldnn.flags(enabled=False), counter:
+            torch.autograd.backward(self.module(batch))
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        return int(counter.get_total_flops())
+
+    def ceiling(self) -> float:
+        return matrix_rate(self.device.type, self.half or torch.float32)
+
+    def peak(self) -> int | None:
+        return torch.cuda.max_memory_allocated() if self.device.type == "cuda" else None
+
+    def versions(self) -> dict[str, str]:
+        return {"torch": torch.__version__}
+
+
+def make(work: Workload, options: Options, weights: Weights | None) -> TorchSide:
+    assert weights is not None
+    return TorchSide(work, options, weights)

@@ -1,0 +1,59 @@
+"""The interface of all sides, and what one is told."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.suite.workloads import Workload
+from benchmarks.timing import Feed
+
+Weights = Mapping[str, npt.NDArray[np.generic]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """`variant` is a way to use a framework (eager, compile); `half` asks for mixed precision.
+    `clock`: wall, or cpu: the time that the process computed, which other processes disturb less."""
+
+    variant: str = ""
+    device: str = "cpu"
+    threads: int = 0
+    half: str = ""
+    clock: str = "wall"
+
+
+class Side(Protocol):
+    """A network ready to train."""
+
+    def weights(self) -> Weights:
+        """All weights as they are now, by Fluid's names and in Fluid's layout."""
+
+    def prepare(self, feed: Feed) -> Any:
+        """What `step` is fed; the clock doesn't run yet."""
+
+    def step(self, prepared: Any) -> float:
+        """Trains one step and returns its loss."""
+
+    def flops(self, prepared: Any) -> int:
+        """Floating-point operations of matrix products and convolutions in one step; 0: unknown."""
+
+    def ceiling(self) -> float:
+        """Such operations that the machine does in a second, at best, as measured now; or 0."""
+
+    def peak(self) -> int | None:
+        """Most bytes held so far, where the framework knows better than the process does."""
+
+    def versions(self) -> dict[str, str]: ...
+
+
+def make(kind: str, work: Workload, options: Options, weights: Weights | None) -> Side:
+    """The side `kind` (refluid, pytorch, paddle, jax); without weights it makes its own."""
+    module = importlib.import_module(f"benchmarks.suite.sides.{kind}_side")
+    made: Side = module.make(work, options, weights)
+    return made

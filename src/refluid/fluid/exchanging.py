@@ -1,0 +1,87 @@
+"""The programs of all replicas, as a strategy says how they exchange gradients."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from refluid.core import flags
+from refluid.fluid.fusing import draw
+from refluid.fluid.strategies import BuildStrategy, ReduceStrategy
+from refluid.ir.program import Program
+from refluid.passes.data_parallel import (
+    Exchange,
+    GradientScale,
+    Parallel,
+    balance,
+    data_parallel,
+    gradient_block,
+    updates,
+)
+
+_log = logging.getLogger("refluid")
+_MEGABYTE = 1 << 20
+# A bucket that is exchanged while later gradients are still being computed, as DDP has it.
+_BUCKET = 25 * _MEGABYTE
+
+
+def replica_programs(
+    program: Program,
+    build: BuildStrategy,
+    loss: str | None,
+    replicas: int,
+    *,
+    sharing: bool,
+    first: bool,
+) -> list[Program]:
+    """One program for each replica.
+
+    sharing: they share the parameters. first: for the first time, so the log says what was done.
+    """
+    scale = GradientScale(int(build.gradient_scale_strategy))
+    if replicas == 1 and scale != GradientScale.CUSTOMIZED:
+        return [program]
+    reduce = build.reduce_strategy == ReduceStrategy.Reduce and replicas > 1
+    parallel = Parallel(
+        replicas,
+        loss,
+        scale,
+        *(bucket() if build.fuse_all_reduce_ops else (0, 0)),
+        balance(gradient_block(program), replicas) if reduce else None,
+        reduce and not sharing,
+        build.fuse_broadcast_ops,
+    )
+    found = [data_parallel(program, parallel, rank) for rank in range(replicas)]
+    if first:
+        _say(build, found[0], broadcasts=parallel.broadcasts)
+    return [one.program for one in found]
+
+
+def _say(build: BuildStrategy, found: Exchange, *, broadcasts: bool) -> None:
+    if build.debug_graphviz_path:
+        draw(found.program, build, "multi_devices")
+    if build.fuse_all_reduce_ops and found.exchanges < found.gradients:
+        _log.warning(
+            "Find all_reduce operators: %d. To make the speed faster, some all_reduce ops are "
+            "fused during training, after fusion, the number of all_reduce ops is %d.",
+            found.gradients,
+            found.exchanges,
+        )
+    if not build.fuse_broadcast_ops and not broadcasts:
+        _log.warning(
+            "Currently, fuse_broadcast_ops only works under Reduce mode. Replicas on the CPU share "
+            "their parameters then, and broadcast nothing."
+        )
+
+
+def bucket() -> tuple[int, int]:
+    """Most bytes and, if not 0, most gradients of one exchange, as the flags say."""
+    size = float(flags.value("fuse_parameter_memory_size"))
+    count = int(flags.value("fuse_parameter_groups_size"))
+    usual = _BUCKET if count == 1 else sys.maxsize
+    return usual if size < 0 else int(size * _MEGABYTE), count if count > 1 else 0
+
+
+def optimized(program: Program) -> set[str]:
+    """Parameters, and what else the optimizer's updates write: shared in Reduce mode."""
+    return {name for op in updates(program) for name in op.input_arg_names + op.output_arg_names}

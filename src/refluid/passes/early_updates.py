@@ -1,0 +1,89 @@
+"""g1 = .. ; g2 = .. ; update(g1) ; update(g2) -> g1 = .. ; update(g1) ; g2 = .. ; update(g2)
+
+The memory of a gradient is free as soon as its parameter is updated, and serves for the next one.
+Updates come in groups, each of at least `GROUP` bytes of gradients, for they are done together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refluid.ir.attributes import OpRole
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.ops.registry import find
+from refluid.passes.data_parallel import gradient_block
+from refluid.runtime.liveness import Key, reads, writes
+from refluid.runtime.sizes import size_of
+
+GROUP = 4 << 20
+_ROLE = "op_role"
+_ORDERED = frozenset({"random", "comm"})
+
+
+def early_updates(program: Program, group: int = GROUP) -> Program:
+    """A copy in which what belongs to the optimizer runs as soon as its gradients are there."""
+    copy = program.clone()
+    block = gradient_block(copy)
+    moved = [position for position, op in enumerate(block.ops) if _movable(op)]
+    if not moved:
+        return program
+    places = _grouped(block, moved, _earliest(block.ops, set(moved)), group)
+    order = {position: (position, 0, 0) for position in range(len(block.ops))}
+    order |= {position: (places[position], 1, position) for position in moved}
+    block.ops = [block.ops[position] for position in sorted(order, key=order.__getitem__)]
+    copy.touch()
+    return copy
+
+
+def _movable(op: Operator) -> bool:
+    """Whether it is the optimizer's, and nothing but its inputs and outputs matters."""
+    definition = find(op.type)
+    return (
+        definition is not None
+        and bool(int(op.attrs.get(_ROLE, 0)) & OpRole.OPTIMIZE)
+        and ("Param" in op.inputs or not definition.effects)
+        and not definition.context & _ORDERED
+        and not any(True for _ in op.sub_blocks())
+    )
+
+
+def _earliest(ops: Sequence[Operator], moved: set[int]) -> dict[int, int]:
+    """For each operator that moves, the position of the one behind which it may stand at best."""
+    written: dict[Key, int] = {}
+    used: dict[Key, int] = {}
+    places: dict[int, int] = {}
+    for position, op in enumerate(ops):
+        read, makes = reads(op), writes(op)
+        place = position
+        if position in moved:
+            before = [written.get(key, -1) for key in read | makes]
+            before += [used.get(key, -1) for key in makes]
+            place = places[position] = max(before, default=-1)
+        for key in read:
+            used[key] = max(used.get(key, -1), place)
+        for key in makes:
+            written[key] = max(written.get(key, -1), place)
+    return places
+
+
+def _grouped(
+    block: Block, moved: Sequence[int], places: dict[int, int], group: int
+) -> dict[int, int]:
+    """The places, later ones where fewer bytes of gradients than a group wait to be used.
+
+    None is behind the operator's own position, where others may rely on it.
+    """
+    found: dict[int, int] = {}
+    waiting: list[int] = []
+    size = 0
+    for position in sorted(moved, key=lambda one: (places[one], one)):
+        full = size >= group or any(one < places[position] for one in waiting)
+        if waiting and full:
+            found |= dict.fromkeys(waiting, places[waiting[-1]])
+            waiting, size = [], 0
+        waiting.append(position)
+        for name in block.ops[position].input("Grad"):
+            size += size_of(block.find_var_recursive(name)).given(1)
+    return found | dict.fromkeys(waiting, places[waiting[-1]])

@@ -1,0 +1,187 @@
+"""y = relu(norm(x)) ; .. ; f_grad(y, ..) -> y = .. ; y2 = relu(norm(x)) ; f_grad(y2, ..)
+
+An activation that the backward pass reads is computed a second time there, by the same kernels
+and so to the same bits, where all it is made of is kept anyhow: of a convolution, its
+normalisation and the activation only the first is kept.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from refluid.ir.attributes import OpRole
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.ops.registry import find
+from refluid.passes.data_parallel import gradient_block
+from refluid.runtime.ghosts import values_read
+from refluid.runtime.liveness import EMPTY
+
+AGAIN = "@AGAIN"
+_ROLE = "op_role"
+_STATISTICS = ("is_test", "use_global_stats")
+# Operators that are worth it: output slot, and input slots with values of that size.
+_PLAIN = ("relu", "relu6", "leaky_relu", "sigmoid", "tanh", "gelu", "swish", "hard_swish")
+_ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "fused_batch_norm_act": ("Y", ("X",)),
+    "fused_bn_add_activation": ("Y", ("X", "Z")),
+    "fused_elemwise_activation": ("Out", ("X", "Y")),
+    **dict.fromkeys(_PLAIN, ("Out", ("X",))),
+}
+# Those between them and what is kept.
+_BETWEEN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "batch_norm": ("Y", ("X",)),
+    "elementwise_add": ("Out", ("X", "Y")),
+}
+
+
+def recompute_activations(program: Program, kept: Iterable[str] = ()) -> Program:
+    """A copy that computes such activations again. `kept` names (fetches) are left alone."""
+    copy = program.clone()
+    found = _Finder(gradient_block(copy), frozenset(kept))
+    recipes = found.recipes()
+    if not recipes:
+        return program
+    for recipe in recipes:
+        _insert(found.block, recipe)
+    copy.touch()
+    return copy
+
+
+@dataclass
+class Recipe:
+    """The operators that make `name` again, and those that read it afterwards."""
+
+    name: str
+    ops: list[Operator]
+    readers: list[Operator]
+
+
+@dataclass
+class _Uses:
+    made: list[int] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+
+
+class _Finder:
+    """Knows where each variable of a block is made and read."""
+
+    def __init__(self, block: Block, kept: frozenset[str]) -> None:
+        self.block, self.kept = block, kept
+        self.dropped: set[str] = set()
+        self.uses: defaultdict[str, _Uses] = defaultdict(_Uses)
+        for position, op in enumerate(block.ops):
+            for _, name in values_read(op):
+                self.uses[name].read.append(position)
+            for name in set(op.output_arg_names) - {EMPTY}:
+                self.uses[name].made.append(position)
+        self.shared = {
+            name
+            for one in block.program.blocks
+            if one is not block
+            for op in one.ops
+            for name in op.input_arg_names + op.output_arg_names
+        }
+        roles = [int(op.attrs.get(_ROLE, 0)) for op in block.ops]
+        first = (place for place, role in enumerate(roles) if role & OpRole.BACKWARD)
+        self.backward = next(first, len(roles))
+
+    def recipes(self) -> list[Recipe]:
+        """All activations to be made again, none of them from another one."""
+        found = []
+        for op in self.block.ops[: self.backward]:
+            recipe = self._recipe(op) if op.type in _ACTIVATIONS else None
+            if recipe is not None:
+                self.dropped.add(recipe.name)
+                found.append(recipe)
+        return found
+
+    def _recipe(self, op: Operator) -> Recipe | None:
+        """How to make an activation again behind the forward pass; None where it isn't worth it."""
+        (name,) = op.output(_ACTIVATIONS[op.type][0])
+        readers = [place for place in self.uses[name].read if place >= self.backward]
+        if not readers or not self._local(name):
+            return None
+        ops = self._chain(op, max(readers))
+        if ops is None or any(_recorded(self.block.ops[place]) for place in readers):
+            return None
+        return Recipe(name, ops, [self.block.ops[place] for place in readers])
+
+    def _local(self, name: str) -> bool:
+        """Whether it is made once, in the forward pass, and nobody else sees it."""
+        var = self.block.vars.get(name)
+        made = self.uses[name].made
+        return (
+            var is not None
+            and not var.persistable
+            and name not in self.kept
+            and name not in self.shared
+            and len(made) == 1
+            and made[0] < self.backward
+        )
+
+    def _chain(self, op: Operator, end: int) -> list[Operator] | None:
+        """The operators to run again, from values that are kept until `end` anyhow."""
+        if any(op.attrs.get(name) for name in _STATISTICS):
+            return None
+        _, slots = (_ACTIVATIONS | _BETWEEN)[op.type]
+        before: list[Operator] = []
+        for source in (name for slot in slots for name in op.input(slot)):
+            var = self.block.find_var_recursive(source)
+            if (var is not None and var.persistable) or self._kept_until(source, end):
+                continue
+            if not self._local(source) or source in self.dropped:
+                return None
+            maker = self.block.ops[self.uses[source].made[0]]
+            made_of = self._chain(maker, end) if maker.type in _BETWEEN else None
+            if made_of is None:
+                return None
+            before += made_of
+        return [*before, op]
+
+    def _kept_until(self, name: str, end: int) -> bool:
+        """Whether a later gradient operator reads it in any case."""
+        read = max(self.uses[name].read, default=-1)
+        return self._local(name) and name not in self.dropped and read >= end
+
+
+def _recorded(op: Operator) -> bool:
+    """Whether autograd keeps the forward operator's values for it: there is nothing to save."""
+    definition = find(op.type)
+    return definition is None or definition.body is None
+
+
+def _insert(block: Block, recipe: Recipe) -> None:
+    """Puts copies of the operators before the first reader; their outputs have new names."""
+    names: dict[str, str] = {}
+    copies = []
+    for op in recipe.ops:
+        inputs = {
+            slot: [names.get(name, name) for name in given] for slot, given in op.inputs.items()
+        }
+        outputs = {
+            slot: [_again(block, name, names) for name in given]
+            for slot, given in op.outputs.items()
+        }
+        made = block.make_op(op.type, inputs, outputs, {**op.attrs, _ROLE: int(OpRole.BACKWARD)})
+        made.alias = op.title
+        copies.append(made)
+    place = _position(block.ops, recipe.readers)
+    block.ops = [*block.ops[:place], *copies, *block.ops[place:]]
+    for reader in recipe.readers:
+        reader.rename_input(recipe.name, names[recipe.name])
+
+
+def _again(block: Block, name: str, names: dict[str, str]) -> str:
+    """A new variable like that one."""
+    var = block.var_recursive(name)
+    names[name] = new = name + AGAIN
+    block.create_var(name=new, shape=var.shape, dtype=var.dtype, persistable=False)
+    return new
+
+
+def _position(ops: Sequence[Operator], readers: Sequence[Operator]) -> int:
+    return min(place for place, op in enumerate(ops) if any(op is one for one in readers))

@@ -1,0 +1,44 @@
+"""Source of a step made callable, and what is needed to explain its errors."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from refluid.ir.operator import Operator
+from refluid.runtime.failure import explain
+from refluid.runtime.liveness import Key
+from refluid.runtime.source import Source
+
+_numbers = itertools.count()
+Step = Callable[[Any, Any, Any], tuple[Any, Any]]
+
+
+class Code:
+    """A compiled `step(F, C, L)`; its source shows in tracebacks and debuggers.
+
+    names: the Python name of each variable of the program.
+    """
+
+    def __init__(self, source: Source, names: Mapping[Key, str], kind: str) -> None:
+        self.source, self.names = source, names
+        self.filename = f"<refluid {kind} {next(_numbers)}>"
+        text = source.text
+        linecache.cache[self.filename] = (len(text), None, text.splitlines(True), self.filename)
+        weakref.finalize(self, linecache.cache.pop, self.filename, None)
+        self.namespace = dict(source.constants)
+        exec(compile(text, self.filename, "exec"), self.namespace)
+        watch, step = self.namespace.get("watch"), self.namespace["step"]
+        self.step: Step = step if watch is None else watch.around(step)
+
+    @property
+    def origin(self) -> Mapping[int, Operator]:
+        """The operator behind each line."""
+        return self.source.origin
+
+    def explain(self, error: Exception) -> Exception:
+        """The error to raise instead of one that came out of the step."""
+        return explain(error, self.filename, self.origin, self.names)

@@ -1,0 +1,75 @@
+"""Values of which only the shape is still needed: `v7 = ghost(v7)` frees their memory.
+
+Fluid's gradient operators read some inputs for nothing but their shape.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.ir.operator import Operator
+from refluid.runtime.liveness import EMPTY, Key, key_of, reads, writes
+
+# Gradient operator -> input slots of which its body looks at shape, element type and LoD alone.
+SHAPE_ONLY: Mapping[str, tuple[str, ...]] = {
+    "elementwise_add_grad": ("X", "Y"),
+    "elementwise_div_grad": ("X",),
+    "elementwise_sub_grad": ("X", "Y"),
+    "flatten_grad": ("X",),
+    "gru_grad": ("Input",),
+    "im2sequence_grad": ("X",),
+    "lod_reset_grad": ("X",),
+    "lstm_grad": ("Input",),
+    "mean_grad": ("X",),
+    "sequence_unpad_grad": ("X",),
+    "squeeze_grad": ("X",),
+    "transpose_grad": ("X",),
+    "unsqueeze_grad": ("X",),
+}
+
+
+def ghost(value: Any) -> Any:
+    """A tensor of the same shape and element type without memory of its own; others as given."""
+    if not isinstance(value, Tensor) or value.layout is not torch.strided or value.requires_grad:
+        return value
+    return _nothing(value.dtype, value.device).expand(value.shape)
+
+
+def is_ghost(value: Tensor) -> bool:
+    """Whether all elements lie in one place, as those of a ghost do."""
+    return value.dim() > 0 and not any(value.stride())
+
+
+@functools.cache
+def _nothing(dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.zeros((), dtype=dtype, device=device)
+
+
+def value_uses(ops: Sequence[Operator], last: Mapping[Key, int]) -> dict[Key, int]:
+    """Position after which nobody needs a variable's value; its shape may be needed until `last`.
+
+    Only for variables of which that is so.
+    """
+    shaped = {key for op in ops for slot in SHAPE_ONLY.get(op.type, ()) for key in _keys(op, slot)}
+    found: dict[Key, int] = dict.fromkeys(shaped, -1)
+    for position, op in enumerate(ops):
+        for key in shaped & (values_read(op) | writes(op)):
+            found[key] = position
+    return {key: place for key, place in found.items() if 0 <= place < last[key]}
+
+
+def values_read(op: Operator) -> set[Key]:
+    """Variables of which the operator reads more than the shape."""
+    shaped = SHAPE_ONLY.get(op.type)
+    if shaped is None:
+        return reads(op)
+    return {key for slot in op.inputs if slot not in shaped for key in _keys(op, slot)}
+
+
+def _keys(op: Operator, slot: str) -> set[Key]:
+    return {key_of(op.block, name) for name in op.input(slot) if name != EMPTY}

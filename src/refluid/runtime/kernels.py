@@ -1,0 +1,195 @@
+"""Which kernels torch uses for an operator: cuDNN, oneDNN or its own, and how those choose.
+
+torch decides by settings of the process. An operator of which a program, a strategy or a flag says
+something is called with these set, and they are put back afterwards. Threads that want the same
+settings run at once, others wait. What nothing is said of is torch's choice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+from refluid.core import flags
+from refluid.core.dtypes import VarType
+from refluid.ir.operator import Operator
+from refluid.ops.registry import find
+
+Settings = tuple[tuple[str, Any], ...]
+Function = Callable[..., Any]
+
+_WORKSPACE = "CUDNN_CONV_WSCAP_DBG"
+_HALVES = (VarType.FP16, VarType.BF16)
+# Fused operators are named in a strategy by what they are made of.
+_MADE_OF = {"fused_gemm_epilogue": ("mul", "matmul", "fc")}
+_BESIDES = {"cpu": ("gelu",), "cuda": ("grid_sampler",)}
+_cudnn: Any = torch.backends.cudnn
+_products: Any = torch.backends.cuda.matmul
+_PLACES: dict[str, tuple[Any, str]] = {
+    "onednn": (torch.backends.mkldnn, "enabled"),
+    "cudnn": (_cudnn, "enabled"),
+    "search": (_cudnn, "benchmark"),
+    "deterministic": (_cudnn, "deterministic"),
+    "products": (_products, "fp32_precision"),
+    "sums of float16": (_products, "allow_fp16_reduced_precision_reduction"),
+    "sums of bfloat16": (_products, "allow_bf16_reduced_precision_reduction"),
+}
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What flags and a strategy say.
+
+    onednn: oneDNN's kernels, for the operators in `onednn_types`, or for all where there are none;
+    the others then use torch's own. search: time cuDNN's algorithms. deterministic: only
+    repeatable ones. tensor_math: TF32 and short accumulation in matrix products on GPUs.
+    """
+
+    onednn: bool = False
+    onednn_types: frozenset[str] = frozenset()
+    search: bool = False
+    deterministic: bool = False
+    tensor_math: bool = False
+
+
+TORCHS_CHOICE = Kernels()
+
+
+def asked_for(onednn_types: Iterable[str] = ()) -> Kernels:
+    """What the flags say at the moment, and a strategy's `mkldnn_enabled_op_types`."""
+    if flags.was_set("conv_workspace_size_limit"):
+        flags.export(_WORKSPACE, str(flags.value("conv_workspace_size_limit")))
+    return _kernels(
+        flags.value("use_mkldnn"),
+        frozenset(onednn_types),
+        flags.value("cudnn_exhaustive_search"),
+        flags.value("cudnn_deterministic"),
+        flags.value("enable_cublas_tensor_op_math"),
+    )
+
+
+_kernels = cache(Kernels)
+
+
+def without_choice(op_types: Iterable[str]) -> list[str]:
+    """Those of the operator types that have one kernel on the CPU, or are none at all."""
+    return sorted(kind for kind in op_types if not _has_choice(kind, "cpu"))
+
+
+def _has_choice(kind: str, device: str) -> bool:
+    definition = find(kind)
+    arithmetic = definition is not None and definition.amp == "fast"
+    return arithmetic or kind in _BESIDES.get(device, ())
+
+
+def settings_for(op: Operator, device: torch.device, kernels: Kernels) -> Settings:
+    """The settings under which an operator is to be called, none where it is torch's choice."""
+    kind = op.type.removesuffix("_grad")
+    if not _has_choice(kind, device.type):
+        return ()
+    return _ON[device.type](op, kind, kernels) if device.type in _ON else ()
+
+
+def _on_cpu(op: Operator, kind: str, kernels: Kernels) -> Settings:
+    types = kernels.onednn_types
+    named = not types.isdisjoint((kind, *_MADE_OF.get(kind, ())))
+    if op.attrs.get("use_mkldnn") or named or (kernels.onednn and not types):
+        return (("onednn", True),)
+    return (("onednn", False),) if types else ()
+
+
+def _on_gpu(op: Operator, kind: str, kernels: Kernels) -> Settings:
+    if kind not in _BESIDES["cuda"] and "Filter" not in op.inputs:
+        return _of_products(op, kernels)
+    if not op.attrs.get("use_cudnn", True):
+        return (("cudnn", False),)
+    asked = {
+        "search": kernels.search or bool(op.attrs.get("exhaustive_search")),
+        "deterministic": kernels.deterministic,
+    }
+    return tuple((name, True) for name, wanted in asked.items() if wanted)
+
+
+def _of_products(op: Operator, kernels: Kernels) -> Settings:
+    found = (op.block.find_var_recursive(name) for name in op.input_arg_names)
+    half = any(var is not None and var.dtype in _HALVES for var in found)
+    if half:
+        names = ("sums of float16", "sums of bfloat16")
+        return tuple((name, kernels.tensor_math) for name in names)
+    return (("products", "tf32"),) if kernels.tensor_math else ()
+
+
+_ON: dict[str, Callable[[Operator, str, Kernels], Settings]] = {"cpu": _on_cpu, "cuda": _on_gpu}
+
+
+class KernelChoice:
+    """Makes functions of operators run under the settings that are asked for."""
+
+    def __init__(self, device: torch.device, kernels: Kernels) -> None:
+        self._device, self._kernels = device, kernels
+        self._made: dict[tuple[Function, Settings], Function] = {}
+
+    def __call__(self, op: Operator, function: Function) -> Function:
+        """The function itself where nothing is asked for."""
+        settings = settings_for(op, self._device, self._kernels)
+        if not settings:
+            return function
+        return self._made.setdefault((function, settings), under(settings, function))
+
+
+def under(settings: Settings, function: Function) -> Function:
+    """The function, called under these settings."""
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        _gate.enter(settings)
+        try:
+            return function(*arguments, **options)
+        finally:
+            _gate.leave()
+
+    return run
+
+
+class _Gate:
+    """Lets threads in that want the same settings."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._settings: Settings = ()
+        self._former: Settings = ()
+
+    def enter(self, settings: Settings) -> None:
+        with self._changed:
+            while self._inside and self._settings != settings:
+                self._changed.wait()
+            if not self._inside:
+                self._settings, self._former = settings, _set(settings)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._changed:
+            self._inside -= 1
+            if not self._inside:
+                _set(self._former)
+                self._changed.notify_all()
+
+
+def _set(settings: Settings) -> Settings:
+    """Changes what differs; returns what it was."""
+    former = []
+    for name, value in settings:
+        place, attribute = _PLACES[name]
+        present = getattr(place, attribute)
+        if present != value:
+            setattr(place, attribute, value)
+            former.append((name, present))
+    return tuple(former)
+
+
+_gate = _Gate()

@@ -1,0 +1,82 @@
+"""What loops and recurrent operators hold besides their variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ops.signature import GRAD
+from refluid.runtime.liveness import EMPTY, Key, key_of, view_roots
+from refluid.runtime.memory import EAGER
+from refluid.runtime.shapes import Shapes
+from refluid.runtime.tape import make_tape
+
+_SCOPES = {"recurrent": "step_scopes", "while": "StepScopes", "conditional_block": "Scope"}
+# Recurrent operators: a slot, and how many times its bytes they hold while they run, by
+# measurement: copies in the order of time, activations and gradients of all steps. For each layer.
+_WORKING: Mapping[str, tuple[str, float]] = {
+    "cudnn_lstm": ("Out", 10.0),
+    "cudnn_lstm_grad": ("Out", 16.5),
+    "gru": ("Input", 1.0),
+    "gru_grad": ("Input", 1.7),
+    "lstm": ("Input", 1.0),
+    "lstm_grad": ("Input", 1.8),
+}
+
+
+def held_by_loop(op: Operator, key: Key, shapes: Shapes) -> int:
+    """Bytes that the record of a loop's rounds takes, if `key` is the variable that holds it."""
+    slot = _SCOPES.get(op.type)
+    if slot is None or key[1] not in op.output(slot):
+        return 0
+    tape = make_tape(op)
+    if not tape.wanted:
+        return 0
+    keys = set(tape.keys) - tape.shaped | set(tape.carried)
+    for pair in tape.forward_pairs.values():
+        forward = tape.block.ops[pair.forward]
+        names = forward.input_arg_names + forward.output_arg_names
+        keys |= {key_of(tape.block, name) for name in names if name != EMPTY}
+    own = {one for one in keys if one[0] == tape.block.idx or one in tape.carried}
+    roots = {view: root for view, (root, _) in view_roots(tape.block.ops).items()}
+    memory = {roots.get(one, one) for one in own} - _entering(op, tape.block)
+    return _rounds(op, shapes) * sum(shapes.bytes(one) for one in memory)
+
+
+def _entering(op: Operator, block: Block) -> set[Key]:
+    """Variables of the block that are parts of outer ones, or results of the round before."""
+    names = op.input("inputs") + list(op.attrs.get("ex_states") or [])
+    names += [
+        name for one in block.ops if one.type == "read_from_array" for name in one.output("Out")
+    ]
+    return {key_of(block, name) for name in names} | {(block.idx, name) for name in names}
+
+
+def _rounds(op: Operator, shapes: Shapes) -> int:
+    """Time steps; 1 for other loops, whose unknown sizes count as those of all rounds together."""
+    return shapes.rows(op.block, op.input("inputs")[0]) if op.type == "recurrent" else 1
+
+
+def inside(
+    op: Operator, shapes: Shapes, kept: set[Key], most: Callable[..., tuple[int, int]]
+) -> int:
+    """Bytes that an operator needs while it runs. most: `footprint.most_at_once`.
+
+    Of one round of a loop whose number of rounds isn't known only known sizes count.
+    """
+    one = shapes if op.type.startswith("recurrent") else shapes.known_alone()
+    total = sum(most(block.ops, one, set(), kept, EAGER)[0] for block in op.sub_blocks())
+    if op.type == "recurrent":
+        total += _listed(op, op.output("outputs"), shapes)
+    elif op.type == "recurrent_grad":
+        total += _listed(op, op.output("inputs" + GRAD), shapes)
+    slot, times = _WORKING.get(op.type, ("", 0.0))
+    names = op.input(slot) or op.output(slot)
+    return total + int(times * op.attrs.get("num_layers", 1) * _listed(op, names, shapes))
+
+
+def _listed(op: Operator, names: Any, shapes: Shapes) -> int:
+    """Bytes of the values of all time steps, which become one tensor at the end."""
+    return sum(shapes.bytes(key_of(op.block, name)) for name in names if name != EMPTY)

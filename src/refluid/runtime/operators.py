@@ -1,0 +1,103 @@
+"""The operators of a block, written into a plan one after the other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.runtime.batching import batches
+from refluid.runtime.calls import How, write_batch, write_call
+from refluid.runtime.control import CONTROL
+from refluid.runtime.ghosts import ghost, value_uses
+from refluid.runtime.instrument import watching
+from refluid.runtime.liveness import (
+    Key,
+    key_of,
+    last_uses,
+    reads,
+    unread_slots,
+    views_to_copy,
+    writes,
+)
+from refluid.runtime.ownership import Ownership
+from refluid.runtime.pairing import Pair, pair_gradients
+from refluid.runtime.releases import Releases
+
+if TYPE_CHECKING:
+    from refluid.runtime.codegen import Writer
+
+
+def write_operators(
+    writer: Writer,
+    block: Block,
+    ops: Sequence[Operator],
+    kept: set[Key],
+    outer_pairs: Mapping[int, Pair] | None = None,
+) -> None:
+    """Writes operators in order, and frees what none of the later ones uses.
+
+    kept: what is used after them. outer_pairs: of operators in a loop, with those of its gradient.
+    """
+    memory = writer.request.memory
+    groups = batches(ops, neighbours=memory.optimize)
+    last = last_uses(ops, groups)
+    copies = views_to_copy(ops, last, kept, repeated=outer_pairs is not None)
+    pairs = pair_gradients(ops) | dict(outer_pairs or {})
+    outside = kept | writer.fed | held(ops)
+    valued = value_uses(ops, last) if memory.frees else {}
+    owned = Ownership(ops, last | valued, outside, pairs, in_place=memory.in_place)
+    releases = Releases(block, ops, last, kept, owned, memory)
+    ghosts = _by_position(block, valued, outside)
+    batched = {index for group in groups.values() for index in group}
+    for position, op in enumerate(ops):
+        if position in batched and position not in groups:
+            continue
+        together = [ops[index] for index in groups.get(position, [position])]
+        reuse: tuple[str, str] | None = None
+        _drop(writer, releases.before(position), at_once=True)
+        with watching(writer, together):
+            if position in groups:
+                write_batch(writer, together)
+            elif op.type in CONTROL:
+                CONTROL[op.type](writer, op)
+            else:
+                reuse = owned.reusable(op, position)
+                unread = unread_slots(op, position, last, kept)
+                alone = owned.alone(op, position)
+                how = How(pairs.get(position), reuse, position in copies, unread, alone)
+                write_call(writer, op, how)
+        for key in ghosts.get(position, ()):
+            name = writer.names[key]
+            writer.source.add(f"{name} = {writer.source.constant('ghost', ghost)}({name})")
+        dead = releases.after(position)
+        overwritten = {key_of(op.block, reuse[1])} & dead if reuse else set()
+        _drop(writer, dead - overwritten)
+        _drop(writer, overwritten, at_once=True)
+
+
+def _drop(writer: Writer, keys: set[Key], *, at_once: bool = False) -> None:
+    """Gives values up: their memory is free, or waits with that of others."""
+    names = ", ".join(sorted(writer.names[key] for key in keys if key in writer.names))
+    if names and writer.garbage and not at_once:
+        writer.source.add(f"{writer.garbage}.add({names})")
+    if names:
+        writer.source.add(f"del {names}")
+
+
+def _by_position(
+    block: Block, uses: Mapping[Key, int], kept: set[Key]
+) -> defaultdict[int, list[Key]]:
+    """The block's own variables whose value nobody needs after a position."""
+    found: defaultdict[int, list[Key]] = defaultdict(list)
+    for key in sorted(uses):
+        if key[0] == block.idx and key not in kept:
+            found[uses[key]].append(key)
+    return found
+
+
+def held(ops: Sequence[Operator]) -> set[Key]:
+    """Variables whose memory an array or a loop may hold on to."""
+    return {key for op in ops if op.type in CONTROL for key in reads(op) | writes(op)}

@@ -1,0 +1,98 @@
+"""What a recording consists of: values, kernel calls and lines that stay as they were."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.ir.operator import Operator
+
+
+@dataclass(eq=False)
+class Value:
+    """One tensor (a storage seen with one geometry), or another object, of a recorded step.
+
+    `storage` numbers the memory, None for other objects; `constant` is the tensor itself where
+    it is the same in every step. `plain`: an object through which no tensor can be reached.
+    """
+
+    name: str
+    storage: int | None = None
+    constant: Tensor | None = None
+    plain: bool = False
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A call of an ATen operator; `args` and `kwargs` hold `Value`s where tensors were."""
+
+    func: torch._ops.OpOverload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outs: list[Value | None]
+    writes: frozenset[int]
+    op: Operator | None = None
+
+    @property
+    def uses(self) -> Iterator[Value]:
+        """The values it reads."""
+        yield from values_in((self.args, self.kwargs))
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return torch.Tag.nondeterministic_seeded in self.func.tags
+
+
+@dataclass(eq=False)
+class Line:
+    """A statement of the plan that is kept: names of the plan and the values they stand for."""
+
+    statement: ast.stmt
+    loads: dict[str, Value]
+    stores: dict[str, Value]
+    op: Operator | None = None
+
+    @property
+    def uses(self) -> Iterator[Value]:
+        """The values it reads."""
+        yield from self.loads.values()
+
+    @property
+    def outs(self) -> list[Value | None]:
+        """The values it makes."""
+        return list(self.stores.values())
+
+    @property
+    def writes_anything(self) -> bool:
+        """Whether it gets an object that may lead to tensors nobody sees here."""
+        return any(one.storage is None and not one.plain for one in self.loads.values())
+
+
+Step = Kernel | Line
+
+
+def values_in(tree: Any) -> Iterator[Value]:
+    """The values in nested tuples, lists and dictionaries."""
+    if isinstance(tree, Value):
+        yield tree
+    elif isinstance(tree, list | tuple):
+        for one in tree:
+            yield from values_in(one)
+    elif isinstance(tree, dict):
+        for one in tree.values():
+            yield from values_in(one)
+
+
+def replace(tree: Any, change: Callable[[Any], Any]) -> Any:
+    """The same nesting with `change` applied to every leaf."""
+    if isinstance(tree, list | tuple):
+        return type(tree)(replace(one, change) for one in tree)
+    if isinstance(tree, dict):
+        return {key: replace(one, change) for key, one in tree.items()}
+    return change(tree)

@@ -1,0 +1,145 @@
+"""Removes what a recorded step does twice, for nothing, or with the same result every time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.runtime.recorded.graph import Kernel, Line, Step, Value, replace
+
+# Constants up to so many elements are computed once and kept.
+_SMALL = 4096
+_EVERYTHING = -1
+_UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+
+
+def simplify(steps: list[Step]) -> list[Step]:
+    """Constants computed once, equal calls merged, unread results dropped: bit for bit equal.
+
+    Order stays. A result is merged with an earlier one only if nobody writes to the memory of
+    either, and if no line of the plan, which might keep or change it, gets it.
+    """
+    steps = _without_repeats(_folded(steps))
+    return _read(steps)
+
+
+class _Writes:
+    """Which memory is written, or handed to code that may write it, and when."""
+
+    def __init__(self, steps: list[Step]) -> None:
+        self.count: Counter[int] = Counter()
+        self.exposed: set[int] = set()
+        for step in steps:
+            if isinstance(step, Kernel):
+                self.count.update(step.writes)
+            else:
+                given = [*step.loads.values(), *step.stores.values()]
+                self.exposed.update(v.storage for v in given if v.storage is not None)
+
+    def private(self, value: Value | None) -> bool:
+        """Whether the memory of a value is never written after a kernel made it, nor seen."""
+        return value is None or not (
+            self.count[value.storage or 0] or value.storage in self.exposed
+        )
+
+
+def _is_pure(kernel: Kernel) -> bool:
+    if kernel.writes or kernel.draws:
+        return False
+    return kernel.func._schema.name.split("::")[1] not in _UNWRITTEN
+
+
+def _folded(steps: list[Step]) -> list[Step]:
+    writes = _Writes(steps)
+    kept: list[Step] = []
+    for step in steps:
+        if isinstance(step, Kernel) and _is_pure(step) and all(map(writes.private, step.outs)):
+            if all(value.constant is not None for value in step.uses) and _fold(step):
+                continue
+        kept.append(step)
+    return kept
+
+
+def _fold(kernel: Kernel) -> bool:
+    args, kwargs = replace(
+        (kernel.args, kernel.kwargs), lambda leaf: leaf.constant if isinstance(leaf, Value) else leaf
+    )
+    with torch.no_grad():
+        made = kernel.func(*args, **kwargs)
+    results = made if isinstance(made, list | tuple) else [made]
+    if any(one.numel() > _SMALL for one in results if isinstance(one, Tensor)):
+        return False
+    for value, result in zip(kernel.outs, results, strict=True):
+        if value is not None:
+            value.constant = result
+    return True
+
+
+def _without_repeats(steps: list[Step]) -> list[Step]:
+    writes = _Writes(steps)
+    versions: Counter[int] = Counter()
+    known: dict[Any, Kernel] = {}
+    same: dict[Value, Value] = {}
+    made: set[Value] = set()
+    kept: list[Step] = []
+
+    def now(leaf: Any) -> Any:
+        return same.get(leaf, leaf) if isinstance(leaf, Value) else leaf
+
+    for step in steps:
+        if isinstance(step, Line):
+            step.loads = {name: now(value) for name, value in step.loads.items()}
+            versions.update(v.storage or 0 for v in step.loads.values())
+            versions[_EVERYTHING] += step.writes_anything
+            made.update(step.stores.values())
+            kept.append(step)
+            continue
+        step.args, step.kwargs = replace((step.args, step.kwargs), now)
+        versions.update(step.writes)
+        if _is_pure(step):
+            outs = [out for out in step.outs if out is not None]
+            if outs and all(out in made or out.constant is not None for out in outs):
+                continue  # views of known memory, and aliases
+            key = _key(step, versions)
+            earlier = known.get(key)
+            if earlier is not None and all(map(writes.private, step.outs + earlier.outs)):
+                pairs = zip(step.outs, earlier.outs, strict=True)
+                same.update({a: b for a, b in pairs if a is not None and b is not None})
+                continue
+            known[key] = step
+        made.update(out for out in step.outs if out is not None)
+        kept.append(step)
+    return kept
+
+
+def _key(kernel: Kernel, versions: Counter[int]) -> Any:
+    def leaf(one: Any) -> Any:
+        if isinstance(one, Value):
+            return one, versions[one.storage or 0], versions[_EVERYTHING]
+        return type(one), repr(one)
+
+    return kernel.func, _frozen(replace((kernel.args, kernel.kwargs), leaf))
+
+
+def _frozen(tree: Any) -> Any:
+    if isinstance(tree, list | tuple):
+        return tuple(_frozen(one) for one in tree)
+    if isinstance(tree, dict):
+        return tuple((key, _frozen(one)) for key, one in tree.items())
+    return tree
+
+
+def _read(steps: list[Step]) -> list[Step]:
+    """Without kernels whose results nobody reads."""
+    needed: set[Value] = set()
+    kept: list[Step] = []
+    for step in reversed(steps):
+        idle = isinstance(step, Kernel) and not step.writes and not step.draws
+        if idle and needed.isdisjoint(step.outs):
+            continue
+        needed.update(step.uses)
+        kept.append(step)
+    return kept[::-1]

@@ -1,0 +1,139 @@
+"""The Python source of a recorded step."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from refluid.runtime.recorded.graph import Kernel, Line, Step, Value
+from refluid.runtime.source import Source
+
+# torch's own functions take half as long to call as the operators of torch.ops; these take the
+# same arguments.
+_FUNCTIONS = frozenset(
+    "mm addmm bmm baddbmm add sub mul div relu relu_ sigmoid tanh exp log sqrt rsqrt neg abs pow "
+    "sum mean amax amin clamp where cat stack gather index_select native_batch_norm "
+    "native_layer_norm reciprocal maximum minimum sigmoid_ tanh_ exp_ sqrt_ neg_ square t permute "
+    "transpose unsqueeze squeeze select slice_copy argmax eq ne lt le gt ge logical_and "
+    "logical_or logical_not zeros_like ones_like full_like clone convolution "
+    "_fused_sgd_ _fused_adam_ _fused_adagrad_ addcmul addcdiv embedding".split()
+)
+_METHODS = frozenset(
+    "view add_ sub_ mul_ div_ copy_ zero_ fill_ clamp_ clamp_min_ addcmul_ addcdiv_ expand "
+    "reshape masked_fill_ masked_fill index_add_ scatter_add_ lerp_".split()
+)
+
+
+class Text:
+    """Writes steps as the source of `step(F, C, L)`."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self.source = Source("def step(F, C, L):")
+        self.source.constants |= {k: v for k, v in namespace.items() if k not in {"F", "C", "L"}}
+        self._constants = 0
+
+    def write(self, steps: list[Step]) -> Source:
+        """All steps; every value is freed after its last use."""
+        last = {value: index for index, step in enumerate(steps) for value in step.uses}
+        for index, step in enumerate(steps):
+            if isinstance(step, Kernel):
+                self._kernel(step)
+            else:
+                self._line(step)
+            if isinstance(step, Line) and isinstance(step.statement, ast.Return):
+                break
+            outs = {value for value in step.outs if value is not None}
+            dead = {v for v in step.uses if last[v] == index and v.constant is None}
+            dead |= {v for v in outs if v not in last}
+            if isinstance(step, Kernel):
+                dead -= {v for v in outs if v not in last}
+            if dead:
+                self.source.add(f"del {', '.join(sorted(v.name for v in dead))}")
+        return self.source
+
+    # -- kernels --------------------------------------------------------------
+
+    def _kernel(self, kernel: Kernel) -> None:
+        used = set(kernel.uses)
+        parts = [self._of(one) for one in kernel.args]
+        parts += [f"{name}={self._of(one)}" for name, one in kernel.kwargs.items()]
+        call = f"{self._function(kernel)}({', '.join(parts)})"
+        names = [value.name if value and value not in used else "_" for value in kernel.outs]
+        if all(name == "_" for name in names):
+            self.source.add(call, kernel.op)
+            return
+        several = len(kernel.func._schema.returns) > 1 or _makes_list(kernel.func)
+        comma = "," if several and len(names) == 1 else ""
+        self.source.add(f"{', '.join(names)}{comma} = {call}", kernel.op)
+
+    def _function(self, kernel: Kernel) -> str:
+        name = kernel.func._schema.name.split("::")[1]
+        function: Callable[..., Any] = kernel.func
+        if kernel.func.namespace == "aten" and "out" not in kernel.kwargs:
+            if name in _FUNCTIONS:
+                function = getattr(torch._C._VariableFunctions, name)
+            elif name in _METHODS:
+                function = getattr(torch._C.TensorBase, name)
+        return self.source.constant(f"{name}_kernel", function)
+
+    def _of(self, one: Any) -> str:
+        if isinstance(one, Value):
+            return self._name(one)
+        if isinstance(one, list | tuple):
+            parts = [self._of(item) for item in one]
+            inner = ", ".join(parts) + ("," if len(parts) == 1 and isinstance(one, tuple) else "")
+            return f"[{inner}]" if isinstance(one, list) else f"({inner})"
+        if one is None or isinstance(one, bool | int | str):
+            return repr(one)
+        if isinstance(one, float) and math.isfinite(one):
+            return repr(one)
+        self._constants += 1
+        return self.source.constant(f"c{self._constants}", one)
+
+    def _name(self, value: Value) -> str:
+        if value.constant is not None:
+            return self.source.constant(value.name, value.constant)
+        return value.name
+
+    # -- lines of the plan ----------------------------------------------------
+
+    def _line(self, line: Line) -> None:
+        statement = line.statement
+        simple = isinstance(statement, ast.Assign | ast.Expr | ast.Return)
+        if simple:
+            names = {name: self._name(value) for name, value in line.loads.items()}
+            stores = {name: value.name for name, value in line.stores.items()}
+            renamed = _Rename(names, stores).visit(copy.deepcopy(statement))
+            self.source.add(ast.unparse(renamed), line.op)
+            return
+        for name, value in line.loads.items():
+            self.source.add(f"{name} = {self._name(value)}")
+        for text in ast.unparse(statement).splitlines():
+            self.source.add(text, line.op)
+        for name, value in line.stores.items():
+            self.source.add(f"{value.name} = {name}")
+        names_ = sorted(line.loads.keys() | line.stores.keys())
+        if names_:
+            self.source.add(f"del {', '.join(names_)}")
+
+
+class _Rename(ast.NodeTransformer):
+    """Gives the names of a statement those of the values."""
+
+    def __init__(self, loads: Mapping[str, str], stores: Mapping[str, str]) -> None:
+        self.loads, self.stores = loads, stores
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        """A name is renamed by what happens to it."""
+        names = self.loads if isinstance(node.ctx, ast.Load) else self.stores
+        return ast.Name(names.get(node.id, node.id), node.ctx)
+
+
+def _makes_list(func: torch._ops.OpOverload) -> bool:
+    return str(func._schema.returns[0].type).startswith("List")
+

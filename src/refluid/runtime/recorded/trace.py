@@ -1,0 +1,162 @@
+"""Which kernels one statement of a plan calls: watched while it runs for real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from refluid.runtime.recorded.graph import Kernel, Value, replace
+
+# Through these an operator's Python code learns what a tensor holds, or lends its memory: what
+# it does then may differ from step to step.
+_READERS = frozenset(
+    "numpy tolist item data_ptr untyped_storage storage __array__ __bool__ __int__ __float__ "
+    "__index__ __complex__ __dlpack__ is_nonzero equal share_memory_ set_ resize_".split()
+)
+_SEEDED = (torch.Tag.nondeterministic_seeded,)
+_UNKNOWN_SHAPE = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
+
+Geometry = tuple[int, int, torch.Size, tuple[int, ...], torch.dtype]
+
+
+class Values:
+    """The tensors of a step, known by their memory and geometry rather than as Python objects.
+
+    A detached tensor, or one that autograd kept, is thus the value it was made from.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Geometry, Value] = {}
+        # A storage that is only weakly held is freed, but its number is not given to another.
+        self._storages: dict[int, StorageWeakRef] = {}
+        self._count = 0
+
+    def find(self, tensor: Tensor) -> Value | None:
+        """The value a tensor is, if it has been seen."""
+        return self._known.get(_geometry(tensor))
+
+    def seen(self, tensor: Tensor) -> bool:
+        """Whether the tensor lies in memory of a value that has been seen."""
+        return _geometry(tensor)[0] in self._storages
+
+    def add(self, tensor: Tensor) -> Value:
+        """The value of a tensor; a new one if it has not been seen."""
+        key = _geometry(tensor)
+        if key not in self._known:
+            weak = StorageWeakRef(tensor.untyped_storage())
+            self._storages.setdefault(weak.cdata, weak)
+            self._known[key] = self._new(key[0])
+        return self._known[key]
+
+    def other(self, thing: Any) -> Value:
+        """A value for anything but a tensor."""
+        value = self._new(None)
+        value.plain = thing is None or isinstance(thing, bool | int | float | str)
+        return value
+
+    def _new(self, storage: int | None) -> Value:
+        self._count += 1
+        return Value(f"z{self._count}", storage)
+
+
+def _geometry(tensor: Tensor) -> Geometry:
+    storage = tensor.untyped_storage()
+    return storage._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+class Kernels(TorchDispatchMode):
+    """Lists the kernels that are called while it is active.
+
+    `refused` says why a statement cannot be replaced by its kernels, "" while it can.
+    """
+
+    def __init__(self, values: Values) -> None:
+        super().__init__()
+        self.values = values
+        self.kernels: list[Kernel] = []
+        self.refused = ""
+        self._held: list[Tensor] = []
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        with torch._C.DisableTorchFunction():
+            if not self.refused:
+                written = self._written(func, args, kwargs)
+                given = replace((args, kwargs), self._given)
+            result = func(*args, **kwargs)
+            if not self.refused:
+                self._note(func, given, result, written)
+            return result
+
+    def _given(self, leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        value = self.values.find(leaf)
+        if value is None:
+            if self.values.seen(leaf):
+                self.refused = "uses a view that no kernel made"
+            value = self.values.add(leaf)
+            value.constant = leaf
+        return value
+
+    def _written(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
+        """The tensors this call writes to; refuses where they are the operator's constants."""
+        written = []
+        for position, argument in enumerate(func._schema.arguments):
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            given = args[position] if position < len(args) else kwargs.get(argument.name)
+            for tensor in given if isinstance(given, list | tuple) else [given]:
+                if not isinstance(tensor, Tensor):
+                    continue
+                value = self.values.find(tensor)
+                if value is None or value.constant is not None:
+                    self.refused = "writes to a constant"
+                written.append(tensor)
+        return written
+
+    def _note(self, func: Any, given: Any, result: Any, written: list[Tensor]) -> None:
+        if any(tag in func.tags for tag in _SEEDED) and given[1].get("generator") is None:
+            self.refused = "draws from torch's own generator"
+        if any(tag in func.tags for tag in _UNKNOWN_SHAPE):
+            self.refused = "makes shapes that depend on values"
+        made = result if isinstance(result, list | tuple) else [result]
+        if not all(one is None or isinstance(one, Tensor) for one in made):
+            self.refused = "reads values"
+        if self.refused:
+            return
+        self._held += [one for one in made if one is not None]
+        outs = [None if one is None else self.values.add(one) for one in made]
+        places = frozenset(tensor.untyped_storage()._cdata for tensor in written)
+        self.kernels.append(Kernel(func, *given, outs, places))
+
+
+class Reads(TorchFunctionMode):
+    """Refuses statements whose Python code looks at the elements of a tensor."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        super().__init__()
+        self.kernels = kernels
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if getattr(func, "__name__", "") in _READERS:
+            self.kernels.refused = "reads values"
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,87 @@
+"""Rows dealt anew among trainers: each once over all of them, whatever happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid.comm.peers import Peers
+from refluid.core.errors import EnforceNotMet, PeerFailed
+from refluid.feed.dataset_exchange import exchange
+from refluid.feed.dataset_memory import Memory, load
+from refluid.feed.dataset_reading import Source
+from refluid.feed.multislot import Slot
+from refluid.feed.multislot_columns import Columns
+from tests.comm.test_peers import as_group
+from tests.feed.leftovers import assert_nothing_left
+
+SLOTS = (Slot("id", "int64", 1), Slot("words", "int64"), Slot("x", "float32", 2))
+
+
+def memory(folder: Path, start: int, count: int) -> Memory:
+    path = folder / f"{start}"
+    path.write_text(
+        "".join(
+            f"1 {k} {k % 3 + 1}{f' {k}' * (k % 3 + 1)} 2 {k} .5\n"
+            for k in range(start, start + count)
+        )
+    )
+    return load(Source((str(path),), SLOTS), 1)
+
+
+def ids(columns: Columns) -> list[int]:
+    """The ids, whose words and numbers must belong to them."""
+    own, words, x = columns.values
+    offsets = columns.offsets[1]
+    assert offsets is not None
+    assert (np.diff(offsets) == own % 3 + 1).all()
+    assert (np.repeat(own, own % 3 + 1) == words).all()
+    assert (x == np.stack([own, np.full(len(own), 0.5)], 1).ravel()).all()
+    found: list[int] = own.tolist()
+    return found
+
+
+@pytest.mark.parametrize("sizes", [(100, 100), (0, 7), (1000, 0, 1), (333, 334, 1, 5), (0, 0)])
+@pytest.mark.parametrize("at_once", [1024, 10])
+def test_rows_are_at_one_trainer_each(tmp_path: Path, sizes: Any, at_once: int) -> None:
+    starts = np.cumsum([0, *sizes]).tolist()
+    held = [memory(tmp_path, start, n).held for start, n in zip(starts, sizes, strict=False)]
+
+    def work(peers: Peers) -> Any:
+        return ids(exchange(held[peers.rank], peers, [7], at_once))
+
+    first, second = (as_group(len(sizes), work) for _ in range(2))
+    total = sum(sizes)
+    assert sorted(row for rows in first for row in rows) == list(range(total))
+    assert {len(rows) for rows in first} <= {total // len(sizes), -(-total // len(sizes))}
+    assert first == second
+    if total > 200:
+        assert all(ids(one) != rows for one, rows in zip(held, first, strict=True))
+    assert_nothing_left()
+
+
+def test_a_trainer_that_goes_away_in_between(tmp_path: Path) -> None:
+    held = [memory(tmp_path, 1000 * k, 1000).held for k in range(3)]
+
+    def work(peers: Peers) -> Any:
+        if peers.rank == 1:
+            peers.all_gather({"rows": 1000, "slots": [["int64", 1], ["int64", 0], ["float32", 2]]})
+            peers.receive(0)
+            return None
+        return exchange(held[peers.rank], peers, [7], 10)
+
+    first, _, third = as_group(3, work)
+    assert isinstance(first, PeerFailed) and isinstance(third, PeerFailed)
+    assert "went away" in str(first) + str(third)
+    assert_nothing_left()
+
+
+def test_trainers_with_other_slots(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("1 5\n")
+    held = [memory(tmp_path, 0, 5).held, load(Source((str(other),), SLOTS[:1]), 1).held]
+    for error in as_group(2, lambda peers: exchange(held[peers.rank], peers, [1], 10)):
+        assert isinstance(error, EnforceNotMet) and "rows of different slots" in str(error)

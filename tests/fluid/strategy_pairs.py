@@ -1,0 +1,90 @@
+"""Combinations of strategy switches in which every pair of values occurs."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from refluid import fluid
+from refluid.core import flags
+from refluid.ir.program import Program
+
+Combination = dict[str, Any]
+Reduce = fluid.BuildStrategy.ReduceStrategy
+
+SWITCHES: dict[str, tuple[Any, ...]] = {
+    "places": (1, 2),
+    "num_threads": (1, 4),
+    "num_iteration_per_drop_scope": (1, 100),
+    "reduce_strategy": (Reduce.AllReduce, Reduce.Reduce),
+    "fuse_all_reduce_ops": (False, True),
+    "fuse_broadcast_ops": (False, True),
+    "enable_sequential_execution": (False, True),
+    "enable_backward_optimizer_op_deps": (False, True),
+    "fuse_all_optimizer_ops": (False, True),
+    "fuse_elewise_add_act_ops": (False, True),
+    "fuse_bn_act_ops": (False, True),
+    "fuse_bn_add_act_ops": (False, True),
+    "fuse_relu_depthwise_conv": (False, True),
+    "fuse_gemm_epilogue": (False, True),
+    "enable_auto_fusion": (False, True),
+    "enable_inplace": (False, True),
+    "memory_optimize": (None, False, True),
+    "mkldnn_enabled_op_types": (frozenset(), frozenset({"conv2d"}), frozenset({"mul"})),
+    "FLAGS_use_mkldnn": (False, True),
+    "FLAGS_eager_delete_tensor_gb": (0.0, 0.001, -1.0),
+    "FLAGS_fuse_parameter_memory_size": (-1.0, 0.001),
+    "FLAGS_fuse_parameter_groups_size": (1, 2),
+}
+
+
+def pairs_of(row: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """All pairs of (switch, value) in a combination."""
+    yield from itertools.combinations(row.items(), 2)
+
+
+def all_pairs(switches: Mapping[str, Sequence[Any]] = SWITCHES) -> list[Combination]:
+    """Few combinations that together hold every pair; the same ones every time."""
+    draw = random.Random(7)
+    left = {
+        ((one, a), (two, b))
+        for one, two in itertools.combinations(switches, 2)
+        for a in switches[one]
+        for b in switches[two]
+    }
+    rows: list[Combination] = []
+    while left:
+        drawn = [
+            {name: draw.choice(values) for name, values in switches.items()} for _ in range(200)
+        ]
+        best = max(drawn, key=lambda row: len(left & set(pairs_of(row))))
+        for pair in sorted(left, key=str)[:1]:  # so that every round gets further
+            best |= dict(pair)
+        rows.append(best)
+        left -= set(pairs_of(best))
+    return rows
+
+
+def flags_of(row: Combination) -> dict[str, Any]:
+    """The flags among the switches."""
+    return {name: value for name, value in row.items() if name.startswith("FLAGS_")}
+
+
+def compile_as(program: Program, loss: str | None, row: Combination) -> fluid.CompiledProgram:
+    """The program compiled so; the flags are to be set while it runs."""
+    build, execution = fluid.BuildStrategy(), fluid.ExecutionStrategy()
+    for name, value in row.items():
+        owner = execution if name in execution._options() else build
+        if name in owner._options():
+            setattr(owner, name, set(value) if isinstance(value, frozenset) else value)
+    if row["places"] > 1:
+        build.sync_batch_norm = True  # else statistics are those of a part of the batch
+    places = fluid.cpu_places(row["places"])
+    return fluid.CompiledProgram(program).with_data_parallel(loss, build, execution, None, places)
+
+
+def running(row: Combination) -> Any:
+    """Within the block the combination's flags hold."""
+    return flags.override(flags_of(row))

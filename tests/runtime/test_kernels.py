@@ -1,0 +1,257 @@
+"""The choice between cuDNN, oneDNN and torch's own kernels, operator by operator."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from refluid import fluid
+from refluid.core import flags
+from refluid.runtime import kernels
+from refluid.runtime.kernels import Kernels, settings_for, under
+
+layers = fluid.layers
+CPU, GPU = torch.device("cpu"), torch.device("cuda:0")
+ONE_DNN = "aten::mkldnn_convolution"
+
+
+class Net:
+    """A convolution large enough for oneDNN to be worth it, a transposed one, and a product."""
+
+    def __init__(self, place: Any = None, half: bool = False, **options: Any) -> None:
+        self.main, startup = fluid.Program(), fluid.Program()
+        startup.random_seed = 4
+        with fluid.program_guard(self.main, startup), fluid.unique_name.guard():
+            image = fluid.data("image", [None, 16, 24, 24])
+            hidden = layers.conv2d(image, 16, 3, padding=1, act="relu", **options)
+            hidden = layers.conv2d_transpose(hidden, 8, filter_size=3, **options)
+            hidden = layers.cast(hidden, "float16") if half else hidden
+            weights = layers.create_parameter([26, 8], "float16" if half else "float32")
+            self.loss = layers.mean(layers.cast(layers.matmul(hidden, weights), "float32"))
+            fluid.optimizer.SGD(0.1).minimize(self.loss)
+        self.scope, self.executor = fluid.Scope(), fluid.Executor(place)
+        self.executor.run(startup, scope=self.scope)
+        random = np.random.RandomState(2)
+        self.feed = {"image": random.randn(4, 16, 24, 24).astype("float32")}
+
+    def step(self, program: Any = None) -> float:
+        program = program or self.main
+        found = self.executor.run(program, self.feed, [self.loss], scope=self.scope)
+        return float(found[0][0])
+
+    def used(self, program: Any = None) -> set[str]:
+        """Names of the kernels and functions of torch that the second step calls."""
+        self.step(program)
+        with torch.profiler.profile() as profile:
+            self.step(program)
+        return {event.name for event in profile.events()}
+
+    def with_types(self, *types: str) -> fluid.CompiledProgram:
+        build = fluid.BuildStrategy()
+        build.mkldnn_enabled_op_types = set(types)
+        return fluid.CompiledProgram(self.main, build_strategy=build)
+
+    def op(self, kind: str) -> Any:
+        return next(op for op in self.main.global_block().ops if op.type == kind)
+
+
+# -- on the CPU ---------------------------------------------------------------------
+
+
+def test_torch_chooses_where_nothing_is_asked_for() -> None:
+    net = Net()
+    for op in net.main.global_block().ops:
+        assert settings_for(op, CPU, Kernels()) == ()
+
+
+@pytest.mark.parametrize("types", [("conv2d",), ("conv2d_transpose",), ("matmul",)])
+def test_only_the_named_operators_use_onednn(types: tuple[str, ...]) -> None:
+    net = Net()
+    asked = Kernels(onednn_types=frozenset(types))
+    for kind in ("conv2d", "conv2d_transpose", "matmul"):
+        expected = (("onednn", kind in types),)
+        assert settings_for(net.op(kind), CPU, asked) == expected
+        assert settings_for(net.op(f"{kind}_grad"), CPU, asked) == expected
+    assert settings_for(net.op("relu"), CPU, asked) == ()
+
+
+def test_kernels_that_run_are_those_asked_for() -> None:
+    assert ONE_DNN in Net().used()
+    net = Net()
+    found = net.used(net.with_types("matmul"))
+    assert ONE_DNN not in found
+    assert "aten::_slow_conv2d_forward" in found
+    assert torch.backends.mkldnn.enabled
+    with flags.override({"FLAGS_use_mkldnn": True}):
+        found = net.used(net.with_types("conv2d"))
+    assert ONE_DNN in found
+    assert "aten::slow_conv_transpose2d" in found
+
+
+def test_numbers_are_those_of_any_kernel() -> None:
+    nets = [Net() for _ in range(3)]
+    programs = [nets[0].main, nets[1].with_types("matmul"), nets[2].with_types("conv2d")]
+    for _ in range(3):
+        losses = [net.step(program) for net, program in zip(nets, programs, strict=True)]
+        np.testing.assert_allclose(losses, losses[0], rtol=1e-5)
+
+
+def test_a_flag_asks_for_all_and_an_attribute_for_one() -> None:
+    net = Net()
+    op = net.op("conv2d")
+    with flags.override({"FLAGS_use_mkldnn": True}):
+        assert settings_for(op, CPU, kernels.asked_for()) == (("onednn", True),)
+        net.step()
+    op.set_attr("use_mkldnn", True)
+    assert settings_for(op, CPU, Kernels(onednn_types=frozenset({"mul"}))) == (("onednn", True),)
+
+
+def test_the_log_names_operators_without_a_choice(caplog: pytest.LogCaptureFixture) -> None:
+    net = Net()
+    with caplog.at_level(logging.WARNING, "refluid"):
+        net.step(net.with_types("conv2d", "softmax", "nonsense"))
+    assert (
+        "BuildStrategy.mkldnn_enabled_op_types: no choice of kernels for nonsense, softmax."
+        in caplog.messages
+    )
+
+
+# -- settings -----------------------------------------------------------------------
+
+
+def test_settings_hold_during_the_call_only() -> None:
+    seen = []
+
+    def body(fails: bool) -> None:
+        seen.append(torch.backends.mkldnn.enabled)
+        if fails:
+            raise ValueError
+
+    run = under((("onednn", False),), body)
+    run(False)
+    with pytest.raises(ValueError):
+        run(True)
+    assert seen == [False, False]
+    assert torch.backends.mkldnn.enabled
+
+
+@pytest.mark.parametrize("name", kernels._PLACES)
+def test_every_setting_is_set_and_put_back(name: str) -> None:
+    place, attribute = kernels._PLACES[name]
+    former = getattr(place, attribute)
+    other = "tf32" if name == "products" else not former
+    seen: list[Any] = []
+    under(((name, other),), lambda: seen.append(getattr(place, attribute)))()
+    assert seen == [other]
+    assert getattr(place, attribute) == former
+
+
+def test_threads_with_other_settings_wait_and_equal_ones_do_not() -> None:
+    wrong: list[bool] = []
+    together, most = [0, 0], [0, 0]
+    lock = threading.Lock()
+
+    def work(wanted: bool) -> None:
+        with lock:
+            together[wanted] += 1
+            most[wanted] = max(most[wanted], together[wanted])
+        for _ in range(5):
+            time.sleep(0.0005)
+            if torch.backends.mkldnn.enabled != wanted:
+                wrong.append(wanted)
+        with lock:
+            together[wanted] -= 1
+
+    def loop(wanted: bool) -> None:
+        for _ in range(20):
+            under((("onednn", wanted),), work)(wanted)
+
+    threads = [threading.Thread(target=loop, args=(bool(one % 2),)) for one in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert most == [2, 2]
+    assert torch.backends.mkldnn.enabled
+
+
+# -- for GPUs, looked at without one ------------------------------------------------
+
+
+def test_use_cudnn_is_each_operators_own() -> None:
+    plain, own = Net(), Net(use_cudnn=False)
+    for kind in ("conv2d", "conv2d_transpose", "conv2d_grad", "conv2d_transpose_grad"):
+        assert settings_for(plain.op(kind), GPU, Kernels()) == ()
+        assert settings_for(own.op(kind), GPU, Kernels()) == (("cudnn", False),)
+        asked = Kernels(search=True, deterministic=True)
+        expected = (("search", True), ("deterministic", True))
+        assert settings_for(plain.op(kind), GPU, asked) == expected
+    assert settings_for(plain.op("relu"), GPU, Kernels(search=True)) == ()
+
+
+def test_tensor_math_is_for_products() -> None:
+    full, half = Net(), Net(half=True)
+    on = Kernels(tensor_math=True)
+    assert settings_for(full.op("matmul"), GPU, on) == (("products", "tf32"),)
+    assert settings_for(full.op("matmul"), GPU, Kernels()) == ()
+    for asked in (on, Kernels()):
+        found = settings_for(half.op("matmul_grad"), GPU, asked)
+        expected = ("sums of float16", "sums of bfloat16")
+        assert found == tuple((name, asked.tensor_math) for name in expected)
+    assert settings_for(full.op("conv2d"), GPU, on) == ()
+
+
+def test_flags_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_to: dict[str, str] = {}
+    monkeypatch.setattr(flags, "export", set_to.__setitem__)
+    assert kernels.asked_for() == Kernels()
+    assert not set_to
+    given = {
+        "FLAGS_cudnn_exhaustive_search": True,
+        "FLAGS_cudnn_deterministic": True,
+        "FLAGS_enable_cublas_tensor_op_math": True,
+        "FLAGS_conv_workspace_size_limit": 64,
+    }
+    with flags.override(given):
+        expected = Kernels(search=True, deterministic=True, tensor_math=True)
+        assert kernels.asked_for() == expected
+    assert set_to == {"CUDNN_CONV_WSCAP_DBG": "64"}
+
+
+# -- on a GPU -----------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+def test_cudnn_runs_for_those_that_ask() -> None:
+    place = fluid.CUDAPlace(0)
+    assert "aten::cudnn_convolution" in Net(place).used()
+    assert "aten::cudnn_convolution" not in Net(place, use_cudnn=False).used()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "flag", ["cudnn_exhaustive_search", "cudnn_deterministic", "enable_cublas_tensor_op_math"]
+)
+def test_flags_of_a_gpu_keep_the_numbers(flag: str) -> None:
+    plain = [Net(fluid.CUDAPlace(0)).step() for _ in range(2)]
+    with flags.override({f"FLAGS_{flag}": True}):
+        net = Net(fluid.CUDAPlace(0))
+        found = [net.step() for _ in range(2)]
+    np.testing.assert_allclose(found[0], plain[0], rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.gpu
+def test_deterministic_convolutions_repeat() -> None:
+    with flags.override({"FLAGS_cudnn_deterministic": True}):
+        results = []
+        for _ in range(2):
+            net = Net(fluid.CUDAPlace(0))
+            results.append([net.step() for _ in range(5)])
+    assert results[0] == results[1]
