@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format bench docs gpu proto clean
+.PHONY: help setup demo test test-all check format bench bench-full docs gpu proto clean
 MAKEFLAGS += --no-print-directory
 
 help: ## list the targets
@@ -45,11 +45,14 @@ check: $(READY) ## lint, format, types, layers and policies
 format: $(READY) ## format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
 
-bench: $(READY) ## measure training steps, operators and feeding against eager PyTorch
-	@$(BIN)/python benchmarks/steps.py
+bench: $(READY) ## measure small networks, operators and feeding against eager PyTorch
+	@$(BIN)/python -m benchmarks.suite --quick
 	@$(BIN)/python benchmarks/operators.py
 	@$(BIN)/python scripts/fetch_data.py photos || true
 	@$(BIN)/python benchmarks/feeding.py
+
+bench-full: $(READY) ## measure every network against every installed peer; keeps the results
+	@$(BIN)/python -m benchmarks.suite --fresh --record
 
 docs: $(READY) ## write docs/operators.md from code; RECORDINGS=shared/golden/ops replays those anew
 	@$(BIN)/python scripts/build_docs.py $(if $(RECORDINGS),--recordings $(RECORDINGS))
@@ -57,7 +60,11 @@ docs: $(READY) ## write docs/operators.md from code; RECORDINGS=shared/golden/op
 gpu: $(READY) ## tests and benchmark on a CUDA device, where there is one
 	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
 	  $(PYTEST) -m gpu; status=$$?; test $$status -eq 0 -o $$status -eq 5 || exit $$status; \
-	  $(BIN)/python benchmarks/steps.py --device cuda; \
+	  $(BIN)/python -m benchmarks.suite --device cuda --record && \
+	  $(BIN)/python -m benchmarks.suite --device cuda --half float16 --record \
+	    --workloads resnet50 bert && \
+	  $(BIN)/python -m benchmarks.suite --device cuda --half bfloat16 --record \
+	    --workloads resnet50 bert; \
 	else echo "make gpu: torch sees no CUDA device here; nothing was run"; fi
 
 proto: ## make the _pb2.py files anew from the .proto files

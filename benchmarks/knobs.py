@@ -42,6 +42,7 @@ from refluid.core import flags
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "knobs.md"
 COLUMNS = ("knob", "default", "what it does here", "measured on", "time", "peak memory")
 CHILDREN = 3
+BLOCK = 0.3  # seconds of one block, at most
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,11 @@ def measure(case: Case, blocks: int) -> Effect:
     losses = [first_losses(step, feeds) for step in rivals.values()]
     agrees = all(abs(a - b) <= case.tolerance * abs(b) for a, b in zip(*losses, strict=True))
     peaks = [peak_bytes(lambda step=step: step(feeds[0])) for step in rivals.values()]
-    times = alternate(rivals, feeds, blocks=blocks, steps=network.steps, warmup=2)
+    begin = time.perf_counter()
+    first_losses(rivals["without"], feeds, 1)
+    steps = int(BLOCK / (time.perf_counter() - begin))
+    steps = max(1, min(network.steps, steps))
+    times = alternate(rivals, feeds, blocks=blocks, steps=steps, warmup=1)
     found = ratio(times["without"], times["with"])
     return Effect(title, (found.value, found.low, found.high), peaks[0] / peaks[1], agrees)
 
@@ -142,6 +147,7 @@ def fusions(blocks: int, only: set[str]) -> dict[str, Effect]:
     for case in FUSIONS:
         name = case.passes[0].replace("fuse_softmax_cross_entropy", "enable_auto_fusion")
         if name in fluid.BuildStrategy()._options() and (not only or name in only):
+            print(f"{name} ...", file=sys.stderr)
             gain = measure_fusion(case, blocks)
             speed, (before, after) = gain.speed, gain.peaks
             times = 1 / speed.value, 1 / speed.high, 1 / speed.low
@@ -184,7 +190,7 @@ def markdown(effects: Mapping[str, Effect], known: Mapping[str, str]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure what each knob gains.")
     parser.add_argument("--only", nargs="+", default=[], help="names of knobs")
-    parser.add_argument("--blocks", type=int, default=5)
+    parser.add_argument("--blocks", type=int, default=3)
     parser.add_argument("--record", action="store_true", help=f"update docs/{PAGE.name}")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -195,6 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     effects: dict[str, Effect] = {}
     for case in CASES:
         if not only or case.knob in only:
+            print(f"{case.knob} ...", file=sys.stderr)
             effects[case.knob] = measure(case, options.blocks)
     effects |= fusions(options.blocks, only)
     known = facts("cpu")

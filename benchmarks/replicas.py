@@ -26,8 +26,7 @@ from rich.table import Table
 
 from benchmarks.machine import facts
 from benchmarks.report import record
-from benchmarks.timing import Ratio, Step, Times, alternate, first_losses, ratio
-from benchmarks.workloads import Feed
+from benchmarks.timing import Feed, Ratio, Step, Times, alternate, first_losses, ratio
 from refluid import fluid
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

@@ -25,10 +25,10 @@ HEADER = """# Operators
 Written by `make docs` from the registry; don't edit.
 
 The table: which layers append the operator; its gradient (`hand-written`, `derived` by autograd,
-made of `other operators`, or `none`); whether it `takes` the sequences of its inputs (LoD) and
-`makes` those of its outputs, others pass them on or have none; which arguments it writes in place;
-the element types of its inputs in the recordings of Fluid 1.8.5, and how many of the recorded
-cases with it or its gradient pass (`refluid verify`).
+made of `other operators`, that `of its block`, or `none`); whether it `takes` the sequences of its
+inputs (LoD) and `makes` those of its outputs, others pass them on or have none; which arguments it
+writes in place; the element types of its inputs in the recordings of Fluid 1.8.5, and how many of
+the recorded cases with it or its gradient pass (`refluid verify`; deviations.md has the others).
 
 Below, `*` takes any number of variables, `?` may be missing. Attributes that don't change the
 numbers (`use_mkldnn` and the like) are left out.
@@ -40,9 +40,9 @@ def gradient_of(definition: OperatorDef) -> str:
     """How the gradient of an operator is computed."""
     if definition.maker is not None and definition.uses is None:
         return "other operators"
-    if definition.uses is None:
-        return "none"
     derived = find(definition.type + "_grad")
+    if definition.uses is None:
+        return "none" if derived is None else "of its block"
     return "derived" if derived is not None and derived.body is None else "hand-written"
 
 

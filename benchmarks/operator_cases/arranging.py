@@ -142,9 +142,8 @@ CASES = (
         _spectral,
         op("spectral_norm"),
         _by_spectrum,
-        ("Weight",),
+        (),  # its gradient is Fluid's own, not that of the function
         ("Weight", "U", "V"),
-        reason="Fluid's gradient operator is given W, U and V alone and iterates again",
     ),
     Case(
         "bilinear_tensor_product",

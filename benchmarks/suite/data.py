@@ -83,13 +83,15 @@ def masked(batch: int, length: int, chosen: int, words: int) -> Maker:
 
     def make(random: np.random.Generator) -> Feed:
         lengths = random.integers(length // 2, length + 1, (batch, 1))
-        rows = [random.choice(length // 2, chosen, replace=False) + i * length for i in range(batch)]
+        rows = [
+            random.choice(length // 2, chosen, replace=False) + i * length for i in range(batch)
+        ]
         return {
             "words": random.integers(0, words, (batch, length)),
             "types": random.integers(0, 2, (batch, length)),
             "positions": np.tile(np.arange(length), (batch, 1)),
             "bias": _bias(np.arange(length)[None] >= lengths)[:, None, None],
-            "masked": np.concatenate(rows)[:, None],
+            "masked": np.concatenate([r + i * length for i, r in enumerate(chosen_rows)])[:, None],
             "word": random.integers(0, words, (batch * chosen, 1)),
             "follows": random.integers(0, 2, (batch, 1)),
         }
@@ -153,6 +155,8 @@ def _bias(hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
     return np.where(hidden, np.float32(-1e9), np.float32(0))
 
 
-def _popular(random: np.random.Generator, ids: int, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+def _popular(
+    random: np.random.Generator, ids: int, shape: tuple[int, ...]
+) -> npt.NDArray[np.int64]:
     """Low numbers are frequent, as in logs and texts: density falls as one over the number."""
     return (np.exp(random.random(shape) * np.log(ids)) - 1).astype(np.int64)

@@ -43,7 +43,11 @@ class Found:
 
 
 def measure(
-    work: Workload, names: Sequence[str], settings: Settings, folder: Path, say: Callable[[str], None]
+    work: Workload,
+    names: Sequence[str],
+    settings: Settings,
+    folder: Path,
+    say: Callable[[str], None],
 ) -> Found:
     """`names` are those of rivals besides refluid. RivalFailed only where refluid itself fails."""
     write_feeds(folder / FEEDS, work.feeds())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.suite.goals import GOALS
+from benchmarks.suite.results import difference
 from benchmarks.suite.rivals import EAGER, RIVALS
 from benchmarks.suite.workloads import WORKLOADS
 
@@ -103,7 +104,10 @@ def allowed(result: Result, name: str) -> float:
     plain = result["peers"].get(EAGER)
     others = [result["peers"].get(peer) for peer in ("channels_last", "compile")]
     spread = [
-        max(abs(a - b) / abs(b) for a, b in zip(o["theirs"]["losses"], plain["theirs"]["losses"], strict=True))
+        max(
+            abs(a - b) / abs(b)
+            for a, b in zip(o["theirs"]["losses"], plain["theirs"]["losses"], strict=True)
+        )
         for o in others
         if o and plain
     ]
@@ -145,7 +149,9 @@ def fact_lines(results: Mapping[str, Result]) -> list[str]:
                 if name not in names:
                     names.append(name)
     everywhere = [fact for fact, names in lines.items() if len(names) == len(results)]
-    here = [f"{fact} ({', '.join(names)})" for fact, names in lines.items() if fact not in everywhere]
+    here = [
+        f"{fact} ({', '.join(names)})" for fact, names in lines.items() if fact not in everywhere
+    ]
     return ["Measured with " + ", ".join(everywhere) + ".", "; ".join(here)]
 
 

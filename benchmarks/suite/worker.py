@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.suite.sides.side import Options, Side, make
+from benchmarks.suite.sides.side import CLOCKS, Options, Side, make
 from benchmarks.suite.workloads import WORKLOADS
 from benchmarks.timing import Feed, no_collection
 
 FEEDS, WEIGHTS = "feeds.npz", "weights.npz"
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 

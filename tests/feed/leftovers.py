@@ -38,4 +38,5 @@ def assert_nothing_left() -> None:
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and (threads() or processes() or memory()):
         time.sleep(0.02)
-    assert (threads(), processes(), memory()) == ([], [], [])
+    left = threads(), processes(), memory()
+    assert left == ([], [], []), left

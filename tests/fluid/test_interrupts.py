@@ -144,7 +144,7 @@ def interrupted(folder: Path, phase: str, rounds: int, port: int) -> None:
             process.send_signal(signal.SIGINT)
         last = line(process)
         _, errors = process.communicate(timeout=SECONDS)
-        assert (last, errors, process.returncode) == ("over\n", "", 0)
+        assert (last, errors, process.returncode) == ("over\n", "", 0), errors
     finally:
         process.kill()
         process.communicate()

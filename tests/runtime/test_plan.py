@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import refluid.ops  # noqa: F401
+from refluid import fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.block import Block
 from refluid.ir.program import Program
@@ -233,20 +234,21 @@ def test_seeded_random_operators_repeat_and_others_go_on() -> None:
 def test_temporaries_that_nobody_else_sees_are_overwritten_without_a_copy() -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
-        x = fluid.data("x", [3])
-        own = fluid.layers.scale(x, 2.0)
-        fluid.layers.increment(own)
-        shared = fluid.layers.scale(x, 3.0)
-        view = fluid.layers.reshape(shared, [3, 1])
-        fluid.layers.increment(shared)
-        fluid.layers.increment(x)
-        total = fluid.layers.elementwise_add(own, fluid.layers.reshape(view, [3]))
+        x, scale = fluid.data("x", [3]), fluid.layers.fill_constant([1], "float32", 2.0)
+        found = main.global_block().create_var(name="found", dtype="bool", shape=[1])
+        own, root = fluid.layers.scale(x, 2.0), fluid.layers.scale(x, 3.0)
+        view = fluid.layers.reshape(root, [3, 1])
+        for value in (own, view, x):  # value /= scale
+            main.global_block().append_op(
+                type="check_finite_and_unscale",
+                inputs={"X": value, "Scale": scale},
+                outputs={"Out": value, "FoundInfinite": found},
+            )
+        total = fluid.layers.elementwise_add(own, root)
     given = torch.ones(3)
-    request = Request(main.global_block(), ("x",), (total.name, shared.name), CPU)
-    plan = Plan(request)
-    lines = [line.strip() for line in plan.text.splitlines() if "increment(" in line]
+    plan = Plan(Request(main.global_block(), ("x",), (total.name, view.name, "x"), CPU))
+    lines = [line for line in plan.text.splitlines() if "unscale(" in line]
     assert [line.count(".clone()") for line in lines] == [0, 1, 1]
-    found = plan.run(Scope(), [given])
-    assert found[0].value.tolist() == [6.0] * 3
-    assert found[1].value.tolist() == [4.0] * 3
+    results = [one.value.flatten().tolist() for one in plan.run(Scope(), [given])]
+    assert results == [[4.0] * 3, [1.5] * 3, [0.5] * 3]
     assert given.tolist() == [1.0] * 3

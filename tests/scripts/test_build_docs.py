@@ -28,12 +28,13 @@ def test_layers_are_found_where_they_append() -> None:
 def test_describes_gradient_and_sequences() -> None:
     described = {
         name: (gradient_of(definition), lod_of(definition))
-        for name in ("softmax_with_cross_entropy", "sequence_pool", "accuracy", "softplus")
+        for name in ("softmax_with_cross_entropy", "sequence_pool", "accuracy", "while")
         if (definition := find(name)) is not None
     }
     assert described["softmax_with_cross_entropy"] == ("hand-written", "")
     assert described["sequence_pool"] == ("hand-written", "takes, makes")
     assert described["accuracy"] == ("none", "")
+    assert described["while"] == ("of its block", "")
 
 
 def test_recorded_cells_survive() -> None:

@@ -31,9 +31,7 @@ def inner(fluid: Any, x: Any, name: str, width: int, act: str) -> Any:
     return norm(fluid, x + linear(fluid, hidden, f"{name}.narrow", width, dims=2), f"{name}.norm2")
 
 
-def encoder(
-    fluid: Any, x: Any, name: str, bias: Any, width: int, heads: int, act: str
-) -> Any:
+def encoder(fluid: Any, x: Any, name: str, bias: Any, width: int, heads: int, act: str) -> Any:
     seen = attention(fluid, f"{name}.self", x, x, bias, width, heads)
     return inner(fluid, norm(fluid, x + seen, f"{name}.norm1"), name, width, act)
 

@@ -13,9 +13,7 @@ def named(fluid: Any, name: str) -> dict[str, Any]:
     }
 
 
-def linear(
-    fluid: Any, x: Any, name: str, size: int, act: str | None = None, dims: int = 1
-) -> Any:
+def linear(fluid: Any, x: Any, name: str, size: int, act: str | None = None, dims: int = 1) -> Any:
     return fluid.layers.fc(x, size, num_flatten_dims=dims, act=act, **named(fluid, name))
 
 

@@ -23,7 +23,14 @@ from benchmarks.suite.networks.jax_layers import (
     max_pool,
     yes_loss,
 )
-from benchmarks.suite.networks.jax_sequences import bert, lstm, lstm_lod, seq2seq, tagger, transformer
+from benchmarks.suite.networks.jax_sequences import (
+    bert,
+    lstm,
+    lstm_lod,
+    seq2seq,
+    tagger,
+    transformer,
+)
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "ctr": {"slots.weight": "slots"},

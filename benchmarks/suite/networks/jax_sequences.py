@@ -121,7 +121,9 @@ def _attention(w: W, name: str, queries: Any, memory: Any, bias: Any, heads: int
 
 
 def _inner(w: W, x: Any, name: str, act: Any) -> Any:
-    return norm(w, x + linear(w, act(linear(w, x, f"{name}.wide")), f"{name}.narrow"), f"{name}.norm2")
+    return norm(
+        w, x + linear(w, act(linear(w, x, f"{name}.wide")), f"{name}.narrow"), f"{name}.norm2"
+    )
 
 
 def _encoder(w: W, x: Any, name: str, bias: Any, heads: int, act: Any) -> Any:

@@ -128,9 +128,7 @@ class PaddleLayers:
         found = functional.batch_norm(input, mean, variance, weight, bias, training=True)
         return ACTS[act](found)
 
-    def layer_norm(
-        self, input: Any, begin_norm_axis: int, param_attr: Any, bias_attr: Any
-    ) -> Any:
+    def layer_norm(self, input: Any, begin_norm_axis: int, param_attr: Any, bias_attr: Any) -> Any:
         shape = [int(size) for size in input.shape[begin_norm_axis:]]
         weight = self.parameters.make(param_attr, shape)
         return functional.layer_norm(input, shape, weight, self.parameters.make(bias_attr, shape))

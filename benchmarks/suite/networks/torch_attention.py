@@ -62,9 +62,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(
-        self, width: int = 256, heads: int = 4, depth: int = 3, words: int = 8000
-    ) -> None:
+    def __init__(self, width: int = 256, heads: int = 4, depth: int = 3, words: int = 8000) -> None:
         super().__init__()
         relu = functional.relu
         self.source = nn.Embedding(words, width)
@@ -95,9 +93,7 @@ class Bert(nn.Module):
         self.positions = nn.Embedding(64, width)
         self.types = nn.Embedding(2, width)
         self.norm = nn.LayerNorm(width)
-        self.encoders = nn.ModuleList(
-            Block(width, heads, functional.gelu) for _ in range(depth)
-        )
+        self.encoders = nn.ModuleList(Block(width, heads, functional.gelu) for _ in range(depth))
         self.pool = nn.Linear(width, width)
         self.follows = nn.Linear(width, 2)
         self.masked = nn.Linear(width, width)

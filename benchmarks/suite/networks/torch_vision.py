@@ -59,9 +59,7 @@ class ConvNorm(nn.Module):
     ) -> None:
         super().__init__()
         padding = (size - 1) // 2
-        self.conv = nn.Conv2d(
-            channels, filters, size, stride, padding, groups=groups, bias=False
-        )
+        self.conv = nn.Conv2d(channels, filters, size, stride, padding, groups=groups, bias=False)
         self.norm = nn.BatchNorm2d(filters)
 
     def forward(self, image: Tensor) -> Tensor:

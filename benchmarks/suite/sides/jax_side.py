@@ -91,9 +91,7 @@ class JaxSide:
             for name, value in self.state.items()
         }
         self.count = jnp.float32(1)
-        self.train = jax.jit(
-            partial(train, work.name, work.optimizer), donate_argnums=(0, 1, 2)
-        )
+        self.train = jax.jit(partial(train, work.name, work.optimizer), donate_argnums=(0, 1, 2))
 
     def weights(self) -> Weights:
         raise NotImplementedError("refluid's weights are the ones that all sides start from")

@@ -9,8 +9,8 @@ import paddle
 
 from benchmarks.suite.networks.fluid_networks import NETWORKS
 from benchmarks.suite.networks.lstm_weights import split_lstms
-from benchmarks.suite.networks.paddle_fluid import lstm_lod, make_fluid
 from benchmarks.suite.networks.padding import padded
+from benchmarks.suite.networks.paddle_fluid import lstm_lod, make_fluid
 from benchmarks.suite.sides.side import Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from benchmarks.timing import Feed

@@ -14,7 +14,7 @@ from benchmarks.suite.networks.padding import padded
 from benchmarks.suite.networks.torch_modules import take
 from benchmarks.suite.networks.torch_networks import NETWORKS
 from benchmarks.suite.sides.ceilings import matrix_rate
-from benchmarks.suite.sides.side import Options, Weights
+from benchmarks.suite.sides.side import CLOCKS, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from benchmarks.timing import Feed
 
@@ -47,7 +47,7 @@ class TorchSide:
     def __init__(self, work: Workload, options: Options, weights: Weights) -> None:
         if options.threads:
             torch.set_num_threads(options.threads)
-        self.device = torch.device(options.device)
+        self.device, self.clock = torch.device(options.device), CLOCKS[options.clock]
         module = NETWORKS[work.name]()
         take(module, weights)
         self.module = module.to(self.device)
@@ -104,7 +104,7 @@ class TorchSide:
         return int(counter.get_total_flops())
 
     def ceiling(self) -> float:
-        return matrix_rate(self.device.type, self.half or torch.float32)
+        return matrix_rate(self.device.type, self.clock, self.half or torch.float32)
 
     def peak(self) -> int | None:
         return torch.cuda.max_memory_allocated() if self.device.type == "cuda" else None

@@ -12,7 +12,7 @@ import refluid
 from benchmarks.suite.data import LENGTHS
 from benchmarks.suite.networks.fluid_networks import NETWORKS
 from benchmarks.suite.sides.ceilings import matrix_rate
-from benchmarks.suite.sides.side import Options, Weights
+from benchmarks.suite.sides.side import CLOCKS, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from benchmarks.timing import Feed
 from refluid import fluid
@@ -42,7 +42,7 @@ class RefluidSide:
             if options.half:
                 chosen = fluid.contrib.mixed_precision.decorate(chosen)
             chosen.minimize(self.loss)
-        self.device = options.device
+        self.device, self.clock = options.device, CLOCKS[options.clock]
         self.place = fluid.CUDAPlace(0) if options.device == "cuda" else fluid.CPUPlace()
         self.scope = fluid.Scope()
         self.exe = fluid.Executor(self.place)
@@ -62,16 +62,14 @@ class RefluidSide:
         }
 
     def step(self, prepared: Any) -> float:
-        found = self.exe.run(
-            self.main, feed=prepared, fetch_list=[self.loss], scope=self.scope
-        )
+        found = self.exe.run(self.main, feed=prepared, fetch_list=[self.loss], scope=self.scope)
         return float(found[0].item())
 
     def flops(self, prepared: Any) -> int:
         return 0  # the PyTorch side counts those of the same network
 
     def ceiling(self) -> float:
-        return matrix_rate(self.device)
+        return matrix_rate(self.device, self.clock)
 
     def peak(self) -> int | None:
         return torch.cuda.max_memory_allocated() if self.device == "cuda" else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ Weights = Mapping[str, npt.NDArray[np.generic]]
 @dataclass(frozen=True)
 class Options:
     """`variant` is a way to use a framework (eager, compile); `half` asks for mixed precision.
-    `clock`: wall, or cpu: the time that the process computed, which other processes disturb less."""
+    `clock`: wall, or cpu, the time that the process computed: others disturb it less."""
 
     variant: str = ""
     device: str = "cpu"
@@ -50,6 +51,12 @@ class Side(Protocol):
         """Most bytes held so far, where the framework knows better than the process does."""
 
     def versions(self) -> dict[str, str]: ...
+
+
+CLOCKS: Mapping[str, Callable[[], float]] = {
+    "wall": time.perf_counter,
+    "cpu": time.process_time,
+}
 
 
 def make(kind: str, work: Workload, options: Options, weights: Weights | None) -> Side:

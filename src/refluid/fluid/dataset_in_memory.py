@@ -218,7 +218,11 @@ class _Preload:
         self._thread = threading.Thread(
             target=self._run, name="refluid dataset preload", daemon=True
         )
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self.drop()
+            raise
 
     def _run(self) -> None:
         try:
@@ -241,7 +245,8 @@ class _Preload:
         self._dropped = True
         if self._reading is not None:
             self._reading.cancel()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
 
 def _seed() -> list[int]:

@@ -84,7 +84,6 @@ def _unused(build: BuildStrategy) -> Iterator[str]:
         if name in WITHOUT_EFFECT:
             yield f"BuildStrategy.{name} has no effect here: {WITHOUT_EFFECT[name]}."
 
-
     fixed = without_choice(build.mkldnn_enabled_op_types)
     if fixed:
         yield f"BuildStrategy.mkldnn_enabled_op_types: no choice of kernels for {', '.join(fixed)}."

@@ -78,9 +78,11 @@ def run_from_dataset(
 
 
 def _run(trainers: list[Trainer], feed: DatasetFeed, handler: FetchHandler | None) -> None:
-    monitor = None if handler is None else Monitor(handler, lambda: _watched(handler, trainers[0]))
+    monitor = None
     start = time.perf_counter()
     try:
+        if handler is not None:
+            monitor = Monitor(handler, lambda: _watched(handler, trainers[0]))
         if len(trainers) == 1:
             trainers[0].run(feed, threading.Event())
         else:
@@ -120,16 +122,17 @@ def _run_threads(trainers: list[Trainer], feed: DatasetFeed) -> None:
         )
         for one in trainers
     ]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         for thread in threads:
             thread.join()
     except BaseException:
         stopped.set()
         feed.interrupt()
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
         raise
     if errors:
         raise errors[0]

@@ -7,9 +7,9 @@ import torch
 from refluid.ops.fused import adagrad_step, groups_by_rate
 from refluid.ops.optimizer_lists import (
     Tensors,
+    add_quotients,
     decay_to,
     decay_to_square,
-    scale_steps,
     take_steps,
     update,
 )
@@ -132,8 +132,6 @@ def rmsprop(
         decay_to(MeanGrad, Grad, decay)
         torch._foreach_addcmul_(spread, MeanGrad, MeanGrad, value=-1.0)
     torch._foreach_sqrt_(spread)
-    steps = list(torch._foreach_div(Grad, spread))
-    scale_steps(steps, LearningRate)
     torch._foreach_mul_(Moment, momentum)
-    torch._foreach_add_(Moment, steps)
+    add_quotients(Moment, Grad, spread, LearningRate)
     torch._foreach_sub_(Param, Moment)

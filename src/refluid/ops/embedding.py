@@ -92,13 +92,15 @@ def _one_hot(ids: Tensor, depth: int, dtype: int, lenient: bool) -> Tensor:
     kind = to_torch(VarType(dtype))
     if ids.is_meta:
         return ids.new_empty((*ids.shape, depth), dtype=kind)
-    hot = ids.unsqueeze(-1) == torch.arange(depth, device=ids.device)
-    if not lenient and not bool(hot.any(-1).all()):
+    real = (ids >= 0) & (ids < depth)
+    if not lenient and not bool(real.all()):
         raise EnforceNotMet(
             f"one_hot: an index is outside [0, {depth}); give a larger depth, or allow it with "
             "allow_out_of_range=True (the row is then zero)"
         )
-    return hot.to(kind)
+    hot = torch.zeros((*ids.shape, depth), dtype=kind, device=ids.device)
+    place = ids.long().clamp(0, depth - 1).unsqueeze(-1)
+    return hot.scatter_(-1, place, real.to(kind).unsqueeze(-1))
 
 
 def _define_one_hot(name: str, strip: bool) -> None:

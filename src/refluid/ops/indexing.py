@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
+from refluid.ops.padded import take_rows
 from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
 
@@ -178,7 +180,32 @@ def gather_nd(X: Tensor, Index: Tensor) -> Tensor:
     """The elements or parts of X that the last dimension of Index names."""
     if Index.shape[-1] == 0:
         return X.expand(*Index.shape[:-1], *X.shape)
-    return X[tuple(Index.long().unbind(-1))]
+    return _named(X, Index)
+
+
+def _named(X: Tensor, Index: Tensor) -> Tensor:
+    if X.device.type != "cpu":
+        return X[tuple(Index.long().unbind(-1))]
+    return take_rows(*_parts(X, Index))
+
+
+def _parts(X: Tensor, Index: Tensor) -> tuple[Tensor, Tensor]:
+    """X with the dimensions that Index speaks of as one, and the numbers there of what it names.
+
+    On a CPU copying rows takes a third of the time of indexing with several tensors.
+    """
+    sizes = X.shape[: Index.shape[-1]]
+    columns = list(Index.long().unbind(-1))
+    if Index.numel():
+        low, high = (one.tolist() for one in Index.reshape(-1, len(sizes)).aminmax(dim=0))
+        if any(a < -size or b >= size for a, b, size in zip(low, high, sizes, strict=True)):
+            raise EnforceNotMet(f"indices from {low} to {high} are outside of {list(X.shape)}")
+        if min(low) < 0:
+            columns = [one.remainder(size) for one, size in zip(columns, sizes, strict=True)]
+    number = columns[0]
+    for column, size in zip(columns[1:], sizes[1:], strict=True):
+        number = number * size + column
+    return X.flatten(0, len(sizes) - 1), number
 
 
 @operator("scatter", outputs="Out", uses="Ids Updates", differentiable="X Updates")
@@ -202,10 +229,14 @@ def scatter_grad(
 @operator("scatter_nd_add", outputs="Out", uses="Index Updates", differentiable="X Updates")
 def scatter_nd_add(X: Tensor, Index: Tensor, Updates: Tensor) -> Tensor:
     """X with Updates added to the parts that the last dimension of Index names."""
-    return X.index_put(tuple(Index.long().unbind(-1)), Updates, accumulate=True)
+    if X.device.type != "cpu" or Index.shape[-1] == 0:
+        return X.index_put(tuple(Index.long().unbind(-1)), Updates, accumulate=True)
+    rows, number = _parts(X, Index)
+    updates = Updates.reshape(number.numel(), *rows.shape[1:])
+    return rows.index_add(0, number.reshape(-1), updates).view(X.shape)
 
 
 @gradient("scatter_nd_add", views={"d_X": "d_Out"})
 def scatter_nd_add_grad(Index: Tensor, Updates: Tensor, d_Out: Tensor) -> tuple[Tensor, Tensor]:
     """d_X is d_Out, d_Updates what lies at the places of the updates."""
-    return d_Out, d_Out[tuple(Index.long().unbind(-1))]
+    return d_Out, _named(d_Out, Index)

@@ -82,8 +82,8 @@ def smooth_l1_loss(
     """
     square = sigma * sigma
     diff = _weighted(X - Y, InsideWeight)
-    cut = diff.clamp(-1.0 / square, 1.0 / square)
-    loss = torch.sub(diff, cut, alpha=0.5).mul_(cut).mul_(square)
+    zero = diff.new_zeros(())
+    loss = torch.ops.aten.smooth_l1_loss(diff, zero, _EACH, 1.0 / square)
     loss = _weighted(loss, OutsideWeight)
     return diff, loss.reshape(X.shape[0], -1).sum(1, keepdim=True)
 
@@ -96,13 +96,14 @@ def smooth_l1_loss_grad(
     d_Out: Tensor,
     *,
     sigma: float = 1.0,
-) -> tuple[Tensor, Tensor]:
+    need: Sequence[bool] = (True, True),
+) -> tuple[Tensor, Tensor | None]:
     """d_X = d_Out * both weights * f'(Diff), d_Y the opposite."""
-    square = sigma * sigma
-    slope = (Diff * square).clamp_(-1.0, 1.0)
-    slope = _weighted(_weighted(slope, InsideWeight), OutsideWeight)
-    grad = slope * d_Out.reshape(-1, *[1] * (Diff.dim() - 1))
-    return grad, -grad
+    zero, d_out = Diff.new_zeros(()), d_Out.reshape(-1, *[1] * (Diff.dim() - 1))
+    beta = 1.0 / (sigma * sigma)
+    grad = torch.ops.aten.smooth_l1_loss_backward(d_out, Diff, zero, _EACH, beta)
+    grad = _weighted(_weighted(grad, InsideWeight), OutsideWeight)
+    return grad, -grad if need[1] else None
 
 
 @operator("bce_loss", outputs="Out", uses="X Label", differentiable="X")

@@ -71,12 +71,6 @@ def _single(body: Body, kept: list[str]) -> Body:
     return run
 
 
-def scale_steps(steps: Tensors, rates: Tensors) -> None:
-    """step *= rate."""
-    for rate, group in groups_by_rate(rates):
-        torch._foreach_mul_([steps[i] for i in group], rate)
-
-
 def take_steps(params: Tensors, steps: Tensors, rates: Tensors) -> None:
     """param -= rate * step."""
     for rate, group in groups_by_rate(rates):
@@ -85,6 +79,17 @@ def take_steps(params: Tensors, steps: Tensors, rates: Tensors) -> None:
             torch._foreach_add_(chosen, moves, alpha=-rate)
         else:
             torch._foreach_sub_(chosen, torch._foreach_mul(moves, rate))
+
+
+def add_quotients(values: Tensors, above: Tensors, below: Tensors, rates: Tensors) -> None:
+    """value += rate * above / below."""
+    for rate, group in groups_by_rate(rates):
+        chosen, over, under = ([one[i] for i in group] for one in (values, above, below))
+        if isinstance(rate, float):
+            torch._foreach_addcdiv_(chosen, over, under, value=rate)
+        else:
+            quotients = torch._foreach_div(over, under)
+            torch._foreach_add_(chosen, torch._foreach_mul(quotients, rate))
 
 
 def decay_to(values: Tensors, news: Tensors, keep: float) -> None:

@@ -36,7 +36,7 @@ def pool2d(
     """
     x = X.permute(0, 3, 1, 2) if data_format == "NHWC" else X
     if global_pooling or (adaptive and tuple(ksize) == (1, 1)):
-        out = x.amax((2, 3), keepdim=True) if pooling_type == "max" else _WholeMean.apply(x)
+        out = x.amax((2, 3), keepdim=True) if pooling_type == "max" else _WholeMean.apply(x)  # type: ignore[no-untyped-call]
     elif adaptive:
         pool = F.adaptive_max_pool2d if pooling_type == "max" else F.adaptive_avg_pool2d
         out = pool(x, (ksize[0], ksize[1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import linecache
 import weakref
@@ -33,6 +34,12 @@ class Code:
         exec(compile(text, self.filename, "exec"), self.namespace)
         watch, step = self.namespace.get("watch"), self.namespace["step"]
         self.step: Step = step if watch is None else watch.around(step)
+
+    def with_step(self, step: Step) -> Code:
+        """The same code, entered through `step`."""
+        other = copy.copy(self)
+        other.step = step
+        return other
 
     @property
     def origin(self) -> Mapping[int, Operator]:

@@ -48,7 +48,8 @@ def write_operators(
     pairs = pair_gradients(ops) | dict(outer_pairs or {})
     outside = kept | writer.fed | held(ops)
     valued = value_uses(ops, last) if memory.frees else {}
-    owned = Ownership(ops, last | valued, outside, pairs, in_place=memory.in_place)
+    mine = kept | writer.fed
+    owned = Ownership(ops, last | valued, mine, pairs, captured(ops), in_place=memory.in_place)
     releases = Releases(block, ops, last, kept, owned, memory)
     ghosts = _by_position(block, valued, outside)
     batched = {index for group in groups.values() for index in group}
@@ -100,4 +101,14 @@ def _by_position(
 
 def held(ops: Sequence[Operator]) -> set[Key]:
     """Variables whose memory an array or a loop may hold on to."""
-    return {key for op in ops if op.type in CONTROL for key in reads(op) | writes(op)}
+    return set(captured(ops))
+
+
+def captured(ops: Sequence[Operator]) -> dict[Key, int]:
+    """The same, with the position of the first operator that may."""
+    return {
+        key: position
+        for position, op in reversed(list(enumerate(ops)))
+        if op.type in CONTROL
+        for key in reads(op) | writes(op)
+    }

@@ -16,7 +16,9 @@ class Ownership:
 
     last: position of the last use of each variable. kept: variables that outlive the operators.
     pairs: forward operators recorded for a gradient, whose values autograd still holds until then.
-    in_place: whether operators may overwrite inputs where nothing demands it.
+    captured: variables that a loop, a branch or an array may hold on to, with the position of the
+    first operator that could. in_place: whether operators may overwrite inputs where nothing
+    demands it.
     """
 
     def __init__(
@@ -25,10 +27,13 @@ class Ownership:
         last: Mapping[Key, int],
         kept: set[Key],
         pairs: Mapping[int, Pair],
+        captured: Mapping[Key, int] | None = None,
         *,
         in_place: bool = True,
     ) -> None:
-        self.last, self.kept, self.in_place = last, kept, in_place
+        self.last, self.in_place = last, in_place
+        self.outside, self.captured = kept, captured or {}
+        self.kept = kept | self.captured.keys()
         self.roots = {view: root for view, (root, _) in view_roots(ops).items()}
         self.groups: defaultdict[Key, set[Key]] = defaultdict(set)
         for view, root in self.roots.items():
@@ -80,7 +85,8 @@ class Ownership:
             key[0] == op.block.idx
             and key in writes(op)
             and self.held_until(key) <= position
-            and not self.kept & {key, *others}
+            and not self.outside & {key, *others}
+            and all(self.captured.get(one, position) >= position for one in (key, *others))
             and all(self.last.get(one, -1) < position for one in others)
         )
 

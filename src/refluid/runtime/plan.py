@@ -77,15 +77,16 @@ class Plan:
                 raise EnforceNotMet(not_in_scope(cell.name))
         hold_channels_last(bound.channels_last)
         levels = [as_levels(lod) for lod in lods]
-        code = self.code if self._tiers is None else self._tiers.choose(feeds, bound.cells)
+        code = self.code
         try:
             with torch.no_grad():
-                if code is None:
-                    results, found = self._tiers.record(feeds, bound.cells, levels)
+                if self._tiers is None:
+                    results, found = code.step(feeds, bound.cells, levels)
                 else:
+                    code = self._tiers.choose(feeds, bound.cells)
                     results, found = code.step(feeds, bound.cells, levels)
         except Exception as error:
-            clear = (code or self.code).explain(error)
+            clear = code.explain(error)
             if clear is error:
                 raise
             raise clear from error

@@ -28,8 +28,8 @@ def buffered(reader: Reader, size: int) -> Reader:
             name="paddle.reader.buffered",
             daemon=True,
         )
-        thread.start()
         try:
+            thread.start()
             while True:
                 yield samples.pop(repeating=False)
         except EOFException:

@@ -9,12 +9,21 @@ from torch import Tensor
 from refluid.ops.registry import gradient, operator
 
 
-def _weights(X: Tensor, Label: Tensor, FgNum: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
-    """(N, C): the weights of positives and of negatives."""
-    label = Label.reshape(-1, 1)
-    hit = label == torch.arange(1, X.shape[1] + 1, device=X.device)
+def _positive(X: Tensor, Label: Tensor) -> tuple[Tensor, Tensor]:
+    """(N, 1): the column that each row's label names, and whether it names any."""
+    label = Label.reshape(-1, 1).long()
+    return (label - 1).clamp(0, X.shape[1] - 1), label > 0
+
+
+def _shares(X: Tensor, Label: Tensor, FgNum: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
+    """The weights of positives (1, 1) and of a row's negatives (N, 1), none for label -1."""
     count = FgNum.reshape(1, 1).clamp(min=1).to(X.dtype)
-    return alpha * hit / count, (1 - alpha) * (~hit & (label != -1)) / count
+    return alpha / count, (Label.reshape(-1, 1) != -1).to(X.dtype) * ((1 - alpha) / count)
+
+
+def _put(out: Tensor, column: Tensor, named: Tensor, value: Tensor) -> Tensor:
+    """`out` with `value` (N, 1) in the columns that are named."""
+    return out.scatter_(1, column, torch.where(named, value, out.gather(1, column)))
 
 
 @operator("sigmoid_focal_loss", outputs="Out", uses="X Label FgNum", differentiable="X")
@@ -26,10 +35,12 @@ def sigmoid_focal_loss(
     -alpha * (1 - p)^gamma * log(p) where column c is class c + 1 of the Label (N, 1), else
     -(1 - alpha) * p^gamma * log(1 - p). Label 0 is background, rows of label -1 are 0.
     """
-    positive, negative = _weights(X, Label, FgNum, alpha)
-    p, rest = torch.sigmoid(X), torch.sigmoid(-X)
-    loss = positive * rest.pow(gamma) * -F.logsigmoid(X)
-    return loss + negative * p.pow(gamma) * -F.logsigmoid(-X)
+    of_positives, of_negatives = _shares(X, Label, FgNum, alpha)
+    column, named = _positive(X, Label)
+    x = X.gather(1, column)
+    positive = torch.sigmoid(-x).pow_(gamma).mul_(F.logsigmoid(x)).mul_(-of_positives)
+    negative = torch.sigmoid(X).pow_(gamma).mul_(F.logsigmoid(-X)).mul_(-of_negatives)
+    return _put(negative, column, named, positive)
 
 
 @gradient("sigmoid_focal_loss")
@@ -43,8 +54,11 @@ def sigmoid_focal_loss_grad(
     alpha: float = 0.25,
 ) -> Tensor:
     """d_Out times the derivative of either case."""
-    positive, negative = _weights(X, Label, FgNum, alpha)
+    of_positives, of_negatives = _shares(X, Label, FgNum, alpha)
+    column, named = _positive(X, Label)
+    x = X.gather(1, column)
+    p, rest = torch.sigmoid(x), torch.sigmoid(-x)
+    falling = rest.pow(gamma) * (gamma * p * F.logsigmoid(x) - rest) * of_positives
     p, rest = torch.sigmoid(X), torch.sigmoid(-X)
-    rising = p.pow(gamma) * (p - gamma * rest * F.logsigmoid(-X))
-    falling = rest.pow(gamma) * (gamma * p * F.logsigmoid(X) - rest)
-    return d_Out * (positive * falling + negative * rising)
+    rising = torch.addcmul(p, rest, F.logsigmoid(-X), value=-gamma).mul_(p.pow_(gamma))
+    return _put(rising.mul_(of_negatives), column, named, falling).mul_(d_Out)

@@ -17,12 +17,14 @@ from refluid.ir.operator import Operator
 class Value:
     """One tensor (a storage seen with one geometry), or another object, of a recorded step.
 
-    `storage` numbers the memory, None for other objects; `constant` is the tensor itself where
-    it is the same in every step. `plain`: an object through which no tensor can be reached.
+    `storage` numbers the memory, None for other objects; `example` is a tensor like it, without
+    memory; `constant` is the tensor itself where it is the same in every step. `plain`: an
+    object through which no tensor can be reached.
     """
 
     name: str
     storage: int | None = None
+    example: Tensor | None = None
     constant: Tensor | None = None
     plain: bool = False
 
@@ -42,6 +44,12 @@ class Kernel:
     def uses(self) -> Iterator[Value]:
         """The values it reads."""
         yield from values_in((self.args, self.kwargs))
+
+    @property
+    def makes_several(self) -> bool:
+        """Whether it returns several tensors, or a list of them."""
+        returns = self.func._schema.returns
+        return len(returns) > 1 or str(returns[0].type).startswith("List")
 
     @property
     def draws(self) -> bool:
@@ -72,6 +80,21 @@ class Line:
     def writes_anything(self) -> bool:
         """Whether it gets an object that may lead to tensors nobody sees here."""
         return any(one.storage is None and not one.plain for one in self.loads.values())
+
+
+@dataclass(eq=False)
+class Compiled:
+    """Kernels that one compiled function replaces; it returns what it writes or makes."""
+
+    function: Callable[..., Any]
+    ins: list[Value]
+    outs: list[Value | None]
+    op: Operator | None = None
+
+    @property
+    def uses(self) -> Iterator[Value]:
+        """The values it reads."""
+        yield from self.ins
 
 
 Step = Kernel | Line

@@ -200,7 +200,8 @@ class Recorder:
 
 
 def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
-    loads, stores = set(), set()
+    loads: set[str] = set()
+    stores: set[str] = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name):
             (loads if isinstance(node.ctx, ast.Load) else stores).add(node.id)
@@ -218,4 +219,3 @@ def _is_ours(op: Operator) -> bool:
     if source is None or source.body is None or source.context - _KNOWN_CONTEXT:
         return False
     return source.body.__module__.startswith("refluid.ops.")
-

@@ -56,16 +56,20 @@ def _folded(steps: list[Step]) -> list[Step]:
     writes = _Writes(steps)
     kept: list[Step] = []
     for step in steps:
-        if isinstance(step, Kernel) and _is_pure(step) and all(map(writes.private, step.outs)):
-            if all(value.constant is not None for value in step.uses) and _fold(step):
-                continue
-        kept.append(step)
+        if not (isinstance(step, Kernel) and _is_constant(step, writes) and _fold(step)):
+            kept.append(step)
     return kept
+
+
+def _is_constant(kernel: Kernel, writes: _Writes) -> bool:
+    known = all(value.constant is not None for value in kernel.uses)
+    return known and _is_pure(kernel) and all(map(writes.private, kernel.outs))
 
 
 def _fold(kernel: Kernel) -> bool:
     args, kwargs = replace(
-        (kernel.args, kernel.kwargs), lambda leaf: leaf.constant if isinstance(leaf, Value) else leaf
+        (kernel.args, kernel.kwargs),
+        lambda leaf: leaf.constant if isinstance(leaf, Value) else leaf,
     )
     with torch.no_grad():
         made = kernel.func(*args, **kwargs)

@@ -5,28 +5,32 @@ from __future__ import annotations
 import ast
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from refluid.runtime.recorded.graph import Kernel, Line, Step, Value
+from refluid.runtime.recorded.graph import Compiled, Kernel, Line, Step, Value
 from refluid.runtime.source import Source
 
 # torch's own functions take half as long to call as the operators of torch.ops; these take the
 # same arguments.
-_FUNCTIONS = frozenset(
-    "mm addmm bmm baddbmm add sub mul div relu relu_ sigmoid tanh exp log sqrt rsqrt neg abs pow "
-    "sum mean amax amin clamp where cat stack gather index_select native_batch_norm "
-    "native_layer_norm reciprocal maximum minimum sigmoid_ tanh_ exp_ sqrt_ neg_ square t permute "
-    "transpose unsqueeze squeeze select slice_copy argmax eq ne lt le gt ge logical_and "
-    "logical_or logical_not zeros_like ones_like full_like clone convolution "
-    "_fused_sgd_ _fused_adam_ _fused_adagrad_ addcmul addcdiv embedding".split()
-)
-_METHODS = frozenset(
-    "view add_ sub_ mul_ div_ copy_ zero_ fill_ clamp_ clamp_min_ addcmul_ addcdiv_ expand "
-    "reshape masked_fill_ masked_fill index_add_ scatter_add_ lerp_".split()
-)
+_FUNCTIONS = """
+    mm addmm bmm baddbmm add sub mul div relu relu_ sigmoid tanh exp log sqrt rsqrt neg abs pow
+    sum mean amax amin clamp where cat stack gather index_select native_batch_norm
+    native_layer_norm reciprocal maximum minimum sigmoid_ tanh_ exp_ sqrt_ neg_ square t permute
+    transpose unsqueeze squeeze argmax eq ne lt le gt ge logical_and logical_or logical_not
+    zeros_like ones_like full_like clone convolution addcmul addcdiv embedding
+    _fused_sgd_ _fused_adam_ _fused_adagrad_
+"""
+_METHODS = """
+    view add_ sub_ mul_ div_ copy_ zero_ fill_ clamp_ clamp_min_ addcmul_ addcdiv_ expand
+    reshape masked_fill_ masked_fill index_add_ scatter_add_ lerp_
+"""
+_FAST: dict[str, Callable[..., Any]] = {
+    **{name: getattr(torch._C._VariableFunctions, name) for name in _FUNCTIONS.split()},
+    **{name: getattr(torch._C.TensorBase, name) for name in _METHODS.split()},
+}
 
 
 class Text:
@@ -37,12 +41,14 @@ class Text:
         self.source.constants |= {k: v for k, v in namespace.items() if k not in {"F", "C", "L"}}
         self._constants = 0
 
-    def write(self, steps: list[Step]) -> Source:
+    def write(self, steps: Sequence[Step | Compiled]) -> Source:
         """All steps; every value is freed after its last use."""
         last = {value: index for index, step in enumerate(steps) for value in step.uses}
         for index, step in enumerate(steps):
             if isinstance(step, Kernel):
                 self._kernel(step)
+            elif isinstance(step, Compiled):
+                self._compiled(step)
             else:
                 self._line(step)
             if isinstance(step, Line) and isinstance(step.statement, ast.Return):
@@ -50,8 +56,6 @@ class Text:
             outs = {value for value in step.outs if value is not None}
             dead = {v for v in step.uses if last[v] == index and v.constant is None}
             dead |= {v for v in outs if v not in last}
-            if isinstance(step, Kernel):
-                dead -= {v for v in outs if v not in last}
             if dead:
                 self.source.add(f"del {', '.join(sorted(v.name for v in dead))}")
         return self.source
@@ -67,18 +71,14 @@ class Text:
         if all(name == "_" for name in names):
             self.source.add(call, kernel.op)
             return
-        several = len(kernel.func._schema.returns) > 1 or _makes_list(kernel.func)
-        comma = "," if several and len(names) == 1 else ""
+        comma = "," if kernel.makes_several and len(names) == 1 else ""
         self.source.add(f"{', '.join(names)}{comma} = {call}", kernel.op)
 
     def _function(self, kernel: Kernel) -> str:
         name = kernel.func._schema.name.split("::")[1]
         function: Callable[..., Any] = kernel.func
         if kernel.func.namespace == "aten" and "out" not in kernel.kwargs:
-            if name in _FUNCTIONS:
-                function = getattr(torch._C._VariableFunctions, name)
-            elif name in _METHODS:
-                function = getattr(torch._C.TensorBase, name)
+            function = _FAST.get(name, function)
         return self.source.constant(f"{name}_kernel", function)
 
     def _of(self, one: Any) -> str:
@@ -99,6 +99,12 @@ class Text:
         if value.constant is not None:
             return self.source.constant(value.name, value.constant)
         return value.name
+
+    def _compiled(self, step: Compiled) -> None:
+        function = self.source.constant("compiled", step.function)
+        call = f"{function}({', '.join(map(self._name, step.ins))})"
+        names = [value.name for value in step.outs if value is not None]
+        self.source.add(f"{', '.join(names)}, = {call}" if names else call)
 
     # -- lines of the plan ----------------------------------------------------
 
@@ -132,8 +138,3 @@ class _Rename(ast.NodeTransformer):
         """A name is renamed by what happens to it."""
         names = self.loads if isinstance(node.ctx, ast.Load) else self.stores
         return ast.Name(names.get(node.id, node.id), node.ctx)
-
-
-def _makes_list(func: torch._ops.OpOverload) -> bool:
-    return str(func._schema.returns[0].type).startswith("List")
-

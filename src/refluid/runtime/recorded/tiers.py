@@ -6,7 +6,8 @@ import logging
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,9 +15,12 @@ from torch import Tensor
 
 from refluid.core import flags
 from refluid.runtime.code import Code
-from refluid.runtime.recorded.record import Recorder, Recording, Refused
+from refluid.runtime.recorded.compile import compile_steps
+from refluid.runtime.recorded.graph import Compiled, Step, Value
+from refluid.runtime.recorded.record import Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
+from refluid.runtime.recorded.trial import Trial
 from refluid.runtime.scope import Cell
 
 _log = logging.getLogger("refluid")
@@ -34,14 +38,15 @@ class Recorded:
 
     def __init__(self, code: Code, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> None:
         self.code = code
+        self.trial: Trial | None = None
         self.feeds = [_meta(feed) for feed in feeds]
         self.state = [_meta(cell.value) for cell in cells]
         self._remember(cells)
 
     def fits(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> bool:
         """Whether feeds and variables are of the shapes, types and layouts of the recording."""
-        for feed, (shape, dtype, stride) in zip(feeds, self.feeds, strict=True):
-            if feed.shape != shape or feed.dtype != dtype or feed.stride() != stride:
+        for feed, meta in zip(feeds, self.feeds, strict=True):
+            if (feed.shape, feed.dtype, feed.stride()) != meta:
                 return False
         for cell, seen in zip(cells, self._seen, strict=True):
             if cell.value is not seen():
@@ -72,21 +77,22 @@ def _weak(value: Any) -> Callable[[], Any]:
 class Tiers:
     """The tiers of one plan: `run` takes the fastest that fits, FLAGS_refluid_tier permitting."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, *, compiles: bool = False) -> None:
         self.interpreted = code
+        self._compiles = compiles
         self._current: Recorded | None = None
         self._made: list[Recorded] = []
         self._counts: Counter[tuple[Meta | None, ...]] = Counter()
         self._changes = flags.changes()
         self._given_up = False
 
-    def choose(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code | None:
-        """The code to run; None if this step is to be recorded."""
+    def choose(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code:
+        """The code to run this step by."""
         if flags.changes() != self._changes:
             self._forget()
         current = self._current
         if current is not None and current.fits(feeds, cells):
-            return current.code
+            return current.code if current.trial is None else current.trial.next(current)
         if self._given_up:
             return self.interpreted
         return self._search(feeds, cells)
@@ -97,22 +103,22 @@ class Tiers:
         self._changes = flags.changes()
         self._given_up = flags.value("refluid_tier") == "interpreted"
 
-    def _search(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code | None:
+    def _search(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code:
         for one in self._made:
             if one.fits(feeds, cells):
                 self._current = one
                 return one.code
         key = tuple(_meta(feed) for feed in feeds)
         self._counts[key] += 1
-        patience = 0 if flags.value("refluid_tier") == "recorded" else BEFORE
+        patience = 0 if flags.value("refluid_tier") in ("recorded", "compiled") else BEFORE
         if len(self._made) == KEPT or len(self._counts) > SHAPES:
             self._give_up("its shapes change too often")
         elif self._counts[key] > patience:
-            return None
+            return self.interpreted.with_step(self._record)
         return self.interpreted
 
-    def record(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> Results:
-        """Runs one step and keeps a recording of it."""
+    def _record(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> Results:
+        """Runs one step, operator by operator, and keeps a recording of it."""
         start = time.perf_counter()
         code = self.interpreted
         recorder = Recorder(code)
@@ -122,8 +128,11 @@ class Tiers:
             self._give_up(str(error))
             return code.step(feeds, cells, levels)
         results: Results = recorder.run(feeds, cells, levels)
-        made = _write(recorder.recording, recorder, code)
-        self._current = Recorded(made, feeds, cells)
+        recording = recorder.recording
+        steps, write = simplify(recording.steps), partial(_write, code=code, last=recording.names)
+        self._current = Recorded(write(steps), feeds, cells)
+        if self._compiles or flags.value("refluid_tier") == "compiled":
+            self._current.trial = Trial(lambda: write(compile_steps(steps)))
         self._made.append(self._current)
         seconds, shapes = time.perf_counter() - start, [list(feed.shape) for feed in feeds]
         _log.info("recorded a step for feeds of shapes %s in %.2f s", shapes, seconds)
@@ -134,12 +143,7 @@ class Tiers:
         _log.info("a plan stays interpreted: %s", reason)
 
 
-def _write(recording: Recording, recorder: Recorder, code: Code) -> Code:
-    text = Text(recorder.namespace)
-    source = text.write(simplify(recording.steps))
-    names = {
-        key: recording.names[name].name
-        for key, name in code.names.items()
-        if name in recording.names
-    }
+def _write(steps: Sequence[Step | Compiled], code: Code, last: Mapping[str, Value]) -> Code:
+    source = Text(code.source.constants).write(steps)
+    names = {key: last[name].name for key, name in code.names.items() if name in last}
     return Code(source, names, "recording")

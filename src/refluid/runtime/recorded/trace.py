@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -15,10 +16,9 @@ from refluid.runtime.recorded.graph import Kernel, Value, replace
 
 # Through these an operator's Python code learns what a tensor holds, or lends its memory: what
 # it does then may differ from step to step.
-_READERS = frozenset(
-    "numpy tolist item data_ptr untyped_storage storage __array__ __bool__ __int__ __float__ "
-    "__index__ __complex__ __dlpack__ is_nonzero equal share_memory_ set_ resize_".split()
-)
+_READERS = frozenset({"numpy", "tolist", "item", "data_ptr", "untyped_storage", "storage", "equal"})
+_READERS |= {"__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__"}
+_READERS |= {"__dlpack__", "is_nonzero", "share_memory_", "set_", "resize_"}
 _SEEDED = (torch.Tag.nondeterministic_seeded,)
 _UNKNOWN_SHAPE = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
 
@@ -36,6 +36,7 @@ class Values:
         # A storage that is only weakly held is freed, but its number is not given to another.
         self._storages: dict[int, StorageWeakRef] = {}
         self._count = 0
+        self._mode = FakeTensorMode()
 
     def find(self, tensor: Tensor) -> Value | None:
         """The value a tensor is, if it has been seen."""
@@ -49,9 +50,13 @@ class Values:
         """The value of a tensor; a new one if it has not been seen."""
         key = _geometry(tensor)
         if key not in self._known:
-            weak = StorageWeakRef(tensor.untyped_storage())
+            weak = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
             self._storages.setdefault(weak.cdata, weak)
-            self._known[key] = self._new(key[0])
+            value = self._known[key] = self._new(key[0])
+            with self._mode:
+                value.example = torch.empty_strided(
+                    tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+                )
         return self._known[key]
 
     def other(self, thing: Any) -> Value:
@@ -67,17 +72,18 @@ class Values:
 
 def _geometry(tensor: Tensor) -> Geometry:
     storage = tensor.untyped_storage()
-    return storage._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+    offset = int(tensor.storage_offset())
+    return storage._cdata, offset, tensor.shape, tensor.stride(), tensor.dtype
 
 
-class Kernels(TorchDispatchMode):
+class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Lists the kernels that are called while it is active.
 
     `refused` says why a statement cannot be replaced by its kernels, "" while it can.
     """
 
     def __init__(self, values: Values) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.values = values
         self.kernels: list[Kernel] = []
         self.refused = ""
@@ -140,7 +146,7 @@ class Kernels(TorchDispatchMode):
         self._held += [one for one in made if one is not None]
         outs = [None if one is None else self.values.add(one) for one in made]
         places = frozenset(tensor.untyped_storage()._cdata for tensor in written)
-        self.kernels.append(Kernel(func, *given, outs, places))
+        self.kernels.append(Kernel(func, given[0], given[1], outs, places))
 
 
 class Reads(TorchFunctionMode):

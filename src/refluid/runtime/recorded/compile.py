@@ -1,0 +1,113 @@
+"""The compiled tier: runs of recorded kernels become functions made by TorchInductor."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+
+from refluid.runtime.recorded.graph import Compiled, Kernel, Step, Value, replace
+
+# Fewer kernels than this are called one by one: entering a compiled function costs some calls.
+_ENOUGH = 4
+# torch's own kernels for these are the fastest there are, and write to what they are given.
+_LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_")
+
+Function = Callable[..., Any]
+Compiler = Callable[[GraphModule, list[Tensor]], Function]
+
+
+def inductor(module: GraphModule, examples: list[Tensor]) -> Function:
+    """TorchInductor's function for a graph; it keeps what it made on disk for later processes."""
+    from torch._inductor.compile_fx import compile_fx
+
+    with torch.no_grad():
+        function: Any = compile_fx(module, examples)
+    return function  # type: ignore[no-any-return]
+
+
+def compile_steps(steps: Sequence[Step], compiler: Compiler = inductor) -> list[Step | Compiled]:
+    """The steps, with compiled functions in the place of the kernels between two lines.
+
+    Raises whatever the compiler raises.
+    """
+    done: list[Step | Compiled] = []
+    for run, wanted in _runs(steps):
+        ins, outs = _ins(run), _outs(run, wanted)
+        if len(run) < _ENOUGH or _is_left(run[0]) or _alias(run, ins):
+            done += run
+            continue
+        examples = [value.example for value in ins if value.example is not None]
+        done.append(Compiled(compiler(_module(run, ins, outs), examples), ins, list(outs)))
+    return done
+
+
+def _runs(steps: Sequence[Step]) -> list[tuple[list[Any], set[Value]]]:
+    """Steps that belong together, in order, with the values that later ones read."""
+    runs: list[list[Step]] = []
+    together = False
+    for step in steps:
+        joins = isinstance(step, Kernel) and not _is_left(step)
+        if joins and together:
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+        together = joins
+    wanted: set[Value] = set()
+    found: list[tuple[list[Any], set[Value]]] = []
+    for run in reversed(runs):
+        found.append((run, set(wanted)))
+        wanted.update(value for step in run for value in step.uses)
+    return found[::-1]
+
+
+def _is_left(step: Step) -> bool:
+    if not isinstance(step, Kernel) or step.draws:
+        return True
+    return step.func._schema.name.split("::")[1] in _LEFT
+
+
+def _ins(kernels: Sequence[Kernel]) -> list[Value]:
+    made: set[Value] = set()
+    ins: dict[Value, None] = {}
+    for kernel in kernels:
+        ins.update(dict.fromkeys(value for value in kernel.uses if value not in made))
+        made.update(out for out in kernel.outs if out is not None)
+    return list(ins)
+
+
+def _outs(kernels: Sequence[Kernel], wanted: set[Value]) -> list[Value]:
+    made = (out for kernel in kernels for out in kernel.outs if out is not None)
+    given = set(_ins(kernels))
+    return [value for value in dict.fromkeys(made) if value in wanted and value not in given]
+
+
+def _alias(kernels: Sequence[Kernel], ins: Sequence[Value]) -> bool:
+    """Whether it writes memory that it is given twice, which examples do not show."""
+    written = frozenset().union(*(kernel.writes for kernel in kernels))
+    given = Counter(value.storage for value in ins)
+    return any(given[place] > 1 for place in written)
+
+
+def _module(kernels: Sequence[Kernel], ins: Sequence[Value], outs: Sequence[Value]) -> GraphModule:
+    graph = Graph()
+    nodes: dict[Value, Node] = {value: graph.placeholder(value.name) for value in ins}
+
+    def leaf(one: Any) -> Any:
+        return nodes[one] if isinstance(one, Value) else one
+
+    for kernel in kernels:
+        args, kwargs = replace((kernel.args, kernel.kwargs), leaf)
+        node = graph.call_function(kernel.func, args, kwargs)
+        for position, value in enumerate(kernel.outs):
+            if value is not None:
+                parts = (node, position)
+                several = kernel.makes_several
+                nodes[value] = graph.call_function(operator.getitem, parts) if several else node
+    graph.output(tuple(nodes[value] for value in outs))
+    return GraphModule(torch.nn.Module(), graph)

@@ -1,0 +1,90 @@
+"""Compiles a recorded step in the background, and lets measurement decide whether it is used."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from refluid.runtime.code import Code
+
+_log = logging.getLogger("refluid")
+
+# So many steps of each kind are timed, in turn, after one of the compiled code to warm up.
+_TIMED = 5
+
+
+class Holder(Protocol):
+    """What holds the code that a trial may replace."""
+
+    code: Code
+    trial: Trial | None
+
+
+class Trial:
+    """The race between recorded kernels and the function compiled of them.
+
+    The compiler starts when the step comes a second time. Training goes on meanwhile: every step
+    is run once, by one or the other.
+    """
+
+    def __init__(self, compile_code: Callable[[], Code]) -> None:
+        self._compile = compile_code
+        self._compiled: Code | None = None
+        self._failed = ""
+        self._seconds: tuple[list[float], list[float]] = ([], [])
+        self._thread = threading.Thread(target=self._work, name="refluid-compile", daemon=True)
+
+    def _work(self) -> None:
+        start = time.perf_counter()
+        try:
+            self._compiled = self._compile()
+        except Exception as error:  # whatever the compiler stumbled over, training goes on
+            text = str(error).strip().splitlines()
+            self._failed = f"{type(error).__name__}: {text[0] if text else ''}"
+        self.took = time.perf_counter() - start
+
+    def next(self, holder: Holder) -> Code:
+        """The code of the next step; ends the trial once it is decided."""
+        if self._thread.ident is None:
+            self._thread.start()
+        if self._thread.is_alive():
+            return holder.code
+        if self._compiled is None:
+            _log.warning("a step stays recorded; it could not be compiled: %s", self._failed)
+            holder.trial = None
+            return holder.code
+        recorded, compiled = self._seconds
+        if len(compiled) > _TIMED:
+            holder.trial = None
+            return self._decide(holder)
+        mine = len(recorded) < len(compiled)
+        code, times = (holder.code, recorded) if mine else (self._compiled, compiled)
+        return _timed(code, times)
+
+    def _decide(self, holder: Holder) -> Code:
+        assert self._compiled is not None
+        recorded, compiled = (statistics.median(times[-_TIMED:]) for times in self._seconds)
+        if compiled < recorded:
+            holder.code = self._compiled
+        _log.info(
+            "compiled a step in %.1f s: %.3f ms instead of %.3f ms; %s",
+            self.took,
+            compiled * 1e3,
+            recorded * 1e3,
+            "it is used" if compiled < recorded else "it is not used",
+        )
+        return holder.code
+
+
+def _timed(code: Code, times: list[float]) -> Code:
+    def step(*given: Any) -> Any:
+        start = time.perf_counter()
+        results = code.step(*given)
+        times.append(time.perf_counter() - start)
+        return results
+
+    return code.with_step(step)

@@ -1,0 +1,142 @@
+"""The benchmark suite: what is fed, how results are kept and shown, and a rival in its process."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.suite import page
+from benchmarks.suite.networks.lstm_weights import cell_parts, lod_parts
+from benchmarks.suite.networks.padding import padded
+from benchmarks.suite.peers import how_to_install
+from benchmarks.suite.plot import draw
+from benchmarks.suite.results import Measured, difference, merged, moved, pair
+from benchmarks.suite.rivals import RIVALS, RivalFailed, Running, environment
+from benchmarks.suite.sides.side import Options, make
+from benchmarks.suite.worker import FEEDS, read_feeds, write_feeds
+from benchmarks.suite.workloads import WORKLOADS
+
+SMALL = ("mlp", "conv", "lstm_lod", "tagger", "seq2seq", "ctr", "deepfm", "ncf", "word2vec")
+
+
+def measured(step: float, losses: list[float]) -> Measured:
+    return Measured({"torch": "1"}, 0.1, 0.2, losses, [[step, step], [2 * step, 2 * step]], 2**20)
+
+
+def result(theirs: float, loss: float = 1.0) -> dict[str, Any]:
+    facts = {"machine": "one", "time": "1"}
+    entry = pair(measured(1.0, [2.0, 1.0]), measured(theirs, [2.0, loss]), facts, "auto")
+    head = {"title": "MLP", "batch": 64, "flops": 60, "ceiling": 100.0}
+    return merged({}, head, {"eager": entry}, {"jax": "no room"})
+
+
+def test_feeds_are_the_same_every_time_and_survive_the_file(tmp_path: Path) -> None:
+    for name in ("mlp", "tagger", "ctr"):
+        feeds = WORKLOADS[name].feeds()[:2]
+        write_feeds(tmp_path / FEEDS, feeds)
+        again = read_feeds(tmp_path / FEEDS)
+        for one, other in zip(feeds, again, strict=True):
+            assert one.keys() == other.keys()
+            assert all(np.array_equal(one[key], other[key]) for key in one)
+
+
+def test_padding_keeps_every_word_and_turns_each_sequence() -> None:
+    feed = WORKLOADS["tagger"].feeds()[0]
+    found = padded(feed)
+    assert np.array_equal(found["words"].reshape(-1)[found["rows"]], feed["words"][:, 0])
+    assert found["mask"].sum() == len(feed["words"])
+    length = int(found["lengths"][1])
+    turned = np.take_along_axis(found["words"], found["turned"], 1)
+    assert np.array_equal(turned[1, :length], found["words"][1, :length][::-1])
+    assert padded(WORKLOADS["ctr"].feeds()[0])["slots"].shape == (1000, 26)
+
+
+def test_gates_are_reordered() -> None:
+    weight = np.arange(4.0)[None].repeat(3, 0)  # two inputs, width one; i, j, f, o
+    parts = cell_parts(weight, np.zeros(4))
+    assert parts["ih"].tolist() == [[0.0, 0.0], [2.0, 2.0], [1.0, 1.0], [3.0, 3.0]]
+    assert parts["hh"].shape == (4, 1)
+    assert parts["bias"].tolist() == [0.0, 1.0, 0.0, 0.0]
+    lod = lod_parts(weight, weight[:1], weight[:1])  # c, i, f, o
+    assert lod["hh"][:, 0].tolist() == lod["bias"].tolist() == [1.0, 2.0, 0.0, 3.0]
+
+
+def test_results_pair_rivals_of_one_run_and_merge() -> None:
+    first = result(theirs=3.0)
+    assert first["peers"]["eager"]["ratio"] == {"value": 3.0, "low": 3.0, "high": 3.0}
+    entry = result(theirs=2.0)["peers"]["eager"]
+    later = merged(first, {"title": "MLP", "flops": 0}, {"jax": entry}, {"compile": "too slow"})
+    assert set(later["peers"]) == {"eager", "jax"}
+    assert later["failed"] == {"compile": "too slow"}
+    assert later["flops"] == 60
+    gone = merged(later, {"title": "MLP"}, {}, {"eager": "broke"})
+    assert set(gone["peers"]) == {"jax"} and "eager" in gone["failed"]
+
+
+def test_differing_losses_are_found() -> None:
+    assert difference([2.0, 1.1], [2.0, 1.0]) == pytest.approx(0.1)
+    assert moved([2.0, 1.5]) == 0.25
+    good, bad = result(2.0, 1.00001), result(2.0, 1.1)
+    assert page.agrees(good, "mlp", good["peers"]["eager"])
+    assert not page.agrees(bad, "mlp", bad["peers"]["eager"])
+    assert "OVER" in page.loss_lines({"mlp": bad})[0]
+
+
+def test_page_shows_ratios_goals_and_failures(tmp_path: Path) -> None:
+    fast, slow = result(2.0), result(1.2)
+    assert page.ratio_cell(fast, "mlp", "eager").endswith("✓")
+    assert page.ratio_cell(slow, "mlp", "eager").endswith("✗")
+    assert page.ratio_cell(fast, "mlp", "jax") == "fails"
+    assert page.ratio_cell(fast, "mlp", "paddle3") == "–"
+    assert page.speed_rows({"mlp": fast})[1][3] == "40%"  # 60 operations in 1.5 s of 100 a second
+    text = page.markdown({"mlp": fast}, "images/x.svg")
+    assert "no room" in text and "![" in text and "1 MiB, 0.20 s" in text
+    draw({"mlp": fast, "conv": slow}, tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").read_text().count("<path") > 5
+
+
+def test_the_faster_memory_layout_counts_as_eager() -> None:
+    found = result(2.0)
+    found["peers"]["channels_last"] = result(1.5)["peers"]["eager"]
+    entry = page.best(found, "eager")
+    assert entry is not None and entry["ratio"]["value"] == 1.5
+
+
+def test_a_missing_peer_says_how_to_install_it() -> None:
+    assert "benchmarks.suite.peers jax" in how_to_install(RIVALS["jax"])
+    assert RIVALS["eager"].installed and RIVALS["eager"].python == Path(sys.executable)
+
+
+def test_tier_goes_to_refluid_alone() -> None:
+    assert environment(RIVALS["refluid"], 1, "recorded", None)["FLAGS_refluid_tier"] == "recorded"
+    assert "FLAGS_refluid_tier" not in environment(RIVALS["eager"], 1, "recorded", None)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_refluid_and_pytorch_compute_the_same(name: str) -> None:
+    work = WORKLOADS[name]
+    ours = make("refluid", work, Options(), None)
+    theirs = make("pytorch", work, Options("eager"), ours.weights())
+    feed = work.feed(np.random.default_rng(7))
+    pairs = [[side.step(side.prepare(feed)) for _ in range(3)] for side in (ours, theirs)]
+    assert difference(*pairs) <= work.tolerance
+    assert moved(pairs[0]) > 0
+
+
+@pytest.mark.slow
+def test_a_rival_in_its_process(tmp_path: Path) -> None:
+    work = WORKLOADS["mlp"]
+    write_feeds(tmp_path / FEEDS, work.feeds()[:3])
+    log = tmp_path / "log"
+    with Running(RIVALS["refluid"], {}, log, 120.0) as rival:
+        rival.build("mlp", Options(), tmp_path)
+        found = rival.ask("losses", count=2)
+        assert found["losses"][1] < found["losses"][0]
+        assert len(rival.ask("block", steps=3)) == 3
+        assert rival.ask("peak") > 0
+        with pytest.raises(RivalFailed, match="no_such"):
+            rival.ask("no_such")
