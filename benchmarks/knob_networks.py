@@ -69,6 +69,12 @@ def _sums(image: Any) -> tuple[Any, list[Any]]:
     return image, []
 
 
+def _filters(image: Any) -> tuple[Any, list[Any]]:
+    for _ in range(2):
+        image = layers.conv2d(image, 16, 3, padding=1, act="relu")
+    return image, []
+
+
 NETWORKS: Mapping[str, Network] = {
     "small": Network("3 layers of 64, batch 32", _perceptron(3, 64), (32, 64), 100),
     "wide": Network("6 layers of 1024, batch 16", _perceptron(6, 1024), (16, 1024), 6),
@@ -77,6 +83,7 @@ NETWORKS: Mapping[str, Network] = {
     "residual": Network(
         "4 residual blocks 16-64, 32x32 images, batch 16", _convolutions, (16, 3, 32, 32), 5
     ),
+    "filters": Network("2 convolutions 3x3 of 16, 8x8 images, batch 4", _filters, (4, 3, 8, 8), 20),
     "sums": Network("24 sums and activations, 512 x 2048", _sums, (512, 2048), 5),
 }
 

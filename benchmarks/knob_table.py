@@ -30,8 +30,10 @@ CHECKED = "for the eye, not for speed"
 NEEDS_GPU = "acts on a GPU only"
 
 _BUILD = {
+    "build_cinn_pass": "chains of small operators become compiled code, as by `enable_auto_fusion`",
     "debug_graphviz_path": f"writes the graphs before and after passes; {CHECKED}",
-    "enable_auto_fusion": "`softmax` and `cross_entropy` become one operator",
+    "enable_auto_fusion": "`softmax` and `cross_entropy` become one operator; chains of small "
+    "operators become compiled code",
     "enable_backward_optimizer_op_deps": "with several threads, updates wait for all gradients",
     "enable_inplace": "operators write over inputs that nobody needs any more",
     "enable_sequential_execution": "one thread per place, in the order of the program",
@@ -87,6 +89,7 @@ _OPTIMIZERS = {
     "PipelineOptimizer": "parts of the network on devices of their own",
 }
 _WHY_NOT = {
+    "build_cinn_pass": "as `enable_auto_fusion`",
     "fuse_all_optimizer_ops": "done in any case",
     "fuse_broadcast_ops": "the replicas of one process share parameters, so nothing is sent",
     "capacity": "evens out what differs from batch to batch",

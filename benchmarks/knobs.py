@@ -42,6 +42,7 @@ from refluid.core import flags
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "knobs.md"
 COLUMNS = ("knob", "default", "what it does here", "measured on", "time", "peak memory")
 CHILDREN = 3
+NOT_RECORDED = "not recorded yet"
 BLOCK = 0.3  # seconds of one block, at most
 
 
@@ -167,7 +168,7 @@ def rows(effects: Mapping[str, Effect]) -> list[tuple[str, Knob, tuple[str, ...]
     found = []
     for knob in knobs(measured_names()):
         effect = effects.get(knob.name)
-        cells = effect.cells() if effect else (knob.why_not, "", "")
+        cells = effect.cells() if effect else (knob.why_not or NOT_RECORDED, "", "")
         does = knob.does[:1].upper() + knob.does[1:]
         found.append((knob.group, knob, (f"`{knob.name}`", f"`{knob.default}`", does, *cells)))
     return found
@@ -197,6 +198,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.child:
         child(options.child)
         return 0
+    if options.only and options.record:
+        parser.error("--record needs all knobs, so no --only")
     only = set(options.only)
     effects: dict[str, Effect] = {}
     for case in CASES:

@@ -44,7 +44,7 @@ from refluid.core import flags
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
-BLOCK_SECONDS = 0.06
+BLOCK_SECONDS = 0.03
 TOLERANCE = 2e-3
 AGAIN = 3  # times as many blocks, where refluid seems slow and no reason is known
 

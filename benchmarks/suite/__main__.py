@@ -170,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _agrees(name: str, result: Any) -> bool:
-    return all(page.agrees(result, name, entry) for entry in result["peers"].values())
+    return all(page.agrees(result, name, peer) for peer in result["peers"])
 
 
 def say(line: str) -> None:

@@ -91,7 +91,7 @@ def masked(batch: int, length: int, chosen: int, words: int) -> Maker:
             "types": random.integers(0, 2, (batch, length)),
             "positions": np.tile(np.arange(length), (batch, 1)),
             "bias": _bias(np.arange(length)[None] >= lengths)[:, None, None],
-            "masked": np.concatenate([r + i * length for i, r in enumerate(chosen_rows)])[:, None],
+            "masked": np.concatenate(rows)[:, None],
             "word": random.integers(0, words, (batch * chosen, 1)),
             "follows": random.integers(0, 2, (batch, 1)),
         }

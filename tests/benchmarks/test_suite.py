@@ -81,8 +81,8 @@ def test_differing_losses_are_found() -> None:
     assert difference([2.0, 1.1], [2.0, 1.0]) == pytest.approx(0.1)
     assert moved([2.0, 1.5]) == 0.25
     good, bad = result(2.0, 1.00001), result(2.0, 1.1)
-    assert page.agrees(good, "mlp", good["peers"]["eager"])
-    assert not page.agrees(bad, "mlp", bad["peers"]["eager"])
+    assert page.agrees(good, "mlp", "eager")
+    assert not page.agrees(bad, "mlp", "eager")
     assert "OVER" in page.loss_lines({"mlp": bad})[0]
 
 

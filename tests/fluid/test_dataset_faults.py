@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from refluid import fluid
@@ -110,6 +111,25 @@ def test_ctrl_c_ends_everything(tmp_path: Path, command: str, threads: str) -> N
     out, _ = script.communicate(timeout=30)
     assert script.returncode == 0
     assert out.startswith("interrupted [") and "rows in" in out and out.endswith("[]\n")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_commands_end_with_a_killed_process(tmp_path: Path, how: int) -> None:
+    file = tmp_path / "a"
+    file.write_text("1 1\n")
+    command = "sleep 100; true"
+    script = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, command, "1", str(file)], stdout=subprocess.PIPE, text=True
+    )
+    assert script.stdout is not None and script.stdout.readline() == "ready\n"
+    children: list[psutil.Process] = []
+    while not any(one.name() == "sleep" for one in children):
+        time.sleep(0.05)
+        children = psutil.Process(script.pid).children(recursive=True)
+    script.send_signal(how)
+    script.communicate(timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive and script.returncode == -how
 
 
 def test_a_data_generator_in_a_pipe_command(tmp_path: Path, files: list[str]) -> None:

@@ -26,6 +26,7 @@ from tests.golden import GOLDEN, needs_golden
 # Options with an effect, and where it is tested.
 BUILD = {
     "debug_graphviz_path": "test_pipeline",
+    "build_cinn_pass": "test_recorded",
     "enable_auto_fusion": "test_fusions",
     "enable_backward_optimizer_op_deps": "here",
     "enable_inplace": "test_memory",

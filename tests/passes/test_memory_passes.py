@@ -14,8 +14,7 @@ layers = fluid.layers
 
 
 def _residual(image: object) -> object:
-    first = norm(image, act="relu")
-    second = layers.relu(layers.elementwise_add(first, norm(norm(first, act="relu"))))
+    second = layers.relu(layers.elementwise_add(norm(image), norm(norm(image, act="relu"))))
     return conv(layers.gelu(conv(second)))
 
 

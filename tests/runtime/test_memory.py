@@ -127,23 +127,27 @@ def test_garbage_collects_in_the_plan() -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_all_ways_compute_the_same(threads: int) -> None:
     expected = Net().losses(Net().main)
-    for threshold in (-1.0, 0.0, 1e-4):
-        for share in (1.0, 0.3):
-            for optimize in (None, False, True):
-                net = Net()
-                build = fluid.BuildStrategy()
-                build.memory_optimize, build.enable_inplace = optimize, optimize is not True
-                execution = fluid.ExecutionStrategy()
-                execution.num_threads = threads
-                program = fluid.CompiledProgram(net.main).with_data_parallel(
-                    net.loss.name, build, execution, places=fluid.cpu_places(1)
-                )
-                values = {
-                    "FLAGS_eager_delete_tensor_gb": threshold,
-                    "FLAGS_memory_fraction_of_eager_deletion": share,
-                }
-                with flags.override(values):
-                    assert net.losses(program) == expected, (threshold, share, optimize)
+    for threshold, share, optimize in (
+        (-1.0, 1.0, None),
+        (-1.0, 1.0, False),
+        (0.0, 1.0, True),
+        (0.0, 0.3, True),
+        (1e-4, 1.0, False),
+        (1e-4, 0.3, True),
+    ):
+        net = Net()
+        build, execution = fluid.BuildStrategy(), fluid.ExecutionStrategy()
+        build.memory_optimize, build.enable_inplace = optimize, optimize is not True
+        execution.num_threads = threads
+        program = fluid.CompiledProgram(net.main).with_data_parallel(
+            net.loss.name, build, execution, places=fluid.cpu_places(1)
+        )
+        values = {
+            "FLAGS_eager_delete_tensor_gb": threshold,
+            "FLAGS_memory_fraction_of_eager_deletion": share,
+        }
+        with flags.override(values):
+            assert net.losses(program) == expected, (threshold, share, optimize)
 
 
 def test_memory_is_passed_on_where_garbage_is_not_freed() -> None:

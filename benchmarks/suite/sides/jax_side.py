@@ -43,6 +43,14 @@ def update(setting: Optimizer, rate: Any, value: Any, gradient: Any, state: Stat
     return value - rate * gradient, {}
 
 
+def corrected(setting: Optimizer, count: Any) -> Any:
+    """The learning rate of a step. Fluid's sparse Adam is one step ahead of its dense one."""
+    rate = jnp.float32(setting.rate)
+    if setting.kind != "adam":
+        return rate
+    return rate * jnp.sqrt(1 - 0.999**count) / (1 - 0.9**count)
+
+
 PARTS = {"adam": ("first", "second"), "momentum": ("velocity",), "sgd": ()}
 
 
@@ -68,16 +76,16 @@ def train(
     dense = {k: value for k, value in weights.items() if k not in tables}
     network = partial(NETWORKS[name], feed=feed)
     loss, (gradients, by_row) = jax.value_and_grad(network, (0, 1))(dense, rows)
-    rate = jnp.float32(setting.rate)
-    if setting.kind == "adam":
-        rate = rate * jnp.sqrt(1 - 0.999**count) / (1 - 0.9**count)
+    rate, row_rate = corrected(setting, count), corrected(setting, count + 1)
     new, kept = dict(weights), dict(states)
     for key, gradient in clipped(gradients, setting.clip).items():
         if not key.endswith(FIXED):
             new[key], kept[key] = update(setting, rate, weights[key], gradient, states[key])
     for key, gradient in by_row.items():
         ids = feed[tables[key]]
-        new[key], kept[key] = update_rows(setting, rate, weights[key], ids, gradient, states[key])
+        new[key], kept[key] = update_rows(
+            setting, row_rate, weights[key], ids, gradient, states[key]
+        )
     return new, kept, count + 1, loss
 
 

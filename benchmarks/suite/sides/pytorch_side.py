@@ -31,7 +31,7 @@ def optimizers(module: nn.Module, setting: Optimizer) -> list[torch.optim.Optimi
         if dense:
             found.append(torch.optim.Adam(dense, lr=setting.rate, fused=True))
         if tables:
-            found.append(torch.optim.SparseAdam(tables, lr=setting.rate))
+            found.append(ahead(torch.optim.SparseAdam(tables, lr=setting.rate)))
         return found
     momentum = setting.momentum if setting.kind == "momentum" else 0.0
     if dense:
@@ -39,6 +39,15 @@ def optimizers(module: nn.Module, setting: Optimizer) -> list[torch.optim.Optimi
     if tables:
         found.append(torch.optim.SGD(tables, lr=setting.rate))
     return found
+
+
+def ahead(optimizer: torch.optim.SparseAdam) -> torch.optim.SparseAdam:
+    """One step ahead in its correction of bias, for so is Fluid's Adam with sparse gradients."""
+    for group in optimizer.param_groups:
+        for table in group["params"]:
+            moments = {"exp_avg": torch.zeros_like(table), "exp_avg_sq": torch.zeros_like(table)}
+            optimizer.state[table] = {"step": 1, **moments}
+    return optimizer
 
 
 class TorchSide:

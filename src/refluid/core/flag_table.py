@@ -25,7 +25,8 @@ class Status(Enum):
 class Flag:
     """One knob; the type of its values is that of `default`.
 
-    `gpu` marks a flag that only GPU code looks at; `minimum` bounds integers Fluid keeps unsigned.
+    `gpu` marks a flag that only GPU code looks at; `minimum` bounds integers Fluid keeps unsigned;
+    `choices` are all values there are, if not empty.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Flag:
     help: str
     gpu: bool = False
     minimum: int | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def kind(self) -> type[Value]:
@@ -50,7 +52,7 @@ _EFFECTIVE: list[_Row] = [
     ("initial_cpu_memory_in_mb", 500, "MB of naive_best_fit's first chunk"),
     ("free_idle_chunk", False, "give idle chunks back at once"),
     ("correct_cpu_faults", False, "compute rightly what Fluid's CPU kernels don't (refluid only)"),
-    ("refluid_tier", "auto", "plans run: auto, interpreted or recorded (refluid only)"),
+    ("refluid_tier", "auto", "how plans run (refluid only), see docs/tiers.md"),
     ("check_nan_inf", False, "check every output for NaN and infinity; slow"),
     ("fast_check_nan_inf", False, "the same, looked at once at the end of each step"),
     ("call_stack_level", 1, "errors show: 0 the message, 1 the user's line, 2 refluid's too"),
@@ -159,8 +161,18 @@ _UNSIGNED = {
     "reallocate_gpu_memory_in_mb",
 }
 
+_CHOICES = {"refluid_tier": ("auto", "interpreted", "recorded", "compiled")}
+
 FLAGS: dict[str, Flag] = {
-    name: Flag(name, default, status, text, gpu, 0 if name in _UNSIGNED else None)
+    name: Flag(
+        name,
+        default,
+        status,
+        text,
+        gpu,
+        0 if name in _UNSIGNED else None,
+        _CHOICES.get(name, ()),
+    )
     for rows, status, gpu in (
         (_EFFECTIVE, Status.EFFECTIVE, False),
         (_EFFECTIVE_GPU, Status.EFFECTIVE, True),

@@ -164,6 +164,8 @@ def _check(flag: Flag, given: Any) -> Value:
             f"{_PREFIX}{flag.name} takes a {flag.kind.__name__} like {flag.default!r}, "
             f"not {given!r} of type {_type_name(given)}"
         )
+    if flag.choices and accepted not in flag.choices:
+        raise ValueError(f"{_PREFIX}{flag.name} is {', '.join(flag.choices)}, not {given!r}")
     if flag.minimum is not None and accepted < flag.minimum:
         raise ValueError(f"{_PREFIX}{flag.name} must be at least {flag.minimum}, not {given!r}")
     result: Value = accepted

@@ -18,6 +18,10 @@ from refluid.feed.dataset_files import unreadable
 
 _BLOCK = 1 << 18
 _SHOWN_LINES, _SHOWN_CHARACTERS = 10, 2000
+# Ends the command where this process is killed: then nobody holds the other end of {fd}.
+_WATCHED = """(read -r refluid </dev/fd/{fd}; kill -KILL 0) </dev/null >/dev/null 2>&1 &
+refluid=$!; trap '{{ kill -KILL $refluid; wait $refluid; }} 2>/dev/null' EXIT
+{command}"""
 
 
 class PipeFailed(EnforceNotMet):
@@ -44,15 +48,18 @@ class Pipe:
         self._source = source
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._reading: BaseException | None = None
+        watched, self._alive = os.pipe()
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            command,
+            _WATCHED.format(fd=watched, command=command),
             shell=True,
+            pass_fds=(watched,),
             stdin=subprocess.PIPE if source is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env={"PYTHONHASHSEED": "0", **whole_environment(), **environment},
             start_new_session=True,
         )
+        os.close(watched)
         self._feeder = threading.Thread(target=self._feed, name=f"refluid pipe {path}", daemon=True)
         self._feeder.start()
 
@@ -109,6 +116,7 @@ class Pipe:
         self._feeder.join()
         self.stream.close()
         self._errors.close()
+        os.close(self._alive)
 
 
 def _ending(status: int) -> str:

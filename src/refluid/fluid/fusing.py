@@ -22,7 +22,6 @@ _OPTIMIZERS = ("adam", "sgd", "momentum")
 # Options that change nothing here, and why.
 WITHOUT_EFFECT: dict[str, str] = {
     "async_mode": "the replicas of one process always work in step",
-    "build_cinn_pass": "there is no CINN compiler; plans call torch's kernels",
     "cache_runtime_context": "plans keep what their operators need between runs anyhow",
     "hierarchical_allreduce_inter_nranks": "the replicas are in one process",
     "is_distribution": "the replicas are in one process",

@@ -202,6 +202,7 @@ class Replicated:
                             watched,
                             kernels,
                             self.build.enable_backward_optimizer_op_deps,
+                            self.build.enable_auto_fusion or self.build.build_cinn_pass,
                         )
                     )
                     for rank, place in enumerate(self.places)

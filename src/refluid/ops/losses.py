@@ -99,10 +99,9 @@ def smooth_l1_loss_grad(
     need: Sequence[bool] = (True, True),
 ) -> tuple[Tensor, Tensor | None]:
     """d_X = d_Out * both weights * f'(Diff), d_Y the opposite."""
-    zero, d_out = Diff.new_zeros(()), d_Out.reshape(-1, *[1] * (Diff.dim() - 1))
-    beta = 1.0 / (sigma * sigma)
-    grad = torch.ops.aten.smooth_l1_loss_backward(d_out, Diff, zero, _EACH, beta)
-    grad = _weighted(_weighted(grad, InsideWeight), OutsideWeight)
+    square, d_out = sigma * sigma, d_Out.reshape(-1, *[1] * (Diff.dim() - 1))
+    slope = Diff.clamp(-1.0 / square, 1.0 / square)
+    grad = _weighted(_weighted(slope, InsideWeight), OutsideWeight) * (d_out * square)
     return grad, -grad if need[1] else None
 
 

@@ -66,6 +66,7 @@ class Request:
     instruments: Instruments = UNWATCHED
     kernels: Kernels = TORCHS_CHOICE
     updates_last: bool = True
+    compiles: bool = False
 
 
 @dataclass

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.comm import ALONE
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import as_levels, as_lod
 from refluid.runtime.code import Code
@@ -52,7 +51,8 @@ class Plan:
         writer = Writer(request)
         self.written = writer.write()
         self.code = Code(self.written.source, writer.names, "plan")
-        self._tiers = Tiers(self.code) if _is_recordable(request, writer) else None
+        recordable = _is_recordable(request, writer)
+        self._tiers = Tiers(self.code, compiles=request.compiles) if recordable else None
         self._channels_last = channels_last_state(request.block.ops)
         self._bound: Bound | None = None
 
@@ -107,7 +107,6 @@ class Plan:
 
 
 def _is_recordable(request: Request, writer: Writer) -> bool:
-    """Whether a recording can stand for the plan: one thread and replica, no LoD, unwatched."""
-    alone = request.comm is ALONE and request.threads == 1
+    """Whether a recording can stand for the plan: one thread, no LoD, unwatched."""
     plain = request.instruments is UNWATCHED and request.memory == EAGER
-    return alone and plain and not writer.ragged
+    return plain and request.threads == 1 and not writer.ragged
