@@ -93,6 +93,7 @@ _WHY_NOT = {
     "fuse_all_optimizer_ops": "done in any case",
     "fuse_broadcast_ops": "the replicas of one process share parameters, so nothing is sent",
     "capacity": "evens out what differs from batch to batch",
+    "use_multiprocess": "pays where the generator itself is slow: timed in feeding.md",
     "use_double_buffer": f"{NEEDS_GPU}: on the CPU batches are where they are needed",
     "custom_white_list": "part of `amp_lists`, see `decorate`",
     "custom_black_list": "part of `amp_lists`, see `decorate`",

@@ -41,7 +41,7 @@ from refluid.core import flags
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "knobs.md"
 COLUMNS = ("knob", "default", "what it does here", "measured on", "time", "peak memory")
-CHILDREN = 3
+CHILDREN = 2
 NOT_RECORDED = "not recorded yet"
 BLOCK = 0.3  # seconds of one block, at most
 

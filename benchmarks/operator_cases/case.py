@@ -125,9 +125,9 @@ class Ours:
         self.feed = {name: _fed(one) for name, one in values.items() if name not in case.held}
 
     def __call__(self) -> None:
-        """One run; nothing is fetched, as nobody fetches a network's inner values."""
+        """One run, of which all results are fetched: what nobody reads might not be computed."""
         time_major.cache_clear()  # every batch has other lengths
-        self.exe.run(self.main, self.feed, scope=self.scope)
+        self.results()
 
     def results(self) -> list[Any]:
         """The result, and the gradients."""

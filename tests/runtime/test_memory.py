@@ -188,9 +188,9 @@ def test_idle_chunks_are_given_back_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_allocator_takes_its_first_chunk() -> None:
-    with flags.override({"FLAGS_allocator_strategy": "best"}):
-        with pytest.raises(ValueError, match="auto_growth"):
-            fluid.Executor()
+    wrong = {"FLAGS_allocator_strategy": "best"}
+    with flags.override(wrong), pytest.raises(ValueError, match="auto_growth"):
+        fluid.Executor()
     allocator.reserve.cache_clear()
     with flags.override({"FLAGS_initial_cpu_memory_in_mb": 40}):
         assert allocator.reserve(CPU) == 32 << 20  # whole blocks

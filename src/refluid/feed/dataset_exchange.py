@@ -28,7 +28,18 @@ def exchange(columns: Columns, peers: Peers, seed: Sequence[int], at_once: int) 
         raise EnforceNotMet(f"trainers can't exchange rows of different slots: {sorted(known)}")
     before = sum(one["rows"] for one in everyone[: peers.rank])
     dealt = _deal(columns.rows, before, peers.size, [*seed, peers.rank])
-    kept = columns_parts(_taken(columns, dealt[peers.rank]))
+    found = _swap(columns, peers, dealt, at_once)
+    found[peers.rank] = [_taken(columns, dealt[peers.rank])]
+    parts = [columns_parts(part) for peer in range(peers.size) for part in found.pop(peer)]
+    made = join_freeing([part for part in parts if part[2]] or parts[:1])
+    _agree(peers, made.rows, sum(one["rows"] for one in everyone))
+    return made
+
+
+def _swap(
+    columns: Columns, peers: Peers, dealt: Sequence[Array], at_once: int
+) -> dict[int, list[Columns]]:
+    """Sends each other trainer its rows, while a thread for each receives what it sends."""
     found: dict[int, list[Columns]] = {}
     errors: list[BaseException] = []
 
@@ -43,28 +54,21 @@ def exchange(columns: Columns, peers: Peers, seed: Sequence[int], at_once: int) 
         threading.Thread(target=receive, args=(peer,), name=f"refluid exchange {peer}", daemon=True)
         for peer in peers.others
     ]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         _send(columns, peers, dealt, at_once)
         for thread in threads:
             thread.join()
     except BaseException as error:
         peers.close()
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
         raise (errors[0] if errors and isinstance(error, PeerFailed) else error) from None
     if errors:
         raise errors[0]
-    parts = [
-        part
-        for peer in range(peers.size)
-        for part in ([kept] if peer == peers.rank else map(columns_parts, found.pop(peer)))
-        if part[2]
-    ]
-    made = join_freeing(parts or [kept])
-    _agree(peers, made.rows, sum(one["rows"] for one in everyone))
-    return made
+    return found
 
 
 def _agree(peers: Peers, rows: int, wanted: int) -> None:

@@ -49,17 +49,23 @@ class Pipe:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._reading: BaseException | None = None
         watched, self._alive = os.pipe()
-        self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            _WATCHED.format(fd=watched, command=command),
-            shell=True,
-            pass_fds=(watched,),
-            stdin=subprocess.PIPE if source is not None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env={"PYTHONHASHSEED": "0", **whole_environment(), **environment},
-            start_new_session=True,
-        )
-        os.close(watched)
+        try:
+            self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                _WATCHED.format(fd=watched, command=command),
+                shell=True,
+                pass_fds=(watched,),
+                stdin=subprocess.PIPE if source is not None else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env={"PYTHONHASHSEED": "0", **whole_environment(), **environment},
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(self._alive)
+            self._errors.close()
+            raise
+        finally:
+            os.close(watched)
         self._feeder = threading.Thread(target=self._feed, name=f"refluid pipe {path}", daemon=True)
         self._feeder.start()
 

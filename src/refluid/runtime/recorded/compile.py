@@ -42,9 +42,16 @@ def compile_steps(steps: Sequence[Step], compiler: Compiler = inductor) -> list[
         if len(run) < _ENOUGH or _is_left(run[0]) or _alias(run, ins):
             done += run
             continue
-        examples = [value.example for value in ins if value.example is not None]
-        done.append(Compiled(compiler(_module(run, ins, outs), examples), ins, list(outs)))
+        done.append(Compiled(compiler(_module(run, ins, outs), _examples(ins)), ins, list(outs)))
     return done
+
+
+def _examples(values: Sequence[Value]) -> list[Tensor]:
+    """Tensors of the same layouts, without memory."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        return [value.layout.empty() for value in values if value.layout is not None]
 
 
 def _runs(steps: Sequence[Step]) -> list[tuple[list[Any], set[Value]]]:

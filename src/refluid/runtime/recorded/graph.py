@@ -13,18 +13,32 @@ from torch import Tensor
 from refluid.ir.operator import Operator
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Shape, strides, element type and device of a tensor."""
+
+    shape: torch.Size
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+    def empty(self) -> Tensor:
+        """A tensor like that."""
+        return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
+
+
 @dataclass(eq=False)
 class Value:
     """One tensor (a storage seen with one geometry), or another object, of a recorded step.
 
-    `storage` numbers the memory, None for other objects; `example` is a tensor like it, without
-    memory; `constant` is the tensor itself where it is the same in every step. `plain`: an
+    `storage` numbers the memory, None for other objects; `layout` is what such a tensor is made
+    of; `constant` is the tensor itself where it is the same in every step. `plain`: an
     object through which no tensor can be reached.
     """
 
     name: str
     storage: int | None = None
-    example: Tensor | None = None
+    layout: Layout | None = None
     constant: Tensor | None = None
     plain: bool = False
 

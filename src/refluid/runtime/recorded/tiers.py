@@ -84,7 +84,7 @@ class Tiers:
         self._made: list[Recorded] = []
         self._counts: Counter[tuple[Meta | None, ...]] = Counter()
         self._changes = flags.changes()
-        self._given_up = False
+        self._given_up = flags.value("refluid_tier") == "interpreted"
 
     def choose(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code:
         """The code to run this step by."""

@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from refluid.runtime.recorded.graph import Kernel, Value, replace
+from refluid.runtime.recorded.graph import Kernel, Layout, Value, replace
 
 # Through these an operator's Python code learns what a tensor holds, or lends its memory: what
 # it does then may differ from step to step.
@@ -36,7 +35,6 @@ class Values:
         # A storage that is only weakly held is freed, but its number is not given to another.
         self._storages: dict[int, StorageWeakRef] = {}
         self._count = 0
-        self._mode = FakeTensorMode()
 
     def find(self, tensor: Tensor) -> Value | None:
         """The value a tensor is, if it has been seen."""
@@ -53,10 +51,7 @@ class Values:
             weak = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
             self._storages.setdefault(weak.cdata, weak)
             value = self._known[key] = self._new(key[0])
-            with self._mode:
-                value.example = torch.empty_strided(
-                    tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
-                )
+            value.layout = Layout(key[2], key[3], key[4], tensor.device)
         return self._known[key]
 
     def other(self, thing: Any) -> Value:

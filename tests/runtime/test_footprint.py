@@ -1,0 +1,85 @@
+"""The planned peak of networks with loops is near the measured one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid import fluid
+from refluid.fluid.contrib.memory_report import memory_report
+
+layers = fluid.layers
+STEPS, ROWS, INNER, WIDTH = 24, 8, 16, 32
+Feeds = dict[str, Any]
+
+
+def _dense() -> Any:
+    return fluid.data("x", [STEPS, ROWS, INNER]), {"x": np.ones((STEPS, ROWS, INNER), "float32")}
+
+
+def _sequences() -> Any:
+    x = fluid.data("x", [None, INNER], lod_level=1)
+    rows = np.ones((ROWS * STEPS, INNER), "float32")
+    return x, {"x": fluid.create_lod_tensor(rows, [[STEPS] * ROWS], fluid.CPUPlace())}
+
+
+def _static() -> tuple[Any, Feeds]:
+    x, feed = _dense()
+    rnn = layers.StaticRNN()
+    with rnn.step():
+        part = rnn.step_input(x)
+        before = rnn.memory(shape=[-1, WIDTH], batch_ref=part)
+        hidden = layers.fc([part, before], WIDTH, act="relu")
+        rnn.update_memory(before, hidden)
+        rnn.step_output(hidden)
+    return rnn(), feed
+
+
+def _dynamic() -> tuple[Any, Feeds]:
+    x, feed = _sequences()
+    rnn = layers.DynamicRNN()
+    with rnn.block():
+        part, before = rnn.step_input(x), rnn.memory(shape=[WIDTH], value=0.0)
+        hidden = layers.fc([part, before], WIDTH, act="relu")
+        rnn.update_memory(before, hidden)
+        rnn.output(hidden)
+    return layers.sequence_last_step(rnn()), feed
+
+
+def _cell() -> tuple[Any, Feeds]:
+    x, feed = _dense()
+    return layers.rnn(layers.LSTMCell(WIDTH), x, time_major=True)[0], feed
+
+
+def _lstm() -> tuple[Any, Feeds]:
+    x, feed = _sequences()
+    return layers.dynamic_lstm(layers.fc(x, 4 * WIDTH), 4 * WIDTH)[0], feed
+
+
+def _gru() -> tuple[Any, Feeds]:
+    x, feed = _sequences()
+    return layers.dynamic_gru(layers.fc(x, 3 * WIDTH), WIDTH), feed
+
+
+def _layers_of_lstm() -> tuple[Any, Feeds]:
+    x, feed = _dense()
+    hidden, cell = (layers.fill_constant([2, ROWS, WIDTH], "float32", 0.0) for _ in range(2))
+    return layers.lstm(x, hidden, cell, STEPS, WIDTH, 2)[0], feed
+
+
+@pytest.mark.parametrize("build", [_static, _dynamic, _cell, _lstm, _gru, _layers_of_lstm])
+def test_what_loops_keep_is_planned(build: Callable[[], tuple[Any, Feeds]]) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        out, feed = build()
+        loss = layers.mean(layers.square(out))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    executor = fluid.Executor()
+    with fluid.scope_guard(fluid.Scope()):
+        executor.run(startup)
+        report = memory_report(executor, main, feed, [loss])
+    own, planned = report.peak - report.state, report.planned.peak - report.planned.state
+    assert 0.75 * own <= planned <= 1.45 * own
