@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from refluid import fluid
+from refluid.analysis.ghosts import ghost, is_ghost
 from refluid.core import flags
 from refluid.fluid import replicated
 from refluid.fluid.contrib.memory_report import memory_report
 from refluid.runtime import allocator
 from refluid.runtime.codegen import Request
-from refluid.runtime.ghosts import ghost, is_ghost
 from refluid.runtime.memory import Garbage, Memory, memory_as_set
 from refluid.runtime.plan import Plan
 from refluid.runtime.storages import Storage

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from refluid.analysis.liveness import Key, reads, writes
+from refluid.analysis.sizes import size_of
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import gradient_block
-from refluid.runtime.liveness import Key, reads, writes
-from refluid.runtime.sizes import size_of
 
 GROUP = 4 << 20
 _ROLE = "op_role"

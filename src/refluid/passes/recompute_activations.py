@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from refluid.analysis.ghosts import values_read
+from refluid.analysis.liveness import EMPTY
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import gradient_block
-from refluid.runtime.ghosts import values_read
-from refluid.runtime.liveness import EMPTY
 
 AGAIN = "@AGAIN"
 _ROLE = "op_role"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from refluid.analysis.liveness import Key, reads, writes
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import COMMON
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
-from refluid.runtime.liveness import Key, reads, writes
 
 Setting = tuple[object, ...]
 

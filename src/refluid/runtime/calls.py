@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from refluid.analysis.liveness import EMPTY, key_of, written_in_place
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
-from refluid.runtime.liveness import EMPTY, key_of, written_in_place
 from refluid.runtime.pairing import Pair, recompute, recorder, replayer, wanted_inputs
 from refluid.runtime.source import literal
 

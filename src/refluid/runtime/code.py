@@ -9,9 +9,9 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from refluid.analysis.liveness import Key
 from refluid.ir.operator import Operator
 from refluid.runtime.failure import explain
-from refluid.runtime.liveness import Key
 from refluid.runtime.source import Source
 
 _numbers = itertools.count()

@@ -20,6 +20,16 @@ from typing import Any
 
 import torch
 
+from refluid.analysis.liveness import (
+    EMPTY,
+    Key,
+    in_slots,
+    key_of,
+    overwritten,
+    reads,
+    starts_without,
+    writes,
+)
 from refluid.comm import ALONE, Member
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
@@ -30,16 +40,6 @@ from refluid.runtime import loops, readers, recurrence  # noqa: F401  (they regi
 from refluid.runtime.control import CONTROL, FEEDING
 from refluid.runtime.instrument import UNWATCHED, Instruments, Watch
 from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice, Kernels
-from refluid.runtime.liveness import (
-    EMPTY,
-    Key,
-    in_slots,
-    key_of,
-    overwritten,
-    reads,
-    starts_without,
-    writes,
-)
 from refluid.runtime.lods import Lods, has_lod
 from refluid.runtime.memory import EAGER, Garbage, Memory
 from refluid.runtime.operators import write_operators

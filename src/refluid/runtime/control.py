@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from refluid.analysis.liveness import EMPTY, Key, key_of, writes
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.signature import GRAD
 from refluid.runtime.arrays import array_length, read_item, write_item
-from refluid.runtime.liveness import EMPTY, Key, key_of, writes
 from refluid.runtime.tape import Tape, make_tape
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
+from refluid.analysis.liveness import key_of
 from refluid.core import flags
 from refluid.core.dtypes import as_dtype, dtype_name
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
 from refluid.feed.errors import ReaderFailed
 from refluid.ir.operator import Operator
-from refluid.runtime.liveness import key_of
 from refluid.runtime.messages import not_initialized
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from refluid.analysis.ghosts import value_uses
+from refluid.analysis.liveness import EMPTY, Key, key_of, last_uses, view_roots, writes
 from refluid.ir.operator import Operator
 from refluid.runtime.batching import batches
 from refluid.runtime.control import FEEDING
-from refluid.runtime.ghosts import value_uses
-from refluid.runtime.liveness import EMPTY, Key, key_of, last_uses, view_roots, writes
 from refluid.runtime.loop_memory import held_by_loop, inside
 from refluid.runtime.memory import Memory
 from refluid.runtime.operators import held

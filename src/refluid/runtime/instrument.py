@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from refluid.analysis.liveness import EMPTY, key_of
 from refluid.core import events, flags
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.runtime.control import CONTROL
-from refluid.runtime.liveness import EMPTY, key_of
 from refluid.runtime.meter import Kernels, armed
 from refluid.runtime.nonfinite import FiniteSums, require_finite
 from refluid.runtime.storages import LiveStorages

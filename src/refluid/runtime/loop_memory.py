@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from refluid.analysis.liveness import EMPTY, Key, key_of, view_roots
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.signature import GRAD
-from refluid.runtime.liveness import EMPTY, Key, key_of, view_roots
 from refluid.runtime.memory import EAGER
 from refluid.runtime.shapes import Shapes
 from refluid.runtime.tape import make_tape

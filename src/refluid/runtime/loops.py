@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refluid.analysis.liveness import key_of, writes
 from refluid.core.dtypes import VarType
 from refluid.core.lod_tensor import LoDTensorArray
 from refluid.ir.operator import Operator
@@ -31,7 +32,6 @@ from refluid.runtime.control import (
     write_forward,
     write_gradient,
 )
-from refluid.runtime.liveness import key_of, writes
 from refluid.runtime.tape import make_tape
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from refluid.runtime.ghosts import is_ghost
+from refluid.analysis.ghosts import is_ghost
 from refluid.runtime.storages import Storage, storage_of
 from refluid.runtime.watched import Watched
 

@@ -6,14 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from refluid.ir.block import Block
-from refluid.ir.operator import Operator
-from refluid.runtime.batching import batches
-from refluid.runtime.calls import How, write_batch, write_call
-from refluid.runtime.control import CONTROL
-from refluid.runtime.ghosts import ghost, value_uses
-from refluid.runtime.instrument import watching
-from refluid.runtime.liveness import (
+from refluid.analysis.ghosts import ghost, value_uses
+from refluid.analysis.liveness import (
     Key,
     key_of,
     last_uses,
@@ -22,6 +16,12 @@ from refluid.runtime.liveness import (
     views_to_copy,
     writes,
 )
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.runtime.batching import batches
+from refluid.runtime.calls import How, write_batch, write_call
+from refluid.runtime.control import CONTROL
+from refluid.runtime.instrument import watching
 from refluid.runtime.ownership import Ownership
 from refluid.runtime.pairing import Pair, pair_gradients
 from refluid.runtime.releases import Releases

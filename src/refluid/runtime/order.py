@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from refluid.analysis.liveness import EMPTY, Key, key_of, writes
 from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
 from refluid.ir.absent import no_operator
 from refluid.ir.block import Block
@@ -11,7 +12,6 @@ from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.ops.signature import GRAD
 from refluid.runtime.control import CONTROL
-from refluid.runtime.liveness import EMPTY, Key, key_of, writes
 from refluid.runtime.messages import not_initialized
 
 

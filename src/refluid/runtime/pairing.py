@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.analysis.liveness import key_of, writes
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
-from refluid.runtime.liveness import key_of, writes
 
 AGAIN = ".subprog_"
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from refluid.analysis.liveness import key_of
 from refluid.comm import LocalGroup
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, as_levels
@@ -24,7 +25,6 @@ from refluid.feed.specs import Spec, check_batch, parse_specs
 from refluid.feed.staging import Staged, double_buffer
 from refluid.ir.operator import Operator
 from refluid.runtime.control import handles
-from refluid.runtime.liveness import key_of
 from refluid.runtime.scope import Cell, global_scope
 
 if TYPE_CHECKING:

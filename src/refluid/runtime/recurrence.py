@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from refluid.analysis.liveness import EMPTY, key_of
 from refluid.ir.operator import Operator
 from refluid.ops.signature import GRAD
 from refluid.runtime.accumulator import Accumulator
@@ -22,7 +23,6 @@ from refluid.runtime.control import (
     write_forward,
     write_gradient,
 )
-from refluid.runtime.liveness import EMPTY, key_of
 from refluid.runtime.tape import make_tape
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from refluid.analysis.liveness import Key, writes
+from refluid.analysis.sizes import NOTHING, Size, size_of
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
-from refluid.runtime.liveness import Key, writes
 from refluid.runtime.memory import Memory
 from refluid.runtime.ownership import Ownership
-from refluid.runtime.sizes import NOTHING, Size, size_of
 
 
 class Releases:

@@ -6,12 +6,12 @@ import copy
 from collections.abc import Mapping
 from contextlib import suppress
 
+from refluid.analysis.liveness import Key
+from refluid.analysis.sizes import size_of
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
-from refluid.runtime.liveness import Key
-from refluid.runtime.sizes import size_of
 
 
 class Shapes:

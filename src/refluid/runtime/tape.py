@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from refluid.analysis.ghosts import ghost, values_read
+from refluid.analysis.liveness import Key, key_of, reads, writes
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.signature import GRAD
-from refluid.runtime.ghosts import ghost, values_read
-from refluid.runtime.liveness import Key, key_of, reads, writes
 from refluid.runtime.pairing import Pair, pair_gradients
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.analysis.liveness import EMPTY, Key, key_of, reads, writes
 from refluid.ir.operator import Operator
-from refluid.runtime.liveness import EMPTY, Key, key_of, reads, writes
 
 # Gradient operator -> input slots of which its body looks at shape, element type and LoD alone.
 SHAPE_ONLY: Mapping[str, tuple[str, ...]] = {

@@ -10,7 +10,7 @@ import pytest
 
 from refluid import fluid
 from refluid.core import flags
-from refluid.runtime import ghosts
+from refluid.analysis import ghosts
 
 layers = fluid.layers
 Build = Callable[[Any], Any]
