@@ -19,6 +19,7 @@ _OWN = {
     kind + suffix
     for kind in (
         "check_finite_and_unscale",
+        "replica_broadcast",
         "fused_all_reduce",
         "fused_batch_norm_act",
         "fused_bn_add_activation",

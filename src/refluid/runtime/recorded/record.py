@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from torch import Tensor
@@ -20,6 +22,8 @@ from refluid.runtime.scope import Cell
 # Names of a plan that stand for more than a function or an attribute.
 _OUTSIDE = frozenset({"F", "C", "L", "comm"})
 
+# CPython 3.11 converts only one syntax tree at a time.
+_parsing = threading.Lock()
 _KNOWN_CONTEXT = frozenset({"need", "counts", "device", "random"})
 
 
@@ -48,9 +52,11 @@ class Recorder:
     """Executes the statements of a plan's `step`, watching each."""
 
     def __init__(self, code: Code) -> None:
-        function = ast.parse(code.source.text).body[0]
-        assert isinstance(function, ast.FunctionDef)
-        self.code, self.body = code, function.body
+        self.code = code
+        with _parsing:
+            function = ast.parse(code.source.text).body[0]
+            assert isinstance(function, ast.FunctionDef)
+            self.body = [(one, _compiled(one, code.filename)) for one in function.body]
         self.namespace: dict[str, Any] = dict(code.source.constants)
         self.values = Values()
         self.bound: dict[str, Value] = {}
@@ -63,13 +69,13 @@ class Recorder:
     def run(self, feeds: Sequence[Tensor], cells: Sequence[Any], levels: Sequence[Any]) -> Any:
         """Runs the step for real, and returns what it returns."""
         self.namespace.update(F=feeds, C=cells, L=levels)
-        for statement in self.body:
+        for statement, compiled in self.body:
             if isinstance(statement, ast.Return):
-                self._return(statement)
+                self._return(statement, compiled)
             elif isinstance(statement, ast.Delete):
                 self._delete(statement)
             else:
-                self._statement(statement)
+                self._statement(statement, compiled)
         return self.result
 
     @property
@@ -93,19 +99,19 @@ class Recorder:
 
     # -- statements -----------------------------------------------------------
 
-    def _statement(self, statement: ast.stmt) -> None:
+    def _statement(self, statement: ast.stmt, compiled: CodeType) -> None:
         loads, stores = _names(statement)
         loads &= self.bound.keys() | (loads & _OUTSIDE)
         op = self._op_of(statement)
         before = {name: self.bound[name] for name in loads & self.bound.keys()}
         if not self._may_trace(statement, loads, before, op):
-            self._execute(statement)
+            exec(compiled, self.namespace)
             self._keep(statement, before, stores, op)
             return
         kernels, random = Kernels(self.values), self.namespace["random"]
         random.seeded = False
         with kernels, Reads(kernels):
-            self._execute(statement)
+            exec(compiled, self.namespace)
         for kernel in kernels.kernels:
             kernel.op = op
         if random.seeded:
@@ -178,25 +184,26 @@ class Recorder:
         module = getattr(self.namespace[call.func.id], "__module__", "")
         return module.startswith("refluid.ops.") or module == pairing.__name__
 
-    def _execute(self, statement: ast.stmt) -> None:
-        module = ast.Module([statement], [])
-        exec(compile(module, self.code.filename, "exec"), self.namespace)
-
     def _delete(self, statement: ast.Delete) -> None:
         for target in statement.targets:
             assert isinstance(target, ast.Name)
             self.namespace.pop(target.id, None)
             self.bound.pop(target.id, None)
 
-    def _return(self, statement: ast.Return) -> None:
-        assert statement.value is not None
-        code = compile(ast.Expression(statement.value), self.code.filename, "eval")
-        self.result = eval(code, self.namespace)
+    def _return(self, statement: ast.Return, compiled: CodeType) -> None:
+        self.result = eval(compiled, self.namespace)
         loads, _ = _names(statement)
         self._keep(statement, {n: self.bound[n] for n in loads if n in self.bound}, set(), None)
 
     def _op_of(self, statement: ast.stmt) -> Operator | None:
         return self.code.origin.get(statement.lineno)
+
+
+def _compiled(statement: ast.stmt, filename: str) -> CodeType:
+    if isinstance(statement, ast.Return):
+        assert statement.value is not None
+        return compile(ast.Expression(statement.value), filename, "eval")
+    return compile(ast.Module([statement], []), filename, "exec")
 
 
 def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
