@@ -96,7 +96,10 @@ def _resources(measured: Mapping[str, Any] | None) -> str:
 
 
 def agrees(result: Result, name: str, peer: str) -> bool:
-    return bool(result["peers"][peer]["difference"] <= allowed(result, name, peer))
+    """Losses within the bound, and apart by far less than training moved them."""
+    entry = result["peers"][peer]
+    far = entry["difference"] > entry["moved"] / 4
+    return bool(entry["difference"] <= allowed(result, name, peer)) and not far
 
 
 def allowed(result: Result, name: str, peer: str) -> float:

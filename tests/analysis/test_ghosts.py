@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.core import flags
 from refluid.analysis import ghosts
+from refluid.core import flags
 
 layers = fluid.layers
 Build = Callable[[Any], Any]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from refluid.core import flags
 from refluid.core.places import CPUPlace, CUDAPlace, require_available
 from refluid.core.threads import use_operator_threads
 from refluid.core.values import LoDTensor
@@ -24,9 +25,9 @@ from refluid.ir.variable import Variable
 from refluid.passes.half_on_cpu import half_for
 from refluid.runtime.allocator import end_step, prepare
 from refluid.runtime.codegen import Request
-from refluid.runtime.instrument import instruments
-from refluid.runtime.kernels import asked_for
-from refluid.runtime.memory import memory_as_set
+from refluid.runtime.instrument import Instruments, instruments
+from refluid.runtime.kernels import Kernels, asked_for
+from refluid.runtime.memory import Memory, memory_as_set
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.scope import Scope, global_scope, scope_guard
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
 _PLANS = 64
+Settings = tuple[Memory, Kernels, Instruments]
 
 
 class Executor:
@@ -51,6 +53,7 @@ class Executor:
         self._device: torch.device = self.place.device
         prepare(self._device)
         self._closed = False
+        self._as_flags_say: tuple[int, Memory, Kernels] | None = None
         self._plans: OrderedDict[Any, tuple[Program, tuple[FeedSlot, ...], dict[Any, Plan]]]
         self._plans = OrderedDict()
 
@@ -198,9 +201,7 @@ class Executor:
         self, program: Program, feed: Mapping[str, Any], fetches: tuple[str, ...], prune: bool
     ) -> tuple[tuple[FeedSlot, ...], Any]:
         """The feed slots, and a function from the names fed with LoD to their plan."""
-        memory, watched = memory_as_set(self._device), instruments()
-        given = id(program), program.change_count, tuple(feed), fetches
-        key = (*given, memory, watched, asked_for())
+        key = id(program), program.change_count, tuple(feed), fetches, self._settings()
         entry = self._plans.get(key)
         if entry is None:
             entry = (program, feed_slots(program, feed, self._device), {})
@@ -217,6 +218,14 @@ class Executor:
 
         return slots, plan
 
+    def _settings(self) -> Settings:
+        """What flags and instruments say of plans now."""
+        changes = flags.changes()
+        if self._as_flags_say is None or self._as_flags_say[0] != changes:
+            self._as_flags_say = changes, memory_as_set(self._device), asked_for()
+        _, memory, kernels = self._as_flags_say
+        return memory, kernels, instruments()
+
     def _make_plan(
         self,
         program: Program,
@@ -224,12 +233,12 @@ class Executor:
         fetches: tuple[str, ...],
         fed_lods: frozenset[str],
     ) -> Plan:
-        memory, watched = memory_as_set(self._device), instruments()
+        memory, kernels, watched = self._settings()
         fused = program if watched else fuse_always(program, (*feeds, *fetches))
         block = half_for(fused, self._device).global_block()
         use_operator_threads()
         request = Request(block, feeds, fetches, self._device, fed_lods, memory)
-        return Plan(replace(request, instruments=watched, kernels=asked_for()))
+        return Plan(replace(request, instruments=watched, kernels=kernels))
 
 
 def _fetch_names(fetch_list: Any) -> tuple[str, ...]:
