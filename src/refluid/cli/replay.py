@@ -164,11 +164,11 @@ def _widen(spreads: conditioning.Spreads, recording: Recording, seeds: range) ->
                 reference = base[number][label].array
                 key = number, label
                 # Relative to the smaller of both: either could have been the recorded one.
-                both = _error(label, value.array, reference), _error(label, reference, value.array)
+                both = _moved(label, value.array, reference), _moved(label, reference, value.array)
                 spreads[key] = max(*both, spreads.get(key, 0.0))
 
 
-def _error(label: str, array: Array, reference: Array) -> float:
+def _moved(label: str, array: Array, reference: Array) -> float:
     if label.startswith("fetch "):
         return relative_error(array, reference)
     return digest_error(digest(array), digest(reference), reference.size)
