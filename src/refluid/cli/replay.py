@@ -15,13 +15,12 @@ from refluid.cli.metrics import (
     DIGEST_BOUND,
     OPERATOR_BOUND,
     STEP_BOUND,
-    Array,
     Deviation,
     digest,
     digest_error,
     relative_error,
 )
-from refluid.cli.recordings import Recording, Value
+from refluid.cli.recordings import Array, Recording, Value
 from refluid.core.places import CPUPlace, cpu_places
 from refluid.core.values import LoDTensor, as_lod_tensor
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram
