@@ -167,3 +167,15 @@ def test_environment_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFLUID_TEST", "seven")
     with pytest.raises(ValueError, match="REFLUID_TEST must be a whole number"):
         flags.environment_int("REFLUID_TEST")
+
+
+def test_changes_are_counted() -> None:
+    before = flags.changes()
+    with flags.override({"FLAGS_benchmark": True}):
+        within = flags.changes()
+    assert before < within < flags.changes()
+
+
+def test_a_choice_is_one_of_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"FLAGS_refluid_tier is auto, interpreted, .*'fast'"):
+        flags.set_flags({"FLAGS_refluid_tier": "fast"})

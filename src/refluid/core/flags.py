@@ -88,6 +88,7 @@ def set_flags(flags: Mapping[str, Any]) -> None:
 @contextmanager
 def override(flags: Mapping[str, Any]) -> Iterator[None]:
     """Within the block the given flags hold; afterwards the former values are back."""
+    global _changes
     former, given = get_flags(list(flags)), set(_set)
     set_flags(flags)
     try:
@@ -95,6 +96,7 @@ def override(flags: Mapping[str, Any]) -> Iterator[None]:
     finally:
         _set.clear()
         _set.update(given)
+        _changes += 1
         _values.update({name.removeprefix(_PREFIX): old for name, old in former.items()})
 
 
