@@ -17,6 +17,7 @@ long and no reason is given.
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
 import statistics
@@ -62,16 +63,20 @@ def difference(ours: list[Any], theirs: list[Any]) -> float:
     return worst
 
 
-def bare_run() -> float:
-    """Seconds that an `Executor.run` takes by itself, which is part of every time of refluid's."""
+@functools.cache
+def bare_run(feeds: int) -> float:
+    """Seconds of an `Executor.run` by itself, a part of every time of refluid's: so many small
+    tensors are fed, and one that nothing is computed for is fetched."""
     program = fluid.Program()
     with fluid.program_guard(program, fluid.Program()):
-        fluid.layers.fill_constant([1], "float32", 0.0)
-    exe, times = fluid.Executor(), []
+        made = [fluid.data(f"x{i}", [4], "float32") for i in range(feeds)]
+        made.append(fluid.layers.fill_constant([1], "float32", 0.0))
+    exe, times, tick = fluid.Executor(), [], clock()
+    feed = {f"x{i}": torch.zeros(4) for i in range(feeds)}
     for _ in range(200):
-        begin = time.perf_counter()
-        exe.run(program)
-        times.append(time.perf_counter() - begin)
+        begin = tick()
+        exe.run(program, feed, made[-1:], return_numpy=False)
+        times.append(tick() - begin)
     return statistics.median(times)
 
 
@@ -102,7 +107,8 @@ def measure(case: Case, gradient: Any, blocks: int) -> Measured:
     def once(blocks: int) -> Measured:
         steps = pace(ours, theirs)
         times = alternate(runs, [{}], blocks=blocks, steps=steps, warmup=1, clock=clock())
-        return Measured(case.name, what, times["refluid"], times["PyTorch"], gap, case.reason)
+        bare = bare_run(len(ours.feed))
+        return Measured(case.name, what, times["refluid"], times["PyTorch"], gap, bare, case.reason)
 
     gc.collect()
     gc.freeze()  # so that the collections between blocks are short
@@ -161,7 +167,7 @@ def main(arguments: list[str] | None = None) -> int:
         for one in measured if options.all else ():
             print(f"{one.ratio:5.2f}  {one.name}, {one.what}", file=sys.stderr, flush=True)
         found += measured
-    known = facts("cpu") | {"a run of nothing": f"{bare_run() * 1e6:.0f} µs"}
+    known = facts("cpu") | {"a run of nothing": f"{bare_run(1) * 1e6:.0f} µs"}
     shown = slowest(found, len(found) if options.all else SHOWN)
     Console(width=None if sys.stdout.isatty() else 160).print(terminal_table(shown, known))
     if options.json:

@@ -18,6 +18,7 @@ from refluid.ops.registry import find
 Array = npt.NDArray[Any]
 Random = np.random.RandomState
 Build = Callable[[Mapping[str, Any]], Any]
+HANDED_ON = "the fetched gradient is the fed one, so it is copied; within a program it is not"
 
 
 class Rows(NamedTuple):

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from benchmarks.operator_cases.case import Array, Case, Random, draw, normal, op
+from benchmarks.operator_cases.case import HANDED_ON, Array, Case, Random, draw, normal, op
 
 IMAGES = (32, 64, 28, 28)
 LOGITS = (256, 10000)
@@ -67,6 +67,7 @@ CASES = (
         op("elementwise_add", axis=1),
         lambda x, y: x + y[:, None, None],
         ("X", "Y"),
+        reason=HANDED_ON,
     ),
     Case(
         "elementwise_mul, a number per row",
@@ -136,8 +137,22 @@ CASES = (
         ("X", "Y"),
     ),
     Case("mul", draw(X=(512, 512), Y=(512, 512)), op("mul"), torch.mm, ("X", "Y"), ("Y",)),
-    Case("concat", _several, op("concat", axis=1), lambda *x: torch.cat(x, 1), ("X0", "X3")),
-    Case("sum", _several, op("sum"), lambda a, b, c, d: a + b + c + d, ("X0", "X3")),
+    Case(
+        "concat",
+        _several,
+        op("concat", axis=1),
+        lambda *x: torch.cat(x, 1),
+        ("X0", "X3"),
+        reason=HANDED_ON,
+    ),
+    Case(
+        "sum",
+        _several,
+        op("sum"),
+        lambda a, b, c, d: a + b + c + d,
+        ("X0", "X3"),
+        reason=HANDED_ON,
+    ),
     Case(
         "gather",
         _rows("Index", 20000, 128),

@@ -94,7 +94,6 @@ CASES = (
         op("sequence_scatter"),
         _scattered,
         ("X", "Updates"),
-        reason="a quarter of it is the run itself",
     ),
     Case(
         "sequence_mask",

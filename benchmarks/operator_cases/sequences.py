@@ -131,7 +131,6 @@ CASES = (
         op("sequence_pool", pooltype="LAST"),
         _last,
         ("X",),
-        reason="half of it is the run itself",
     ),
     Case(
         "sequence_conv",

@@ -83,6 +83,7 @@ _KINDS: dict[str, tuple[Callable[[], Any], Optimizer]] = {
     ),
 }
 _WHY = {
+    "adamax": "Fluid's programs scale a power of beta for every parameter, an operator each",
     "adagrad": "PyTorch has a kernel for the whole update, refluid does it step by step",
 }
 

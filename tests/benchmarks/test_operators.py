@@ -20,7 +20,7 @@ DOUBLED = Case("scale", draw(X=(4, 3)), op("scale", scale=2.0), lambda x: x * 2,
 
 
 def measured(ours: Times, theirs: Times, gap: float = 0.0, reason: str = "") -> Measured:
-    return Measured("abs", "forward", ours, theirs, gap, reason)
+    return Measured("abs", "forward", ours, theirs, gap, 0.0, reason)
 
 
 def test_slow_without_reason_and_wrong_numbers_are_failures() -> None:

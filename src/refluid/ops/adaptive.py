@@ -10,14 +10,13 @@ from refluid.ops.optimizer_lists import (
     add_quotients,
     decay_to,
     decay_to_square,
-    take_steps,
     update,
 )
 
 
 def _take_scaled_steps(params: Tensors, grads: Tensors, rates: Tensors, spread: Tensors) -> None:
     """param -= rate * grad / spread."""
-    take_steps(params, list(torch._foreach_div(grads, spread)), rates)
+    add_quotients(params, grads, spread, rates, sign=-1.0)
 
 
 @update("adagrad", "Param Moment", rows=True)

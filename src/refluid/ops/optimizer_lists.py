@@ -81,15 +81,17 @@ def take_steps(params: Tensors, steps: Tensors, rates: Tensors) -> None:
             torch._foreach_sub_(chosen, torch._foreach_mul(moves, rate))
 
 
-def add_quotients(values: Tensors, above: Tensors, below: Tensors, rates: Tensors) -> None:
-    """value += rate * above / below."""
+def add_quotients(
+    values: Tensors, above: Tensors, below: Tensors, rates: Tensors, sign: float = 1.0
+) -> None:
+    """value += sign * rate * above / below."""
     for rate, group in groups_by_rate(rates):
         chosen, over, under = ([one[i] for i in group] for one in (values, above, below))
         if isinstance(rate, float):
-            torch._foreach_addcdiv_(chosen, over, under, value=rate)
+            torch._foreach_addcdiv_(chosen, over, under, value=sign * rate)
         else:
             quotients = torch._foreach_div(over, under)
-            torch._foreach_add_(chosen, torch._foreach_mul(quotients, rate))
+            torch._foreach_add_(chosen, torch._foreach_mul(quotients, sign * rate))
 
 
 def decay_to(values: Tensors, news: Tensors, keep: float) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -38,6 +37,7 @@ from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.runtime import loops, readers, recurrence  # noqa: F401  (they register themselves)
 from refluid.runtime.control import CONTROL, FEEDING
+from refluid.runtime.handover import own_value
 from refluid.runtime.instrument import UNWATCHED, Instruments, Watch
 from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice, Kernels
 from refluid.runtime.lods import Lods, has_lod
@@ -238,8 +238,3 @@ class Writer:
         """Gives a variable of a sub-block the value with which the block starts."""
         self.entered.add(key_of(block, name))
         self.source.add(f"{self.local(block, name)} = {value}")
-
-
-def own_value(value: Any) -> Any:
-    """A copy of a tensor that the scope or the user also holds."""
-    return value.clone() if isinstance(value, torch.Tensor) else value
