@@ -27,6 +27,7 @@ class Optimizer:
 ADAM = Optimizer("adam", 1e-3)
 SLOW_ADAM = Optimizer("adam", 1e-4)
 MOMENTUM = Optimizer("momentum", 0.01)
+CAREFUL = Optimizer("momentum", 0.001)  # at ten times that, a few steps magnify rounding to percents
 ROUNDING = "float32 rounding alone"
 ADAM_ROUNDING = "Adam divides rounding by small gradients"
 NORMS = "batch norms over few images magnify the rounding of convolutions every step"
@@ -66,7 +67,7 @@ def _image(name: str, title: str, batch: int, size: int, tolerance: float, reaso
         f"{title}, batch {batch}, {size} x {size}, Momentum",
         batch,
         data.images(batch, (3, size, size), 1000),
-        MOMENTUM,
+        CAREFUL,
         4,
         tolerance,
         reason,
