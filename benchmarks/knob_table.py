@@ -102,6 +102,7 @@ _WHY_NOT = {
     "PipelineOptimizer": "gains with several devices",
     "correct_cpu_faults": "for right numbers where Fluid's CPU kernels give wrong ones",
     "refluid_tier": "see benchmarks.md, which compares the tiers",
+    "init_allocated_mem": "for finding faults, not for speed: see profiling.md",
     "call_stack_level": "only says how long error messages are",
     "reader_queue_speed_test_mode": "for timing readers: batches come back again without end",
     "print_sub_graph_dir": "for the eye, not for speed",
@@ -132,7 +133,7 @@ def _all() -> Iterator[Knob]:
         "ExecutionStrategy", ExecutionStrategy._defaults, _EXECUTION, EXECUTION_WITHOUT_EFFECT
     )
     for name, flag in sorted(FLAGS.items()):
-        why = _STATUS.get(flag.status, NEEDS_GPU if flag.gpu else "")
+        why = flag.why or _STATUS.get(flag.status, NEEDS_GPU if flag.gpu else "")
         yield Knob("FLAGS", f"FLAGS_{name}", repr(flag.default), flag.help, why)
     yield from _arguments("DataLoader.from_generator", fluid.io.DataLoader.from_generator, _READER)
     yield Knob("mixed precision", "decorate", "", "half precision where it pays, float32 elsewhere")

@@ -155,3 +155,40 @@ def test_the_planned_peak_is_near_the_measured_one() -> None:
     assert 0.8 * step.peak <= planned.peak <= 1.25 * step.peak
     wider = planned_peak(step.request, {"x": (ROWS * 64, INNER)})
     assert wider.peak > 8 * (planned.peak - planned.state)
+
+
+def test_reads_of_unset_memory_show() -> None:
+    @register("reads_unset", infer=infer_like)
+    def reads_unset(X: Tensor) -> Tensor:
+        made = torch.empty_like(X)
+        made[1:] = X[1:]
+        return made
+
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 3])
+        out = main.current_block().create_var(name="out", dtype="float32")
+        main.current_block().append_op(type="reads_unset", inputs={"X": x}, outputs={"Out": out})
+    with flags.override({"FLAGS_init_allocated_mem": True}):
+        feed = {"x": np.ones((2, 3), "float32")}
+        (found,) = fluid.Executor().run(main, feed, [out])
+        assert np.isnan(found[0]).all() and (found[1] == 1).all()
+        with flags.override({"FLAGS_check_nan_inf": True}), pytest.raises(EnforceNotMet) as caught:
+            fluid.Executor().run(main, feed, [out])
+    assert "operator reads_unset failed: its output out contains NaN" in str(caught.value)
+
+
+@pytest.mark.parametrize("places", [1, 2])
+def test_junk_changes_nothing_where_all_is_written(places: int) -> None:
+    net, other = Net(), Net()
+    plain = [net.run(program=net.compiled(places)) for _ in range(2)]
+    with flags.override({"FLAGS_init_allocated_mem": True}):
+        assert [other.run(program=other.compiled(places)) for _ in range(2)] == plain
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.int64, torch.uint8])
+def test_junk_is_no_number_that_comes_up(kind: torch.dtype) -> None:
+    with Junk():
+        made = [torch.empty(3, dtype=kind), torch.ones(3, dtype=kind).new_empty(2)]
+    for one in made:
+        assert (one.isnan() if kind.is_floating_point else one == torch.iinfo(kind).max).all()

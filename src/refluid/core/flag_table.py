@@ -26,7 +26,8 @@ class Flag:
     """One knob; the type of its values is that of `default`.
 
     `gpu` marks a flag that only GPU code looks at; `minimum` bounds integers Fluid keeps unsigned;
-    `choices` are all values there are, if not empty.
+    `choices` are all values there are, if not empty. `why`: why setting it changes nothing, where
+    the status alone doesn't say so.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Flag:
     gpu: bool = False
     minimum: int | None = None
     choices: tuple[str, ...] = ()
+    why: str = ""
 
     @property
     def kind(self) -> type[Value]:
@@ -55,6 +57,7 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_tier", "auto", "how plans run (refluid only), see docs/tiers.md"),
     ("check_nan_inf", False, "check every output for NaN and infinity; slow"),
     ("fast_check_nan_inf", False, "the same, looked at once at the end of each step"),
+    ("init_allocated_mem", False, "fill new memory with junk, to find reads of unset values"),
     ("call_stack_level", 1, "errors show: 0 the message, 1 the user's line, 2 refluid's too"),
     ("eager_delete_tensor_gb", 0.0, "GB of garbage freed together; negative: at the step's end"),
     ("fuse_parameter_groups_size", 1, "gradients per fused all-reduce; 1: by size, -1: all"),
@@ -86,9 +89,7 @@ _ALWAYS: list[_Row] = [
 ]
 
 _NOT_YET: list[_Row] = [
-    ("local_exe_sub_scope_limit", 256.0, "MB of local scopes per device; -1: no limit"),
     ("enable_rpc_profiler", False, "profile parameter server calls"),
-    ("init_allocated_mem", False, "fill new memory with junk, to find reads of unset values"),
     ("dist_threadpool_size", 0, "threads of distributed operators; 0: one per core"),
     ("io_threadpool_size", 100, "threads that do input and output"),
     ("tracer_profile_fname", "xxgperf", "file for a profile of the dygraph tracer"),
@@ -113,11 +114,8 @@ _NOT_YET: list[_Row] = [
     ("worker_update_interval_secs", 900, "seconds of silence after which a worker counts as lost"),
 ]
 
-_NOT_YET_GPU: list[_Row] = [
-    ("sync_nccl_allreduce", True, "wait for each NCCL all-reduce"),
-]
-
 _NO_COUNTERPART: list[_Row] = [
+    ("local_exe_sub_scope_limit", 256.0, "MB of local scopes per device; -1: no limit"),
     ("eager_delete_scope", True, "delete local scopes at once"),
     ("free_when_no_cache_hit", False, "give idle chunks back when none fits"),
     ("enable_unused_var_check", False, "warn of operator inputs that are never read"),
@@ -146,6 +144,7 @@ _NO_COUNTERPART: list[_Row] = [
 ]
 
 _NO_COUNTERPART_GPU: list[_Row] = [
+    ("sync_nccl_allreduce", True, "wait for each NCCL all-reduce"),
     ("fraction_of_cuda_pinned_memory_to_use", 0.5, "share of host memory used as pinned memory"),
     ("cudnn_batchnorm_spatial_persistent", False, "cuDNN's persistent batch normalisation"),
     ("gpu_allocator_retry_time", 10000, "milliseconds an allocation waits for memory"),
@@ -161,6 +160,13 @@ _UNSIGNED = {
     "reallocate_gpu_memory_in_mb",
 }
 
+_WHY = {
+    "local_exe_sub_scope_limit": "bounds what local scopes keep from run to run; here they keep "
+    "nothing, and num_iteration_per_drop_scope says when freed memory goes back to the system",
+    "sync_nccl_allreduce": "is about NCCL; replicas of one process exchange gradients without it, "
+    "on the stream that computes them, so there is nothing to wait for",
+}
+
 _CHOICES = {"refluid_tier": ("auto", "interpreted", "recorded", "compiled")}
 
 FLAGS: dict[str, Flag] = {
@@ -172,13 +178,13 @@ FLAGS: dict[str, Flag] = {
         gpu,
         0 if name in _UNSIGNED else None,
         _CHOICES.get(name, ()),
+        _WHY.get(name, ""),
     )
     for rows, status, gpu in (
         (_EFFECTIVE, Status.EFFECTIVE, False),
         (_EFFECTIVE_GPU, Status.EFFECTIVE, True),
         (_ALWAYS, Status.ALWAYS, False),
         (_NOT_YET, Status.NOT_YET, False),
-        (_NOT_YET_GPU, Status.NOT_YET, True),
         (_NO_COUNTERPART, Status.NO_COUNTERPART, False),
         (_NO_COUNTERPART_GPU, Status.NO_COUNTERPART, True),
     )

@@ -212,7 +212,9 @@ def _nearest(name: str) -> str:
 
 
 def _say_if_without_effect(flag: Flag) -> None:
-    reason = _NO_EFFECT.get(status_of(flag.name))
+    status = status_of(flag.name)
+    own = flag.why if status is flag.status else ""
+    reason = own or _NO_EFFECT.get(status)
     if reason and _values[flag.name] != flag.default and flag.name not in _said:
         _said.add(flag.name)
         _LOGGER.warning("%s%s=%r %s", _PREFIX, flag.name, _values[flag.name], reason)

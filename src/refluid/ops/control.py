@@ -98,6 +98,9 @@ _declare(
     Attribute("original_output_grad", AttrType.STRINGS, []),
 )
 
+# A pass may ask `recurrent_grad` for values of each step beside the gradients of inputs: a slot
+# of outer names, and an attribute of their names inside. Not part of Fluid's operator.
+STEP_VALUES = "step_values"
 _declare(
     "recurrent", "inputs*? initial_states*? parameters*?", "outputs*? step_scopes", *_RECURRENT
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
-from refluid.ops.fused_epilogue import activate_, deactivate, deactivate_
+from refluid.ops.fused_epilogue import deactivate, deactivate_
+from refluid.ops.matrix_product import affine, product
 from refluid.ops.registry import gradient, in_place, operator
 
 
@@ -42,11 +42,11 @@ def fused_gemm_epilogue(
     activation: none (empty), relu, tanh or sigmoid.
     """
     weights = _weights(Y, y_num_col_dims, trans_y)
-    out = torch.addmm(Bias, _rows(X, x_num_col_dims), weights)
+    out = affine(Bias, _rows(X, x_num_col_dims), weights, activation)
     if X.dim() != 2 or Y.dim() != 2:
         lead = X.shape[:x_num_col_dims]
         out = out.view(*lead, *(out.shape[1:] if Y.dim() == 2 else Y.shape[y_num_col_dims:]))
-    return activate_(out, activation)
+    return out
 
 
 def _gradients(
@@ -60,10 +60,10 @@ def _gradients(
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     x, y = _rows(X, x_num_col_dims), _weights(Y, y_num_col_dims, trans_y)
     grad = d_sum if d_sum.dim() == 2 else d_sum.reshape(x.shape[0], y.shape[1])
-    d_x = torch.mm(grad, y.t()).view(X.shape) if need[0] else None
+    d_x = product(grad, y.t()).view(X.shape) if need[0] else None
     d_y = None
     if need[1]:
-        d_y = (torch.mm(grad.t(), x) if trans_y else torch.mm(x.t(), grad)).view(Y.shape)
+        d_y = (product(grad.t(), x) if trans_y else product(x.t(), grad)).view(Y.shape)
     return d_x, d_y, grad.sum(0) if need[2] else None
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from refluid.ops.elementwise import unbroadcast
 from refluid.ops.extras import MATMUL, MKLDNN, MUL
+from refluid.ops.matrix_product import product
 from refluid.ops.registry import gradient, operator
 
 
@@ -27,9 +28,9 @@ def mul(X: Tensor, Y: Tensor, *, x_num_col_dims: int = 1, y_num_col_dims: int = 
     Out has the row dimensions of X followed by the column dimensions of Y.
     """
     if X.dim() == 2 and Y.dim() == 2:
-        return torch.mm(X, Y)
-    product = torch.mm(_matrix(X, x_num_col_dims), _matrix(Y, y_num_col_dims))
-    return product.reshape(*X.shape[:x_num_col_dims], *Y.shape[y_num_col_dims:])
+        return product(X, Y)
+    out = product(_matrix(X, x_num_col_dims), _matrix(Y, y_num_col_dims))
+    return out.reshape(*X.shape[:x_num_col_dims], *Y.shape[y_num_col_dims:])
 
 
 @gradient("mul")
@@ -45,8 +46,8 @@ def mul_grad(
     """d_X = d_Out · Yᵀ, d_Y = Xᵀ · d_Out."""
     x, y = _matrix(X, x_num_col_dims), _matrix(Y, y_num_col_dims)
     out = d_Out if d_Out.dim() == 2 else d_Out.reshape(x.shape[0], y.shape[1])
-    d_x = torch.mm(out, y.t()).view(X.shape) if need[0] else None
-    d_y = torch.mm(x.t(), out).view(Y.shape) if need[1] else None
+    d_x = product(out, y.t()).view(X.shape) if need[0] else None
+    d_y = product(x.t(), out).view(Y.shape) if need[1] else None
     return d_x, d_y
 
 
@@ -56,6 +57,11 @@ def _operands(X: Tensor, Y: Tensor, transpose_X: bool, transpose_Y: bool) -> tup
     y = Y.unsqueeze(1) if Y.dim() == 1 else Y
     x = x.transpose(-2, -1) if transpose_X else x
     return x, y.transpose(-2, -1) if transpose_Y else y
+
+
+def _product(x: Tensor, y: Tensor) -> Tensor:
+    """x · y of matrices or batches of them."""
+    return product(x, y) if x.dim() == y.dim() == 2 else torch.matmul(x, y)
 
 
 @operator("matmul", outputs="Out", uses="X Y", extra=MATMUL, amp="fast")
@@ -73,7 +79,7 @@ def matmul(
     rows where they are transposed), and the dimension added goes away again.
     """
     x, y = _operands(X, Y, transpose_X, transpose_Y)
-    out = torch.matmul(x, y)
+    out = _product(x, y)
     if alpha != 1.0:
         out = out.mul_(alpha)
     if Y.dim() == 1 and not transpose_Y:
@@ -112,7 +118,7 @@ def matmul_grad(
 
 def _factor(x: Tensor, y: Tensor, transposed: bool, alpha: float) -> Tensor:
     """alpha * x · y or its transpose, in one piece of memory."""
-    out = torch.matmul(y.mT, x.mT) if transposed else torch.matmul(x, y)
+    out = _product(y.mT, x.mT) if transposed else _product(x, y)
     return out if alpha == 1.0 else out.mul_(alpha)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from refluid.ir.program import Program
@@ -21,6 +22,7 @@ from refluid.passes import (
     fuse_softmax_cross_entropy,
 )
 from refluid.passes.rewrite import Report, Rule, apply
+from refluid.passes.time_steps import STARTS, batch_time_steps
 
 Options = Mapping[str, Any]
 # An option beside those of BuildStrategy: only what is asked for, as for a profile.
@@ -29,15 +31,21 @@ AS_WRITTEN = "as_written"
 
 @dataclass(frozen=True)
 class Pass:
-    """A named pass: its rules, and whether a strategy's options ask for it."""
+    """A named pass, and whether a strategy's options ask for it.
+
+    run: rewrites a program in place, of which the named variables must stay computed. starts:
+    types of operators without which it has nothing to do.
+    """
 
     name: str
-    rules: Sequence[Rule]
+    run: Callable[[Program, frozenset[str]], Report]
+    starts: frozenset[str]
     enabled_when: Callable[[Options], bool]
 
-    def may_fire(self, types: set[str]) -> bool:
-        """Whether a program of such operators has anything for it."""
-        return any(types & rule.starts for rule in self.rules)
+
+def _of_rules(name: str, rules: Sequence[Rule], enabled_when: Callable[[Options], bool]) -> Pass:
+    starts = frozenset[str]().union(*(rule.starts for rule in rules))
+    return Pass(name, partial(apply, rules), starts, enabled_when)
 
 
 def _asked_by(option: str) -> Callable[[Options], bool]:
@@ -49,26 +57,27 @@ def _always(options: Options) -> bool:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass(
+    Pass("batch_time_steps", batch_time_steps, STARTS, _always),
+    _of_rules(
         "fuse_relu_depthwise_conv",
         fuse_relu_depthwise_conv.RULES,
         _asked_by("fuse_relu_depthwise_conv"),
     ),
-    Pass("fuse_bn_add_act_ops", fuse_bn_add_act.RULES, _asked_by("fuse_bn_add_act_ops")),
-    Pass("fuse_bn_act_ops", fuse_bn_act.RULES, _asked_by("fuse_bn_act_ops")),
-    Pass("fuse_gemm_epilogue", fuse_gemm_epilogue.RULES, _asked_by("fuse_gemm_epilogue")),
-    Pass(
+    _of_rules("fuse_bn_add_act_ops", fuse_bn_add_act.RULES, _asked_by("fuse_bn_add_act_ops")),
+    _of_rules("fuse_bn_act_ops", fuse_bn_act.RULES, _asked_by("fuse_bn_act_ops")),
+    _of_rules("fuse_gemm_epilogue", fuse_gemm_epilogue.RULES, _asked_by("fuse_gemm_epilogue")),
+    _of_rules(
         "fuse_elewise_add_act_ops",
         fuse_elewise_add_act.RULES,
         _asked_by("fuse_elewise_add_act_ops"),
     ),
-    Pass(
+    _of_rules(
         "fuse_softmax_cross_entropy",
         fuse_softmax_cross_entropy.RULES,
         _asked_by("enable_auto_fusion"),
     ),
-    Pass("fuse_conv_bias", fuse_conv_bias.RULES, _always),
-    Pass("fuse_gemm_bias", fuse_gemm_epilogue.BIAS, _always),
+    _of_rules("fuse_conv_bias", fuse_conv_bias.RULES, _always),
+    _of_rules("fuse_gemm_bias", fuse_gemm_epilogue.BIAS, _always),
 )
 BY_NAME = {one.name: one for one in PASSES}
 
@@ -94,11 +103,11 @@ def optimize(program: Program, options: Options, kept: Iterable[str] = ()) -> Op
 def run_passes(program: Program, passes: Sequence[Pass], kept: Iterable[str] = ()) -> Optimized:
     """A copy of the program after these passes, in their order."""
     types = {op.type for block in program.blocks for op in block.ops}
-    useful = [one for one in passes if one.may_fire(types)]
+    useful = [one for one in passes if one.starts & types]
     if not useful:
         return Optimized(program, {})
     copy, names = program.clone(), frozenset(kept)
-    reports = {one.name: apply(one.rules, copy, names) for one in useful}
+    reports = {one.name: one.run(copy, names) for one in useful}
     if not any(report.made for report in reports.values()):
         return Optimized(program, reports)
     return Optimized(copy, reports)

@@ -126,7 +126,8 @@ def keywords(
     parts += [_CONTEXT[name] for name in sorted(source.context) if name in _CONTEXT]
     if "need" in source.context:
         needed = tuple(
-            any(op.output(slot.name)) and slot.name not in unread for slot in definition.outputs
+            any(name != EMPTY for name in op.output(slot.name)) and slot.name not in unread
+            for slot in definition.outputs
         )
         parts.append(f"need={literal(needed)}")
     if "counts" in source.context:

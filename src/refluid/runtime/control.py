@@ -59,10 +59,12 @@ def write_forward(
     writer.tapes[tape.block.idx] = tape
 
 
-def write_gradient(writer: Writer, op: Operator, record: str, wanted: Iterable[str]) -> None:
+def write_gradient(
+    writer: Writer, op: Operator, record: str, wanted: Iterable[str], others: Iterable[str] = ()
+) -> None:
     """The gradient block once, after taking back what the forward block kept in `record`.
 
-    wanted: forward variables whose gradients are used after it.
+    wanted: forward variables whose gradients are used after it. others: its own variables.
     """
     block = op.attr("sub_block")
     tape = writer.tapes.get(block.forward_block_idx)
@@ -71,7 +73,7 @@ def write_gradient(writer: Writer, op: Operator, record: str, wanted: Iterable[s
     names = tape.targets(writer)
     target = f"({', '.join(names)}{',' if len(names) == 1 else ''})" if names else "_"
     writer.source.add(f"{target} = {record}", op)
-    kept = {key_of(block, name + GRAD) for name in wanted}
+    kept = {key_of(block, name) for name in (*(one + GRAD for one in wanted), *others)}
     writer.write_sub_block(block, kept, tape.gradient_pairs)
 
 

@@ -10,7 +10,7 @@ Only plans made with `Instruments` have such lines; all others pay nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from refluid.core import events, flags
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.runtime.control import CONTROL
+from refluid.runtime.junk import Junk
 from refluid.runtime.meter import Kernels, armed
 from refluid.runtime.nonfinite import FiniteSums, require_finite
 from refluid.runtime.storages import LiveStorages
@@ -36,6 +37,7 @@ class Instruments:
 
     time: events go to the log. meter: memory and arithmetic of one step. check: outputs must be
     finite, `fast`: as seen at the end of the step. wait: for the device, after each operator.
+    junk: what operators allocate is filled with it.
     """
 
     time: bool = False
@@ -43,6 +45,7 @@ class Instruments:
     check: bool = False
     fast: bool = False
     wait: bool = False
+    junk: bool = False
 
     def __bool__(self) -> bool:
         return self != UNWATCHED
@@ -54,12 +57,18 @@ UNWATCHED = Instruments()
 def instruments() -> Instruments:
     """What plans are to be watched for now: profiler, meter and FLAGS_*."""
     fast, slow = flags.value("fast_check_nan_inf"), flags.value("check_nan_inf")
-    wait = flags.value("benchmark")
+    wait, junk = flags.value("benchmark"), flags.value("init_allocated_mem")
     log, meter = events.active(), armed()
-    if log is None and meter is None and not (fast or slow or wait):
+    if log is None and meter is None and not (fast or slow or wait or junk):
         return UNWATCHED
-    wait = bool(wait) and torch.cuda.is_available()
-    return Instruments(log is not None, meter is not None, bool(fast or slow), bool(fast), wait)
+    return Instruments(
+        log is not None,
+        meter is not None,
+        bool(fast or slow),
+        bool(fast),
+        bool(wait) and torch.cuda.is_available(),
+        bool(junk),
+    )
 
 
 class Watch:
@@ -123,7 +132,13 @@ class Watch:
     def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """The plan's function with what is done once per step."""
 
+        junk = Junk if self.wanted.junk else nullcontext
+
         def run(feeds: Sequence[Any], cells: Sequence[Any], lods: Sequence[Any]) -> Any:
+            with junk():
+                return watched(feeds, cells, lods)
+
+        def watched(feeds: Sequence[Any], cells: Sequence[Any], lods: Sequence[Any]) -> Any:
             state = {cell.name: cell.value for cell in cells}
             meter = armed()
             try:

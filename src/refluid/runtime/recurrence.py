@@ -14,6 +14,7 @@ from torch import Tensor
 
 from refluid.analysis.liveness import EMPTY, key_of
 from refluid.ir.operator import Operator
+from refluid.ops.control import STEP_VALUES
 from refluid.ops.signature import GRAD
 from refluid.runtime.accumulator import Accumulator
 from refluid.runtime.control import (
@@ -76,6 +77,7 @@ def _recurrent_grad(writer: Writer, op: Operator) -> None:
     outputs = list(zip(op.input("outputs"), op.input("outputs" + GRAD), strict=False))
     states = list(zip(op.input("initial_states"), _states(op, "states"), strict=False))
     summed, stepped = gradient_names(op, "parameters"), gradient_names(op, "inputs")
+    kept = list(zip(op.attrs.get(STEP_VALUES) or [], op.output(STEP_VALUES), strict=True))
     zeros = source.constant("zeros", torch.zeros_like)
     accumulator = source.constant("Accumulator", Accumulator)
     for index, (_, grad) in enumerate(outputs):
@@ -86,20 +88,27 @@ def _recurrent_grad(writer: Writer, op: Operator) -> None:
         source.add(f"{prefix}x{index} = []")
     for index, _ in enumerate(summed):
         source.add(f"{prefix}p{index} = {accumulator}()")
+    for index, _ in enumerate(kept):
+        source.add(f"{prefix}k{index} = []")
     source.add(f"{prefix}n = len({record})")
     with source.block(f"while {record}:", op):
         place = f"{prefix}n - len({record})" if backwards else f"len({record}) - 1"
         source.add(f"{step} = {place}")
         _give_gradients(writer, op, prefix, step, [name for name, _ in outputs])
         wanted = [name for name, _ in summed + stepped] + _states(op, "ex_states")
-        write_gradient(writer, op, f"{record}.pop()", wanted)
+        write_gradient(writer, op, f"{record}.pop()", wanted, [name for name, _ in kept])
         for index, name in enumerate(_states(op, "ex_states")):
             source.add(f"{prefix}s{index} = {inner_gradient(writer, op, name)}")
         for index, (name, _) in enumerate(stepped):
             source.add(f"{prefix}x{index}.append({inner_gradient(writer, op, name)})")
         for index, (name, _) in enumerate(summed):
             source.add(f"{prefix}p{index}.add({inner_gradient(writer, op, name)})")
+        for index, (name, _) in enumerate(kept):
+            source.add(f"{prefix}k{index}.append({writer.local(block, name)})")
     stack = source.constant("stack_steps", stack_steps)
+    for index, (_, outer_name) in enumerate(kept):
+        outer = writer.local(op.block, outer_name)
+        source.add(f"{outer} = {stack}({prefix}k{index}, {not backwards})", op)
     for index, (_, grad) in enumerate(stepped):
         outer = writer.local(op.block, grad)
         source.add(f"{outer} = {stack}({prefix}x{index}, {not backwards})", op)

@@ -46,9 +46,7 @@ def _product_of(loop: Loop, concat: Operator) -> Operator | None:
     return readers[0]
 
 
-def _gradients(
-    loop: Loop, concat: Operator, product: Operator
-) -> tuple[Operator, Operator] | None:
+def _gradients(loop: Loop, concat: Operator, product: Operator) -> tuple[Operator, Operator] | None:
     """The gradient operators of both; None where others read what goes."""
     (joined,), (weight,) = concat.output("Out"), product.input("Y")
     after, before = loop.gradient_of(product), loop.gradient_of(concat)
@@ -77,7 +75,7 @@ def _split(loop: Loop, concat: Operator, product: Operator) -> list[tuple[str, s
         cut = {"axes": [0], "starts": [start], "ends": [end], "decrease_axis": []}
         before = loop.make(product, "slice", {"Input": [weight]}, {"Out": [rows]}, cut)
         loop.before.append(before)
-        loop.adopt("parameters", rows, None)
+        loop.forward.inputs["parameters"].append(rows)
         loop.body.create_var(name=term, shape=loop.shape(result), dtype=dtype)
         given = {"X": [name], "Y": [rows]}
         made.append(loop.make(product, "mul", given, {"Out": [term]}, ONE_STEP, loop.body))
@@ -103,9 +101,10 @@ def _split_gradient(
         given = {"X": [name], "Y": [rows], "Out" + GRAD: flowing}
         outputs = {"X" + GRAD: [grad], "Y" + GRAD: [rows + GRAD if wanted else EMPTY]}
         if wanted:
-            block.create_var(name=rows + GRAD, shape=loop.shape(rows), dtype="float32")
+            dtype = block.var_recursive(rows).dtype
+            block.create_var(name=rows + GRAD, shape=loop.shape(rows), dtype=dtype)
             loop.declare(rows + GRAD, loop.shape(rows), like=rows)
-            loop.backward_adopt(rows)
+            loop.own("parameters", rows, rows + GRAD)
             grads.append(rows + GRAD)
         made.append(loop.make(product, "mul_grad", given, outputs, ONE_STEP, block))
     place = next(i for i, op in enumerate(block.ops) if op is product)

@@ -10,13 +10,10 @@ from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.ops.control import STEP_VALUES
 from refluid.ops.registry import find
 from refluid.ops.signature import GRAD
 from refluid.passes.versions import EMPTY, blocks_in_use
-
-# What `recurrent_grad` gives of each step beside gradients of inputs: a slot of outer names, and
-# an attribute of the names inside.
-STEP_VALUES = "step_values"
 
 
 @dataclass
@@ -24,12 +21,14 @@ class Loop:
     """A loop over time steps; every variable of its blocks is written once.
 
     before, behind: operators to be put before the loop and behind that of the gradients.
+    hoisted: operators that the body had once.
     """
 
     forward: Operator
     backward: Operator | None
     before: list[Operator] = field(default_factory=list)
     behind: list[Operator] = field(default_factory=list)
+    hoisted: list[Operator] = field(default_factory=list)
 
     @property
     def body(self) -> Block:
@@ -43,6 +42,12 @@ class Loop:
     @property
     def gradient_ops(self) -> list[Operator]:
         return [] if self.gradient is None else self.gradient.ops
+
+    @property
+    def steps(self) -> int:
+        """How many time steps there are, -1 where that isn't known."""
+        var = self.forward.block.var_recursive(self.forward.input("inputs")[0])
+        return int(var.shape[0]) if var.has_description() and var.shape else -1
 
     # -- what variables are ---------------------------------------------------
 
@@ -78,12 +83,17 @@ class Loop:
         return () if var is None or not var.has_description() else var.shape
 
     def gradient_of(self, op: Operator) -> Operator | None:
-        """The operator of the gradient block for one of the body with the output Out."""
-        wanted = op.output("Out")[0] + GRAD
+        """The operator of the gradient block for one of the body."""
+        given = op.outputs | op.inputs
         found = [
             one
             for one in self.gradient_ops
-            if one.type == f"{op.type}_grad" and one.input("Out" + GRAD) == [wanted]
+            if one.type == f"{op.type}_grad"
+            and all(
+                names == given.get(slot)
+                for slot, names in one.inputs.items()
+                if names and not slot.endswith(GRAD)
+            )
         ]
         return found[0] if len(found) == 1 else None
 
@@ -103,22 +113,21 @@ class Loop:
         assert self.backward is not None
         self.backward.outputs[slot + GRAD][self.backward.input(slot).index(name)] = EMPTY
 
-    def adopt(self, slot: str, name: str, gradient: str | None) -> None:
-        """A further input, and what the outer block calls its gradient, if it wants one."""
-        self.forward.inputs.setdefault(slot, []).append(name)
-        if self.backward is not None and gradient is not None:
-            given = self.backward.inputs.setdefault(slot, [])
-            outer = self.backward.outputs.setdefault(slot + GRAD, [])
-            outer += [EMPTY] * (len(given) - len(outer))
-            given.append(name)
-            outer.append(gradient)
+    def own(self, slot: str, name: str, outer: str) -> None:
+        """The operator of the gradients gives that of one more input, as the variable `outer`."""
+        assert self.backward is not None
+        given = self.backward.inputs.setdefault(slot, [])
+        gradients = self.backward.outputs.setdefault(slot + GRAD, [])
+        gradients += [EMPTY] * (len(given) - len(gradients))
+        given.append(name)
+        gradients.append(outer)
 
     # -- values of all steps --------------------------------------------------
 
     def all_steps(self, name: str) -> str:
         """The outer variable with all time steps of a variable of the body."""
         if not self.is_step(name) and name not in self.forward.output("outputs"):
-            self.declare(name, [-1, *self.shape(name)], like=name)
+            self.declare(name, [self.steps, *self.shape(name)], like=name)
             self.forward.outputs["outputs"].append(name)
         return name
 
@@ -128,7 +137,7 @@ class Loop:
         outer = f"{name}@STEPS"
         known = list(self.backward.attrs.get(STEP_VALUES) or [])
         if name not in known:
-            self.declare(outer, [-1, *self.shape(like)], like=like)
+            self.declare(outer, [self.steps, *self.shape(like)], like=like)
             self.backward.outputs.setdefault(STEP_VALUES, []).append(outer)
             self.backward.set_attr(STEP_VALUES, [*known, name])
         return outer

@@ -1,0 +1,68 @@
+"""Products of two matrices, by the fastest of the kernels that torch has for them.
+
+On the CPU torch multiplies by MKL. oneDNN's products are faster on some processors, but cost more
+to call; and of narrow results MKL computes the transpose faster. Which one it is depends on the
+shapes and the processor alone, so that equal steps give equal numbers. What autograd watches stays
+with MKL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.core.processor import onednn_multiplies_faster
+from refluid.ops.fused_epilogue import activate_
+
+# Multiplications from which oneDNN is worth its call, and the narrowest matrices it is used for.
+# A transposed first factor is copied first.
+_LARGE, _LARGE_COPIED, _LEAST = 2**20, 2**21, 8
+# Results that are narrower, of so many multiplications, are computed as their transpose.
+_NARROW, _ENOUGH, _DEEP = 16, 2**18, 32
+
+_none: list[Any] = []
+_onednn: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise.default
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a · b of the matrices a (m, k) and b (k, n)."""
+    kind = _kind(a, b)
+    if kind == "onednn":
+        return _onednn(a, b.t(), None, "none", _none, "")
+    if kind == "narrow":
+        return torch.mm(b.t().contiguous(), a.t()).t().contiguous()
+    return torch.mm(a, b)
+
+
+def affine(bias: Tensor, a: Tensor, b: Tensor, activation: str = "") -> Tensor:
+    """activation(a · b + bias): bias one number for each column; relu, tanh, sigmoid or none."""
+    kind = _kind(a, b)
+    if kind == "onednn" and bias.dim() == 1 and bias.dtype is a.dtype:
+        fused = activation == "relu"
+        out = _onednn(a, b.t(), bias, "relu" if fused else "none", _none, "")
+        return out if fused else activate_(out, activation)
+    if kind == "narrow" and bias.dim() == 1:
+        return activate_(product(a, b).add_(bias), activation)
+    return activate_(torch.addmm(bias, a, b), activation)
+
+
+def _kind(a: Tensor, b: Tensor) -> str:
+    """The kernel for a product: onednn, narrow, or "" for torch's choice."""
+    rows, inner = a.shape
+    columns = b.shape[1]
+    size = rows * inner * columns
+    if size < _ENOUGH or a.dtype is not torch.float32 or b.dtype is not torch.float32:
+        return ""
+    if a.device.type != "cpu" or not onednn_multiplies_faster():
+        return ""
+    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+        return ""
+    if 1 < columns < _NARROW and rows > _NARROW and inner >= _DEEP:
+        return "narrow"
+    if min(rows, columns, inner) < _LEAST or not torch.backends.mkldnn.enabled:
+        return ""
+    large = _LARGE if a.stride(1) == 1 else _LARGE_COPIED
+    return "onednn" if size >= large else ""
