@@ -55,6 +55,8 @@ _EFFECTIVE: list[_Row] = [
     ("free_idle_chunk", False, "give idle chunks back at once"),
     ("correct_cpu_faults", False, "compute rightly what Fluid's CPU kernels don't (refluid only)"),
     ("refluid_tier", "auto", "how plans run (refluid only), see docs/tiers.md"),
+    ("refluid_replicas", "auto", "how CPU replicas run (refluid only), see docs/strategies.md"),
+    ("refluid_cuda_graphs", False, "recorded steps on a GPU as CUDA graphs (refluid only)"),
     ("check_nan_inf", False, "check every output for NaN and infinity; slow"),
     ("fast_check_nan_inf", False, "the same, looked at once at the end of each step"),
     ("init_allocated_mem", False, "fill new memory with junk, to find reads of unset values"),
@@ -167,7 +169,10 @@ _WHY = {
     "on the stream that computes them, so there is nothing to wait for",
 }
 
-_CHOICES = {"refluid_tier": ("auto", "interpreted", "recorded", "compiled")}
+_CHOICES = {
+    "refluid_tier": ("auto", "interpreted", "recorded", "compiled"),
+    "refluid_replicas": ("auto", "threads"),
+}
 
 FLAGS: dict[str, Flag] = {
     name: Flag(

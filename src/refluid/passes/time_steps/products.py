@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from refluid.ir.operator import Operator
 from refluid.passes.time_steps.loop import Loop
 
-_PLAIN = {
+_PLAIN: dict[str, Mapping[str, Any]] = {
     "mul": {"x_num_col_dims": 1, "y_num_col_dims": 1},
     "matmul": {"transpose_X": False, "transpose_Y": False, "alpha": 1.0},
 }

@@ -71,7 +71,7 @@ def _sink_all(loop: Loop, op: Operator, grad: Operator, outer: dict[str, str]) -
     (flowing,) = grad.input(_OUT)
     given = {slot: list(names) for slot, names in grad.inputs.items()}
     given[_OUT] = [outer.get(flowing) or loop.all_gradients(flowing, like=op.output("Out")[0])]
-    outputs = {}
+    outputs: dict[str, list[str | None]] = {}
     if set(grad.output(_X)) - {EMPTY}:
         (x,) = op.input("X")
         outputs[_X] = [_gradient_outside(loop, x, outer)]
@@ -97,16 +97,15 @@ def _gradient_outside(loop: Loop, x: str, outer: dict[str, str]) -> str:
 def _sink_weight(loop: Loop, op: Operator, grad: Operator) -> list[str]:
     """The weight's gradient from the rows of all steps; what was moved."""
     (x,), (y,), (flowing,) = op.input("X"), op.input("Y"), grad.input(_OUT)
+    wanted = [loop.outer_gradient("parameters", y)]
     if is_product(loop, op):
         rows = loop.all_gradients(flowing, like=op.output("Out")[0])
         given = {"X": [loop.all_steps(x)], "Y": [y], _OUT: [rows]}
-        outputs = {_Y: [loop.outer_gradient("parameters", y)]}
-        made = loop.make(grad, "mul_grad", given, outputs, ALL_STEPS)
+        made = loop.make(grad, "mul_grad", given, {_Y: wanted}, ALL_STEPS)
     elif _is_bias(loop, op):
         rows = loop.all_gradients(flowing, like=op.output("Out")[0])
         axes = list(range(len(loop.shape(x))))
-        outputs = {"Out": [loop.outer_gradient("parameters", y)]}
-        made = loop.make(grad, "reduce_sum", {"X": [rows]}, outputs, {"dim": axes})
+        made = loop.make(grad, "reduce_sum", {"X": [rows]}, {"Out": wanted}, {"dim": axes})
     else:
         return []
     loop.behind.append(made)

@@ -27,7 +27,7 @@ _METHODS = """
     view add_ sub_ mul_ div_ copy_ zero_ fill_ clamp_ clamp_min_ addcmul_ addcdiv_ expand
     reshape masked_fill_ masked_fill index_add_ scatter_add_ lerp_
 """
-_FAST: dict[str, Callable[..., Any]] = {
+FAST: dict[str, Callable[..., Any]] = {
     **{name: getattr(torch._C._VariableFunctions, name) for name in _FUNCTIONS.split()},
     **{name: getattr(torch._C.TensorBase, name) for name in _METHODS.split()},
 }
@@ -78,7 +78,7 @@ class Text:
         name = kernel.func._schema.name.split("::")[1]
         function: Callable[..., Any] = kernel.func
         if kernel.func.namespace == "aten" and "out" not in kernel.kwargs:
-            function = _FAST.get(name, function)
+            function = FAST.get(name, function)
         return self.source.constant(f"{name}_kernel", function)
 
     def _of(self, one: Any) -> str:
@@ -114,7 +114,7 @@ class Text:
         if simple:
             names = {name: self._name(value) for name, value in line.loads.items()}
             stores = {name: value.name for name, value in line.stores.items()}
-            renamed = _Rename(names, stores).visit(copy.deepcopy(statement))
+            renamed = Rename(names, stores).visit(copy.deepcopy(statement))
             self.source.add(ast.unparse(renamed), line.op)
             return
         for name, value in line.loads.items():
@@ -128,7 +128,7 @@ class Text:
             self.source.add(f"del {', '.join(names_)}")
 
 
-class _Rename(ast.NodeTransformer):
+class Rename(ast.NodeTransformer):
     """Gives the names of a statement those of the values."""
 
     def __init__(self, loads: Mapping[str, str], stores: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from refluid.core import flags
 from refluid.runtime.code import Code
+from refluid.runtime.recorded.capture import Captured, CudaGraph, is_capturable
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.graph import Compiled, Step, Value
 from refluid.runtime.recorded.record import Recorder, Refused
@@ -146,4 +147,8 @@ class Tiers:
 def _write(steps: Sequence[Step | Compiled], code: Code, last: Mapping[str, Value]) -> Code:
     source = Text(code.source.constants).write(steps)
     names = {key: last[name].name for key, name in code.names.items() if name in last}
-    return Code(source, names, "recording")
+    written = Code(source, names, "recording")
+    if not is_capturable(steps, code.source.constants["device"]):
+        return written
+    random = code.source.constants["random"]
+    return written.with_step(Captured(written.step, lambda: CudaGraph([random(0)])))
