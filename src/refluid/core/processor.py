@@ -27,6 +27,6 @@ def onednn_multiplies_faster() -> bool:
     MKL keeps to 256 bits on processors that aren't Intel's, oneDNN takes what they have: with 512
     bits it is twice as fast.
     """
-    both = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
+    both = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     wide = torch.backends.cpu.get_cpu_capability() in _WIDE
     return both and wide and vendor() == "AuthenticAMD"

@@ -11,6 +11,7 @@ from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.ops.batching_sequences import TimeMajor, cut, steps_of
 from refluid.ops.gate_activations import Activation, activation
+from refluid.ops.matrix_product import add_product_, product
 from refluid.ops.registry import OperatorDef, gradient, operator
 
 Grads = tuple[Tensor | None, ...]
@@ -59,9 +60,9 @@ def gru_forward(
             one.act.apply(c)
             torch.mul(1 - u if one.origin else u, c, out=new_hidden)
         else:
-            one.gate.apply(both.addmm_(before, one.gates))
+            one.gate.apply(add_product_(both, before, one.gates))
             torch.mul(r, before, out=new_reset)
-            one.act.apply(c.addmm_(new_reset, one.candidate))
+            one.act.apply(add_product_(c, new_reset, one.candidate))
             start, end = (c, before) if one.origin else (before, c)
             torch.lerp(start, end, u, out=new_hidden)
         state = new_hidden
@@ -99,17 +100,18 @@ def gru_backward(
         grad, outer, both, d_reset, d_candidate, reset, keep = (part[step] for part in parts)
         grad[: earlier.shape[0]].add_(earlier)
         outer.mul_(grad.unsqueeze(1))
-        d_state = d_candidate @ back_candidate
+        d_state = product(d_candidate, back_candidate)
         d_reset.mul_(d_state)
-        earlier = d_state.mul_(reset).addcmul_(grad, keep).addmm_(both, back_gates)
+        earlier = d_state.mul_(reset).addcmul_(grad, keep)
+        add_product_(earlier, both, back_gates)
     return slopes, earlier
 
 
 def weight_gradient(d_gates: Tensor, previous: Tensor, reset: Tensor) -> Tensor:
     """The gradient of the weights, (width, 3 * width) laid out as `gru_step` takes them."""
     width = previous.shape[1]
-    first = previous.t() @ d_gates[:, : 2 * width]
-    second = reset.t() @ d_gates[:, 2 * width :]
+    first = product(previous.t(), d_gates[:, : 2 * width])
+    second = product(reset.t(), d_gates[:, 2 * width :])
     return torch.cat((first.reshape(-1), second.reshape(-1))).view(width, 3 * width)
 
 

@@ -20,6 +20,7 @@ from refluid.ops.lstm_steps import (
     lstm_forward,
     peephole_of,
 )
+from refluid.ops.matrix_product import product
 from refluid.ops.registry import OperatorDef, gradient, operator
 
 Grads = tuple[Tensor | None, ...]
@@ -73,7 +74,7 @@ def _end(
     state = None if h0 is None else layout.sorted(h0)
     d_weight = torch.zeros_like(weight)
     learned = got.gates[:, got.columns]
-    torch.mm(layout.previous(made.output, state).t(), learned, out=d_weight[:, got.columns])
+    d_weight[:, got.columns] = product(layout.previous(made.output, state).t(), learned)
     sums = [got.gates.sum(0)]
     if peepholes:
         before = layout.previous(made.cell, None if c0 is None else layout.sorted(c0))
@@ -249,4 +250,4 @@ def lstmp_grad(
     given = (H0, C0, Weight, Bias)
     d_input, d_h0, d_c0, d_weight, d_bias = _end(layout, made, got, given, use_peepholes)
     assert got.projected is not None
-    return d_input, d_h0, d_c0, d_weight, made.hidden.t() @ got.projected, d_bias
+    return d_input, d_h0, d_c0, d_weight, product(made.hidden.t(), got.projected), d_bias

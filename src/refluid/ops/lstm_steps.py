@@ -15,6 +15,7 @@ from torch import Tensor
 from refluid.core import flags
 from refluid.ops.batching_sequences import TimeMajor, cut
 from refluid.ops.gate_activations import Activation
+from refluid.ops.matrix_product import add_product_, product
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def lstm_forward(
     for every, c, i, f, o, early, peeped, new_cell, new_active, new_hidden, new_output in columns:
         rows = every.shape[0]
         if state is not None:
-            every.addmm_(state[:rows], one.weight)
+            add_product_(every, state[:rows], one.weight)
         if one.peephole is not None and cell is not None:
             peeped.addcmul_(cell[:rows].unsqueeze(1), one.peephole[:2])
         one.candidate.apply(c)
@@ -149,9 +150,9 @@ def lstm_backward(
     for step in range(len(sizes) - 1, -1, -1):
         grad, every, last = (part[step] for part in parts)
         if later is not None:
-            grad[: later.shape[0]].addmm_(later, back)
+            add_product_(grad[: later.shape[0]], later, back)
         if project is not None and bend is not None:
-            grad = grad.mul_(bend[step]) @ project.weight.t()
+            grad = product(grad.mul_(bend[step]), project.weight.t())
         last.mul_(grad)
         if path is not None:
             path.step(step, grad)

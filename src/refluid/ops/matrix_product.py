@@ -49,6 +49,12 @@ def affine(bias: Tensor, a: Tensor, b: Tensor, activation: str = "") -> Tensor:
     return activate_(torch.addmm(bias, a, b), activation)
 
 
+def add_product_(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """out += a · b."""
+    kind = _kind(a, b)
+    return out.add_(product(a, b)) if kind else out.addmm_(a, b)
+
+
 def _kind(a: Tensor, b: Tensor) -> str:
     """The kernel for a product: onednn, narrow, or "" for torch's choice."""
     rows, inner = a.shape

@@ -13,6 +13,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.infer import infer_like
 from refluid.ops.levels import infer_from, sequences_of
+from refluid.ops.matrix_product import product
 from refluid.ops.padded import take_rows
 from refluid.ops.registry import gradient, operator
 
@@ -88,7 +89,7 @@ def sequence_conv(
     shifts = shifts_of(contextLength, contextStart, contextStride)
     check_filter(X, Filter, shifts)
     edges = PaddingData if paddingTrainable else None
-    return context(X, sequences, shifts, edges).flatten(1) @ Filter
+    return product(context(X, sequences, shifts, edges).flatten(1), Filter)
 
 
 @gradient("sequence_conv")
@@ -112,14 +113,14 @@ def sequence_conv_grad(
     d_x = d_edges = d_filter = None
     if need[0]:
         turned = Filter.reshape(len(shifts), X.shape[1], -1).transpose(1, 2).flatten(0, 1)
-        d_x = context(d_Out, sequences, [-one for one in shifts]).flatten(1) @ turned
+        d_x = product(context(d_Out, sequences, [-one for one in shifts]).flatten(1), turned)
     if need[1] and edges is not None:
-        d_context = (d_Out @ Filter.t()).reshape(-1, X.shape[1])
+        d_context = product(d_Out, Filter.t()).reshape(-1, X.shape[1])
         index = context_index(sequences, shifts, True, X.device).flatten()
         d_all = X.new_zeros((X.shape[0] + edges.shape[0], X.shape[1]))
         d_edges = d_all.index_add_(0, index, d_context)[X.shape[0] :].clone()
     if need[2]:
-        d_filter = context(X, sequences, shifts, edges).flatten(1).t() @ d_Out
+        d_filter = product(context(X, sequences, shifts, edges).flatten(1).t(), d_Out)
     return d_x, d_edges, d_filter
 
 

@@ -1,0 +1,75 @@
+"""Products by whichever kernel was chosen agree with torch's in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from refluid.ops import matrix_product
+
+# Rows, inner size and columns: tiny, large, narrow, a vector, and large with a small side.
+SHAPES = [(3, 4, 5), (160, 120, 130), (500, 64, 10), (10, 900, 64), (2048, 512, 1), (4, 512, 600)]
+LAYOUTS = ["plain", "transposed"]
+
+
+@pytest.fixture(params=[True, False], ids=["onednn", "mkl"])
+def faster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param and not torch.backends.mkldnn.is_available():
+        pytest.skip("this torch has no oneDNN")
+    monkeypatch.setattr(matrix_product, "onednn_multiplies_faster", lambda: request.param)
+    return bool(request.param)
+
+
+def _matrix(rows: int, columns: int, layout: str) -> Tensor:
+    generator = torch.Generator().manual_seed(rows * 1000 + columns)
+    shape = (rows, columns) if layout == "plain" else (columns, rows)
+    made = torch.randn(shape, generator=generator)
+    return made if layout == "plain" else made.t()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("first", LAYOUTS)
+@pytest.mark.parametrize("second", LAYOUTS)
+def test_product(shape: tuple[int, int, int], first: str, second: str, faster: bool) -> None:
+    rows, inner, columns = shape
+    a, b = _matrix(rows, inner, first), _matrix(inner, columns, second)
+    out = matrix_product.product(a, b)
+    assert out.is_contiguous()
+    torch.testing.assert_close(out, (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4)
+    if not faster:
+        assert torch.equal(out, torch.mm(a, b))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("activation", ["", "relu", "tanh", "sigmoid"])
+def test_affine(shape: tuple[int, int, int], activation: str, faster: bool) -> None:
+    rows, inner, columns = shape
+    a, b = _matrix(rows, inner, "plain"), _matrix(inner, columns, "plain")
+    bias = torch.linspace(-1.0, 1.0, columns)
+    wanted = torch.addmm(bias.double(), a.double(), b.double())
+    wanted = getattr(torch, activation)(wanted) if activation else wanted
+    out = matrix_product.affine(bias, a, b, activation)
+    torch.testing.assert_close(out, wanted.float(), rtol=1e-5, atol=1e-4)
+
+
+def test_autograd_sees_the_product(faster: bool) -> None:
+    a = _matrix(160, 120, "plain").requires_grad_()
+    b = _matrix(120, 130, "plain")
+    matrix_product.product(a, b).sum().backward()
+    assert a.grad is not None
+    torch.testing.assert_close(a.grad, b.sum(1).expand(160, 120))
+
+
+def test_other_types_are_left_to_torch(faster: bool) -> None:
+    a, b = _matrix(160, 120, "plain").double(), _matrix(120, 130, "plain").double()
+    assert torch.equal(matrix_product.product(a, b), torch.mm(a, b))
+
+
+def test_kernels_depend_on_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_product, "onednn_multiplies_faster", lambda: True)
+    kinds = [
+        matrix_product._kind(_matrix(rows, inner, "plain"), _matrix(inner, columns, "plain"))
+        for rows, inner, columns in SHAPES
+    ]
+    assert kinds == ["", "onednn", "narrow", "", "", ""]
