@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -16,13 +18,18 @@ _CPU = torch.device("cpu")
 class Offsets:
     """Where each sequence begins and the last one ends: `Offsets([0, 2, 5])` are two sequences.
 
-    Never changed. What is derived from it is made once and kept, for all operators of a step.
+    An int64 array is kept as it is. Never changed. What is derived from it is made once and kept,
+    for all operators of a step.
     """
 
-    __slots__ = ("_made", "values")
+    __slots__ = ("_bounds", "_made", "_values", "array")
 
-    def __init__(self, values: Iterable[int]) -> None:
-        self.values: tuple[int, ...] = tuple(map(int, values))
+    def __init__(self, values: Iterable[int] | npt.NDArray[np.int64]) -> None:
+        if not isinstance(values, np.ndarray | list | tuple):
+            values = list(values)
+        self.array: npt.NDArray[np.int64] = np.asarray(values, np.int64)
+        self._values: tuple[int, ...] | None = None
+        self._bounds: tuple[int, int] | None = None
         self._made: dict[tuple[str, torch.device], Tensor] = {}
 
     @classmethod
@@ -32,10 +39,12 @@ class Offsets:
 
     def __len__(self) -> int:
         """The number of sequences."""
-        return len(self.values) - 1
+        return len(self.array) - 1
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Offsets) and self.values == other.values
+        if self is other:
+            return True
+        return isinstance(other, Offsets) and np.array_equal(self.array, other.array)
 
     def __hash__(self) -> int:
         return hash(self.values)
@@ -44,23 +53,46 @@ class Offsets:
         return f"Offsets({list(self.values)})"
 
     @property
+    def values(self) -> tuple[int, ...]:
+        """The offsets as Python's numbers."""
+        if self._values is None:
+            self._values = tuple(self.array.tolist())
+        return self._values
+
+    @property
     def total(self) -> int:
         """The number of rows, or of sequences of the next level."""
-        return self.values[-1]
+        return int(self.array[-1])
 
     @property
     def lengths(self) -> list[int]:
         """The length of each sequence."""
-        return [end - start for start, end in pairwise(self.values)]
+        found: list[int] = np.diff(self.array).tolist()
+        return found
 
     @property
     def longest(self) -> int:
         """The length of the longest sequence, 0 if there is none."""
-        return max(self.lengths, default=0)
+        return self._extremes()[1]
+
+    @property
+    def some_empty(self) -> bool:
+        """Whether there is a sequence without rows."""
+        return len(self) > 0 and self._extremes()[0] == 0
+
+    def all_are(self, length: int) -> bool:
+        """Whether no sequence has another length."""
+        return len(self) == 0 or self._extremes() == (length, length)
+
+    def _extremes(self) -> tuple[int, int]:
+        if self._bounds is None:
+            lengths = np.diff(self.array)
+            self._bounds = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
+        return self._bounds
 
     def tensor(self, device: torch.device = _CPU) -> Tensor:
         """The offsets, int64 of shape [sequences + 1]."""
-        return self._once("values", device, lambda: torch.tensor(self.values))
+        return self._once("values", device, lambda: torch.from_numpy(self.array))
 
     def length_tensor(self, device: torch.device = _CPU) -> Tensor:
         """The lengths, int64 of shape [sequences]."""
@@ -86,7 +118,7 @@ class Offsets:
 
     def through(self, below: Offsets) -> Offsets:
         """These sequences of sequences counted in what the level `below` counts."""
-        return Offsets(below.values[start] for start in self.values)
+        return Offsets(below.array[self.array])
 
     def _once(self, name: str, device: torch.device, make: Callable[[], Tensor]) -> Tensor:
         found = self._made.get((name, device))
@@ -98,9 +130,9 @@ class Offsets:
 Levels = tuple[Offsets, ...]
 
 
-def as_levels(lod: Sequence[Sequence[int]]) -> Levels:
-    """A LoD of lists as operators take it."""
-    return tuple(Offsets(level) for level in lod)
+def as_levels(lod: Sequence[Sequence[int] | Offsets]) -> Levels:
+    """A LoD as operators take it; levels that already are stay the same objects."""
+    return tuple(one if isinstance(one, Offsets) else Offsets(one) for one in lod)
 
 
 def as_lod(levels: Levels) -> Lod:

@@ -79,7 +79,7 @@ def edit_distance(
     count = len(ref_sequences)
     if len(hyp_sequences) != count:
         raise EnforceNotMet(f"{len(hyp_sequences)} sequences of Hyps but {count} of Refs")
-    if normalized and 0 in ref_sequences.lengths:
+    if normalized and ref_sequences.some_empty:
         raise EnforceNotMet("a reference of Refs is empty: its distance can't be normalized")
     ref_lengths = ref_sequences.length_tensor(refs.device)
     out = distances(hyps, refs, hyp_sequences.length_tensor(refs.device), ref_lengths)

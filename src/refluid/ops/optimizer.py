@@ -7,6 +7,7 @@ from torch import Tensor
 from refluid.core.selected_rows import SelectedRows
 from refluid.ops.fused import descend, groups_by_rate
 from refluid.ops.registry import many, operator
+from refluid.ops.row_updates import descend_rows, takes
 from refluid.ops.sparse import dense
 
 Tensors = list[Tensor]
@@ -16,6 +17,9 @@ Tensors = list[Tensor]
 def sgd(Param: Tensor, LearningRate: Tensor, Grad: Tensor | SelectedRows) -> Tensor:
     """Param - LearningRate * Grad; of a sparse Grad only those rows are touched."""
     if isinstance(Grad, SelectedRows):
+        if takes(Grad, Param):
+            descend_rows(Param, Grad, LearningRate.item())
+            return Param
         return Param.index_put_((Grad.index,), Grad.value * -LearningRate, accumulate=True)
     return Param.sub_(Grad * LearningRate)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from refluid.core.selected_rows import SelectedRows
 from refluid.ops.fused import adam_step, groups_by_rate, scale_all
 from refluid.ops.registry import many, operator
+from refluid.ops.row_updates import adam_rows, takes
 from refluid.ops.signature import Long
 from refluid.ops.sparse import update_rows
 
@@ -66,7 +68,10 @@ def adam(
         _multiply(*powers, betas)
     else:
         _multiply(*powers, betas)
-        if lazy_mode:
+        if lazy_mode and takes(Grad, *kept):
+            rate = _corrected(LearningRate.item(), Beta1Pow.item(), Beta2Pow.item())
+            adam_rows(*kept, Grad, rate, betas, epsilon)
+        elif lazy_mode:
             update_rows(step, Grad, *kept)
         else:
             step(Grad.to_dense(), *kept)
@@ -101,8 +106,11 @@ def adam_many(
 
 
 def _multiply(powers1: Tensors, powers2: Tensors, betas: tuple[float, float]) -> None:
-    scale_all(powers1, betas[0])
-    scale_all(powers2, betas[1])
+    for powers, beta in zip((powers1, powers2), betas, strict=True):
+        if len(powers) == 1:
+            powers[0].mul_(beta)
+        else:
+            scale_all(powers, beta)
 
 
 def _groups_by_corrected_rate(
@@ -113,8 +121,13 @@ def _groups_by_corrected_rate(
     firsts, seconds = torch.cat(powers1).tolist(), torch.cat(powers2).tolist()
     for rate, positions in groups_by_rate(rates):
         for i in positions:
-            groups[rate * (1.0 - seconds[i]) ** 0.5 / (1.0 - firsts[i])].append(i)
+            groups[_corrected(rate, firsts[i], seconds[i])].append(i)
     return groups
+
+
+def _corrected(rate: float, power1: float, power2: float) -> float:
+    """The learning rate with the corrections for bias in it."""
+    return rate * math.sqrt(1.0 - power2) / (1.0 - power1)
 
 
 def _step(

@@ -21,11 +21,6 @@ def ranges(starts: Tensor, sequences: Offsets) -> Tensor:
     return starts[owners] + sequences.positions(starts.device)
 
 
-def is_even(sequences: Offsets, length: int) -> bool:
-    """Whether all sequences are that long."""
-    return all(one == length for one in sequences.lengths)
-
-
 def inside(sequences: Offsets, length: int, device: torch.device) -> Tensor:
     """Which places of (sequences, length) belong to a sequence, bool."""
     places = torch.arange(length, device=device)
@@ -38,7 +33,7 @@ def pad_rows(rows: Tensor, sequences: Offsets, length: int, fill: Tensor | float
     May share the memory of `rows`.
     """
     count, rest = len(sequences), rows.shape[1:]
-    if is_even(sequences, length):
+    if sequences.all_are(length):
         return rows.reshape(count, length, *rest)
     filled = fill.to(rows.dtype) if isinstance(fill, Tensor) else rows.new_full((), fill)
     places = torch.arange(length, device=rows.device)
@@ -57,6 +52,6 @@ def unpad_rows(padded: Tensor, sequences: Offsets) -> Tensor:
     """
     count, length = padded.shape[:2]
     flat = padded.reshape(count * length, *padded.shape[2:])
-    if is_even(sequences, length):
+    if sequences.all_are(length):
         return flat
     return take_rows(flat, ranges(torch.arange(count, device=padded.device) * length, sequences))

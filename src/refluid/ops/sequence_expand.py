@@ -26,7 +26,7 @@ def _expansion(X: Tensor, lod_X: Levels, by: Offsets) -> tuple[Tensor | None, Le
     if groups != len(by):
         what = "sequences" if lod_X else "rows"
         raise EnforceNotMet(f"X has {groups} {what} but the level of Y {len(by)}")
-    if is_identity(by):
+    if by.all_are(1):
         return None, lod_X
     owners = by.owners(X.device) if not lod_X else by.owners()
     if not lod_X:
@@ -35,11 +35,6 @@ def _expansion(X: Tensor, lod_X: Levels, by: Offsets) -> tuple[Tensor | None, Le
     repeated = Offsets.of_lengths(lengths)
     starts = lod_X[0].tensor(X.device)[owners.to(X.device)]
     return ranges(starts, repeated), (repeated,)
-
-
-def is_identity(by: Offsets) -> bool:
-    """Whether nothing is repeated or left out."""
-    return all(one == 1 for one in by.lengths)
 
 
 @operator(

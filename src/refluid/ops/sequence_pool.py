@@ -75,8 +75,10 @@ def _find_max(rows: Tensor, sequences: Offsets) -> tuple[Tensor, Tensor]:
     if not sequences.total:
         shape = (len(sequences), rows.shape[1])
         return rows.new_zeros(shape), torch.full(shape, -1, device=rows.device)
+    if sequences.all_are(1):
+        return rows, torch.arange(len(rows), device=rows.device).unsqueeze(1).expand(rows.shape)
     out, index = _bags(rows, sequences, _MAX)
-    if 0 in sequences.lengths:
+    if sequences.some_empty:
         index = index.masked_fill(_empty(sequences, rows.device), -1)
     return out, index
 
@@ -95,7 +97,14 @@ _DESCRIBED = infer_from(
 )
 
 
-@operator("sequence_pool", outputs="Out MaxIndex", makes_lod="Out", lod="", infer=_DESCRIBED)
+@operator(
+    "sequence_pool",
+    outputs="Out MaxIndex",
+    makes_lod="Out",
+    lod="",
+    views={"Out": "X"},
+    infer=_DESCRIBED,
+)
 def sequence_pool(
     X: Tensor,
     *,
@@ -115,11 +124,13 @@ def sequence_pool(
     if pooltype == "MAX":
         out, index = _find_max(rows, sequences)
         index = index.int().reshape(-1, *X.shape[1:])
+    elif pooltype in POOLS and sequences.all_are(1):
+        out = rows
     elif pooltype in POOLS:
         out = POOLS[pooltype](pooltype, rows, sequences)
     else:
         raise EnforceNotMet(f"no pooltype {pooltype!r}; there are MAX, {', '.join(POOLS)}")
-    if 0 in sequences.lengths:
+    if sequences.some_empty:
         out = out.masked_fill(_empty(sequences, X.device), pad_value)
     return out.reshape(-1, *X.shape[1:]), index, lod_X[:-1]
 
@@ -134,7 +145,7 @@ def _put_at_end(pooltype: str, d_rows: Tensor, sequences: Offsets) -> Tensor:
     grad = d_rows.new_zeros((sequences.total, d_rows.shape[1]))
     if not sequences.total:
         return grad
-    if 0 in sequences.lengths:
+    if sequences.some_empty:
         d_rows = d_rows.masked_fill(_empty(sequences, d_rows.device), 0.0)
     return grad.index_add_(0, _ends(pooltype, sequences, d_rows.device), d_rows)
 
@@ -143,7 +154,7 @@ def _put_at(index: Tensor, d_rows: Tensor, sequences: Offsets) -> Tensor:
     grad = d_rows.new_zeros((sequences.total, d_rows.shape[1]))
     if not sequences.total:
         return grad
-    if 0 in sequences.lengths:
+    if sequences.some_empty:
         d_rows = d_rows.masked_fill(index < 0, 0.0)
     return grad.scatter_add_(0, index.long().clamp(min=0), d_rows)
 
@@ -157,7 +168,7 @@ SPREADS: dict[str, Callable[[str, Tensor, Offsets], Tensor]] = {
 }
 
 
-@gradient("sequence_pool")
+@gradient("sequence_pool", views={"d_X": "d_Out"})
 def sequence_pool_grad(
     X: Tensor,
     MaxIndex: Tensor | None,
@@ -171,6 +182,8 @@ def sequence_pool_grad(
     d_rows = d_Out.reshape(len(sequences), -1)
     if MaxIndex is not None:
         grad = _put_at(MaxIndex.reshape(d_rows.shape), d_rows, sequences)
+    elif sequences.all_are(1):
+        grad = d_rows
     else:
         grad = SPREADS[pooltype](pooltype, d_rows, sequences)
     return grad.reshape(X.shape)

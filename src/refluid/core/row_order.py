@@ -1,0 +1,77 @@
+"""Row numbers in ascending order, as compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refluid.core.compiled import compiled
+
+_DIGIT = 11
+
+
+@compiled
+def in_order(index: Any, height: Any, order: Any) -> Any:
+    """Fills the int32 `order` with positions of `index`, by ascending row, equal rows as they come.
+
+    index: int64 row numbers. False, and nothing done, where one isn't in [0, height). A radix sort:
+    its time grows with the number of rows only.
+    """
+    count = index.shape[0]
+    for i in range(count):
+        if index[i] < 0 or index[i] >= height:
+            return False
+    bits = 1
+    while (height >> bits) > 0:
+        bits += 1
+    passes = (bits + _DIGIT - 1) // _DIGIT
+    digit = (bits + passes - 1) // passes
+    mask = (1 << digit) - 1
+    starts = np.empty(mask + 1, np.int32)
+    spare = np.empty(count, np.int32)
+    source, target = (spare, order) if passes & 1 else (order, spare)
+    for i in range(count):
+        source[i] = i
+    for number in range(passes):
+        shift = number * digit
+        starts[:] = 0
+        for i in range(count):
+            starts[(index[i] >> shift) & mask] += 1
+        total = 0
+        for value in range(mask + 1):
+            here = starts[value]
+            starts[value] = total
+            total += here
+        for i in range(count):
+            position = source[i]
+            value = (index[position] >> shift) & mask
+            target[starts[value]] = position
+            starts[value] += 1
+        source, target = target, source
+    return True
+
+
+@compiled
+def merge(index: Any, height: Any, value: Any, rows: Any, merged: Any) -> Any:
+    """Writes each row once, ascending, with the sum of its values; how many there are.
+
+    value: [n, width]; `rows` and `merged` have room for n. -1 where a row isn't in [0, height).
+    """
+    count, width = value.shape
+    order = np.empty(count, np.int32)
+    if not in_order(index, height, order):
+        return -1
+    found = -1
+    for i in range(count):
+        position = order[i]
+        row = index[position]
+        if found >= 0 and rows[found] == row:
+            for column in range(width):
+                merged[found, column] += value[position, column]
+        else:
+            found += 1
+            rows[found] = row
+            for column in range(width):
+                merged[found, column] = value[position, column]
+    return found + 1
