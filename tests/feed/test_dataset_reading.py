@@ -59,8 +59,8 @@ def ids(feed: DatasetFeed) -> list[int]:
             batch = feed.take()
             own, words = batch.tensors
             (offsets,) = batch.lods[1]
-            assert batch.lods[0] == [] and own.shape == (batch.rows, 1)
-            lengths = np.diff(offsets)
+            assert batch.lods[0] == () and own.shape == (batch.rows, 1)
+            lengths = np.diff(offsets.array)
             assert (lengths == own.numpy()[:, 0] % 3 + 1).all()
             assert (np.repeat(own.numpy(), lengths, 0) == words.numpy()).all()
             found += own[:, 0].tolist()

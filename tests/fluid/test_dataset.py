@@ -11,6 +11,7 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import as_lod
 from refluid.fluid.executor import FetchHandler
 from tests.feed.leftovers import assert_nothing_left
 from tests.fluid.dataset_network import COUNTS, KINDS, TOTAL, Network, write_files
@@ -62,7 +63,7 @@ def test_one_thread_trains_as_exe_run_does(files: list[str]) -> None:
     for _ in range(-(-TOTAL // 16)):
         batch = feed.take()
         fed = {
-            name: fluid.LoDTensor(tensor, lod)
+            name: fluid.LoDTensor(tensor, as_lod(lod))
             for name, tensor, lod in zip(dataset.names, batch.tensors, batch.lods, strict=True)
         }
         network.exe.run(fluid.default_main_program(), fed)

@@ -110,7 +110,7 @@ print("over", flush=True)
 """
 QUICK = ("train", "workers")
 PHASES = ("threads", "load", "preload", "exchange", "steps", "generator", "process", "program")
-SECONDS = 40
+SECONDS = 90
 
 
 def line(process: subprocess.Popen[str]) -> str:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from refluid.core.offsets import Levels, Offsets
 from refluid.feed.dataset_done import Span
 from refluid.feed.multislot_columns import Columns, joined
 
-Lod = list[list[int]]
 # Rows, and where in which files they stand.
 Group = tuple[Columns, tuple[Span, ...]]
 
@@ -21,12 +21,12 @@ Group = tuple[Columns, tuple[Span, ...]]
 class Batch:
     """The tensors of some rows, one per used slot, and their LoD: none for dense slots.
 
-    spans: which rows they are.
+    spans: which rows they are. Slots whose rows are as long share their LoD.
     """
 
     rows: int
     tensors: tuple[Tensor, ...]
-    lods: tuple[Lod, ...]
+    lods: tuple[Levels, ...]
     spans: tuple[Span, ...]
 
 
@@ -78,14 +78,17 @@ def as_batch(group: Group, shapes: Sequence[tuple[int, ...]]) -> Batch:
     """The rows as tensors. shapes: per used slot the sizes of one row, or of one value."""
     columns, spans = group
     tensors: list[Tensor] = []
-    lods: list[Lod] = []
+    lods: list[Levels] = []
+    latest: Levels = ()
     for held, offsets, shape in zip(columns.values, columns.offsets, shapes, strict=True):
         tensors.append(torch.from_numpy(held).view(-1, *shape))
         if offsets is None:
-            lods.append([])
+            lods.append(())
             continue
         unit = 1
         for size in shape:
             unit *= size
-        lods.append([(offsets // unit if unit > 1 else offsets).tolist()])
+        level = Offsets(offsets // unit if unit > 1 else offsets)
+        latest = latest if latest == (level,) else (level,)
+        lods.append(latest)
     return Batch(columns.rows, tuple(tensors), tuple(lods), spans)

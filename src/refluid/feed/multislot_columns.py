@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refluid.feed.multislot_decimal import compiled
+from refluid.core.compiled import compiled
 from refluid.feed.multislot_kernel import FLOAT, INT
 
 Array = npt.NDArray[Any]

@@ -1,35 +1,16 @@
 """Decimal numbers to float32, correctly rounded, as compiled code.
 
-numba keeps machine code until the file of the function that was called from Python changes: after
-an edit here, touch `multislot_kernel.py`.
+After an edit here, touch `multislot_kernel.py`: see `core/compiled.py`.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
+from refluid.core.compiled import compiled
 from refluid.feed.multislot_powers import LARGEST, SMALLEST, powers_of_five
-
-_LOGGER = logging.getLogger("refluid")
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def compiled(function: F) -> F:
-    """The function as machine code, kept in a cache on disk; it runs without the GIL.
-
-    Where nothing can be written it is compiled anew in each process.
-    """
-    try:
-        return cast(F, numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError as error:
-        _LOGGER.info("compiled code isn't kept: %s", error)
-        return cast(F, numba.njit(nogil=True)(function))
-
 
 INFINITE = np.uint32(0x7F800000)
 _FIVES = powers_of_five()

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from refluid.feed.multislot_decimal import INFINITE, compiled, float_bits
+from refluid.core.compiled import compiled
+from refluid.feed.multislot_decimal import INFINITE, float_bits
 
 # Kinds of slots.
 INT, FLOAT, TEXT = 0, 1, 2

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from refluid.core.errors import EOFException
+from refluid.core.offsets import as_lod
 from refluid.core.places import Place
 from refluid.core.values import LoDTensor
 from refluid.feed.closing import ClosingIterator
@@ -88,7 +89,7 @@ class DatasetLoader(DataLoaderBase):
 
     def _on_place(self, batch: Batch, place: Place) -> dict[str, LoDTensor]:
         return {
-            name: LoDTensor(tensor.to(place.device), lod)
+            name: LoDTensor(tensor.to(place.device), as_lod(lod))
             for name, tensor, lod in zip(
                 self._dataset.names, batch.tensors, batch.lods, strict=True
             )

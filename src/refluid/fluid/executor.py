@@ -18,7 +18,7 @@ from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.feeding import FeedSlot, feed_slots
 from refluid.fluid.fetch_handler import FetchHandler
 from refluid.fluid.fusing import fuse_always
-from refluid.fluid.replicated import join
+from refluid.fluid.merged import join
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -29,6 +29,7 @@ from refluid.runtime.instrument import Instruments, instruments
 from refluid.runtime.kernels import Kernels, asked_for
 from refluid.runtime.memory import Memory, memory_as_set
 from refluid.runtime.plan import Fetched, Plan
+from refluid.runtime.reading import ReadingPlan, reads_first
 from refluid.runtime.scope import Scope, global_scope, scope_guard
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ __all__ = ["Executor", "global_scope", "scope_guard"]
 
 _PLANS = 64
 Settings = tuple[Memory, Kernels, Instruments]
+
+# By the names that are fed with LoD.
+_Plans = dict[frozenset[str], Plan | ReadingPlan]
 
 
 class Executor:
@@ -54,7 +58,7 @@ class Executor:
         prepare(self._device)
         self._closed = False
         self._as_flags_say: tuple[int, Memory, Kernels] | None = None
-        self._plans: OrderedDict[Any, tuple[Program, tuple[FeedSlot, ...], dict[Any, Plan]]]
+        self._plans: OrderedDict[Any, tuple[Program, tuple[FeedSlot, ...], _Plans]]
         self._plans = OrderedDict()
 
     def close(self) -> None:
@@ -210,10 +214,15 @@ class Executor:
                 self._plans.popitem(last=False)
         _, slots, plans = entry
 
-        def plan(fed_lods: frozenset[str]) -> Plan:
+        def plan(fed_lods: frozenset[str]) -> Plan | ReadingPlan:
             if fed_lods not in plans:
                 names = tuple(slot.name for slot in slots)
-                plans[fed_lods] = self._make_plan(program, names, fetches, fed_lods)
+                parts = not instruments() and reads_first(program)
+                plans[fed_lods] = (
+                    ReadingPlan(program, names, fetches, fed_lods, self._make_plan)
+                    if parts
+                    else self._make_plan(program, names, fetches, fed_lods)
+                )
             return plans[fed_lods]
 
         return slots, plan
@@ -232,12 +241,13 @@ class Executor:
         feeds: tuple[str, ...],
         fetches: tuple[str, ...],
         fed_lods: frozenset[str],
+        lends: bool = False,
     ) -> Plan:
         memory, kernels, watched = self._settings()
         fused = program if watched else fuse_always(program, (*feeds, *fetches))
         block = half_for(fused, self._device).global_block()
         use_operator_threads()
-        request = Request(block, feeds, fetches, self._device, fed_lods, memory)
+        request = Request(block, feeds, fetches, self._device, fed_lods, memory, lends=lends)
         return Plan(replace(request, instruments=watched, kernels=kernels))
 
 

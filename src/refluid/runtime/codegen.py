@@ -53,7 +53,10 @@ from refluid.runtime.threaded import out_of_order
 
 @dataclass(frozen=True)
 class Request:
-    """What a plan is made for."""
+    """What a plan is made for.
+
+    lends: fetched values are only looked at, so they may be what others hold.
+    """
 
     block: Block
     feeds: tuple[str, ...]
@@ -67,6 +70,7 @@ class Request:
     kernels: Kernels = TORCHS_CHOICE
     updates_last: bool = True
     compiles: bool = False
+    lends: bool = False
 
 
 @dataclass
@@ -205,7 +209,10 @@ class Writer:
                     "the program computes it. Fetch a variable of the program that is being run."
                 )
         results = ", ".join(
-            self.names[key] if key in self.fresh else f"own({self.names[key]})" for key in fetches
+            self.names[key]
+            if key in self.fresh or self.request.lends
+            else f"own({self.names[key]})"
+            for key in fetches
         )
         for key, name in self.lods.names.items():
             if key in self.state:

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.core.offsets import as_levels, as_lod
+from refluid.core.lod import Lod
+from refluid.core.offsets import Levels, as_levels, as_lod
 from refluid.runtime.code import Code
 from refluid.runtime.codegen import Request, Writer
 from refluid.runtime.instrument import UNWATCHED
@@ -20,8 +21,6 @@ from refluid.runtime.memory import EAGER
 from refluid.runtime.messages import not_in_scope
 from refluid.runtime.recorded.tiers import Tiers
 from refluid.runtime.scope import Cell, Scope
-
-Lod = list[list[int]]
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Plan:
         self.code = Code(self.written.source, writer.names, "plan")
         recordable = _is_recordable(request, writer)
         self._tiers = Tiers(self.code, compiles=request.compiles) if recordable else None
-        self._channels_last = channels_last_state(request.block.ops)
+        self._channels_last = channels_last_state(request.block.ops, request.device)
         self._bound: Bound | None = None
 
     @property
@@ -65,7 +64,9 @@ class Plan:
         """From now on every run goes through the lines of the operators."""
         self._tiers = None
 
-    def run(self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Lod] = ()) -> list[Fetched]:
+    def run(
+        self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Lod | Levels] = ()
+    ) -> list[Fetched]:
         """Runs one step on the scope. `feeds` in the order of `Request.feeds`.
 
         Raises EnforceNotMet naming the operator and the user's line when one fails, or the
@@ -93,6 +94,15 @@ class Plan:
         return [
             Fetched(value, as_lod(levels)) for value, levels in zip(results, found, strict=True)
         ]
+
+    @property
+    def is_recordable(self) -> bool:
+        """Whether a recording can stand for the plan."""
+        return self._tiers is not None
+
+    def cells(self, scope: Scope) -> list[Cell]:
+        """The plan's variables in a scope, in the order of `C`."""
+        return self._bind(scope).cells
 
     def _bind(self, scope: Scope) -> Bound:
         """The plan's variables in this scope, looked up once."""

@@ -1,0 +1,90 @@
+"""A program that reads by itself: a batch is read first, then the rest runs as if it were fed.
+
+So the rest is recorded like any other program. What it gives is the same: operators that read
+take nothing from others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
+
+from refluid.core.lod import Lod
+from refluid.core.offsets import Levels
+from refluid.ir.program import Program
+from refluid.runtime.plan import Fetched, Plan
+from refluid.runtime.scope import Scope
+
+READING = frozenset({"create_py_reader", "create_double_buffer_reader", "read"})
+
+# Program, fed names, fetched names, names fed with LoD, whether fetched values are lent -> a plan.
+MakePlan = Callable[[Program, tuple[str, ...], tuple[str, ...], frozenset[str], bool], Plan]
+
+
+def reads_first(program: Program) -> bool:
+    """Whether the program reads, and all of that can be done before anything else.
+
+    So not where a loop or a branch reads, or where something is made of a variable before it is
+    read.
+    """
+    main, *others = program.blocks
+    if any(op.type in READING for block in others for op in block.ops):
+        return False
+    reading = [op for op in main.ops if op.type in READING]
+    read = {name for op in reading for name in op.output_arg_names}
+    touched: set[str] = set()
+    for op in main.ops:
+        if op.type not in READING:
+            touched.update(op.input_arg_names, op.output_arg_names)
+        elif touched & set(op.output_arg_names):
+            return False
+    return bool(read)
+
+
+def _only(program: Program, reading: bool) -> Program:
+    """A copy with the operators that read, or with the others."""
+    copy = program.clone()
+    main = copy.global_block()
+    main.ops = [op for op in main.ops if (op.type in READING) is reading]
+    return copy
+
+
+class ReadingPlan:
+    """Stands for the plan of a program for which `reads_first` holds.
+
+    Arguments as of `MakePlan`. Which variables have a LoD is seen batch by batch.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        feeds: tuple[str, ...],
+        fetches: tuple[str, ...],
+        fed_lods: frozenset[str],
+        make: MakePlan,
+    ) -> None:
+        reads = _only(program, True)
+        found = [op for op in reads.global_block().ops if op.type == "read"]
+        self._names = tuple(dict.fromkeys(name for op in found for name in op.output("Out")))
+        self._reads = make(reads, (), self._names, frozenset(), True)
+        rest = _only(program, False)
+        self._fed_lods = fed_lods
+        self._request = rest, (*feeds, *self._names), fetches
+        self._make = make
+        self._rest: dict[frozenset[str], Plan] = {}
+
+    def run(
+        self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Lod | Levels] = ()
+    ) -> list[Fetched]:
+        """As `Plan.run`; raises EOFException where the reader is at its end."""
+        batch = self._reads.run(scope, ())
+        with_lod = {name for name, one in zip(self._names, batch, strict=True) if one.lod}
+        plan = self._rest_for(self._fed_lods | with_lod)
+        tensors, levels = [one.value for one in batch], [one.lod for one in batch]
+        return plan.run(scope, [*feeds, *tensors], [*lods, *levels])
+
+    def _rest_for(self, lods: frozenset[str]) -> Plan:
+        if lods not in self._rest:
+            self._rest[lods] = self._make(*self._request, lods, False)
+        return self._rest[lods]
