@@ -122,6 +122,7 @@ CASES = (
     _flag("check_nan_inf", True, False, "deep"),
     _flag("fast_check_nan_inf", True, False, "deep"),
     _flag("fuse_parameter_memory_size", 2.0, 25.0, "wide", places=2),
+    _flag("refluid_replicas", "auto", "threads", "small", places=2),
     _process("use_system_allocator", "1", "0", "residual", "step"),
     _process("allocator_strategy", "naive_best_fit", "auto_growth", "residual", "first step"),
     _process("paddle_num_threads", "2", "1", "deep", "step"),

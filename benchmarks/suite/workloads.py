@@ -27,7 +27,8 @@ class Optimizer:
 ADAM = Optimizer("adam", 1e-3)
 SLOW_ADAM = Optimizer("adam", 1e-4)
 MOMENTUM = Optimizer("momentum", 0.01)
-CAREFUL = Optimizer("momentum", 0.001)  # at ten times that, a few steps magnify rounding to percents
+# At ten times this rate a few steps magnify rounding to percents.
+CAREFUL = Optimizer("momentum", 0.001)
 ROUNDING = "float32 rounding alone"
 ADAM_ROUNDING = "Adam divides rounding by small gradients"
 NORMS = "batch norms over few images magnify the rounding of convolutions every step"

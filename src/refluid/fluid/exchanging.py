@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Collection
 
 from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
 from refluid.fluid.fusing import draw
 from refluid.fluid.strategies import BuildStrategy, ReduceStrategy
 from refluid.ir.program import Program
+from refluid.ops.signature import GRAD
 from refluid.passes.data_parallel import (
     Exchange,
     GradientScale,
@@ -33,15 +36,22 @@ def replica_programs(
     *,
     sharing: bool,
     first: bool,
+    owning: bool = True,
 ) -> list[Program]:
     """One program for each replica.
 
     sharing: they share the parameters. first: for the first time, so the log says what was done.
+    owning: in Reduce mode each makes the updates of its own parameters only.
     """
     scale = GradientScale(int(build.gradient_scale_strategy))
+    if first and replicas == 1 and build.reduce_strategy == ReduceStrategy.Reduce:
+        _log.warning(
+            "If you set build_strategy.reduce with 'Reduce',the number of places should be "
+            "greater than 1."
+        )
     if replicas == 1 and scale != GradientScale.CUSTOMIZED:
         return [program]
-    reduce = build.reduce_strategy == ReduceStrategy.Reduce and replicas > 1
+    reduce = build.reduce_strategy == ReduceStrategy.Reduce and replicas > 1 and owning
     parallel = Parallel(
         replicas,
         loss,
@@ -55,6 +65,20 @@ def replica_programs(
     if first:
         _say(build, found[0], broadcasts=parallel.broadcasts)
     return [one.program for one in found]
+
+
+def require_loss_gradient(
+    program: Program, build: BuildStrategy, loss: str | None, fed: Collection[str]
+) -> None:
+    """EnforceNotMet where a replica's program reads `loss@GRAD`, which its user should feed."""
+    name = f"{loss}{GRAD}"
+    if int(build.gradient_scale_strategy) != GradientScale.CUSTOMIZED or name in fed:
+        return
+    if any(name in op.input_arg_names for op in program.global_block().ops):
+        raise EnforceNotMet(
+            f"gradient_scale_strategy is Customized, so {name!r} must be fed: in a dict a row for "
+            "each place, in a list of dicts the place's own"
+        )
 
 
 def _say(build: BuildStrategy, found: Exchange, *, broadcasts: bool) -> None:

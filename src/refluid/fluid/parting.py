@@ -10,6 +10,8 @@ import torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.values import LoDTensor
 
+_PLAIN = frozenset({"<f4", "<f8", "<i4", "<i8"})
+
 
 def part_batch(name: str, value: Any, count: int) -> list[Any]:
     """`value` in `count` parts of neighbouring rows, or sequences where it has a LoD.
@@ -29,6 +31,8 @@ def part_batch(name: str, value: Any, count: int) -> list[Any]:
             f"the {count} devices that share it: feed larger batches, or set CPU_NUM (for CPUs) "
             "or places to fewer devices"
         )
+    if isinstance(value, np.ndarray):
+        value = _one_memory(value)
     size, extra = divmod(total, count)
     ends = [(rank + 1) * size + min(rank + 1, extra) for rank in range(count)]
     starts = [0, *ends[:-1]]
@@ -45,6 +49,12 @@ def _rows(value: Any) -> int:
 
 def _part_rows(value: Any, lengths: list[list[int]], start: int, end: int) -> Any:
     return value[start:end]
+
+
+def _one_memory(value: np.ndarray[Any, Any]) -> Any:
+    """The array as a tensor where torch can use its memory, so that its parts stay neighbours."""
+    plain = value.flags.writeable and value.flags.c_contiguous and value.dtype.str in _PLAIN
+    return torch.from_numpy(value) if plain else value
 
 
 def _part_sequences(value: LoDTensor, lengths: list[list[int]], start: int, end: int) -> LoDTensor:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any
 
-import torch
-
+from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
-from refluid.core.selected_rows import SelectedRows
-from refluid.core.values import LoDTensor, lengths_to_offsets
-from refluid.fluid.exchanging import optimized, replica_programs
+from refluid.fluid.exchanging import optimized, replica_programs, require_loss_gradient
 from refluid.fluid.feeding import FeedSlot, feed_slots
 from refluid.fluid.fusing import fuse, ignored
 from refluid.fluid.parting import part_batch
+from refluid.fluid.replica_variables import replica_scopes, updates_variables
 from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 from refluid.ir.program import Program
 from refluid.passes.early_updates import early_updates
@@ -27,6 +24,8 @@ from refluid.passes.sync_batch_norm import sync_batch_norm
 from refluid.runtime.allocator import end_step, release
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
+from refluid.runtime.joined.joined import Joined
+from refluid.runtime.joined.shared import Shared
 from refluid.runtime.kernels import asked_for
 from refluid.runtime.memory import Memory, memory_as_set
 from refluid.runtime.plan import Fetched, Plan
@@ -58,6 +57,7 @@ class Replicated:
         self.build = build
         self.replicas: Replicas = shared.replicas if shared else Replicas(len(places))
         self.scopes: list[Scope] = shared.scopes if shared else self._scopes(scope)
+        self._held: Shared = shared._held if shared else Shared()
         on_gpu = any(isinstance(place, CUDAPlace) for place in places)
         self.threads = max(1, execution.num_threads // len(places))
         if build.enable_sequential_execution:
@@ -71,18 +71,11 @@ class Replicated:
             _log.warning(line)
         threads = execution.num_threads or len(places) * (4 if on_gpu else 2)
         execution._finalize(num_threads=threads, use_cuda=on_gpu)
-        self._resolve_reduce()
         build._finalize()
         self._programs: OrderedDict[Any, list[Program]] = OrderedDict()
-        self._plans: OrderedDict[Any, tuple[list[tuple[FeedSlot, ...]], dict[Any, list[Plan]]]]
+        self._recent: tuple[Any, tuple[Any, Any]] | None = None
+        self._plans: OrderedDict[Any, tuple[list[tuple[FeedSlot, ...]], dict[Any, Any]]]
         self._plans = OrderedDict()
-
-    def _resolve_reduce(self) -> None:
-        if self.build.reduce_strategy == ReduceStrategy.Reduce and len(self.places) == 1:
-            _log.warning(
-                "If you set build_strategy.reduce with 'Reduce',the number of places should be "
-                "greater than 1."
-            )
 
     # -- variables ------------------------------------------------------------
 
@@ -92,19 +85,8 @@ class Replicated:
         return reduce and all(place.device.type == "cpu" for place in self.places)
 
     def _scopes(self, scope: Scope) -> list[Scope]:
-        """One scope per replica; those of replicas 1, 2, ... hold copies of the persistables."""
-        scopes = [scope]
-        shared = optimized(self.program) if self._shares_parameters else set()
-        for place in self.places[1:]:
-            copy = Scope(scope)
-            for var in self.program.list_vars():
-                cell = scope.find_var(var.name)
-                if not var.persistable or cell is None or var.name in shared:
-                    continue
-                own = copy.var(var.name)
-                own.value, own.lod = _copied(cell.value, place.device), cell.lod
-            scopes.append(copy)
-        return scopes
+        shared = optimized(self.program) if self._shares_parameters else ()
+        return replica_scopes(scope, self.program, self.places, shared)
 
     # -- running --------------------------------------------------------------
 
@@ -128,24 +110,35 @@ class Replicated:
             for slot, (_, lod) in zip(slots[rank], found, strict=True)
             if lod
         )
-        ready: list[Plan] = plans(with_lod)
-
-        def step(rank: int) -> list[Fetched]:
-            tensors = [tensor for tensor, _ in values[rank]]
-            lods = [lod for _, lod in values[rank]]
-            for _ in range(self.iterations - 1):
-                ready[rank].run(self.scopes[rank], tensors, lods)
-            return ready[rank].run(self.scopes[rank], tensors, lods)
-
-        if len(self.places) == 1:
-            results = [[fetched] for fetched in step(0)]
-        else:
-            results = [list(found) for found in zip(*self.replicas.run(step), strict=True)]
+        ready, joined = plans(with_lod)
+        results = self._stepped(ready, joined, values)
         self.runs += 1
         for device in {place.device for place in self.places}:
             end_step(device)
             if self.runs % self.runs_until_drop == 0:
                 release(device)
+        return results
+
+    def _stepped(
+        self, plans: list[Plan], joined: Joined | None, values: list[list[tuple[Any, Any]]]
+    ) -> list[list[Fetched]]:
+        """All steps of one run: joined where that is possible, else each replica in its thread."""
+        tensors = [[tensor for tensor, _ in fed] for fed in values]
+        lods = [[lod for _, lod in fed] for fed in values]
+
+        def step(rank: int) -> list[Fetched]:
+            return plans[rank].run(self.scopes[rank], tensors[rank], lods[rank])
+
+        for _ in range(self.iterations):
+            found = joined.run(self.scopes, tensors) if joined is not None else None
+            if found is not None:
+                results = found
+            elif len(plans) == 1:
+                results = [[fetched] for fetched in step(0)]
+            else:
+                if self._held and updates_variables(self.program):
+                    self._held.separate()
+                results = [list(ranks) for ranks in zip(*self.replicas.run(step), strict=True)]
         return results
 
     def _feeds(self, feed: Any) -> list[Mapping[str, Any]]:
@@ -171,12 +164,19 @@ class Replicated:
     # -- preparation ----------------------------------------------------------
 
     def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> tuple[Any, Any]:
+        now = flags.changes(), self.program.change_count, fed, fetches, instruments()
+        if self._recent is None or self._recent[0] != now:
+            self._recent = now, self._prepare(fed, fetches)
+        return self._recent[1]
+
+    def _prepare(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> tuple[Any, Any]:
         memories = [self._memory(place) for place in self.places]
         watched = instruments()
         programs = self._rewritten((*fed, *fetches), bool(watched), memories[0].optimize)
         kernels = asked_for(self.build.mkldnn_enabled_op_types)
         key = (self.program.change_count, fed, fetches, tuple(memories), watched, kernels)
         if key not in self._plans:
+            require_loss_gradient(programs[0], self.build, self.loss, fed)
             slots = [
                 feed_slots(program, dict.fromkeys(fed), place.device)
                 for program, place in zip(programs, self.places, strict=True)
@@ -186,30 +186,48 @@ class Replicated:
                 self._plans.popitem(last=False)
         slots, plans = self._plans[key]
 
-        def of(with_lod: frozenset[str]) -> list[Plan]:
+        def requests(programs: list[Program], with_lod: frozenset[str]) -> list[Request]:
+            return [
+                Request(
+                    programs[rank].global_block(),
+                    tuple(slot.name for slot in slots[rank]),
+                    fetches,
+                    place.device,
+                    with_lod,
+                    memories[rank],
+                    self.replicas.group.member(rank),
+                    self.threads,
+                    watched,
+                    kernels,
+                    self.build.enable_backward_optimizer_op_deps,
+                    self._compiles,
+                )
+                for rank, place in enumerate(self.places)
+            ]
+
+        def of(with_lod: frozenset[str]) -> tuple[list[Plan], Joined | None]:
             if with_lod not in plans:
-                plans[with_lod] = [
-                    Plan(
-                        Request(
-                            programs[rank].global_block(),
-                            tuple(slot.name for slot in slots[rank]),
-                            fetches,
-                            place.device,
-                            with_lod,
-                            memories[rank],
-                            self.replicas.group.member(rank),
-                            self.threads,
-                            watched,
-                            kernels,
-                            self.build.enable_backward_optimizer_op_deps,
-                            self.build.enable_auto_fusion or self.build.build_cinn_pass,
-                        )
+                joined = None
+                if not with_lod and not watched and self._joinable:
+                    whole = self._rewritten(
+                        (*fed, *fetches), False, memories[0].optimize, owning=False
                     )
-                    for rank, place in enumerate(self.places)
-                ]
-            return plans[with_lod]
+                    joined = Joined(requests(whole, with_lod), self.replicas, self._held)
+                plans[with_lod] = [Plan(one) for one in requests(programs, with_lod)], joined
+            found: tuple[list[Plan], Joined | None] = plans[with_lod]
+            return found
 
         return slots, of
+
+    @property
+    def _compiles(self) -> bool:
+        return bool(self.build.enable_auto_fusion or self.build.build_cinn_pass)
+
+    @property
+    def _joinable(self) -> bool:
+        """Whether the replicas may run as one step of one thread."""
+        on_cpu = all(place.device.type == "cpu" for place in self.places)
+        return on_cpu and len(self.places) > 1 and self.threads == 1 and not self._compiles
 
     def _memory(self, place: Place) -> Memory:
         build = self.build
@@ -217,9 +235,14 @@ class Replicated:
             place.device, in_place=build.enable_inplace, optimize=build.memory_optimize
         )
 
-    def _rewritten(self, kept: tuple[str, ...], watched: bool, optimize: bool) -> list[Program]:
-        """The program of each replica, in which the `kept` variables are computed."""
-        key = self.program.change_count, kept, watched, optimize
+    def _rewritten(
+        self, kept: tuple[str, ...], watched: bool, optimize: bool, *, owning: bool = True
+    ) -> list[Program]:
+        """The program of each replica, in which the `kept` variables are computed.
+
+        owning: in Reduce mode each replica makes the updates of its own parameters only.
+        """
+        key = self.program.change_count, kept, watched, optimize, owning
         if key not in self._programs:
             first = not self._programs
             synchronised = self.build.sync_batch_norm and len(self.places) > 1
@@ -232,6 +255,7 @@ class Replicated:
                 len(self.places),
                 sharing=self._shares_parameters,
                 first=first,
+                owning=owning,
             )
             if optimize:
                 rewritten = [early_updates(recompute_activations(p, kept)) for p in rewritten]
@@ -244,23 +268,3 @@ class Replicated:
     def close(self) -> None:
         """Ends the replicas' threads."""
         self.replicas.close()
-
-
-def _copied(value: Any, device: torch.device) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.to(device, copy=True)
-    if isinstance(value, SelectedRows):
-        return SelectedRows(value.index.clone(), value.height(), value.value.to(device, copy=True))
-    return value
-
-
-def join(values: Sequence[Fetched]) -> Fetched:
-    """The values of all replicas one after the other along dimension 0, with their sequences."""
-    if len(values) == 1 or not isinstance(values[0].value, torch.Tensor):
-        return values[0]
-    tensors = [one.value.reshape(1) if one.value.dim() == 0 else one.value for one in values]
-    first = tensors[0].device
-    joined = torch.cat([tensor.to(first) for tensor in tensors])
-    lengths = [LoDTensor(one.value, one.lod).recursive_sequence_lengths() for one in values]
-    merged = [list(chain.from_iterable(level)) for level in zip(*lengths, strict=False)]
-    return Fetched(joined, lengths_to_offsets(merged))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 _generators: dict[torch.device, torch.Generator] = {}
@@ -28,3 +31,16 @@ class RandomSource:
             generator = _generators[self.device] = torch.Generator(self.device)
             generator.seed()
         return generator
+
+
+@contextmanager
+def unchanged(device: torch.device) -> Iterator[None]:
+    """What is drawn within the block will be drawn again after it, here and from torch itself."""
+    generator = _generators.get(device)
+    state = generator.get_state() if generator is not None else None
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            if generator is not None and state is not None:
+                generator.set_state(state)

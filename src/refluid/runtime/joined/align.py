@@ -1,4 +1,4 @@
-"""The recordings of all replicas laid over each other: which value of one is which of the others."""
+"""The recordings of all replicas laid over each other: which value of one is which of another."""
 
 from __future__ import annotations
 

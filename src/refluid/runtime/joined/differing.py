@@ -25,7 +25,7 @@ class Differing:
             if value.constant is not None and joint.constant_differs(value):
                 self._add(value)
         before = -1
-        while before != (now := len(self._values) + len(self._storages)):
+        while before != (now := len(self._values) + len(self._storages) + len(self._cells)):
             before = now
             for step in joint.steps:
                 if isinstance(step, Kernel):
@@ -67,6 +67,9 @@ class Differing:
             return
         if mean.kind == "store":
             self._cells.add(mean.cell)
+        if mean.kind == "ghost":  # all ghosts lie in the same memory
+            self._values.update(line.stores.values())
+            return
         for value in line.stores.values():
             self._add(value)
         if mean.overwrites:

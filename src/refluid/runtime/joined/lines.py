@@ -16,6 +16,9 @@ _STORED = re.compile(r"C\[(\d+)\]\.value = \w+")
 _OUTSIDE = frozenset({"F", "C", "L", "turn"})
 _SUMS = ("allreduce", "fused_all_reduce", "c_allreduce_sum")
 
+# Operators whose effects are on variables of the program only.
+_QUIET = ("average_accumulates", "check_finite_and_unscale", "update_loss_scaling")
+
 Kind = Literal["feeds", "load", "store", "sum", "wait", "ghost", "same", "return", "operator"]
 
 
@@ -52,7 +55,7 @@ def meaning(line: Line) -> Meaning:
         raise Unlike("a line of the plan reads feeds or variables in another way")
     if "comm" in names:
         return _exchange(line, statement)
-    if {value for value in line.stores.values()} <= set(line.loads.values()) and line.op is None:
+    if set(line.stores.values()) <= set(line.loads.values()) and line.op is None:
         return Meaning("same")
     call = statement.value
     if line.op is None:
@@ -65,7 +68,8 @@ def meaning(line: Line) -> Meaning:
 def _operator(line: Line, draws: bool) -> Meaning:
     assert line.op is not None
     definition = find(line.op.type)
-    if definition is None or definition.effects:
+    quiet = "Param" in line.op.inputs or line.op.type in _QUIET
+    if definition is None or (definition.effects and not quiet):
         raise Unlike(f"operator {line.op.type} has effects outside the step")
     body = definition.body
     if body is not None and not body.__module__.startswith("refluid.ops."):

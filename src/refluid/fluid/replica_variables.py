@@ -1,0 +1,49 @@
+"""Variables of replicas: copies of those of the user's scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from refluid.core.places import Place
+from refluid.core.selected_rows import SelectedRows
+from refluid.ir.program import Program
+from refluid.runtime.scope import Scope
+
+
+def replica_scopes(
+    scope: Scope, program: Program, places: Sequence[Place], shared: Iterable[str]
+) -> list[Scope]:
+    """One scope per replica; those of replicas 1, 2, ... hold copies of the persistables.
+
+    shared: variables of which there is one for all.
+    """
+    scopes = [scope]
+    left_out = set(shared)
+    for place in places[1:]:
+        copy = Scope(scope)
+        for var in program.list_vars():
+            cell = scope.find_var(var.name)
+            if not var.persistable or cell is None or var.name in left_out:
+                continue
+            own = copy.var(var.name)
+            own.value, own.lod = _copied(cell.value, place.device), cell.lod
+        scopes.append(copy)
+    return scopes
+
+
+def updates_variables(program: Program) -> bool:
+    """Whether the program writes variables that outlive a run."""
+    names = {var.name for var in program.list_vars() if var.persistable}
+    ops = (op for block in program.blocks for op in block.ops)
+    return any(not names.isdisjoint(op.output_arg_names) for op in ops)
+
+
+def _copied(value: Any, device: torch.device) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(device, copy=True)
+    if isinstance(value, SelectedRows):
+        return SelectedRows(value.index.clone(), value.height(), value.value.to(device, copy=True))
+    return value

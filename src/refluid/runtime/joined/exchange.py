@@ -1,0 +1,52 @@
+"""What replicas exchange where all their values are in one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.core.selected_rows import SelectedRows
+
+
+def total(values: Sequence[Tensor | SelectedRows]) -> Tensor | SelectedRows:
+    """The sum over all replicas, in the order of ranks; sparse rows one after the other."""
+    first = values[0]
+    if isinstance(first, Tensor):
+        result = first.clone(memory_format=torch.contiguous_format)
+        for other in values[1:]:
+            assert isinstance(other, Tensor)
+            result += other
+        return result
+    rows = [one for one in values if isinstance(one, SelectedRows)]
+    return SelectedRows(
+        torch.cat([one.index for one in rows]),
+        first.height(),
+        torch.cat([one.value for one in rows]),
+    )
+
+
+def each(value: Any, size: int) -> list[Any]:
+    """What every replica fetches where it is the same for all: nobody else's memory."""
+    if not isinstance(value, Tensor):
+        return [value] * size
+    return [value.clone() for _ in range(size)]
+
+
+def stack(parts: list[Tensor]) -> Tensor:
+    """The values of all replicas one behind the other; no copy where they already are."""
+    first, count = parts[0], parts[0].numel()
+    if count and first.is_contiguous():
+        place, size = first.untyped_storage().data_ptr(), count * first.element_size()
+        start = first.data_ptr()
+        for number, part in enumerate(parts):
+            if (
+                part.untyped_storage().data_ptr() != place
+                or part.data_ptr() != start + number * size
+            ):
+                break
+        else:
+            return first.as_strided((len(parts), *first.shape), (count, *first.stride()))
+    return torch.stack(parts)

@@ -1,0 +1,139 @@
+"""One step of all replicas recorded on copies of their variables, joined, and tried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.runtime.code import Code
+from refluid.runtime.joined.align import Unlike, align
+from refluid.runtime.joined.differing import Differing
+from refluid.runtime.joined.lines import Meaning, meaning
+from refluid.runtime.joined.text import JointText
+from refluid.runtime.plan import Plan
+from refluid.runtime.random import unchanged
+from refluid.runtime.recorded.graph import Line, Step, Value
+from refluid.runtime.recorded.record import Recorder, Refused
+from refluid.runtime.recorded.simplify import simplify
+from refluid.runtime.scope import Cell
+
+Feeds = Sequence[Sequence[Tensor]]
+Cells = Sequence[Sequence[Cell]]
+Everywhere = Callable[[Callable[[int], Any]], list[Any]]
+
+# How far results of the joined step may be from those of the replicas' own kernels, relative to
+# their norm: sums are taken in another order.
+_CLOSE = 1e-3
+# With more calls than so many times those of one replica, too little was joined to be worth it.
+_CALLS = 1.5
+
+
+def rehearse(
+    plans: Sequence[Plan], feeds: Feeds, cells: Cells, everywhere: Everywhere
+) -> tuple[Code, set[int]]:
+    """The code of the joined step, and the numbers of the variables that differ.
+
+    everywhere: runs a function of the rank in every replica's thread. Variables and random
+    numbers stay as they are. Raises Unlike, or Refused, where the replicas cannot be joined.
+    """
+    first = cells[0]
+    for number, cell in enumerate(first):
+        if any(type(row[number].value) is not type(cell.value) for row in cells):
+            raise Unlike(f"the replicas' {cell.name} differ in type")
+        if cell.value is not None and not isinstance(cell.value, Tensor):
+            raise Unlike(f"{cell.name} is a {type(cell.value).__name__}")
+    device = plans[0].request.device
+    copies = _copies(cells)
+
+    def record(rank: int) -> tuple[list[Step], dict[str, Value]]:
+        recorder = Recorder(plans[rank].code)
+        recorder.check(feeds[rank], copies[rank])
+        with torch.no_grad():
+            recorder.run(feeds[rank], copies[rank], [])
+        recording = recorder.recording
+        return simplify(recording.steps), recording.names
+
+    with unchanged(device):
+        recorded = everywhere(record)
+    joint = align([steps for steps, _ in recorded])
+    means: dict[Line, Meaning] = {
+        step: meaning(step) for step in joint.steps if isinstance(step, Line)
+    }
+    cells_differ = {n for n in range(len(first)) if not _equal([row[n].value for row in cells])}
+    differing = Differing(joint, means, cells_differ)
+    last = recorded[0][1]
+    names = {key: last[name].name for key, name in plans[0].code.names.items() if name in last}
+    constants = plans[0].code.source.constants
+    codes = []
+    for together in (True, False):
+        text = JointText(constants, joint, means, differing, together=together)
+        codes.append(Code(text.write_joint(), names, "joint step"))
+        if together and text.calls > _CALLS * len(joint.steps) + len(first):
+            raise Unlike(f"{text.calls} calls instead of {len(joint.steps)} of each replica")
+    try:
+        _try_out(codes, device, feeds, cells)
+    except RuntimeError as error:
+        raise Unlike(f"the joined step failed: {error}") from error
+    return codes[0], differing.cells
+
+
+def _copies(cells: Cells) -> list[list[Cell]]:
+    """Cells of other scopes: those that are shared get a copy for each replica too."""
+    rows = []
+    for row in cells:
+        copies = []
+        for cell in row:
+            copy = Cell(cell.name)
+            copy.value, copy.lod = cell.value, cell.lod
+            if isinstance(cell.value, Tensor):
+                copy.value = cell.value.clone()
+            copies.append(copy)
+        rows.append(copies)
+    return rows
+
+
+def _equal(values: Sequence[Tensor | None]) -> bool:
+    first, *others = values
+    if first is None:
+        return True
+    return all(
+        other is first
+        or (
+            other is not None
+            and (other.shape, other.dtype, other.stride())
+            == (first.shape, first.dtype, first.stride())
+            and torch.equal(first, other)
+        )
+        for other in others
+    )
+
+
+def _try_out(codes: Sequence[Code], device: torch.device, feeds: Feeds, cells: Cells) -> None:
+    """Raises Unlike unless both codes have the same results and leave the same variables."""
+    outcomes = []
+    for code in codes:
+        copies = _copies(cells)
+        with unchanged(device), torch.no_grad():
+            results: Any = code.step(feeds, copies, [])
+        values = [value for fetched in results for value in fetched]
+        outcomes.append([*values, *(cell.value for row in copies for cell in row)])
+    for one, other in zip(*outcomes, strict=True):
+        if not _close(one, other):
+            raise Unlike("the joined step has other results")
+
+
+def _close(one: Any, other: Any) -> bool:
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return type(one) is type(other)
+    if (one.shape, one.dtype) != (other.shape, other.dtype):
+        return False
+    if not one.is_floating_point():
+        return torch.equal(one, other)
+    first, second = one.double().nan_to_num(), other.double().nan_to_num()
+    return bool((first - second).norm() <= _CLOSE * second.norm() + 1e-6)
+
+
+__all__ = ["Refused", "Unlike", "rehearse"]

@@ -1,0 +1,57 @@
+"""Variables of which all replicas hold the same tensor while they run as one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.runtime.scope import Cell
+
+Pairs = Sequence[tuple[Cell, Cell]]
+
+
+class Shared:
+    """The variables of other replicas that hold what replica 0's hold.
+
+    Replicas in threads need values of their own: `separate` gives them copies.
+    """
+
+    def __init__(self) -> None:
+        self._pairs: dict[int, tuple[Cell, Cell]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._pairs)
+
+    def hold(self, same: Pairs, own: Pairs) -> bool:
+        """Makes the `same` variables one tensor each, the `own` ones several.
+
+        False where replicas that ran apart have different values in `same`. What was one tensor
+        and is another in replica 0 now, because the user set it, is so in all.
+        """
+        for first, other in same:
+            if other.value is first.value:
+                continue
+            if id(other) not in self._pairs and not _equal(first.value, other.value):
+                return False
+            other.value = first.value
+            self._pairs[id(other)] = first, other
+        for first, other in own:
+            if other.value is first.value and isinstance(first.value, Tensor):
+                other.value = first.value.clone()
+                self._pairs.pop(id(other), None)
+        return True
+
+    def separate(self) -> None:
+        """Gives every replica values of its own."""
+        for first, other in self._pairs.values():
+            if other.value is first.value and isinstance(first.value, Tensor):
+                other.value = first.value.clone()
+        self._pairs.clear()
+
+
+def _equal(one: object, other: object) -> bool:
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return one is other
+    return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)

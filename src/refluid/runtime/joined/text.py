@@ -1,0 +1,252 @@
+"""The Python source of one step for all replicas.
+
+def step(F, C, L):
+    z1 = stack([F[0][0], F[1][0]])
+    z3 = C[0][0].value
+    z34 = addmm(z4, z1.flatten(0, 1), z3).unflatten(0, (2, -1))
+    ...
+
+`F` are the fed tensors and `C` the cells of each replica. What is the same for all replicas is one
+value, computed once; what differs is `z34` where it lies in one tensor, or `z34_0`, `z34_1`.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Any
+
+from refluid.runtime.joined.lines import Meaning
+from refluid.runtime.joined.names import Names
+from refluid.runtime.joined.rules import RULES, SUMMED, VIEWS, Rule, name_of
+from refluid.runtime.recorded.graph import Kernel, Line, Value
+from refluid.runtime.recorded.text import Rename
+from refluid.runtime.source import Source
+
+# Gradients of lookups: rows of the replicas one after the other are the sum over all.
+_SPARSE = ("lookup_table_grad", "lookup_table_v2_grad")
+
+
+class JointText(Names):
+    """Writes the step. together: use the rules; without, every replica makes its own calls."""
+
+    def __init__(self, *arguments: Any, together: bool) -> None:
+        super().__init__(*arguments, together=together)
+        sums = (pair for mean in self._means.values() for pair in mean.pairs)
+        self._summed = {given for given, _ in sums if self._is_used_once(given)}
+        self._rows = self._sparse_sums()
+
+    def _is_used_once(self, value: Value) -> bool:
+        if value.storage is None:
+            return self._uses[value] == 1
+        alone = sum(one.storage == value.storage for one in self._joint.counterparts) == 1
+        return self._uses[value] == 1 and alone and value.storage not in self._written
+
+    def _sparse_sums(self) -> set[Line]:
+        """Lines whose sparse gradients are summed over replicas: they can take all ids at once."""
+        makers: dict[Value, Line] = {}
+        found: set[Line] = set()
+        for step in self._joint.steps:
+            if not isinstance(step, Line) or step.op is None or len(step.stores) != 1:
+                continue
+            (out,) = step.stores.values()
+            sparse = step.op.type in _SPARSE and step.op.attrs.get("is_sparse")
+            given = step.loads.values()
+            if sparse or (step.op.type == "sum" and all(one in makers for one in given)):
+                makers[out] = step
+        wanted = [makers[value] for value in self._summed if value in makers]
+        while wanted:
+            line = wanted.pop()
+            parts = list(line.loads.values()) if line.op and line.op.type == "sum" else []
+            if all(map(self._is_used_once, parts)) and self._together:
+                found.add(line)
+                wanted += [makers[value] for value in parts]
+        return found
+
+    def write_joint(self) -> Source:
+        """All steps; every value is freed after its last use."""
+        for step in self._joint.steps:
+            if isinstance(step, Kernel):
+                self._joint_kernel(step)
+            else:
+                self._joint_line(step, self._means[step])
+        self._free_after_last_use()
+        return self.source
+
+    # -- kernels --------------------------------------------------------------
+
+    def _joint_kernel(self, kernel: Kernel) -> None:
+        if not any(value in self._differing for value in (*kernel.uses, *kernel.outs) if value):
+            self._kernel_of(kernel, "")
+            return
+        if not (self._together and self._call_together(kernel)):
+            for rank in self._ranks():
+                self._kernel_of(kernel, f"_{rank}")
+            self._parts.update(value for value in kernel.outs if value is not None)
+
+    def _kernel_of(self, kernel: Kernel, suffix: str) -> None:
+        """The call as recorded, of one replica or for all."""
+        parts = [self._of(one) for one in kernel.args]
+        parts += [f"{name}={self._of(one)}" for name, one in kernel.kwargs.items()]
+        call = f"{self._function(kernel)}({', '.join(parts)})"
+        self._assign(kernel, call, suffix)
+
+    def _assign(self, kernel: Kernel, call: str, suffix: str) -> None:
+        used = set(kernel.uses)
+        new = [value is not None and value not in used for value in kernel.outs]
+        if not any(new):
+            self._say(call, kernel.op)
+            return
+        names = [
+            f"{value.name}{suffix}" if value and is_new else "_"
+            for value, is_new in zip(kernel.outs, new, strict=True)
+        ]
+        comma = "," if kernel.makes_several and len(names) == 1 else ""
+        self._say(f"{', '.join(names)}{comma} = {call}", kernel.op)
+
+    def _call_together(self, kernel: Kernel) -> bool:
+        outs = [value for value in kernel.outs if value is not None]
+        name = name_of(kernel)
+        if len(outs) == 1 and outs[0] in self._summed and name in SUMMED:
+            call = SUMMED[name](self, kernel)
+            if call is not None:
+                self._say(f"{outs[0].name} = {call}", kernel.op)
+                self._same[outs[0]] = Value(outs[0].name)
+                return True
+        rule: Rule | None = RULES.get(name)
+        if rule is None or kernel.draws or not self._in_place(kernel):
+            return False
+        first = next(kernel.uses, None)
+        views = name in VIEWS
+        if name == "t" and first in self._one and outs[0] is not first:
+            self._turned[outs[0]] = first
+            return True
+        if views and (first not in self._one or first is None):
+            return False
+        call = rule(self, kernel)
+        if call is None:
+            return False
+        if call:
+            self._assign(kernel, call, "")
+        new = {value for value in outs if value not in set(kernel.uses)}
+        self._one |= new
+        if not views or first in self._own:
+            self._own |= new
+        return True
+
+    def _in_place(self, kernel: Kernel) -> bool:
+        """Whether all memory that the kernel writes is one tensor for all replicas."""
+        written = [value for value in kernel.uses if value.storage in kernel.writes]
+        return all(value in self._own for value in written) if kernel.writes else True
+
+    # -- lines ----------------------------------------------------------------
+
+    def _joint_line(self, line: Line, mean: Meaning) -> None:
+        makers = {
+            "feeds": self._feeds,
+            "load": self._load,
+            "store": self._store,
+            "sum": self._sum,
+            "ghost": self._ghost,
+            "return": self._return,
+            "operator": self._operator,
+        }
+        if mean.kind in makers:
+            makers[mean.kind](line, mean)
+
+    def _feeds(self, line: Line, mean: Meaning) -> None:
+        assert isinstance(line.statement, ast.Assign)
+        target = line.statement.targets[0]
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        for number, node in enumerate(names):
+            assert isinstance(node, ast.Name)
+            value = line.stores[node.id]
+            if not self._uses[value]:
+                continue
+            parts = [f"F[{rank}][{number}]" for rank in range(self.size)]
+            self._say(f"{value.name} = stack([{', '.join(parts)}])")
+            self._one.add(value)
+
+    def _load(self, line: Line, mean: Meaning) -> None:
+        (value,) = line.stores.values()
+        if value not in self._differing:
+            self._say(f"{value.name} = C[0][{mean.cell}].value")
+            return
+        for rank in range(self.size):
+            self._say(f"{value.name}_{rank} = C[{rank}][{mean.cell}].value")
+        self._parts.add(value)
+
+    def _store(self, line: Line, mean: Meaning) -> None:
+        (value,) = line.loads.values()
+        for rank in self._ranks():
+            name = self._name(value)
+            self._say(f"C[{rank}][{mean.cell}].value = {name}")
+
+    def _sum(self, line: Line, mean: Meaning) -> None:
+        for given, out in mean.pairs:
+            if given in self._same:
+                self._same[out] = self._same[given]
+            elif given in self._one and self._together:
+                self._say(f"{out.name} = {self.stacked(given)}.sum(0)", line.op)
+            else:
+                parts = []
+                for _ in self._ranks():
+                    parts.append(self._name(given))
+                self._say(f"{out.name} = total([{', '.join(parts)}])", line.op)
+
+    def _ghost(self, line: Line, mean: Meaning) -> None:
+        (given,), (out,) = line.loads.values(), line.stores.values()
+        if not self._uses[out] or given is out:
+            return
+        if given not in self._differing:
+            self._say(f"{out.name} = {self._name(given)}")
+            return
+        for rank in self._ranks():
+            self._say(f"{out.name}_{rank} = {self._name(given)}")
+        self._parts.add(out)
+
+    def _operator(self, line: Line, mean: Meaning) -> None:
+        if line in self._rows:
+            self._operator_for_all(line)
+            return
+        values = (*line.loads.values(), *line.stores.values())
+        many = mean.draws or any(value in self._differing for value in values)
+        for rank in self._ranks() if many else (0,):
+            names = {name: self._name(value) for name, value in line.loads.items()}
+            suffix = f"_{rank}"
+            stores = {
+                name: value.name + (suffix if value in self._differing else "")
+                for name, value in line.stores.items()
+            }
+            renamed = Rename(names, stores).visit(copy.deepcopy(line.statement))
+            self._say(ast.unparse(renamed), line.op)
+        self._parts.update(value for value in line.stores.values() if value in self._differing)
+
+    def _operator_for_all(self, line: Line) -> None:
+        names = {name: self.stacked(value) for name, value in line.loads.items()}
+        stores = {name: value.name for name, value in line.stores.items()}
+        renamed = Rename(names, stores).visit(copy.deepcopy(line.statement))
+        self._say(ast.unparse(renamed), line.op)
+        self._same |= {value: Value(value.name) for value in line.stores.values()}
+
+    def _return(self, line: Line, mean: Meaning) -> None:
+        assert isinstance(line.statement, ast.Return)
+        assert isinstance(line.statement.value, ast.Tuple)
+        results, _ = line.statement.value.elts
+        assert isinstance(results, ast.Tuple)
+        fetched = []
+        for one in results.elts:
+            node = one.args[0] if isinstance(one, ast.Call) else one
+            value = line.loads.get(node.id) if isinstance(node, ast.Name) else None
+            fetched.append("[None] * " + str(self.size) if value is None else self._fetched(value))
+        self._say(f"return [{', '.join(fetched)}]")
+
+    def _fetched(self, value: Value) -> str:
+        if value not in self._differing:
+            return f"each({self._name(value)}, {self.size})"
+        if value in self._own:
+            return f"{self.stacked(value)}.unbind(0)"
+        parts = []
+        for _ in self._ranks():
+            parts.append(f"own({self._name(value)})")
+        return f"[{', '.join(parts)}]"
