@@ -5,11 +5,15 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from refluid import fluid
+from refluid.cli import replay
+from refluid.cli.recordings import Recording
 from refluid.core import flags
 from refluid.ir.program import Program
+from refluid.passes.data_parallel import gradient_block
 
 Combination = dict[str, Any]
 Reduce = fluid.BuildStrategy.ReduceStrategy
@@ -34,6 +38,7 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
     "memory_optimize": (None, False, True),
     "mkldnn_enabled_op_types": (frozenset(), frozenset({"conv2d"}), frozenset({"mul"})),
     "FLAGS_use_mkldnn": (False, True),
+    "FLAGS_refluid_tier": ("auto", "recorded"),
     "FLAGS_eager_delete_tensor_gb": (0.0, 0.001, -1.0),
     "FLAGS_fuse_parameter_memory_size": (-1.0, 0.001),
     "FLAGS_fuse_parameter_groups_size": (1, 2),
@@ -79,8 +84,8 @@ def compile_as(program: Program, loss: str | None, row: Combination) -> fluid.Co
         owner = execution if name in execution._options() else build
         if name in owner._options():
             setattr(owner, name, set(value) if isinstance(value, frozenset) else value)
-    if row["places"] > 1:
-        build.sync_batch_norm = True  # else statistics are those of a part of the batch
+    # Without it, statistics are those of a part of the batch.
+    build.sync_batch_norm = row.get("sync_batch_norm", row["places"] > 1)
     places = fluid.cpu_places(row["places"])
     return fluid.CompiledProgram(program).with_data_parallel(loss, build, execution, None, places)
 
@@ -88,3 +93,21 @@ def compile_as(program: Program, loss: str | None, row: Combination) -> fluid.Co
 def running(row: Combination) -> Any:
     """Within the block the combination's flags hold."""
     return flags.override(flags_of(row))
+
+
+def run_as(recording: Recording, row: Combination) -> replay.Results:
+    """What a recording gives when its programs are compiled so."""
+    made: Any = {
+        tag: compile_as(program, loss_of(program), row)
+        for tag, program in recording.programs.items()
+    }
+    with running(row):
+        return replay.run(replace(recording, programs=made))
+
+
+def loss_of(program: Program) -> str | None:
+    """The loss a recorded program is trained on."""
+    for op in gradient_block(program).ops:
+        if int(op.attrs.get("op_role", 0)) == 0x101:
+            return op.output("Out")[0].removesuffix("@GRAD")
+    return None

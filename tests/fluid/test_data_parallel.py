@@ -108,6 +108,10 @@ def test_customized_scale_is_fed() -> None:
     many.run(program, feed=batch() | grad)
     for name, value in alone.weights().items():
         np.testing.assert_allclose(many.weights()[name], value, rtol=1e-4, atol=1e-6)
+    with pytest.raises(EnforceNotMet, match=f"'{many.loss.name}@GRAD' must be fed"):
+        many.run(program)
+    test = Net(train=False)
+    test.run(test.compiled(2, gradient_scale_strategy=Scale.Customized))
 
 
 def test_the_first_places_get_the_remainder() -> None:

@@ -78,7 +78,7 @@ def plans(program: fluid.CompiledProgram) -> list[Plan]:
     replicated = program._replicated
     assert isinstance(replicated, Replicated)
     *_, (_, found) = replicated._plans.values()
-    *_, last = found.values()
+    *_, (last, _) = found.values()
     return list(last)
 
 

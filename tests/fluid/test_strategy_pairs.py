@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.cli import replay
-from refluid.cli.conditioning import judge
-from refluid.cli.metrics import Deviation, relative_error
-from refluid.cli.recordings import Recording, load_recording
 from refluid.ir.program import Program
-from refluid.passes.data_parallel import gradient_block
 from tests.fluid.strategy_pairs import (
     SWITCHES,
-    Combination,
     all_pairs,
     compile_as,
     pairs_of,
     running,
 )
-from tests.golden import GOLDEN, needs_golden
 
 layers = fluid.layers
 ROWS = all_pairs()
@@ -144,49 +137,3 @@ def test_small_networks(network: str) -> None:
         with running(row):
             found = net.losses(compile_as(net.main, net.loss.name, row))
         np.testing.assert_allclose(found, plain, rtol=1e-5, err_msg=str(row))
-
-
-MODELS = sorted(path.parent.name for path in (GOLDEN / "zoo").glob("*/steps.npz"))
-STEPS_OF_A_MODEL, BOUND = 2, 1e-5
-
-
-@needs_golden
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_recorded_models(model: str) -> None:
-    """On one place every combination gives the plain Executor's losses, up to rounding.
-
-    What rounding does to a model that magnifies it is measured, as `refluid verify` does.
-    """
-    recording = load_recording(GOLDEN / "zoo" / model)
-    if recording.random:
-        pytest.skip("its numbers are random")
-    recording.steps, recording.digests = recording.steps[:STEPS_OF_A_MODEL], {}
-    plain, spreads = replay.run(recording), None
-    for row in ROWS:
-        found = _run_as(recording, {**row, "places": 1})
-        deviations = [
-            Deviation(step, label, relative_error(value.array, before[label].array), BOUND, True)
-            for step, (before, after) in enumerate(zip(plain, found, strict=True))
-            for label, value in after.items()
-        ]
-        if any(one.error > BOUND for one in deviations):
-            spreads = spreads or replay._spreads(recording)
-            explained, reason = judge(deviations, spreads)
-            assert explained, (reason, row)
-
-
-def _run_as(recording: Recording, row: Combination) -> replay.Results:
-    made: Any = {
-        tag: compile_as(program, _loss(program), row) for tag, program in recording.programs.items()
-    }
-    with running(row):
-        return replay.run(replace(recording, programs=made))
-
-
-def _loss(program: Program) -> str | None:
-    """The loss a recorded program is trained on."""
-    for op in gradient_block(program).ops:
-        if int(op.attrs.get("op_role", 0)) == 0x101:
-            return op.output("Out")[0].removesuffix("@GRAD")
-    return None

@@ -80,7 +80,7 @@ def replay(recording: Recording, case: str) -> Outcome:
     spreads: conditioning.Spreads = {}
     passed, explanation, done = False, "", 0
     for count in conditioning.REPETITIONS:
-        _widen(spreads, recording, range(done, count))
+        widen(spreads, recording, range(done, count))
         passed, explanation = conditioning.judge(deviations, spreads)
         if passed:
             break
@@ -154,7 +154,7 @@ def compare(recording: Recording, results: Results) -> list[Deviation]:
     return deviations
 
 
-def _widen(spreads: conditioning.Spreads, recording: Recording, seeds: range) -> None:
+def widen(spreads: conditioning.Spreads, recording: Recording, seeds: range) -> None:
     """Notes how far each result moves when the run is repeated from slightly changed parameters."""
     base = run(recording)
     for state in conditioning.repetitions(recording, seeds):

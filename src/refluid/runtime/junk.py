@@ -24,7 +24,7 @@ _ALLOCATES = {
 }
 
 
-class Junk(TorchDispatchMode):
+class Junk(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is entered, tensors that are made without values are filled with junk.
 
     That is memory which the code of operators asks for, users' own among them; PyTorch's kernels

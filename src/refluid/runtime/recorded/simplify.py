@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from typing import Any
 
@@ -22,8 +23,21 @@ def simplify(steps: list[Step]) -> list[Step]:
     Order stays. A result is merged with an earlier one only if nobody writes to the memory of
     either, and if no line of the plan, which might keep or change it, gets it.
     """
-    steps = _without_repeats(_folded(steps))
+    steps = _without_repeats(_folded(_without_ghosts(steps)))
     return _read(steps)
+
+
+def _without_ghosts(steps: list[Step]) -> list[Step]:
+    """Without stand-ins for values whose shape is known: memory is freed after the last use."""
+    used = {value for step in steps for value in step.uses}
+    return [step for step in steps if not _is_ghost(step) or not used.isdisjoint(step.outs)]
+
+
+def _is_ghost(step: Step) -> bool:
+    if not isinstance(step, Line) or not isinstance(step.statement, ast.Assign):
+        return False
+    call = step.statement.value
+    return isinstance(call, ast.Call) and getattr(call.func, "id", "") == "ghost"
 
 
 class _Writes:

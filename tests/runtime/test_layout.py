@@ -1,0 +1,70 @@
+"""Which filters plans hold channels-last, and that their strides say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from refluid import fluid
+from refluid.runtime import layout
+from refluid.runtime.layout import channels_last_state, hold_channels_last
+from refluid.runtime.scope import Cell
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+def _network(*channels: int) -> tuple[fluid.Program, fluid.Program, fluid.Variable]:
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 1
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        hidden = fluid.data("x", [None, 1, 28, 28])
+        for count in channels:
+            hidden = fluid.layers.conv2d(hidden, count, 5, act="relu")
+            hidden = fluid.layers.pool2d(hidden, 2, "max", 2)
+        loss = fluid.layers.mean(hidden)
+        fluid.optimizer.Adam(0.001).minimize(loss)
+    return main, startup, loss
+
+
+@pytest.mark.parametrize(
+    ("channels", "device", "held"),
+    [((20, 50), CPU, True), ((6, 16), CPU, False), ((20, 50), CUDA, False)],
+)
+def test_wide_networks(channels: tuple[int, ...], device: torch.device, held: bool) -> None:
+    main, _, _ = _network(*channels)
+    names = channels_last_state(main.global_block().ops, device)
+    assert bool(names) is held
+    if held:
+        assert {"conv2d_0.w_0", "conv2d_1.w_0", "conv2d_1.w_0_moment1_0"} <= names
+
+
+@pytest.mark.parametrize("shape", [(20, 1, 5, 5), (8, 4, 3, 3), (8, 4, 1, 1)])
+def test_strides_are_unambiguous(shape: tuple[int, ...]) -> None:
+    cell = Cell("w")
+    cell.value = torch.arange(float(np.prod(shape))).reshape(shape)
+    before = cell.value.clone()
+    hold_channels_last([cell])
+    _, channels, _, width = shape
+    assert cell.value.stride()[1:] == (1, width * channels, channels)
+    assert torch.equal(cell.value, before)
+    kept = cell.value
+    hold_channels_last([cell])
+    assert cell.value is kept
+
+
+def test_training_is_the_same_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.random.default_rng(0).random((4, 1, 28, 28), np.float32)
+    losses = []
+    for wide in (8, 1000):
+        monkeypatch.setitem(layout.WIDE, "cpu", wide)
+        main, startup, loss = _network(20, 50)
+        scope, executor = fluid.Scope(), fluid.Executor()
+        executor.run(startup, scope=scope)
+        losses.append(
+            [
+                executor.run(main, feed={"x": images}, fetch_list=[loss], scope=scope)[0].item()
+                for _ in range(6)
+            ]
+        )
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
