@@ -11,11 +11,11 @@ import torch
 import refluid
 from benchmarks.suite.data import LENGTHS
 from benchmarks.suite.networks.fluid_networks import NETWORKS
-from benchmarks.suite.sides.ceilings import matrix_rate
 from benchmarks.suite.sides.side import CLOCKS, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from benchmarks.timing import Feed
 from refluid import fluid
+from refluid.cli.ceilings import matrix_rate
 
 
 def optimizer(setting: Optimizer) -> Any:
@@ -69,7 +69,7 @@ class RefluidSide:
         return 0  # the PyTorch side counts those of the same network
 
     def ceiling(self) -> float:
-        return matrix_rate(self.device, self.clock)
+        return matrix_rate(torch.device(self.device), clock=self.clock)
 
     def peak(self) -> int | None:
         return torch.cuda.max_memory_allocated() if self.device == "cuda" else None

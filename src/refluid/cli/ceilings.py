@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 _SIZE = {"cpu": 1024, "cuda": 8192}
+_LAYER = {"cpu": (8, 128, 28), "cuda": (64, 512, 56)}
 _BYTES = {"cpu": 1 << 27, "cuda": 1 << 31}
 _REPEATS = 12
 
@@ -30,23 +31,53 @@ class Ceilings:
 
 
 def measure(device: torch.device) -> Ceilings:
-    """Measures both on a device with float32: a large matrix product, a large copy."""
-    size, count = _SIZE[device.type], _BYTES[device.type] // 4
-    left = torch.rand(size, size, device=device)
-    right, out = torch.rand_like(left), torch.empty_like(left)
-    source = torch.zeros(count, device=device)
+    """Measures both on a device with float32: large products, a large copy."""
+    source = torch.zeros(_BYTES[device.type] // 4, device=device)
     target = torch.zeros_like(source)
-    product = _fastest(lambda: torch.mm(left, right, out=out), device)
-    copy = _fastest(lambda: target.copy_(source), device)
-    return Ceilings(2 * size**3 / product, 2 * 4 * count / copy)
+    copy = _fastest(lambda: target.copy_(source), device, time.perf_counter)
+    return Ceilings(matrix_rate(device), 2 * 4 * source.numel() / copy)
 
 
-def _fastest(work: Callable[[], object], device: torch.device) -> float:
+def matrix_rate(
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """Floating-point operations per second of the fastest kernel, by a clock that gives seconds.
+
+    On the CPU three libraries' kernels multiply: those of `torch.mm`, of `torch.nn.Linear` where
+    oneDNN has it, of convolutions. None is the fastest on every processor.
+    """
+    size = _SIZE[device.type]
+    left = torch.rand(size, size, device=device, dtype=dtype)
+    right, out = torch.rand_like(left), torch.empty_like(left)
+    kernels: list[Callable[[], object]] = [lambda: torch.mm(left, right, out=out)]
+    if device.type == "cpu" and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        linear = torch.ops.mkldnn._linear_pointwise
+        kernels.append(lambda: linear(left, right, None, "none", [], ""))
+    with torch.no_grad():
+        rates = [2 * size**3 / _fastest(kernel, device, clock) for kernel in kernels]
+        images, filters = _layer(device, dtype)
+        flops = 2 * images[:, 0].numel() * filters.numel()
+        seconds = _fastest(lambda: torch.conv2d(images, filters, padding=1), device, clock)
+        return max(*rates, flops / seconds)
+
+
+def _layer(device: torch.device, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Images and filters of a convolution that computes about as much as the products."""
+    rows, channels, extent = _LAYER[device.type]
+    images = torch.rand(rows, channels, extent, extent, device=device, dtype=dtype)
+    filters = torch.rand(channels, channels, 3, 3, device=device, dtype=dtype)
+    last = torch.channels_last
+    return images.contiguous(memory_format=last), filters.contiguous(memory_format=last)
+
+
+def _fastest(work: Callable[[], object], device: torch.device, clock: Callable[[], float]) -> float:
     best = float("inf")
     for _ in range(_REPEATS):
-        start = time.perf_counter()
+        start = clock()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, clock() - start)
     return best
