@@ -1,4 +1,7 @@
-"""The operators. Every module of this package is imported, so a new family is found by itself."""
+"""The operators. Every module of this package is imported, so a new family is found by itself.
+
+All but `*_kernel`: compiled code for some of them, imported when it is first needed, with numba.
+"""
 
 from __future__ import annotations
 
@@ -6,4 +9,5 @@ import importlib
 import pkgutil
 
 for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+    if not _module.name.endswith("_kernel"):
+        importlib.import_module(f"{__name__}.{_module.name}")

@@ -19,23 +19,20 @@ _NUMBERS: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np
 def takes(grad: SelectedRows, *kept: Tensor) -> bool:
     """Whether the updates below take this gradient and the tensors that it changes."""
     value = grad.value
-    return (
-        value.dim() == 2
-        and value.dtype in _NUMBERS
-        and value.device.type == "cpu"
-        and value.shape[0] == grad.index.shape[0]
-        and all(_is_like(one, value) for one in kept)
-    )
+    if value.dim() != 2 or value.dtype not in _NUMBERS or not value.is_cpu:
+        return False
+    rows, width = value.shape
+    return rows == len(grad.index) and all(_is_like(one, value, width) for one in kept)
 
 
-def _is_like(kept: Tensor, value: Tensor) -> bool:
-    alike = kept.dtype is value.dtype and kept.shape[1:] == value.shape[1:]
-    return alike and kept.is_contiguous() and kept.device == value.device
+def _is_like(kept: Tensor, value: Tensor, width: int) -> bool:
+    alike = kept.dtype is value.dtype and kept.is_cpu and kept.is_contiguous()
+    return alike and kept.dim() == 2 and kept.shape[1] == width
 
 
 @cache
-def _kernel() -> ModuleType:
-    # Imported late because it loads the compiler, which few programs need.
+def kernel() -> ModuleType:
+    """The compiled loops; imported late, for they load the compiler, which few programs need."""
     from refluid.ops import row_updates_kernel
 
     return row_updates_kernel
@@ -47,7 +44,7 @@ def descend_rows(param: Tensor, grad: SelectedRows, rate: float) -> None:
     Raises EnforceNotMet where the parameter lacks a row.
     """
     number = _NUMBERS[param.dtype](rate)
-    _done(_kernel().descend_rows(param.numpy(), *_arrays(grad), number), grad, param)
+    _done(kernel().descend_rows(param.numpy(), *_arrays(grad), number), grad, param)
 
 
 def adam_rows(
@@ -67,7 +64,7 @@ def adam_rows(
     one, two = betas
     numbers = (*map(number, (rate, one, two, 1.0 - one, 1.0 - two, epsilon)),)
     kept = param.numpy(), moment1.numpy(), moment2.numpy()
-    _done(_kernel().adam_rows(*kept, *_arrays(grad), numbers), grad, param)
+    _done(kernel().adam_rows(*kept, *_arrays(grad), numbers), grad, param)
 
 
 def _arrays(grad: SelectedRows) -> tuple[Any, Any]:

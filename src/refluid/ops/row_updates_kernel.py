@@ -1,7 +1,8 @@
-"""Updates of the rows that a sparse gradient has, as compiled code.
+"""Lookups of rows, and updates of the rows that a sparse gradient has, as compiled code.
 
-`row_updates.py` is the interface. Parameters and moments are [height, width], values [n, width],
-numbers of their element type. All return False, and touch nothing, where a row isn't in the table.
+`row_lookup.py` and `row_updates.py` are the interface. Tables, parameters and moments are
+[height, width], values [n, width], numbers of their element type. All return False, and touch
+nothing, where a row isn't in the table.
 """
 
 from __future__ import annotations
@@ -11,7 +12,24 @@ from typing import Any
 import numpy as np
 
 from refluid.core.compiled import compiled
+from refluid.core.prefetch import AHEAD, ask_for_row
 from refluid.core.row_order import in_order
+
+
+@compiled
+def look_up(table: Any, index: Any, out: Any) -> Any:
+    """out[i] = table[index[i]]."""
+    count, (height, width) = index.shape[0], table.shape
+    for i in range(count):
+        if index[i] < 0 or index[i] >= height:
+            return False
+    for i in range(count):
+        if i + AHEAD < count:
+            ask_for_row(table, index[i + AHEAD])
+        row = index[i]
+        for column in range(width):
+            out[i, column] = table[row, column]
+    return True
 
 
 @compiled
@@ -23,22 +41,12 @@ def descend_rows(param: Any, index: Any, value: Any, rate: Any) -> Any:
         if index[i] < 0 or index[i] >= height:
             return False
     for i in range(count):
+        if i + AHEAD < count:
+            ask_for_row(param, index[i + AHEAD])
         row = index[i]
         for column in range(width):
             param[row, column] -= rate * value[i, column]
     return True
-
-
-@compiled
-def _move(param: Any, moment1: Any, moment2: Any, row: Any, grad: Any, numbers: Any) -> None:
-    rate, keep1, keep2, add1, add2, epsilon = numbers
-    for column in range(grad.shape[0]):
-        slope = grad[column]
-        first = keep1 * moment1[row, column] + add1 * slope
-        second = keep2 * moment2[row, column] + add2 * slope * slope
-        moment1[row, column] = first
-        moment2[row, column] = second
-        param[row, column] -= rate * first / (np.sqrt(second) + epsilon)
 
 
 @compiled
@@ -47,23 +55,37 @@ def adam_rows(param: Any, moment1: Any, moment2: Any, index: Any, value: Any, nu
 
     numbers: rate corrected for bias, beta1, beta2, 1 - beta1, 1 - beta2, epsilon.
     """
+    # One function: calls and slices would count references to the arrays, for each row.
+    rate, keep1, keep2, add1, add2, epsilon = numbers
     count, width = value.shape
     order = np.empty(count, np.int32)
     if not in_order(index, param.shape[0], order):
         return False
     total = np.empty(width, value.dtype)
-    i = 0
+    i, asked, last = 0, 0, -1
     while i < count:
-        position = order[i]
-        row = index[position]
+        while asked < min(i + AHEAD, count):
+            ask_for_row(value, order[asked])
+            row = index[order[asked]]
+            if row != last:
+                ask_for_row(param, row)
+                ask_for_row(moment1, row)
+                ask_for_row(moment2, row)
+            last = row
+            asked += 1
+        row = index[order[i]]
+        for column in range(width):
+            total[column] = value[order[i], column]
         i += 1
-        if i == count or index[order[i]] != row:
-            _move(param, moment1, moment2, row, value[position], numbers)
-            continue
-        total[:] = value[position]
         while i < count and index[order[i]] == row:
             for column in range(width):
                 total[column] += value[order[i], column]
             i += 1
-        _move(param, moment1, moment2, row, total, numbers)
+        for column in range(width):
+            slope = total[column]
+            first = keep1 * moment1[row, column] + add1 * slope
+            second = keep2 * moment2[row, column] + add2 * slope * slope
+            moment1[row, column] = first
+            moment2[row, column] = second
+            param[row, column] -= rate * first / (np.sqrt(second) + epsilon)
     return True

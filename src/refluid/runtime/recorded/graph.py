@@ -43,6 +43,13 @@ class Value:
     plain: bool = False
 
 
+@dataclass(frozen=True)
+class Size:
+    """A number that follows the sizes of what is fed, as a Python expression of those."""
+
+    text: str
+
+
 @dataclass(eq=False)
 class Kernel:
     """A call of an ATen operator; `args` and `kwargs` hold `Value`s where tensors were."""
@@ -58,6 +65,11 @@ class Kernel:
     def uses(self) -> Iterator[Value]:
         """The values it reads."""
         yield from values_in((self.args, self.kwargs))
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether a number in its arguments follows the sizes of what is fed."""
+        return any(isinstance(leaf, Size) for leaf in leaves((self.args, self.kwargs)))
 
     @property
     def makes_several(self) -> bool:
@@ -114,16 +126,21 @@ class Compiled:
 Step = Kernel | Line
 
 
-def values_in(tree: Any) -> Iterator[Value]:
-    """The values in nested tuples, lists and dictionaries."""
-    if isinstance(tree, Value):
-        yield tree
-    elif isinstance(tree, list | tuple):
+def leaves(tree: Any) -> Iterator[Any]:
+    """What is in nested tuples, lists and dictionaries."""
+    if isinstance(tree, list | tuple):
         for one in tree:
-            yield from values_in(one)
+            yield from leaves(one)
     elif isinstance(tree, dict):
         for one in tree.values():
-            yield from values_in(one)
+            yield from leaves(one)
+    else:
+        yield tree
+
+
+def values_in(tree: Any) -> Iterator[Value]:
+    """The values in nested tuples, lists and dictionaries."""
+    return (leaf for leaf in leaves(tree) if isinstance(leaf, Value))
 
 
 def replace(tree: Any, change: Callable[[Any], Any]) -> Any:

@@ -67,8 +67,21 @@ class Recorder:
         self.result: Any = None
 
     def run(self, feeds: Sequence[Tensor], cells: Sequence[Any], levels: Sequence[Any]) -> Any:
-        """Runs the step for real, and returns what it returns."""
+        """Runs the step for real, and returns what it returns.
+
+        Raises EnforceNotMet naming the operator and the user's line when one fails.
+        """
         self.namespace.update(F=feeds, C=cells, L=levels)
+        try:
+            self._run()
+        except Exception as error:
+            clear = self.code.explain(error)
+            if clear is error:
+                raise
+            raise clear from error
+        return self.result
+
+    def _run(self) -> None:
         for statement, compiled in self.body:
             if isinstance(statement, ast.Return):
                 self._return(statement, compiled)
@@ -76,7 +89,6 @@ class Recorder:
                 self._delete(statement)
             else:
                 self._statement(statement, compiled)
-        return self.result
 
     @property
     def recording(self) -> Recording:

@@ -77,7 +77,8 @@ def _folded(steps: list[Step]) -> list[Step]:
 
 def _is_constant(kernel: Kernel, writes: _Writes) -> bool:
     known = all(value.constant is not None for value in kernel.uses)
-    return known and _is_pure(kernel) and all(map(writes.private, kernel.outs))
+    fixed = known and _is_pure(kernel) and not kernel.is_sized
+    return fixed and all(map(writes.private, kernel.outs))
 
 
 def _fold(kernel: Kernel) -> bool:

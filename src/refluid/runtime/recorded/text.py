@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from refluid.runtime.recorded.graph import Compiled, Kernel, Line, Step, Value
+from refluid.ops.row_lookup import look_up
+from refluid.runtime.recorded.graph import Compiled, Kernel, Line, Size, Step, Value
 from refluid.runtime.source import Source
 
 # torch's own functions take half as long to call as the operators of torch.ops; these take the
@@ -78,12 +79,15 @@ class Text:
         name = kernel.func._schema.name.split("::")[1]
         function: Callable[..., Any] = kernel.func
         if kernel.func.namespace == "aten" and "out" not in kernel.kwargs:
-            function = FAST.get(name, function)
+            sparse = kernel.op is not None and bool(kernel.op.attrs.get("is_sparse"))
+            function = look_up if sparse and name == "embedding" else FAST.get(name, function)
         return self.source.constant(f"{name}_kernel", function)
 
     def _of(self, one: Any) -> str:
         if isinstance(one, Value):
             return self._name(one)
+        if isinstance(one, Size):
+            return one.text
         if isinstance(one, list | tuple):
             parts = [self._of(item) for item in one]
             inner = ", ".join(parts) + ("," if len(parts) == 1 and isinstance(one, tuple) else "")

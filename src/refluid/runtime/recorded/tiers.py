@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from refluid.core import flags
 from refluid.runtime.code import Code
+from refluid.runtime.recorded.anysize import Samples
 from refluid.runtime.recorded.capture import Captured, CudaGraph, is_capturable
 from refluid.runtime.recorded.compile import compile_steps
+from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Step, Value
 from refluid.runtime.recorded.record import Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
@@ -26,53 +26,11 @@ from refluid.runtime.scope import Cell
 
 _log = logging.getLogger("refluid")
 
-# A step is recorded when its shapes come for the fourth time; so many recordings are kept, and
-# a plan that saw so many different shapes is left alone.
-BEFORE, KEPT, SHAPES = 3, 8, 32
+# A step is recorded when its shapes come for the fourth time; so many recordings are kept. After
+# so many different shapes one recording for all is tried, and later the plan is left alone.
+BEFORE, KEPT, VARIED, SHAPES = 3, 8, 5, 32
 
-Meta = tuple[torch.Size, torch.dtype, tuple[int, ...]]
 Results = tuple[Any, Any]
-
-
-class Recorded:
-    """One recorded step: its code, and what it was recorded for."""
-
-    def __init__(self, code: Code, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> None:
-        self.code = code
-        self.trial: Trial | None = None
-        self.feeds = [_meta(feed) for feed in feeds]
-        self.state = [_meta(cell.value) for cell in cells]
-        self._remember(cells)
-
-    def fits(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> bool:
-        """Whether feeds and variables are of the shapes, types and layouts of the recording."""
-        for feed, meta in zip(feeds, self.feeds, strict=True):
-            if (feed.shape, feed.dtype, feed.stride()) != meta:
-                return False
-        for cell, seen in zip(cells, self._seen, strict=True):
-            if cell.value is not seen():
-                return self._fits_anew(cells)
-        return True
-
-    def _fits_anew(self, cells: Sequence[Cell]) -> bool:
-        if [_meta(cell.value) for cell in cells] != self.state:
-            return False
-        self._remember(cells)
-        return True
-
-    def _remember(self, cells: Sequence[Cell]) -> None:
-        self._seen: list[Callable[[], Any]] = [_weak(cell.value) for cell in cells]
-
-
-def _meta(value: Any) -> Meta | None:
-    return (value.shape, value.dtype, value.stride()) if isinstance(value, Tensor) else None
-
-
-def _weak(value: Any) -> Callable[[], Any]:
-    if isinstance(value, Tensor):
-        return weakref.ref(value)
-    # Another object of this kind is looked at anew each time, None is the same everywhere.
-    return (lambda: None) if value is None else object
 
 
 class Tiers:
@@ -83,6 +41,7 @@ class Tiers:
         self._compiles = compiles
         self._current: Recorded | None = None
         self._made: list[Recorded] = []
+        self._samples = Samples(code)
         self._counts: Counter[tuple[Meta | None, ...]] = Counter()
         self._changes = flags.changes()
         self._given_up = flags.value("refluid_tier") == "interpreted"
@@ -94,12 +53,10 @@ class Tiers:
         current = self._current
         if current is not None and current.fits(feeds, cells):
             return current.code if current.trial is None else current.trial.next(current)
-        if self._given_up:
-            return self.interpreted
         return self._search(feeds, cells)
 
     def _forget(self) -> None:
-        self._current, self._made = None, []
+        self._current, self._made, self._samples = None, [], Samples(self.interpreted)
         self._counts.clear()
         self._changes = flags.changes()
         self._given_up = flags.value("refluid_tier") == "interpreted"
@@ -109,10 +66,14 @@ class Tiers:
             if one.fits(feeds, cells):
                 self._current = one
                 return one.code
-        key = tuple(_meta(feed) for feed in feeds)
+        if self._given_up:
+            return self.interpreted
+        key = tuple(meta(feed) for feed in feeds)
         self._counts[key] += 1
+        if len(self._counts) > VARIED and self._samples.wants(feeds):
+            return self.interpreted.with_step(self._sample)
         patience = 0 if flags.value("refluid_tier") in ("recorded", "compiled") else BEFORE
-        if len(self._made) == KEPT or len(self._counts) > SHAPES:
+        if len(self._made) >= KEPT or len(self._counts) > SHAPES:
             self._give_up("its shapes change too often")
         elif self._counts[key] > patience:
             return self.interpreted.with_step(self._record)
@@ -139,9 +100,26 @@ class Tiers:
         _log.info("recorded a step for feeds of shapes %s in %.2f s", shapes, seconds)
         return results
 
+    def _sample(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> Results:
+        """Runs one step, operator by operator, to learn what follows from sizes."""
+        recorder = Recorder(self.interpreted)
+        try:
+            recorder.check(feeds, cells)
+        except Refused as error:
+            self._samples.close(str(error))
+            return self.interpreted.step(feeds, cells, levels)
+        results: Results = recorder.run(feeds, cells, levels)
+        former = self._samples.made
+        if self._samples.add(recorder.recording, feeds, cells):
+            assert self._samples.made is not None
+            self._made = [self._samples.made, *(one for one in self._made if one is not former)]
+            self._current = self._samples.made
+        return results
+
     def _give_up(self, reason: str) -> None:
         self._given_up = True
-        _log.info("a plan stays interpreted: %s", reason)
+        which = "feeds of other shapes are" if self._made else "a plan stays"
+        _log.info("%s interpreted: %s", which, reason)
 
 
 def _write(steps: Sequence[Step | Compiled], code: Code, last: Mapping[str, Value]) -> Code:

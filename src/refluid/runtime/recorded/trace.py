@@ -82,7 +82,6 @@ class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.values = values
         self.kernels: list[Kernel] = []
         self.refused = ""
-        self._held: list[Tensor] = []
 
     def __torch_dispatch__(
         self,
@@ -138,7 +137,6 @@ class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.refused = "reads values"
         if self.refused:
             return
-        self._held += [one for one in made if one is not None]
         outs = [None if one is None else self.values.add(one) for one in made]
         places = frozenset(tensor.untyped_storage()._cdata for tensor in written)
         self.kernels.append(Kernel(func, given[0], given[1], outs, places))

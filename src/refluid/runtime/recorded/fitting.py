@@ -1,0 +1,68 @@
+"""What a recorded step was made for, and whether it fits."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.runtime.code import Code
+from refluid.runtime.recorded.trial import Trial
+from refluid.runtime.scope import Cell
+
+Meta = tuple[torch.Size, torch.dtype, tuple[int, ...]]
+
+
+class Recorded:
+    """One recorded step: its code, and what it was recorded for.
+
+    renewals: how often its variables were others of the same shapes and types.
+    """
+
+    def __init__(self, code: Code, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> None:
+        self.code = code
+        self.trial: Trial | None = None
+        self.renewals = 0
+        self.feeds = [meta(feed) for feed in feeds]
+        self.state = [meta(cell.value) for cell in cells]
+        self._remember(cells)
+
+    def fits(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> bool:
+        """Whether feeds and variables are of the shapes, types and layouts of the recording."""
+        if not self._fits_feeds(feeds):
+            return False
+        for cell, seen in zip(cells, self._seen, strict=True):
+            if cell.value is not seen():
+                return self._fits_anew(cells)
+        return True
+
+    def _fits_feeds(self, feeds: Sequence[Tensor]) -> bool:
+        for feed, seen in zip(feeds, self.feeds, strict=True):
+            if (feed.shape, feed.dtype, feed.stride()) != seen:
+                return False
+        return True
+
+    def _fits_anew(self, cells: Sequence[Cell]) -> bool:
+        if [meta(cell.value) for cell in cells] != self.state:
+            return False
+        self._remember(cells)
+        self.renewals += 1
+        return True
+
+    def _remember(self, cells: Sequence[Cell]) -> None:
+        self._seen: list[Callable[[], Any]] = [_weak(cell.value) for cell in cells]
+
+
+def meta(value: Any) -> Meta | None:
+    """Shape, element type and strides of a tensor; None for anything else."""
+    return (value.shape, value.dtype, value.stride()) if isinstance(value, Tensor) else None
+
+
+def _weak(value: Any) -> Callable[[], Any]:
+    if isinstance(value, Tensor):
+        return weakref.ref(value)
+    # Another object of this kind is looked at anew each time, None is the same everywhere.
+    return (lambda: None) if value is None else object

@@ -1,0 +1,90 @@
+"""Recordings of one plan for different sizes become one that stands for all sizes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from refluid.runtime.recorded.graph import Kernel, Line, Step, Value
+from refluid.runtime.recorded.record import Recording, Refused
+from refluid.runtime.recorded.sizes import Sizes
+
+
+def merge(recordings: Sequence[Recording], sizes: Sizes) -> Recording:
+    """The first recording, with sizes in the place of numbers that differ from the others'.
+
+    Raises Refused where the recordings differ in anything else.
+    """
+    return _Merge(sizes).merged(recordings)
+
+
+class _Merge:
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self._seen: dict[Value, tuple[tuple[Value, ...], Value]] = {}
+
+    def merged(self, recordings: Sequence[Recording]) -> Recording:
+        if len({len(one.steps) for one in recordings}) > 1:
+            raise Refused("it does not the same for all sizes")
+        steps = zip(*(one.steps for one in recordings), strict=True)
+        merged = [self._step(together) for together in steps]
+        names = self._tree([one.names for one in recordings])
+        return Recording(merged, names, recordings[0].refused)
+
+    def _step(self, together: Sequence[Step]) -> Step:
+        first = together[0]
+        if isinstance(first, Kernel):
+            kernels = [one for one in together if isinstance(one, Kernel)]
+            if len(kernels) == len(together) and all(one.func is first.func for one in kernels):
+                args, kwargs, outs = self._tree([(k.args, k.kwargs, k.outs) for k in kernels])
+                return replace(first, args=args, kwargs=kwargs, outs=outs)
+        else:
+            lines = [one for one in together if isinstance(one, Line)]
+            places = {one.statement.lineno for one in lines}
+            if len(lines) == len(together) and len(places) == 1:
+                loads, stores = self._tree([(line.loads, line.stores) for line in lines])
+                return Line(first.statement, loads, stores, first.op)
+        raise Refused("it does not the same for all sizes")
+
+    def _tree(self, trees: Sequence[Any]) -> Any:
+        first = trees[0]
+        if any(type(tree) is not type(first) for tree in trees):
+            raise Refused("it does not the same for all sizes")
+        if isinstance(first, Value):
+            return self._value(tuple(trees))
+        if isinstance(first, list | tuple):
+            if len({len(tree) for tree in trees}) > 1:
+                raise Refused("it does not the same for all sizes")
+            return type(first)(self._tree(parts) for parts in zip(*trees, strict=True))
+        if isinstance(first, dict):
+            if any(tree.keys() != first.keys() for tree in trees):
+                raise Refused("it does not the same for all sizes")
+            return {key: self._tree([tree[key] for tree in trees]) for key in first}
+        if all(tree is first or tree == first for tree in trees):
+            return first
+        if isinstance(first, int | float) and not isinstance(first, bool):
+            return self._sizes.follow(trees)
+        raise Refused("an argument follows from the sizes")
+
+    def _value(self, values: tuple[Value, ...]) -> Value:
+        """A copy of the first: what is found out about it holds for the merged recording only."""
+        first = values[0]
+        if first not in self._seen:
+            if not all(_alike(first, other) for other in values):
+                raise Refused("a constant follows from the sizes")
+            self._seen[first] = values, replace(first)
+        known, copy = self._seen[first]
+        if known != values:
+            raise Refused("it does not the same for all sizes")
+        return copy
+
+
+def _alike(one: Value, other: Value) -> bool:
+    if one.constant is None or other.constant is None:
+        return one.constant is other.constant
+    first, second = one.constant, other.constant
+    same = (first.shape, first.dtype) == (second.shape, second.dtype)
+    return same and torch.equal(first, second)
