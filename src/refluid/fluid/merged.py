@@ -8,11 +8,14 @@ from itertools import chain
 import torch
 
 from refluid.core.values import LoDTensor, lengths_to_offsets
+from refluid.runtime.joined.together import Together
 from refluid.runtime.plan import Fetched
 
 
 def join(values: Sequence[Fetched]) -> Fetched:
     """The values of all replicas one after the other along dimension 0, with their sequences."""
+    if isinstance(values, Together):
+        return values.joined
     if len(values) == 1 or not isinstance(values[0].value, torch.Tensor):
         return values[0]
     tensors = [one.value.reshape(1) if one.value.dim() == 0 else one.value for one in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,34 @@ import torch
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.values import LoDTensor
+from refluid.ir.program import Program
 
 _PLAIN = frozenset({"<f4", "<f8", "<i4", "<i8"})
+
+
+def part_feed(feed: Any, program: Program, count: int) -> list[Mapping[str, Any]]:
+    """What each of `count` replicas is fed: its mapping of a list, or its part of all values.
+
+    Raises EnforceNotMet where a list has another length, TypeError for other kinds of feeds and
+    ValueError for a name that the program doesn't have.
+    """
+    if feed is None:
+        return [{} for _ in range(count)]
+    if isinstance(feed, list | tuple):
+        if len(feed) != count:
+            raise EnforceNotMet(
+                f"The feed data number {len(feed)} does not match the device number {count}: "
+                "give one dict per place (CPU_NUM sets how many CPU places there are)"
+            )
+        return list(feed)
+    if not isinstance(feed, Mapping):
+        raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}")
+    block = program.global_block()
+    for name in feed:
+        if count > 1 and not block.has_var(name):
+            raise ValueError(f"feed names {name!r}, which the program doesn't have")
+    parted = {name: part_batch(name, value, count) for name, value in feed.items()}
+    return [{name: parts[rank] for name, parts in parted.items()} for rank in range(count)]
 
 
 def part_batch(name: str, value: Any, count: int) -> list[Any]:

@@ -13,7 +13,7 @@ from refluid.core.places import CUDAPlace, Place
 from refluid.fluid.exchanging import optimized, replica_programs, require_loss_gradient
 from refluid.fluid.feeding import FeedSlot, feed_slots
 from refluid.fluid.fusing import fuse, ignored
-from refluid.fluid.parting import part_batch
+from refluid.fluid.parting import part_feed
 from refluid.fluid.replica_variables import replica_scopes, updates_variables
 from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 from refluid.ir.program import Program
@@ -24,7 +24,7 @@ from refluid.passes.sync_batch_norm import sync_batch_norm
 from refluid.runtime.allocator import end_step, release
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
-from refluid.runtime.joined.joined import Joined
+from refluid.runtime.joined.joined import Joined, Results
 from refluid.runtime.joined.shared import Shared
 from refluid.runtime.kernels import asked_for
 from refluid.runtime.memory import Memory, memory_as_set
@@ -34,6 +34,12 @@ from refluid.runtime.scope import Scope
 
 _log = logging.getLogger("refluid")
 _PLANS = 64
+
+# No variable is fed with LoD.
+_DENSE: frozenset[str] = frozenset()
+
+# Slots of each replica; a function from the names fed with LoD to plans; those it made so far.
+Prepared = tuple[list[tuple[FeedSlot, ...]], Any, dict[Any, Any]]
 
 
 class Replicated:
@@ -55,6 +61,7 @@ class Replicated:
     ) -> None:
         self.program, self.places, self.loss = program, list(places), loss
         self.build = build
+        self._devices = {place.device for place in self.places}
         self.replicas: Replicas = shared.replicas if shared else Replicas(len(places))
         self.scopes: list[Scope] = shared.scopes if shared else self._scopes(scope)
         self._held: Shared = shared._held if shared else Shared()
@@ -73,7 +80,7 @@ class Replicated:
         execution._finalize(num_threads=threads, use_cuda=on_gpu)
         build._finalize()
         self._programs: OrderedDict[Any, list[Program]] = OrderedDict()
-        self._recent: tuple[Any, tuple[Any, Any]] | None = None
+        self._recent: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Any, Prepared]] = {}
         self._plans: OrderedDict[Any, tuple[list[tuple[FeedSlot, ...]], dict[Any, Any]]]
         self._plans = OrderedDict()
 
@@ -90,7 +97,7 @@ class Replicated:
 
     # -- running --------------------------------------------------------------
 
-    def run(self, feed: Any, fetches: tuple[str, ...]) -> list[list[Fetched]]:
+    def run(self, feed: Any, fetches: tuple[str, ...]) -> Results:
         """One step, or num_iteration_per_run of them; for each fetch all replicas' values, by rank.
 
         Several steps have the same feed, and the fetches are those of the last.
@@ -98,8 +105,39 @@ class Replicated:
         remainder), or one mapping per replica. Raises EnforceNotMet where there are fewer rows,
         or mappings, than replicas; ValueError for a name that the program doesn't have.
         """
-        feeds = self._feeds(feed)
-        slots, plans = self._prepared(tuple(feeds[0]), fetches)
+        results = self._run_whole(feed, fetches)
+        if results is None:
+            results = self._run_parted(feed, fetches)
+        self.runs += 1
+        for device in self._devices:
+            end_step(device)
+            if self.runs % self.runs_until_drop == 0:
+                release(device)
+        return results
+
+    def _run_whole(self, feed: Any, fetches: tuple[str, ...]) -> Results | None:
+        """The joined step with the batch as it is, where there is one."""
+        if not isinstance(feed, Mapping) or self.iterations > 1:
+            return None
+        ready = self._recent.get((tuple(feed), fetches))
+        if ready is None or ready[0] != self._now():
+            return None
+        slots, _, plans = ready[1]
+        _, joined = plans.get(_DENSE, (None, None))
+        if joined is None or not joined.is_used:
+            return None
+        values = []
+        for slot in slots[0]:
+            value = slot.whole(feed[slot.name], len(self.places))
+            if value is None:
+                return None
+            values.append(value)
+        found: Results | None = joined.run_whole(values)
+        return found
+
+    def _run_parted(self, feed: Any, fetches: tuple[str, ...]) -> Results:
+        feeds = part_feed(feed, self.program, len(self.places))
+        slots, plans, _ = self._prepared(tuple(feeds[0]), fetches)
         values = [
             [slot.convert(feeds[rank][slot.name]) for slot in slots[rank]]
             for rank in range(len(self.places))
@@ -111,17 +149,11 @@ class Replicated:
             if lod
         )
         ready, joined = plans(with_lod)
-        results = self._stepped(ready, joined, values)
-        self.runs += 1
-        for device in {place.device for place in self.places}:
-            end_step(device)
-            if self.runs % self.runs_until_drop == 0:
-                release(device)
-        return results
+        return self._stepped(ready, joined, values)
 
     def _stepped(
         self, plans: list[Plan], joined: Joined | None, values: list[list[tuple[Any, Any]]]
-    ) -> list[list[Fetched]]:
+    ) -> Results:
         """All steps of one run: joined where that is possible, else each replica in its thread."""
         tensors = [[tensor for tensor, _ in fed] for fed in values]
         lods = [[lod for _, lod in fed] for fed in values]
@@ -129,8 +161,9 @@ class Replicated:
         def step(rank: int) -> list[Fetched]:
             return plans[rank].run(self.scopes[rank], tensors[rank], lods[rank])
 
+        results: Results = []
         for _ in range(self.iterations):
-            found = joined.run(self.scopes, tensors) if joined is not None else None
+            found = joined.run(tensors) if joined is not None else None
             if found is not None:
                 results = found
             elif len(plans) == 1:
@@ -138,38 +171,25 @@ class Replicated:
             else:
                 if self._held and updates_variables(self.program):
                     self._held.separate()
-                results = [list(ranks) for ranks in zip(*self.replicas.run(step), strict=True)]
+                results = list(zip(*self.replicas.run(step), strict=True))
         return results
-
-    def _feeds(self, feed: Any) -> list[Mapping[str, Any]]:
-        count = len(self.places)
-        if feed is None:
-            return [{} for _ in self.places]
-        if isinstance(feed, list | tuple):
-            if len(feed) != count:
-                raise EnforceNotMet(
-                    f"The feed data number {len(feed)} does not match the device number {count}: "
-                    "give one dict per place (CPU_NUM sets how many CPU places there are)"
-                )
-            return list(feed)
-        if not isinstance(feed, Mapping):
-            raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}")
-        block = self.program.global_block()
-        for name in feed:
-            if count > 1 and not block.has_var(name):
-                raise ValueError(f"feed names {name!r}, which the program doesn't have")
-        parted = {name: part_batch(name, value, count) for name, value in feed.items()}
-        return [{name: parts[rank] for name, parts in parted.items()} for rank in range(count)]
 
     # -- preparation ----------------------------------------------------------
 
-    def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> tuple[Any, Any]:
-        now = flags.changes(), self.program.change_count, fed, fetches, instruments()
-        if self._recent is None or self._recent[0] != now:
-            self._recent = now, self._prepare(fed, fetches)
-        return self._recent[1]
+    def _now(self) -> tuple[Any, ...]:
+        """What plans are made for, apart from their feeds and fetches."""
+        return flags.changes(), self.program.change_count, instruments()
 
-    def _prepare(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> tuple[Any, Any]:
+    def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> Prepared:
+        found, now = self._recent.get((fed, fetches)), self._now()
+        if found is None or found[0] != now:
+            found = now, self._prepare(fed, fetches)
+            if len(self._recent) == _PLANS:
+                self._recent.clear()
+            self._recent[fed, fetches] = found
+        return found[1]
+
+    def _prepare(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> Prepared:
         memories = [self._memory(place) for place in self.places]
         watched = instruments()
         programs = self._rewritten((*fed, *fetches), bool(watched), memories[0].optimize)
@@ -209,15 +229,14 @@ class Replicated:
             if with_lod not in plans:
                 joined = None
                 if not with_lod and not watched and self._joinable:
-                    whole = self._rewritten(
-                        (*fed, *fetches), False, memories[0].optimize, owning=False
-                    )
-                    joined = Joined(requests(whole, with_lod), self.replicas, self._held)
+                    kept, optimize = (*fed, *fetches), memories[0].optimize
+                    whole = requests(self._rewritten(kept, False, optimize, owning=False), with_lod)
+                    joined = Joined(whole, self.scopes, self.replicas, self._held)
                 plans[with_lod] = [Plan(one) for one in requests(programs, with_lod)], joined
             found: tuple[list[Plan], Joined | None] = plans[with_lod]
             return found
 
-        return slots, of
+        return slots, of, plans
 
     @property
     def _compiles(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from refluid.runtime.joined.align import Joint
+from refluid.runtime.joined.align import Joint, Unlike
 from refluid.runtime.joined.lines import Meaning
 from refluid.runtime.recorded.graph import Kernel, Line, Value
 
@@ -63,6 +63,8 @@ class Differing:
         given = any(value in self for value in line.loads.values())
         if mean.kind == "feeds" or (mean.kind == "load" and mean.cell in self._cells):
             given = True
+        if mean.kind == "branch" and given:
+            raise Unlike("the program has branches that differ between replicas")
         if mean.kind in ("sum", "wait", "return") or not (given or mean.draws):
             return
         if mean.kind == "store":

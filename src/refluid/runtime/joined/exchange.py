@@ -29,15 +29,21 @@ def total(values: Sequence[Tensor | SelectedRows]) -> Tensor | SelectedRows:
 
 
 def each(value: Any, size: int) -> list[Any]:
-    """What every replica fetches where it is the same for all: nobody else's memory."""
-    if not isinstance(value, Tensor):
-        return [value] * size
-    return [value.clone() for _ in range(size)]
+    """A value that is the same for all, for each replica in memory of its own."""
+    if isinstance(value, SelectedRows):
+        rows, height = (value.index, value.value), value.height()
+        return [SelectedRows(rows[0].clone(), height, rows[1].clone()) for _ in range(size)]
+    return [value.clone() if isinstance(value, Tensor) else value for _ in range(size)]
 
 
-def stack(parts: list[Tensor]) -> Tensor:
-    """The values of all replicas one behind the other; no copy where they already are."""
+def whole(parts: Sequence[Tensor]) -> Tensor:
+    """The rows of all replicas one behind the other; no copy where they already are.
+
+    Numbers without dimensions become rows.
+    """
     first, count = parts[0], parts[0].numel()
+    if not first.dim():
+        return torch.stack(list(parts))
     if count and first.is_contiguous():
         place, size = first.untyped_storage().data_ptr(), count * first.element_size()
         start = first.data_ptr()
@@ -48,5 +54,10 @@ def stack(parts: list[Tensor]) -> Tensor:
             ):
                 break
         else:
-            return first.as_strided((len(parts), *first.shape), (count, *first.stride()))
-    return torch.stack(parts)
+            return first.as_strided((len(parts) * len(first), *first.shape[1:]), first.stride())
+    return torch.cat(list(parts))
+
+
+def stack(parts: Sequence[Tensor]) -> Tensor:
+    """The values of all replicas one behind the other; no copy where they already are."""
+    return whole(parts).view(len(parts), *parts[0].shape)

@@ -11,24 +11,31 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.core.threads import threads_of_all
 from refluid.runtime.code import Code
 from refluid.runtime.codegen import Request
+from refluid.runtime.joined.exchange import whole
 from refluid.runtime.joined.rehearsal import Refused, Unlike, rehearse
 from refluid.runtime.joined.shared import Shared
+from refluid.runtime.joined.together import Together
 from refluid.runtime.plan import Fetched, Plan
-from refluid.runtime.recorded.tiers import BEFORE, KEPT, SHAPES, Recorded
+from refluid.runtime.recorded.fitting import Recorded
+from refluid.runtime.recorded.tiers import BEFORE, KEPT, SHAPES
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.scope import Cell, Scope
 
 _log = logging.getLogger("refluid")
 Feeds = Sequence[Sequence[Tensor]]
+Results = list[Sequence[Fetched]]
 Rows = list[list[Cell]]
 
 
 class _Step:
     """One joined step, what it was made for, and the variables that it is run with."""
 
-    def __init__(self, code: Code, feeds: Feeds, rows: Rows, differing: set[int]) -> None:
+    def __init__(
+        self, code: Code, feeds: Sequence[Tensor], rows: Rows, differing: set[int]
+    ) -> None:
         self.code, self.rows = code, rows
         first = rows[0]
         self.same = [
@@ -41,26 +48,43 @@ class _Step:
             (first[number], row[number]) for row in rows[1:] for number in sorted(differing)
         ]
         self.cells = [*first, *(cell for _, cell in self.own)]
-        self.made_for = Recorded(code, _flat(feeds), self.cells)
+        self.made_for = Recorded(code, feeds, self.cells)
+        self._held_at: tuple[int, int] | None = None
 
     def fits(self, feeds: Sequence[Tensor]) -> bool:
         """Whether feeds and variables are of the shapes and types of the recording."""
         return self.made_for.fits(feeds, self.cells)
 
+    def hold(self, shared: Shared) -> bool:
+        """Makes variables one or several, as the step has them; False where that is impossible."""
+        if self._held_at != (self.made_for.renewals, shared.changes):
+            if not shared.hold(self.same, self.own):
+                return False
+            self._held_at = self.made_for.renewals, shared.changes
+        return True
+
 
 class Joined:
     """The joined steps of one program, its feeds and its fetches.
 
-    requests: the program of each replica, all of which make every update. `run` is None where
-    the replicas have to run in their threads.
+    requests: the program of each replica, all of which make every update. scopes: those of the
+    replicas. `run` and `run_whole` are None where the replicas have to run in their threads.
     """
 
-    def __init__(self, requests: Sequence[Request], replicas: Replicas, shared: Shared) -> None:
-        self._requests, self._replicas, self._shared = requests, replicas, shared
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        scopes: Sequence[Scope],
+        replicas: Replicas,
+        shared: Shared,
+    ) -> None:
+        self._requests, self._scopes = requests, scopes
+        self._replicas, self._shared = replicas, shared
         self._plans: list[Plan] = []
         self._steps: list[_Step] = []
         self._counts: dict[Any, int] = {}
-        self._changes = -1
+        self._makes = 0
+        self._made_under: tuple[int, int] | None = None
         self._given_up = False
 
     @property
@@ -68,59 +92,83 @@ class Joined:
         """Whether there are joined steps."""
         return bool(self._steps)
 
-    def run(self, scopes: Sequence[Scope], feeds: Feeds) -> list[list[Fetched]] | None:
-        """One step; for each fetch the values of all replicas, by rank."""
-        step = self._find(scopes, feeds)
-        if step is None:
+    def run(self, feeds: Feeds) -> Results | None:
+        """One step with what each replica is fed; for each fetch all replicas' values, by rank."""
+        if self._is_out_of_date():
+            self._forget()
+        if self._given_up:
             return None
+        metas = [[(t.shape, t.dtype, t.stride()) for t in one] for one in feeds]
+        if any(meta != metas[0] for meta in metas):
+            return None
+        found = self.run_whole(_together(feeds)) if self._steps else None
+        if found is None:
+            step = self._search(tuple(metas[0]), feeds)
+            found = self._run(step, _together(feeds)) if step is not None else None
+        return found
+
+    def run_whole(self, feeds: Sequence[Tensor]) -> Results | None:
+        """`run` with tensors of the rows of all replicas, one behind the other."""
+        step = None if self._is_out_of_date() else self._find(feeds)
+        return self._run(step, feeds) if step is not None else None
+
+    def _run(self, step: _Step, feeds: Sequence[Tensor]) -> Results:
         try:
-            with torch.no_grad():
+            with torch.no_grad(), threads_of_all(self._replicas.size):
                 results: Any = step.code.step(feeds, step.rows, [])
         except Exception as error:
             clear = step.code.explain(error)
             if clear is error:
                 raise
             raise clear from error
-        return [[Fetched(value, []) for value in fetched] for fetched in results]
+        return [
+            Together(found)
+            if isinstance(found, Tensor)
+            else [Fetched(value, []) for value in found]
+            for found in results
+        ]
 
-    def _find(self, scopes: Sequence[Scope], feeds: Feeds) -> _Step | None:
-        if flags.changes() != self._changes:
-            self._forget()
-        if self._given_up:
-            return None
-        flat = _flat(feeds)
+    # -- which step -----------------------------------------------------------
+
+    def _now(self) -> tuple[int, int]:
+        """Changes with flags, and with what the user erased from the scope."""
+        return flags.changes(), sum(scope.erasures for scope in self._scopes)
+
+    def _is_out_of_date(self) -> bool:
+        return self._now() != self._made_under
+
+    def _forget(self) -> None:
+        self._made_under = self._now()
+        self._steps, self._counts, self._plans, self._makes = [], {}, [], 0
+        wanted = flags.value("refluid_replicas") == "auto"
+        self._given_up = not wanted or flags.value("refluid_tier") == "interpreted"
+
+    def _find(self, feeds: Sequence[Tensor]) -> _Step | None:
+        """The step that was made for such feeds, if it still can be used."""
         for number, step in enumerate(self._steps):
-            if step.fits(flat):
-                if not self._shared.hold(step.same, step.own):
-                    self._give_up("the replicas' variables are no longer the same")
+            if step.fits(feeds):
+                if not step.hold(self._shared):
+                    del self._steps[number]
                     return None
                 if number:
                     self._steps.insert(0, self._steps.pop(number))
                 return step
-        return self._search(scopes, feeds)
-
-    def _forget(self) -> None:
-        self._changes = flags.changes()
-        self._steps, self._counts, self._plans = [], {}, []
-        wanted = flags.value("refluid_replicas") == "auto"
-        self._given_up = not wanted or flags.value("refluid_tier") == "interpreted"
-
-    def _search(self, scopes: Sequence[Scope], feeds: Feeds) -> _Step | None:
-        keys = [tuple((t.shape, t.dtype, t.stride()) for t in one) for one in feeds]
-        if any(key != keys[0] for key in keys):
-            return None
-        self._counts[keys[0]] = count = self._counts.get(keys[0], 0) + 1
-        patience = 0 if flags.value("refluid_tier") in ("recorded", "compiled") else BEFORE
-        if len(self._steps) == KEPT or len(self._counts) > SHAPES:
-            self._give_up("their shapes change too often")
-        elif count == patience + 1:
-            return self._make(scopes, feeds)
         return None
 
-    def _make(self, scopes: Sequence[Scope], feeds: Feeds) -> _Step | None:
+    def _search(self, key: Any, feeds: Feeds) -> _Step | None:
+        self._counts[key] = count = self._counts.get(key, 0) + 1
+        patience = 0 if flags.value("refluid_tier") in ("recorded", "compiled") else BEFORE
+        if self._makes == KEPT or len(self._counts) > SHAPES:
+            self._give_up("their shapes change too often")
+        elif count > patience:
+            return self._make(feeds)
+        return None
+
+    def _make(self, feeds: Feeds) -> _Step | None:
         start = time.perf_counter()
+        self._makes += 1
         self._plans = self._plans or [Plan(request) for request in self._requests]
-        rows = [plan.cells(scope) for plan, scope in zip(self._plans, scopes, strict=True)]
+        rows = [plan.cells(scope) for plan, scope in zip(self._plans, self._scopes, strict=True)]
         try:
             if not all(plan.is_recordable for plan in self._plans):
                 raise Unlike("their plans cannot be recorded")
@@ -128,8 +176,9 @@ class Joined:
         except (Refused, Unlike) as error:
             self._give_up(str(error))
             return None
-        step = _Step(code, feeds, rows, differing)
-        if not self._shared.hold(step.same, step.own):
+        step = _Step(code, _together(feeds), rows, differing)
+        if not step.hold(self._shared):
+            self._give_up("the replicas' variables differ")
             return None
         self._steps.insert(0, step)
         seconds, shapes = time.perf_counter() - start, [list(one.shape) for one in feeds[0]]
@@ -142,5 +191,6 @@ class Joined:
         _log.info("replicas stay in their threads: %s", reason)
 
 
-def _flat(feeds: Feeds) -> list[Tensor]:
-    return [tensor for one in feeds for tensor in one]
+def _together(feeds: Feeds) -> list[Tensor]:
+    """What all replicas are fed, the rows of one behind those of the other."""
+    return [whole(parts) for parts in zip(*feeds, strict=True)]

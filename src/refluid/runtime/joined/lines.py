@@ -7,26 +7,31 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from refluid.ops.registry import find
+from refluid.ir.operator import Operator
+from refluid.ops.registry import OperatorDef, find
 from refluid.runtime.joined.align import Unlike
 from refluid.runtime.recorded.graph import Line, Value
 
 _LOADED = re.compile(r"\w+ = C\[(\d+)\]\.value")
 _STORED = re.compile(r"C\[(\d+)\]\.value = \w+")
+_CELL = re.compile(r"C\[(\d+)\]\.value")
 _OUTSIDE = frozenset({"F", "C", "L", "turn"})
 _SUMS = ("allreduce", "fused_all_reduce", "c_allreduce_sum")
 
 # Operators whose effects are on variables of the program only.
 _QUIET = ("average_accumulates", "check_finite_and_unscale", "update_loss_scaling")
 
-Kind = Literal["feeds", "load", "store", "sum", "wait", "ghost", "same", "return", "operator"]
+Kind = Literal[
+    "feeds", "load", "store", "sum", "wait", "ghost", "same", "return", "operator", "branch"
+]
 
 
 @dataclass(frozen=True)
 class Meaning:
     """What a line is for. cell: of the variable loaded or stored. pairs: what a sum sums, where to.
 
-    draws: it takes random numbers. overwrites: it may change what it is given.
+    draws: it takes random numbers. overwrites: it may change what it is given. cells: of the
+    variables that a branch sets.
     """
 
     kind: Kind
@@ -34,6 +39,7 @@ class Meaning:
     pairs: tuple[tuple[Value, Value], ...] = ()
     draws: bool = False
     overwrites: bool = False
+    cells: tuple[int, ...] = ()
 
 
 def meaning(line: Line) -> Meaning:
@@ -41,8 +47,10 @@ def meaning(line: Line) -> Meaning:
     statement = line.statement
     if isinstance(statement, ast.Return):
         return Meaning("return")
+    if isinstance(statement, ast.If):
+        return _branch(line, statement)
     if not isinstance(statement, ast.Assign | ast.Expr):
-        raise Unlike("the program has control flow")
+        raise Unlike("the program has loops")
     text = ast.unparse(statement)
     if text.endswith(" = F"):
         return Meaning("feeds")
@@ -58,6 +66,8 @@ def meaning(line: Line) -> Meaning:
     if set(line.stores.values()) <= set(line.loads.values()) and line.op is None:
         return Meaning("same")
     call = statement.value
+    if isinstance(call, ast.Constant):
+        return Meaning("operator")
     if line.op is None:
         if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("ghost"):
             return Meaning("ghost")
@@ -67,14 +77,35 @@ def meaning(line: Line) -> Meaning:
 
 def _operator(line: Line, draws: bool) -> Meaning:
     assert line.op is not None
-    definition = find(line.op.type)
-    quiet = "Param" in line.op.inputs or line.op.type in _QUIET
+    definition = _quiet(line.op)
+    return Meaning("operator", draws=draws, overwrites=bool(definition.mutates))
+
+
+def _quiet(op: Operator) -> OperatorDef:
+    """Raises Unlike for an operator with effects that its outputs do not tell of."""
+    definition = find(op.type)
+    quiet = "Param" in op.inputs or op.type in _QUIET
     if definition is None or (definition.effects and not quiet):
-        raise Unlike(f"operator {line.op.type} has effects outside the step")
+        raise Unlike(f"operator {op.type} has effects outside the step")
     body = definition.body
     if body is not None and not body.__module__.startswith("refluid.ops."):
-        raise Unlike(f"operator {line.op.type} is the user's")
-    return Meaning("operator", draws=draws, overwrites=bool(definition.mutates))
+        raise Unlike(f"operator {op.type} is the user's")
+    return definition
+
+
+def _branch(line: Line, statement: ast.If) -> Meaning:
+    """One that sets values and variables; it has to be the same for all replicas."""
+    cells = set(map(int, _CELL.findall(ast.unparse(statement))))
+    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    calls = {call for call in names if call not in line.loads and call not in line.stores}
+    if line.op is None or calls & {"F", "L", "turn", "comm", "random"}:
+        raise Unlike("the program has branches that do more than set values")
+    for block in line.op.sub_blocks():
+        for op in block.ops:
+            if list(op.sub_blocks()):
+                raise Unlike("the program has branches in branches")
+            _quiet(op)
+    return Meaning("branch", cells=tuple(sorted(cells)))
 
 
 def _exchange(line: Line, statement: ast.Assign | ast.Expr) -> Meaning:

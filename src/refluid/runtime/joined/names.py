@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from refluid.ir.operator import Operator
-from refluid.runtime.joined.align import Joint
+from refluid.runtime.joined.align import Joint, Unlike
 from refluid.runtime.joined.differing import Differing
 from refluid.runtime.joined.exchange import each, stack, total
 from refluid.runtime.joined.lines import Meaning
@@ -70,6 +70,10 @@ class Names(Text):
             yield rank
         self._rank = former
 
+    def _each(self, value: Value) -> list[str]:
+        """The names of all replicas' values."""
+        return [self._name(value) for _ in self._ranks()]
+
     def differs(self, one: Any) -> bool:
         """Whether replicas have different values of it, or of a value in it."""
         return any(value in self._differing for value in values_in(one))
@@ -109,9 +113,9 @@ class Names(Text):
             shape = ", ".join(map(str, (self.size, *value.layout.shape)))
             self._say(f"{name} = {name}_f.view({shape})")
         if value not in self._one:
-            parts = []
-            for _ in self._ranks():
-                parts.append(self._name(value))
+            if value not in self._parts and value.constant is None:
+                raise Unlike("a value differs that replicas do not make each for themselves")
+            parts = self._each(value)
             if value.storage in self._written or value.constant is not None:
                 name = f"stack([{', '.join(parts)}])"
             else:
@@ -192,7 +196,8 @@ class Names(Text):
             last |= dict.fromkeys(names - self.source.constants.keys(), number)
             found.append(names)
         for number, (text, op) in enumerate(self._ops):
-            self.source.add(text, op)
+            for part in text.splitlines():
+                self.source.add(part, op)
             dead = sorted(name for name in found[number] if last.get(name) == number)
             if dead and number < len(self._ops) - 1:
                 self.source.add(f"del {', '.join(dead)}")

@@ -255,6 +255,8 @@ def _split(to: Together, kernel: Kernel) -> str | None:
 @rule("view", "_unsafe_view", "expand")
 def _shaped(to: Together, kernel: Kernel) -> str | None:
     value, shape = kernel.args
+    if not isinstance(shape, list):  # an element type
+        return None
     given = to.stacked(value, len(shape)) if name_of(kernel) == "expand" else to.stacked(value)
     return to.call(kernel, given, to.written([to.size, *shape]), *_options(to, kernel))
 

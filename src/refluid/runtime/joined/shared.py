@@ -15,11 +15,13 @@ Pairs = Sequence[tuple[Cell, Cell]]
 class Shared:
     """The variables of other replicas that hold what replica 0's hold.
 
-    Replicas in threads need values of their own: `separate` gives them copies.
+    Replicas in threads need values of their own: `separate` gives them copies. changes: how
+    often tensors became several.
     """
 
     def __init__(self) -> None:
         self._pairs: dict[int, tuple[Cell, Cell]] = {}
+        self.changes = 0
 
     def __bool__(self) -> bool:
         return bool(self._pairs)
@@ -41,14 +43,17 @@ class Shared:
             if other.value is first.value and isinstance(first.value, Tensor):
                 other.value = first.value.clone()
                 self._pairs.pop(id(other), None)
+                self.changes += 1
         return True
 
     def separate(self) -> None:
         """Gives every replica values of its own."""
         for first, other in self._pairs.values():
-            if other.value is first.value and isinstance(first.value, Tensor):
+            other.value = first.value
+            if isinstance(first.value, Tensor):
                 other.value = first.value.clone()
         self._pairs.clear()
+        self.changes += 1
 
 
 def _equal(one: object, other: object) -> bool:

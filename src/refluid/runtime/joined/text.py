@@ -1,13 +1,14 @@
 """The Python source of one step for all replicas.
 
 def step(F, C, L):
-    z1 = stack([F[0][0], F[1][0]])
+    z1_f = F[0]
     z3 = C[0][0].value
-    z34 = addmm(z4, z1.flatten(0, 1), z3).unflatten(0, (2, -1))
+    z34_f = addmm(z4, z1_f, z3)
     ...
 
-`F` are the fed tensors and `C` the cells of each replica. What is the same for all replicas is one
-value, computed once; what differs is `z34` where it lies in one tensor, or `z34_0`, `z34_1`.
+`F` are the fed tensors, with the rows of all replicas, and `C` the cells of each. What is the same
+for all replicas is one value, computed once; what differs is `z34` where the replicas' values are
+stacked in one tensor, `z34_f` where that is one matrix of all their rows, or `z34_0`, `z34_1`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import ast
 import copy
 from typing import Any
 
+from refluid.ir.operator import Operator
+from refluid.runtime.joined.align import Unlike
 from refluid.runtime.joined.lines import Meaning
 from refluid.runtime.joined.names import Names
 from refluid.runtime.joined.rules import RULES, SUMMED, VIEWS, Rule, name_of
@@ -80,6 +83,8 @@ class JointText(Names):
             self._kernel_of(kernel, "")
             return
         if not (self._together and self._call_together(kernel)):
+            if "convolution" in name_of(kernel):
+                raise Unlike("convolutions are not computed for all replicas at once")
             for rank in self._ranks():
                 self._kernel_of(kernel, f"_{rank}")
             self._parts.update(value for value in kernel.outs if value is not None)
@@ -150,6 +155,7 @@ class JointText(Names):
             "ghost": self._ghost,
             "return": self._return,
             "operator": self._operator,
+            "branch": self._branch,
         }
         if mean.kind in makers:
             makers[mean.kind](line, mean)
@@ -163,9 +169,14 @@ class JointText(Names):
             value = line.stores[node.id]
             if not self._uses[value]:
                 continue
-            parts = [f"F[{rank}][{number}]" for rank in range(self.size)]
-            self._say(f"{value.name} = stack([{', '.join(parts)}])")
             self._one.add(value)
+            assert value.layout is not None
+            shape = value.layout.shape
+            if len(shape) == 2:
+                self.made_flat(value, f"F[{number}]")
+            else:
+                sizes = ", ".join(map(str, (self.size, *shape)))
+                self._say(f"{value.name} = F[{number}].view({sizes})")
 
     def _load(self, line: Line, mean: Meaning) -> None:
         (value,) = line.stores.values()
@@ -184,21 +195,31 @@ class JointText(Names):
 
     def _sum(self, line: Line, mean: Meaning) -> None:
         for given, out in mean.pairs:
-            if given in self._same:
+            if given in self._same and out not in self._differing:
                 self._same[out] = self._same[given]
+                continue
+            if given in self._same:
+                text = self._name(given)
             elif given in self._one and self._together:
-                self._say(f"{out.name} = {self.stacked(given)}.sum(0)", line.op)
+                text = f"{self.stacked(given)}.sum(0)"
             else:
-                parts = []
-                for _ in self._ranks():
-                    parts.append(self._name(given))
-                self._say(f"{out.name} = total([{', '.join(parts)}])", line.op)
+                text = f"total([{', '.join(self._each(given))}])"
+            self._give(out, text, line.op)
+
+    def _give(self, value: Value, text: str, op: Operator | None = None) -> None:
+        """Assigns what is the same for all, to each where something overwrites it differently."""
+        if value not in self._differing:
+            self._say(f"{value.name} = {text}", op)
+            return
+        names = ", ".join(f"{value.name}_{rank}" for rank in range(self.size))
+        self._say(f"{names} = each({text}, {self.size})", op)
+        self._parts.add(value)
 
     def _ghost(self, line: Line, mean: Meaning) -> None:
         (given,), (out,) = line.loads.values(), line.stores.values()
         if not self._uses[out] or given is out:
             return
-        if given not in self._differing:
+        if out not in self._differing:
             self._say(f"{out.name} = {self._name(given)}")
             return
         for rank in self._ranks():
@@ -229,6 +250,23 @@ class JointText(Names):
         self._say(ast.unparse(renamed), line.op)
         self._same |= {value: Value(value.name) for value in line.stores.values()}
 
+    def _branch(self, line: Line, mean: Meaning) -> None:
+        """A branch that is the same for all replicas, as it stands."""
+        if not self._differing.cells.isdisjoint(mean.cells):
+            raise Unlike("the program has branches that differ between replicas")
+        for name, value in line.loads.items():
+            self._say(f"{name} = {self._name(value)}")
+        held = {one: f"C[0][{one}].value" for one in mean.cells}
+        text = ast.unparse(line.statement)
+        for cell, own in held.items():
+            text = text.replace(f"C[{cell}].value", own)
+        self._say(text, line.op)
+        for name, value in line.stores.items():
+            self._give(value, name)
+        for cell, own in held.items():
+            for rank in range(1, self.size):
+                self._say(f"C[{rank}][{cell}].value = {own}")
+
     def _return(self, line: Line, mean: Meaning) -> None:
         assert isinstance(line.statement, ast.Return)
         assert isinstance(line.statement.value, ast.Tuple)
@@ -238,15 +276,16 @@ class JointText(Names):
         for one in results.elts:
             node = one.args[0] if isinstance(one, ast.Call) else one
             value = line.loads.get(node.id) if isinstance(node, ast.Name) else None
-            fetched.append("[None] * " + str(self.size) if value is None else self._fetched(value))
+            if value is None:
+                fetched.append(f"[None] * {self.size}")
+            else:
+                fetched.append(self._fetched(value, kept=isinstance(one, ast.Call)))
         self._say(f"return [{', '.join(fetched)}]")
 
-    def _fetched(self, value: Value) -> str:
+    def _fetched(self, value: Value, *, kept: bool) -> str:
+        """What is returned of a value, which variables may hold too where it is `kept`."""
         if value not in self._differing:
             return f"each({self._name(value)}, {self.size})"
-        if value in self._own:
-            return f"{self.stacked(value)}.unbind(0)"
-        parts = []
-        for _ in self._ranks():
-            parts.append(f"own({self._name(value)})")
-        return f"[{', '.join(parts)}]"
+        if value in self._own and not kept:
+            return self.stacked(value)
+        return f"[{', '.join(f'own({part})' for part in self._each(value))}]"
