@@ -12,15 +12,17 @@ import ctypes
 import functools
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
 from refluid.core import flags
 
+_MEGABYTE = 1 << 20
 # Parameters of glibc's mallopt, and the greatest values it takes.
 _TRIM_THRESHOLD, _MOST_TRIMMED = -1, 2**31 - 1
-_MMAP_THRESHOLD, _MOST_MAPPED = -3, 32 << 20
-_MEGABYTE = 1 << 20
+_MMAP_THRESHOLD, _MOST_MAPPED = -3, 32 * _MEGABYTE
 _BLOCK = 16 * _MEGABYTE
 _GROWING, _RESERVING = "auto_growth", "naive_best_fit"
 
@@ -50,8 +52,30 @@ def keep_freed_blocks() -> bool:
     """
     if flags.value("use_system_allocator") or not _is_glibc():
         return False
-    mallopt = ctypes.CDLL(None).mallopt
-    return bool(mallopt(_MMAP_THRESHOLD, _MOST_MAPPED) and mallopt(_TRIM_THRESHOLD, _MOST_TRIMMED))
+    return _set(_MMAP_THRESHOLD, _MOST_MAPPED) and _set(_TRIM_THRESHOLD, _MOST_TRIMMED)
+
+
+@contextmanager
+def first_run(device: torch.device) -> Iterator[None]:
+    """For the first run of a plan: blocks of a megabyte and more are mapped one by one.
+
+    Kernels make small things in their first run that stay: oneDNN's primitives above all. In a heap
+    they would come to lie between the tensors of that run, and divide the memory these leave
+    behind forever into pieces that nothing fits into. This way the heap's large blocks begin with
+    the second run, without anything between them.
+    """
+    if device.type != "cpu" or not keep_freed_blocks():
+        yield
+        return
+    _set(_MMAP_THRESHOLD, _MEGABYTE)
+    try:
+        yield
+    finally:
+        _set(_MMAP_THRESHOLD, _MOST_MAPPED)
+
+
+def _set(parameter: int, value: int) -> bool:
+    return bool(ctypes.CDLL(None).mallopt(parameter, value))
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code
 from refluid.runtime.codegen import Request, Writer
 from refluid.runtime.instrument import UNWATCHED
@@ -54,6 +55,7 @@ class Plan:
         self._tiers = Tiers(self.code, compiles=request.compiles) if recordable else None
         self._channels_last = channels_last_state(request.block.ops, request.device)
         self._bound: Bound | None = None
+        self._fresh = True
 
     @property
     def text(self) -> str:
@@ -78,6 +80,13 @@ class Plan:
                 raise EnforceNotMet(not_in_scope(cell.name))
         hold_channels_last(bound.channels_last)
         levels = [as_levels(lod) for lod in lods]
+        if self._fresh:
+            self._fresh = False
+            with first_run(self.request.device):
+                return self._step(bound, feeds, levels)
+        return self._step(bound, feeds, levels)
+
+    def _step(self, bound: Bound, feeds: Sequence[Tensor], levels: list[Levels]) -> list[Fetched]:
         code = self.code
         try:
             with torch.no_grad():
