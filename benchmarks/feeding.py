@@ -159,12 +159,12 @@ def measure(blocks: int) -> list[Row]:
     rows.append(_transport(40 * blocks))
     torch.set_num_threads(1)
     rows += [
-        _hidden("waits", hidden(wait, blocks, 30), True),
-        _hidden("computes in NumPy", hidden(compute, blocks, 30), False),
-        _hidden("computes in Python", hidden(count, blocks, 30), False),
+        _hidden("waits", hidden(wait, 3 * blocks, 10), True),
+        _hidden("computes in NumPy", hidden(compute, 3 * blocks, 10), False),
+        _hidden("computes in Python", hidden(count, 3 * blocks, 10), False),
         _hidden(
             "computes in Python in a process",
-            hidden(count, blocks, 30, use_multiprocess=True),
+            hidden(count, 3 * blocks, 10, use_multiprocess=True),
             False,
         ),
     ]

@@ -104,6 +104,8 @@ def test_separators_endings_and_extra_tokens_are_accepted() -> None:
         (b"1 1.5 2 1 2 1 x 2 1 1", "expected a whole number (int64), found '1.5'"),
         (b"1 5 2 1 2..5 1 x 2 1 1", "expected a number (float32), found '2..5'"),
         (b"1 5 2 1 1e 1 x 2 1 1", "expected a number (float32), found '1e'"),
+        (b"1 5 2 1 .inf 1 x 2 1 1", "expected a number (float32), found '.inf'"),
+        (b"1 5 2 1 -.nan 1 x 2 1 1", "expected a number (float32), found '-.nan'"),
         (b"1 5 2 1 1e39 1 x 2 1 1", "'1e39' does not fit into float32"),
         (b"1 18446744073709551616 2 1", "'18446744073709551616' does not fit into int64"),
         (b"1 \xff\x00 2 1", "expected a whole number (int64), found '\\\\xff\\x00'"),

@@ -29,7 +29,8 @@ _COLUMNS = ("reader", "", "produces", "consumed", "waited", "queue", "batches")
 _ADVICE = {
     READER_BOUND: (
         "the model waits for data: prepare them in processes (use_multiprocess=True, "
-        "num_workers), leave work to the program (uint8 images), or make the generator faster"
+        "num_workers), a dataset's in more threads (set_thread, of no more than its files); leave "
+        "work to the program (uint8 images), or make the generator faster"
     ),
     COMPUTE_BOUND: "the readers keep up: a faster step is the only thing that helps",
     BALANCED: "readers and model are about as fast as each other",
@@ -105,10 +106,12 @@ def _watch(done: threading.Event, period: float) -> None:
 
 
 def _summarise() -> None:
-    for snapshot in measured().values():
+    found = list(measured().values())
+    for snapshot in found:
         _say(f"{snapshot}, {snapshot.warmup:.3g} s until the first batches")
-        if snapshot.verdict in _ADVICE:
-            _say(f"{snapshot.verdict}: {_ADVICE[snapshot.verdict]}")
+    for verdict in dict.fromkeys(one.verdict for one in found):
+        if verdict in _ADVICE:
+            _say(f"{verdict}: {_ADVICE[verdict]}")
 
 
 def _say(text: str) -> None:

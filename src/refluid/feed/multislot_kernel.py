@@ -120,6 +120,8 @@ def _read_float(data: Any, at: Any, end: Any, out: Any, bits: Any, place: Any) -
         else:
             break
         at += 1
+    if seen == 0 and fraction:
+        return BAD_NUMBER, at
     if seen == 0:
         return _read_word(data, at, end, out, place, negative)
     if at < end and (data[at] == 101 or data[at] == 69):

@@ -12,6 +12,7 @@ from refluid.core.events import Kind, record
 from refluid.feed.errors import failed
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.statistics import ReaderStatistics
+from refluid.feed.switching import short_turns
 
 _LOGGER = logging.getLogger("refluid")
 _PATIENCE = 5.0
@@ -33,7 +34,7 @@ class Pump:
         self._queue = queue
         self._name = name
         self._thread = threading.Thread(
-            target=_run,
+            target=_run_in_turns,
             args=(make, queue, queue.reopen(), statistics, name),
             name=f"refluid reader {name}",
             daemon=True,
@@ -56,6 +57,11 @@ class Pump:
                 self._name,
             )
             self._thread.join()
+
+
+def _run_in_turns(make: Make, *arguments: Any) -> None:
+    with short_turns():
+        _run(make, *arguments)
 
 
 def _run(

@@ -56,7 +56,11 @@ class Reader:
         self.reset()
         self.statistics.begin()
         self._cancel = cancel
-        self._pump = Pump(make, self.queue, self.statistics, self.name)
+        try:
+            self._pump = Pump(make, self.queue, self.statistics, self.name)
+        except BaseException:  # an interrupt, after which nobody would end the thread
+            self.abandon(self.generation)
+            raise
 
     def reset(self) -> None:
         """Ends the pass; what was made and not taken is lost. Nothing to end is fine."""

@@ -55,6 +55,25 @@ class FeedSlot:
             )
         return (tensor if tensor.device == self.device else tensor.to(self.device)), lod
 
+    def whole(self, value: Any, parts: int) -> Tensor | None:
+        """The value as a tensor that falls into so many equal parts of neighbouring rows.
+
+        None where it does not, or `convert` would not take each part.
+        """
+        if isinstance(value, np.ndarray):
+            tensor = self._from_array(value)
+        elif isinstance(value, Tensor):
+            tensor = value.detach()
+        elif isinstance(value, LoDTensor) and not value.lod():
+            tensor = value.tensor
+        else:
+            return None
+        size, *others = tensor.shape or (0,)
+        part = (size // parts, *others)
+        even = size and size % parts == 0 and tensor.device == self.device
+        taken = not self.checked or (tensor.dtype == self._torch and _fits(part, self.shape))
+        return tensor if even and taken else None
+
     def _from_array(self, value: Any) -> Tensor:
         if not isinstance(value, np.ndarray):
             value = _as_array(value, self.name, self._numpy)

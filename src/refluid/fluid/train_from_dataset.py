@@ -72,8 +72,11 @@ def run_from_dataset(
     threads = dataset.usable_threads(thread)
     trainers = [Trainer(job, number, make_plan) for number in range(threads)]
     feed = dataset.feed(threads)
-    with told(Progress(feed, infer)):
-        _run(trainers, feed, fetch_handler)
+    try:
+        with told(Progress(feed, infer)):
+            _run(trainers, feed, fetch_handler)
+    finally:
+        feed.stop()
     dataset.finish_pass()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import selectors
 import socket
 import threading
@@ -11,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from refluid.core.errors import EnforceNotMet
-from refluid.feed.closing import close_at_exit, interrupts_later
+from refluid.feed.closing import Closeable, close_at_exit, interrupts_later, when_gone
 from refluid.feed.workers.channel import Disconnected, Kind, Message
 from refluid.feed.workers.process import Work, Worker, rebuild
 
@@ -35,11 +36,13 @@ class Crew:
         self._ready: deque[Worker] = deque()
         self._closing = threading.Lock()
         self._wake, woken = socket.socketpair()
-        self._woken = woken
         self._selector.register(woken, selectors.EVENT_READ)
+        self._rest = self._selector, self._wake, woken
         self.workers: list[Worker] = []
         self._working: set[Worker] = set()
         close_at_exit(self)
+        # An interrupt may come before anybody could close it.
+        when_gone(self, functools.partial(_end, self.workers, self._closing, self._rest))
         try:
             with interrupts_later():
                 for number, work in enumerate(works):
@@ -101,13 +104,16 @@ class Crew:
 
     def close(self) -> None:
         """Ends all workers and waits for them."""
-        with self._closing:
-            for worker in self.workers:
-                worker.hang_up()
-            for worker in self.workers:
-                worker.close()
-            self.workers.clear()
-            self._working.clear()
-            self._selector.close()
-            self._wake.close()
-            self._woken.close()
+        _end(self.workers, self._closing, self._rest)
+        self._working.clear()
+
+
+def _end(workers: list[Worker], closing: threading.Lock, rest: Sequence[Closeable]) -> None:
+    with closing:
+        for worker in workers:
+            worker.hang_up()
+        for worker in workers:
+            worker.close()
+        workers.clear()
+        for one in rest:
+            one.close()

@@ -69,8 +69,12 @@ class DataLoaderBase:
         self._source = double_buffers(reader, devices) if use_double_buffer else reader
 
     def _begin(self, present: Callable[[list[Batch]], Any]) -> Pass:
-        self._passes.start()
-        begun = Pass(self._passes, self._source, present)
+        try:
+            self._passes.start()
+            begun = Pass(self._passes, self._source, present)
+        except BaseException:  # an interrupt, after which nobody would end the pass
+            self._passes.give_up()
+            raise
         self._pass = weakref.ref(begun)
         return begun
 

@@ -63,6 +63,13 @@ class Passes:
             self._left = None
             self.reader.reset()
 
+    def give_up(self) -> None:
+        """Ends the pass that just began, without waiting; the next one begins where it did."""
+        with self._leaving:
+            if self._wanted is None and self._position.batch:
+                self._wanted = self._position
+            self.reader.abandon(self.reader.generation)
+
     def leave(self, generation: int) -> None:
         """Ends the pass without waiting, but remembers how far it was.
 
