@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,71 @@ def _train(checkpoints: Sequence[str], dropout: float = 0.0) -> list[Any]:
 def test_the_numbers_stay(checkpoints: list[str]) -> None:
     for one, other in zip(_train(checkpoints), _train([]), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def _kept_after(build: Callable[[Any], Any], checkpoint: bool) -> dict[str, Any]:
+    """The loss, and all that three steps leave, of a network between two layers.
+
+    build: from the first layer's output to what the second gets, and a checkpoint.
+    """
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    main.random_seed = startup.random_seed = 3
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        inner, kept = build(fluid.layers.fc(fluid.data("x", [6, 4]), 6, act="tanh"))
+        loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(inner, 1)))
+        optimizer: Any = fluid.optimizer.SGD(0.1)
+        if checkpoint:
+            optimizer = fluid.optimizer.RecomputeOptimizer(optimizer)
+            optimizer._set_checkpoints([kept])
+        optimizer.minimize(loss)
+    assert checkpoint == any(".subprog_" in name for name in main.global_block().vars)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(startup, scope=scope)
+    for step in range(3):
+        fed = np.random.RandomState(step).randn(6, 4).astype("float32")
+        found = {"loss": exe.run(main, {"x": fed}, [loss], scope=scope)[0]}
+    names = [var.name for var in main.list_vars() if var.persistable]
+    return found | {name: np.array(scope.find_var(name).get_tensor()) for name in names}
+
+
+def _norms(x: Any) -> Any:
+    for _ in range(3):
+        x = kept = fluid.layers.batch_norm(fluid.layers.fc(x, 6), act="tanh")
+    return x, kept
+
+
+def _overwritten(x: Any) -> Any:
+    """Variables get another shape: one within a segment, one that others read behind it."""
+    for shape in ([3, 12], [6, 6]):
+        x = fluid.layers.tanh(fluid.layers.fc(x, 12 if shape[0] == 3 else 6))
+        fluid.layers.reshape(x, shape if shape[0] == 6 else [6, 12], inplace=True)
+        x = fluid.layers.tanh(x)
+    kept = fluid.layers.scale(x, 2.0)
+    last = fluid.layers.fc(kept, 6)
+    fluid.layers.reshape(last, [3, 12], inplace=True)
+    return fluid.layers.tanh(last), kept
+
+
+def _loop(x: Any) -> Any:
+    rnn = fluid.layers.StaticRNN()
+    steps = fluid.layers.reshape(fluid.layers.scale(x, 2.0), [3, 2, 6])
+    shared = fluid.layers.tanh(fluid.layers.reduce_mean(fluid.layers.square(x), 0))
+    with rnn.step():
+        now = rnn.step_input(steps)
+        before = rnn.memory(shape=[-1, 6], batch_ref=now)
+        after = fluid.layers.fc([now, fluid.layers.elementwise_add(before, shared)], 6, act="tanh")
+        rnn.update_memory(before, after)
+        rnn.step_output(after)
+    kept = fluid.layers.reshape(rnn(), [6, 6])
+    return fluid.layers.tanh(kept), kept
+
+
+@pytest.mark.parametrize("build", [_norms, _overwritten, _loop])
+def test_state_overwriting_and_loops(build: Any) -> None:
+    """Statistics move once, overwritten values aren't read again, loops run once."""
+    expected = _kept_after(build, checkpoint=False)
+    for name, value in _kept_after(build, checkpoint=True).items():
+        np.testing.assert_allclose(value, expected[name], rtol=1e-6, atol=1e-7, err_msg=name)
 
 
 def test_dropout_drops_the_same_again() -> None:

@@ -35,15 +35,16 @@ def _updates(op: Operator) -> bool:
 
 @dataclass
 class ByHand:
-    """A recording on `places` places."""
+    """A recording on `places` places. dense: the mean of sparse gradients is a dense one."""
 
     recording: Recording
     places: int
+    dense: bool = False
     executor: Any = field(default_factory=lambda: fluid.Executor(fluid.CPUPlace()))
 
     def run(self) -> list[dict[str, list[Any]]]:
         """For each step: fetch -> what every place gives."""
-        start = {name: _tensor(value) for name, value in self.recording.state.items()}
+        start = {name: tensor(value) for name, value in self.recording.state.items()}
         states = [dict(start) for _ in range(self.places)]
         return [self._step(step, states) for step in self.recording.steps]
 
@@ -54,7 +55,7 @@ class ByHand:
         before = _writes(op for op in ops if not _updates(op))
         given = sorted((read & before) - _persistable(program))
         fetched = [name for name in step.fetches if name in before or name not in written]
-        feeds = {name: part_batch(name, _tensor(v), self.places) for name, v in step.feeds.items()}
+        feeds = {name: part_batch(name, tensor(v), self.places) for name, v in step.feeds.items()}
         found = []
         for rank, state in enumerate(states):
             feed = {name: parts[rank] for name, parts in feeds.items()}
@@ -63,7 +64,7 @@ class ByHand:
             kept = _persistable(program) & before - written
             state |= {name: values[name] for name in kept if name in values}
         if written:
-            named = {name: _mean([one[name] for one in found]) for name in given}
+            named = {name: _mean([one[name] for one in found], self.dense) for name in given}
             update = _only(program, True, persistable=given)
             after = self._run(update, states[0] | named, {}, [])
             for state in states:
@@ -92,11 +93,12 @@ def _kept(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _tensor(value: Value) -> LoDTensor:
-    tensor = LoDTensor()
-    tensor.set(value.array, fluid.CPUPlace())
-    tensor.set_recursive_sequence_lengths(value.lengths)
-    return tensor
+def tensor(value: Value) -> LoDTensor:
+    """A recorded value as something to feed."""
+    made = LoDTensor()
+    made.set(value.array, fluid.CPUPlace())
+    made.set_recursive_sequence_lengths(value.lengths)
+    return made
 
 
 def _only(program: Program, updates: bool, persistable: Iterable[str] = ()) -> Program:
@@ -122,13 +124,14 @@ def _persistable(program: Program) -> set[str]:
     return {var.name for var in program.list_vars() if var.persistable}
 
 
-def _mean(values: list[Any]) -> Any:
+def _mean(values: list[Any], dense: bool) -> Any:
     """The mean of gradients; of anything else, which no place has to itself, the first."""
     first = values[0]
     if isinstance(first, SelectedRows):
         index = torch.cat([one.index for one in values])
         rows = torch.cat([one.value for one in values]) / len(values)
-        return SelectedRows(index, first.height(), rows)
+        mean = SelectedRows(index, first.height(), rows)
+        return mean.to_dense() if dense else mean
     tensors = [one.tensor for one in values]
     if not tensors[0].dtype.is_floating_point:
         return tensors[0]

@@ -12,16 +12,18 @@ from refluid import fluid
 from refluid.cli import replay
 from refluid.cli.recordings import Recording
 from refluid.core import flags
+from refluid.fluid.fusing import EXECUTION_WITHOUT_EFFECT, WITHOUT_EFFECT
 from refluid.ir.program import Program
-from refluid.passes.data_parallel import gradient_block
 
 Combination = dict[str, Any]
 Reduce = fluid.BuildStrategy.ReduceStrategy
+Scale = fluid.BuildStrategy.GradientScaleStrategy
 
 SWITCHES: dict[str, tuple[Any, ...]] = {
     "places": (1, 2),
     "num_threads": (1, 4),
     "num_iteration_per_drop_scope": (1, 100),
+    "num_iteration_per_run": (1, 2),
     "reduce_strategy": (Reduce.AllReduce, Reduce.Reduce),
     "fuse_all_reduce_ops": (False, True),
     "fuse_broadcast_ops": (False, True),
@@ -34,6 +36,9 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
     "fuse_relu_depthwise_conv": (False, True),
     "fuse_gemm_epilogue": (False, True),
     "enable_auto_fusion": (False, True),
+    "build_cinn_pass": (False, True),
+    "sync_batch_norm": (False, True),
+    "gradient_scale_strategy": (Scale.CoeffNumDevice, Scale.One),
     "enable_inplace": (False, True),
     "memory_optimize": (None, False, True),
     "mkldnn_enabled_op_types": (frozenset(), frozenset({"conv2d"}), frozenset({"mul"})),
@@ -42,6 +47,20 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
     "FLAGS_eager_delete_tensor_gb": (0.0, 0.001, -1.0),
     "FLAGS_fuse_parameter_memory_size": (-1.0, 0.001),
     "FLAGS_fuse_parameter_groups_size": (1, 2),
+    "FLAGS_memory_fraction_of_eager_deletion": (1.0, 0.3),
+    "FLAGS_fast_eager_deletion_mode": (True, False),
+    "FLAGS_free_idle_chunk": (False, True),
+    "FLAGS_refluid_replicas": ("auto", "threads"),
+    "FLAGS_cpu_deterministic": (False, True),
+    "FLAGS_enable_parallel_graph": (False, True),
+    "without effect": (False, True),
+}
+# With these, plans are interpreted and their operators the user's, so they join some rows only.
+WATCHERS = ("FLAGS_check_nan_inf", "FLAGS_fast_check_nan_inf", "FLAGS_init_allocated_mem")
+OTHER: dict[type, Any] = {
+    bool: lambda old: not old,
+    int: lambda old: old + 2,
+    list: lambda _: ["x"],
 }
 
 
@@ -78,16 +97,33 @@ def flags_of(row: Combination) -> dict[str, Any]:
 
 
 def compile_as(program: Program, loss: str | None, row: Combination) -> fluid.CompiledProgram:
-    """The program compiled so; the flags are to be set while it runs."""
+    """The program compiled so; the flags are to be set while it runs.
+
+    On several places gradients are averaged whatever the row says: their sum is another training.
+    """
     build, execution = fluid.BuildStrategy(), fluid.ExecutionStrategy()
-    for name, value in row.items():
-        owner = execution if name in execution._options() else build
-        if name in owner._options():
-            setattr(owner, name, set(value) if isinstance(value, frozenset) else value)
-    # Without it, statistics are those of a part of the batch.
-    build.sync_batch_norm = row.get("sync_batch_norm", row["places"] > 1)
+    for owner, unused in ((build, WITHOUT_EFFECT), (execution, EXECUTION_WITHOUT_EFFECT)):
+        for name in owner._options():
+            if name in row:
+                value = row[name]
+                setattr(owner, name, set(value) if isinstance(value, frozenset) else value)
+            elif name in unused and row.get("without effect"):
+                old = getattr(owner, name)
+                setattr(owner, name, OTHER[type(old)](old))
+    if row["places"] > 1:
+        build.gradient_scale_strategy = Scale.CoeffNumDevice
     places = fluid.cpu_places(row["places"])
     return fluid.CompiledProgram(program).with_data_parallel(loss, build, execution, None, places)
+
+
+def repeats(row: Combination) -> int:
+    """How often each run of a combination makes a step with the same batch."""
+    return int(row["num_iteration_per_run"])
+
+
+def repeated(recording: Recording, times: int) -> Recording:
+    """The recording with each step that often."""
+    return replace(recording, steps=[step for step in recording.steps for _ in range(times)])
 
 
 def running(row: Combination) -> Any:
@@ -107,7 +143,7 @@ def run_as(recording: Recording, row: Combination) -> replay.Results:
 
 def loss_of(program: Program) -> str | None:
     """The loss a recorded program is trained on."""
-    for op in gradient_block(program).ops:
+    for op in program.global_block().ops:
         if int(op.attrs.get("op_role", 0)) == 0x101:
             return op.output("Out")[0].removesuffix("@GRAD")
     return None

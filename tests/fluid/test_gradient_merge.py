@@ -148,6 +148,43 @@ def test_pass_copies() -> None:
     assert [op.type for op in test.global_block().ops] == ["mul", "elementwise_add", "mean"]
 
 
+def test_a_learning_rate_can_be_fetched_before_the_first_update() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 2))
+        rate = fluid.layers.exponential_decay(0.5, 1, 0.5)
+        rate.persistable = True
+        GradientMergeOptimizer(fluid.optimizer.SGD(rate), 2).minimize(loss)
+    executor, scope = fluid.Executor(), fluid.Scope()
+    executor.run(startup, scope=scope)
+    x = np.ones((2, 4), "float32")
+    found = [executor.run(main, {"x": x}, [rate], scope=scope)[0][0] for _ in range(4)]
+    assert found == [0.0, 0.5, 0.5, 0.25]
+
+
+def test_inputs_without_gradient_are_left_out() -> None:
+    """Where one of several inputs wants none, its gradient has the empty name."""
+
+    def trained(merge: int) -> Any:
+        main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+        main.random_seed = startup.random_seed = 4
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            x = fluid.data("x", [None, 4])
+            joined = fluid.layers.concat([x, fluid.layers.fc(x, 3)], axis=1)
+            loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(joined, 1)))
+            GradientMergeOptimizer(sgd(), merge).minimize(loss)
+        names = [name for op in main.global_block().ops for name in op.output_arg_names]
+        assert "@EMPTY@" in names
+        executor = fluid.Executor()
+        executor.run(startup, scope=scope)
+        data = np.random.RandomState(1).randn(8, 4).astype("float32")
+        for part in np.split(data, merge):
+            executor.run(main, {"x": part}, scope=scope)
+        return {one.name: scope.find_var(one.name).get_tensor() for one in main.all_parameters()}
+
+    agree(trained(2), trained(1))
+
+
 def test_a_number_below_one_is_an_error() -> None:
     with pytest.raises(ValueError, match="1 or more"):
         GradientMergeOptimizer(sgd(), 0)

@@ -21,6 +21,7 @@ from refluid.runtime.dependencies import statements
 from refluid.runtime.plan import Plan
 from refluid.runtime.threaded import Schedule
 from tests.fluid.mixed_networks import Training, batches, mlp, training
+from tests.fluid.strategy_pairs import OTHER
 from tests.golden import GOLDEN, needs_golden
 
 # Options with an effect, and where it is tested.
@@ -49,11 +50,6 @@ EXECUTION = {
     "num_iteration_per_drop_scope": "test_memory",
     "num_iteration_per_run": "here",
     "num_threads": "test_threaded",
-}
-OTHER: dict[type, Any] = {
-    bool: lambda old: not old,
-    int: lambda old: old + 2,
-    list: lambda _: ["x"],
 }
 
 

@@ -13,9 +13,11 @@ from refluid import fluid
 from refluid.ir.program import Program
 from tests.fluid.strategy_pairs import (
     SWITCHES,
+    WATCHERS,
     all_pairs,
     compile_as,
     pairs_of,
+    repeats,
     running,
 )
 
@@ -33,13 +35,15 @@ class Trained:
     feeds: list[dict[str, Any]]
     start: dict[str, Any] = field(default_factory=dict)
 
-    def losses(self, program: Any = None) -> list[float]:
+    def losses(self, program: Any = None, times: int = 1) -> list[float]:
+        """With a batch `times` times in a row."""
         scope, executor = fluid.Scope(), fluid.Executor()
         for name, value in self.start.items():
             scope.var(name).value = value.clone()
         found = [
             executor.run(program or self.main, feed=feed, fetch_list=[self.loss], scope=scope)
             for feed in self.feeds
+            for _ in range(times)
         ]
         return [float(np.mean(one[0])) for one in found]
 
@@ -131,9 +135,14 @@ def test_every_pair_of_switches_occurs() -> None:
 @pytest.mark.parametrize("network", NETWORKS)
 def test_small_networks(network: str) -> None:
     net = trained(*NETWORKS[network])
-    plain = net.losses()
-    assert plain[-1] != plain[0]
-    for row in ROWS:
+    plain = {times: net.losses(times=times) for times in SWITCHES["num_iteration_per_run"]}
+    assert plain[1][-1] != plain[1][0]
+    watched = [ROWS[-number] | {flag: True} for number, flag in enumerate(WATCHERS)]
+    for row in [*ROWS, *watched]:
+        times = repeats(row)
+        # Without it, statistics are those of a part of the batch.
+        whole = row | {"sync_batch_norm": row["sync_batch_norm"] or row["places"] > 1}
         with running(row):
-            found = net.losses(compile_as(net.main, net.loss.name, row))
-        np.testing.assert_allclose(found, plain, rtol=1e-5, err_msg=str(row))
+            found = net.losses(compile_as(net.main, net.loss.name, whole))
+        expected = plain[times][times - 1 :: times]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, err_msg=str(row))

@@ -41,7 +41,7 @@ class Segments:
 
 
 def split(path: Sequence[Operator], checkpoints: Sequence[str]) -> Segments:
-    """Parts a path. Held are checkpoints, what another segment reads, and random results.
+    """Parts a path. Held are checkpoints, what another segment reads, and what runs only once.
 
     Raises ValueError for a checkpoint that the path doesn't compute.
     """
@@ -57,36 +57,90 @@ def split(path: Sequence[Operator], checkpoints: Sequence[str]) -> Segments:
     parts = [list(path[start:end]) for start, end in zip(starts, ends, strict=False)]
     tail = list(path[starts[-1] :])
     held = set(checkpoints)
+    rewritten = _rewritten(path)
     for number, part in enumerate(parts):
         own = {name for op in part for name in op.output_arg_names}
         later = [op for other in [*parts[number + 1 :], tail] for op in other]
         held |= own & {name for op in later for name in op.input_arg_names}
-        held |= {name for op in part if _random(op) for name in op.output_arg_names}
+        elsewhere = {name for other in (*parts[:number], later) for name in _named(other)}
+        lost = rewritten - (_made_first(part) - elsewhere - set(checkpoints))
+        held |= _kept(part, lost, rewritten)
     return Segments(parts, tail, held)
 
 
-def _random(op: Operator) -> bool:
-    """Whether running the operator again gives something else."""
+def _named(ops: Iterable[Operator]) -> set[str]:
+    return {name for op in ops for name in (*op.input_arg_names, *op.output_arg_names)}
+
+
+def _made_first(ops: Iterable[Operator]) -> set[str]:
+    """What the operators write before any of them reads it."""
+    read: set[str] = set()
+    made: set[str] = set()
+    for op in ops:
+        read |= set(op.input_arg_names) - made
+        made |= set(op.output_arg_names) - read
+    return made
+
+
+def _kept(part: Sequence[Operator], lost: set[str], rewritten: set[str]) -> set[str]:
+    """What stays from the forward pass because an operator of the part can't run again."""
+    # Blocks name what they read; it stays what they read in the forward pass.
+    kept = {name for op in part if any(op.sub_blocks()) for name in op.input_arg_names}
+    while True:
+        more = {name for op in part if _once(op, lost) for name in op.output_arg_names} | kept
+        # One version of what is kept is left, so no operator on another version can run again.
+        if more & rewritten <= lost:
+            return more
+        lost = lost | (more & rewritten)
+
+
+def _once(op: Operator, lost: set[str]) -> bool:
+    """Whether it can't run again.
+
+    Random results differ, a loop's gradient needs its own steps, and what an operator read or
+    wrote may be `lost`, overwritten by another segment.
+    """
     definition = find(op.type)
     draws = definition is not None and "random" in definition.context
-    return draws and not (op.type == _SEEDED and op.input("Seed"))
+    differs = draws and not (op.type == _SEEDED and op.input("Seed"))
+    touched = not lost.isdisjoint((*op.input_arg_names, *op.output_arg_names))
+    return differs or touched or any(op.sub_blocks())
+
+
+def _rewritten(path: Sequence[Operator]) -> set[str]:
+    """Variables that are overwritten on the path, but for those that outlive the run."""
+    known: set[str] = set()
+    found: set[str] = set()
+    for op in path:
+        known.update(op.input_arg_names)
+        found.update(known.intersection(op.output_arg_names))
+        known.update(op.output_arg_names)
+    return {name for name in found if not path[0].block.var_recursive(name).persistable}
 
 
 def repeated(
     segment: Sequence[Operator], number: int, held: set[str]
 ) -> tuple[list[Draft], Renames]:
-    """Copies of a segment's operators, and the new names of what they make."""
-    made = {name for op in segment for name in op.output_arg_names} - held
+    """Copies of a segment's operators, and the new names of what they make.
+
+    Persistable variables, as statistics of batch norms, change in the first pass alone: the
+    copies write elsewhere.
+    """
+    block = segment[0].block
+    outputs = {name for op in segment for name in op.output_arg_names}
+    lasting = {name for name in outputs if block.var_recursive(name).persistable}
+    made = outputs - held - lasting
     renames = {name: f"{name}.subprog_{number}" for name in made}
+    elsewhere = {name: f"{name}.subprog_{number}" for name in made | lasting}
     copies = []
     for op in segment:
         if not made.isdisjoint(op.output_arg_names):
             copy = as_backward(op, op.block)
             rename(copy.inputs, renames)
-            rename(copy.outputs, renames)
+            rename(copy.outputs, elsewhere)
             copies.append(Draft(copy))
-    for name, new in renames.items():
-        _declare(segment[0].block, name, new)
+    for name, new in elsewhere.items():
+        _declare(block, name, new)
     return copies, renames
 
 

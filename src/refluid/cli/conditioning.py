@@ -15,7 +15,7 @@ another there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 
@@ -31,25 +31,34 @@ QUANTILES = (0.25, 0.5, 0.75, 0.9)
 REPETITIONS = (4, 12)
 # Eight units in the last place: what a float32 sum of about a hundred terms loses. The sums of a
 # network are longer, and there is one for each of its values.
-_NOISE = 8 * 2.0**-23
+ROUNDING = 8 * 2.0**-23
 
 
-def perturbed(state: dict[str, Value], seed: int) -> dict[str, Value]:
-    """The state with each float32 changed at random by at most `_NOISE` of itself."""
+def perturbed(
+    state: dict[str, Value], seed: int, noise: float = ROUNDING, fixed: Container[str] = ()
+) -> dict[str, Value]:
+    """The state, each float32 changed at random by at most `noise` of itself, but for `fixed`."""
     draw = np.random.RandomState(seed)
     changed = {}
     for name in sorted(state):
         array = state[name].array
         if array.dtype == np.float32:
-            noise = draw.uniform(-_NOISE, _NOISE, array.shape)
-            array = (array.astype(np.float64) * (1.0 + noise)).astype(np.float32)
+            change = draw.uniform(-noise, noise, array.shape)
+            if name not in fixed:
+                array = (array.astype(np.float64) * (1.0 + change)).astype(np.float32)
         changed[name] = Value(array, state[name].lengths)
     return changed
 
 
-def repetitions(recording: Recording, seeds: range) -> list[dict[str, Value]]:
-    """States to repeat the run from."""
-    return [perturbed(recording.state, seed) for seed in seeds]
+def repetitions(
+    recording: Recording, seeds: range, noise: float = ROUNDING
+) -> list[dict[str, Value]]:
+    """States to repeat the run from; those of optimizers, as powers of beta < 1, stay."""
+    blocks = [block for program in recording.programs.values() for block in program.blocks]
+    updates = [op for block in blocks for op in block.ops if op.input("Param")]
+    read = {name for op in updates for name in op.input_arg_names}
+    fixed = read - {name for op in updates for name in op.input("Param")}
+    return [perturbed(recording.state, seed, noise, fixed) for seed in seeds]
 
 
 Spreads = dict[tuple[int, str], float]

@@ -154,10 +154,18 @@ def compare(recording: Recording, results: Results) -> list[Deviation]:
     return deviations
 
 
-def widen(spreads: conditioning.Spreads, recording: Recording, seeds: range) -> None:
-    """Notes how far each result moves when the run is repeated from slightly changed parameters."""
+def widen(
+    spreads: conditioning.Spreads,
+    recording: Recording,
+    seeds: range,
+    noise: float = conditioning.ROUNDING,
+) -> None:
+    """Notes how far each result moves when the run is repeated from slightly changed parameters.
+
+    noise: by how much of itself each parameter changes.
+    """
     base = run(recording)
-    for state in conditioning.repetitions(recording, seeds):
+    for state in conditioning.repetitions(recording, seeds, noise):
         for number, found in enumerate(run(recording, state)):
             for label, value in found.items():
                 reference = base[number][label].array

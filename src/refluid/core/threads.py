@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from refluid.core import flags
@@ -22,3 +26,25 @@ def use_operator_threads() -> None:
     threads = operator_threads()
     if threads != torch.get_num_threads():
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def threads_of_all(workers: int) -> Iterator[None]:
+    """Operators of the calling thread use what so many workers would use together.
+
+    That is at most a thread for each core, unless the thread was already given more.
+    """
+    former = torch.get_num_threads()
+    wanted = workers * operator_threads(workers)
+    if wanted > former:
+        known = hasattr(os, "sched_getaffinity")
+        cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+        wanted = max(former, min(wanted, cores))
+    if wanted == former:
+        yield
+        return
+    torch.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(former)

@@ -24,6 +24,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program, copy_op
 from refluid.ir.variable import Variable
 from refluid.ops.signature import GRAD
+from refluid.passes.versions import EMPTY
 
 _LATE = OpRole.OPTIMIZE | OpRole.LR_SCHED
 _EXCHANGES = frozenset({"allreduce", "fused_all_reduce", "c_allreduce_sum"})
@@ -85,7 +86,7 @@ class _Merging:
             for op in self.block.ops
             if _role(op) & OpRole.BACKWARD
             for name in op.output_arg_names
-            if not self.block.var_recursive(name).persistable
+            if name != EMPTY and not self.block.var_recursive(name).persistable
         }
         used = dict.fromkeys(name for op in moved for name in op.input_arg_names)
         return [name for name in used if name in made]
@@ -166,6 +167,7 @@ class _Merging:
             read |= dict.fromkeys(one for one in op.input_arg_names if one not in written)
             written |= dict.fromkeys(op.output_arg_names)
         outer = {name for name in self.block.vars if name not in inside.vars}
+        self._start([name for name in written if name in outer and name not in read])
         scope = self.block.create_var(
             name=names.generate("_generated_var"), type=VarType.STEP_SCOPES
         )
@@ -177,6 +179,19 @@ class _Merging:
             sub_block=inside,
             is_scalar_condition=True,
         )
+
+    def _start(self, names: Sequence[str]) -> None:
+        """Zero until the first update for what only updates set, as a scheduled learning rate."""
+        start = self.startup.global_block()
+        known = {name for op in start.ops for name in op.output_arg_names}
+        for name in names:
+            var = self.block.vars[name]
+            fixed = var.has_description() and min(var.shape, default=1) >= 0
+            if var.persistable and name not in known and fixed:
+                twin = start.create_var(
+                    name=name, shape=var.shape, dtype=var.dtype, persistable=True
+                )
+                self._fill(start, twin, 0.0, OpRole.FORWARD)
 
     # -- operators ------------------------------------------------------------
 

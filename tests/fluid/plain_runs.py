@@ -1,0 +1,101 @@
+"""What the plain Executor gives for a recording, and whether something else gives the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from refluid.cli import replay
+from refluid.cli.conditioning import REPETITIONS, ROUNDING, Spreads, judge
+from refluid.cli.metrics import Deviation, relative_error
+from refluid.cli.recordings import Recording, Value
+from refluid.core.values import LoDTensor
+from refluid.fluid.parting import part_batch
+from refluid.ir.attributes import OpRole
+from refluid.ir.program import Program
+from tests.fluid.by_hand import tensor
+from tests.fluid.strategy_pairs import repeated
+
+_NORMS = ("batch_norm", "sync_batch_norm", "inplace_abn")
+
+
+@dataclass
+class PlainRun:
+    """A recording run by the plain Executor, each batch `times` times in a row.
+
+    rounding: what is lost in one operation, relatively.
+    """
+
+    recording: Recording
+    times: int = 1
+    rounding: float = ROUNDING
+    spreads: Spreads = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.recording = repeated(self.recording, self.times)
+        self.results = replay.run(self.recording)
+
+    def require(
+        self,
+        found: replay.Results,
+        bound: float,
+        what: Any,
+        expected: replay.Results | None = None,
+    ) -> None:
+        """That these results, one per batch, are the same within `bound`, or up to rounding.
+
+        What rounding does to a model that magnifies it is measured, as `refluid verify` does.
+        expected: what they are to be instead, by another way to compute what this run does.
+        """
+        steps = range(self.times - 1, len(self.results), self.times)
+        before = expected or [self.results[step] for step in steps]
+        deviations = [
+            Deviation(step, label, relative_error(value.array, want[label].array), bound, True)
+            for step, want, after in zip(steps, before, found, strict=True)
+            for label, value in after.items()
+        ]
+        if any(not one.error <= bound for one in deviations):
+            if not self.spreads:
+                replay.widen(self.spreads, self.recording, range(REPETITIONS[0]), self.rounding)
+            explained, reason = judge(deviations, self.spreads)
+            assert explained, (reason, what)
+
+
+def joined(values: list[Any]) -> Any:
+    """The values of several places as a run returns them."""
+    return np.concatenate([np.atleast_1d(np.array(value)) for value in values])
+
+
+def in_parts(recording: Recording, count: int) -> Recording:
+    """Each step as `count` steps, with a part of the batch each."""
+    steps = []
+    for step in recording.steps:
+        feeds = {name: part_batch(name, tensor(v), count) for name, v in step.feeds.items()}
+        for rank in range(count):
+            parts = {name: _value(found[rank]) for name, found in feeds.items()}
+            steps.append(replace(step, feeds=parts))
+    return replace(recording, steps=steps)
+
+
+def _value(part: LoDTensor) -> Value:
+    return Value(np.array(part), part.recursive_sequence_lengths())
+
+
+def forward_only(program: Program, loss: str | None) -> Program:
+    """What leads to the loss, with fixed statistics in batch norms."""
+    copy = program.clone()
+    block = copy.global_block()
+    wanted, kept = {loss}, []
+    for op in reversed(block.ops):
+        forward = int(op.attrs.get("op_role", 0)) & ~OpRole.LOSS == OpRole.FORWARD
+        if forward and wanted & set(op.output_arg_names):
+            wanted |= set(op.input_arg_names)
+            kept.append(op)
+    for op in kept:
+        if op.type in _NORMS:
+            op.set_attr("is_test", True)
+    block.ops[:] = reversed(kept)
+    copy.touch()
+    return copy
