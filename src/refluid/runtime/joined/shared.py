@@ -47,13 +47,22 @@ class Shared:
         return True
 
     def separate(self) -> None:
-        """Gives every replica values of its own."""
+        """Gives every replica values of its own.
+
+        What was set in replica 0 is set in all, unless its shape or type is another: then that
+        replica's error is the only one, and goes away with the value.
+        """
         for first, other in self._pairs.values():
-            other.value = first.value
-            if isinstance(first.value, Tensor):
-                other.value = first.value.clone()
+            if _meta(other.value) == _meta(first.value):
+                other.value = first.value
+            if isinstance(other.value, Tensor):
+                other.value = other.value.clone()
         self._pairs.clear()
         self.changes += 1
+
+
+def _meta(value: object) -> object:
+    return (value.shape, value.dtype) if isinstance(value, Tensor) else type(value)
 
 
 def _equal(one: object, other: object) -> bool:
