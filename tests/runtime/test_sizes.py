@@ -95,6 +95,21 @@ def test_steps_of_all_sizes(network: Any, caplog: pytest.LogCaptureFixture) -> N
     assert not caplog.messages or network is _dropped
 
 
+def _choosing() -> tuple[Any, Any]:
+    """The product of long sentences is large enough for another kernel where there is one."""
+    words = fluid.data("words", [None, None], "int64")
+    net = layers.fc(fluid.embedding(words, [50, 64]), 64, num_flatten_dims=2, act="relu")
+    return layers.reduce_mean(net, 1), words
+
+
+def test_where_code_chooses_by_sizes_each_choice_has_a_recording() -> None:
+    random = np.random.RandomState(1)
+    sizes = [(8, random.choice([random.randint(2, 20), random.randint(60, 90)])) for _ in range(50)]
+    expected = Model(_choosing, "interpreted").steps(sizes)
+    model = Model(_choosing, "auto")
+    assert model.steps(sizes) == expected
+
+
 def test_a_size_of_one_is_its_own_case() -> None:
     sizes = [*_sizes(16), (1, 7), (6, 1), (1, 1), *_sizes(10, 2), (1, 9)]
     expected = Model(_attention, "interpreted").steps(sizes)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
-from refluid.runtime.recorded.graph import Value
+from refluid.runtime.recorded.graph import Kernel
 from refluid.runtime.recorded.merge import merge
 from refluid.runtime.recorded.record import Recording, Refused
 from refluid.runtime.recorded.simplify import simplify
@@ -21,8 +21,8 @@ from refluid.runtime.scope import Cell
 
 _log = logging.getLogger("refluid")
 
-# So many recordings are kept to be merged, and so many are made of them at most. A dimension of
-# one element is a case of its own: it may be repeated to fit others.
+# So many recordings of a bucket are kept to be merged, and so many are made of all at most. A
+# dimension of one element is a case of its own: it may be repeated to fit others.
 _KEPT, _MADE, _LEAST = 12, 24, 2
 
 
@@ -53,51 +53,48 @@ class _Sample:
     state: list[Meta | None]
     recording: Recording
 
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """Which kernels and lines follow each other; another where code chooses by sizes."""
+        steps = self.recording.steps
+        return tuple(one.func if isinstance(one, Kernel) else one.statement.lineno for one in steps)
 
-class Samples:
-    """Recordings of one plan for different sizes; once they are enough, one is made of them.
 
-    Another one is made when steps were outside as often as one was made before: where sizes grow
-    and grow, training doesn't become recording. `made` is the last.
-    """
+class _Bucket:
+    """Samples of one structure. `made` is the last recording that stands for all of them."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
         self._samples: list[_Sample] = []
-        self._closed = False
-        self._outside = self._count = 0
         self.made: AnySize | None = None
 
-    def wants(self, feeds: Sequence[Tensor]) -> bool:
-        """Whether a recording of a step with these feeds tells something new."""
-        shapes = [tuple(feed.shape) for feed in feeds]
-        self._outside += 1
-        known = self._closed or any(one.shapes == shapes for one in self._samples)
-        if known or self._outside < self._count:
+    def add(self, sample: _Sample, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> bool:
+        """Takes one more. Whether there is another recording. Raises Refused."""
+        self._samples.append(sample)
+        if self._samples[0].state != sample.state:
+            raise Refused("its variables change their shapes")
+        used = self._without_ones()
+        sizes = Sizes([one.shapes for one in used])
+        if len(used) < max(sizes.needed, 2):
             return False
-        return all(feed.is_contiguous() and feed.numel() for feed in feeds)
-
-    def add(self, recording: Recording, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> bool:
-        """Takes one more recording. Whether there is another that stands for all."""
-        state = [meta(cell.value) for cell in cells]
-        shapes = [tuple(feed.shape) for feed in feeds]
-        self._samples.append(_Sample(shapes, state, recording))
-        try:
-            if self._samples[0].state != state:
-                raise Refused("its variables change their shapes")
-            code, sizes = self._merged()
-        except Refused as error:
-            self.close(str(error))
-            return False
-        if code is not None:
-            self.made = AnySize(code, feeds, cells, sizes)
-            self._count, self._outside = self._count + 1, 0
-            _log.info("recorded a step for all feeds of shapes %s", sizes)
-        if self._count == _MADE:
-            self.close("")
+        recording = merge([one.recording for one in used], sizes)
+        text = Text(self._code.source.constants)
+        for line in sizes.lines:
+            text.source.add(line)
+        source, last = text.write(simplify(recording.steps)), recording.names
+        names = {key: last[name].name for key, name in self._code.names.items() if name in last}
+        self.made = AnySize(Code(source, names, "recording"), feeds, cells, sizes)
+        _log.info("recorded a step for all feeds of shapes %s", sizes)
         if len(self._samples) > _KEPT:
             self._drop_one()
-        return code is not None
+        return True
+
+    def _without_ones(self) -> list[_Sample]:
+        """Samples of which no size that changes is too small."""
+        columns = zip(*(sum(one.shapes, ()) for one in self._samples), strict=True)
+        changing = [number for number, column in enumerate(columns) if len(set(column)) > 1]
+        flat = [(one, sum(one.shapes, ())) for one in self._samples]
+        return [one for one, sizes in flat if all(sizes[n] >= _LEAST for n in changing)]
 
     def _drop_one(self) -> None:
         """Forgets the oldest sample that is neither the least nor the greatest in any size."""
@@ -108,39 +105,59 @@ class Samples:
             if all(low == high or low < size < high for size, (low, high) in sizes):
                 del self._samples[number]
                 return
-        self._closed = True
+
+    def knows(self, shapes: Shapes) -> bool:
+        """Whether there is a sample of these shapes."""
+        return any(one.shapes == shapes for one in self._samples)
+
+
+class Samples:
+    """Recordings of one plan for different sizes, in buckets: one is made of all in a bucket.
+
+    Another one is made when steps were outside as often as one was made before: where sizes grow
+    and grow, training doesn't become recording.
+    """
+
+    def __init__(self, code: Code) -> None:
+        self._code = code
+        self._buckets: dict[tuple[Any, ...], _Bucket] = {}
+        self._closed = False
+        self._outside = self._count = 0
+
+    @property
+    def made(self) -> list[AnySize]:
+        """What stands for the samples of each bucket."""
+        return [one.made for one in self._buckets.values() if one.made is not None]
+
+    def wants(self, feeds: Sequence[Tensor]) -> bool:
+        """Whether a recording of a step with these feeds tells something new."""
+        shapes = [tuple(feed.shape) for feed in feeds]
+        self._outside += 1
+        if self._closed or self._outside < self._count:
+            return False
+        if any(one.knows(shapes) for one in self._buckets.values()):
+            return False
+        return all(feed.is_contiguous() and feed.numel() for feed in feeds)
+
+    def add(
+        self, recording: Recording, feeds: Sequence[Tensor], cells: Sequence[Cell]
+    ) -> AnySize | None:
+        """Takes one more recording. What stands for all of its bucket, if that is another now."""
+        shapes = [tuple(feed.shape) for feed in feeds]
+        sample = _Sample(shapes, [meta(cell.value) for cell in cells], recording)
+        bucket = self._buckets.setdefault(sample.structure, _Bucket(self._code))
+        try:
+            if not bucket.add(sample, feeds, cells):
+                return None
+        except Refused as error:
+            self.close(str(error))
+            return None
+        self._count, self._outside = self._count + 1, 0
+        self._closed = self._count == _MADE
+        return bucket.made
 
     def close(self, reason: str) -> None:
         """No more recordings are wanted."""
-        if reason:
-            which = "other sizes are" if self.made else "every size is"
-            _log.info("%s recorded on its own: %s", which, reason)
-        self._closed, self._samples = True, []
-
-    def _merged(self) -> tuple[Code | None, Sizes]:
-        changing = [
-            {axis for axis, sizes in enumerate(zip(*shapes, strict=False)) if len(set(sizes)) > 1}
-            for shapes in zip(*(one.shapes for one in self._samples), strict=True)
-        ]
-        used = [
-            one
-            for one in self._samples
-            if all(
-                shape[axis] >= _LEAST
-                for shape, axes in zip(one.shapes, changing, strict=True)
-                for axis in axes
-            )
-        ]
-        sizes = Sizes([one.shapes for one in used])
-        if len(used) < max(sizes.needed, 2):
-            return None, sizes
-        recording = merge([one.recording for one in used], sizes)
-        text = Text(self._code.source.constants)
-        for line in sizes.lines:
-            text.source.add(line)
-        source = text.write(simplify(recording.steps))
-        return Code(source, _names(self._code, recording.names), "recording"), sizes
-
-
-def _names(code: Code, last: dict[str, Value]) -> dict[Any, str]:
-    return {key: last[name].name for key, name in code.names.items() if name in last}
+        which = "other sizes are" if self.made else "every size is"
+        _log.info("%s recorded on its own: %s", which, reason)
+        self._closed = True

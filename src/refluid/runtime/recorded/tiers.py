@@ -73,7 +73,7 @@ class Tiers:
         if len(self._counts) > VARIED and self._samples.wants(feeds):
             return self.interpreted.with_step(self._sample)
         patience = 0 if flags.value("refluid_tier") in ("recorded", "compiled") else BEFORE
-        if len(self._made) >= KEPT or len(self._counts) > SHAPES:
+        if len(self._made) - len(self._samples.made) >= KEPT or len(self._counts) > SHAPES:
             self._give_up("its shapes change too often")
         elif self._counts[key] > patience:
             return self.interpreted.with_step(self._record)
@@ -110,10 +110,9 @@ class Tiers:
             return self.interpreted.step(feeds, cells, levels)
         results: Results = recorder.run(feeds, cells, levels)
         former = self._samples.made
-        if self._samples.add(recorder.recording, feeds, cells):
-            assert self._samples.made is not None
-            self._made = [self._samples.made, *(one for one in self._made if one is not former)]
-            self._current = self._samples.made
+        self._current = self._samples.add(recorder.recording, feeds, cells) or self._current
+        own = [one for one in self._made if one not in former]
+        self._made = [*self._samples.made, *own]
         return results
 
     def _give_up(self, reason: str) -> None:
