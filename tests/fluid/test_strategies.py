@@ -201,11 +201,8 @@ def _roles(plan: Plan) -> list[int]:
 
 def _before(schedule: Schedule, number: int) -> set[int]:
     """All that must have run before this one."""
-    earlier: set[int] = set()
-    for one, later in enumerate(schedule._next):
-        if number in later and one not in earlier:
-            earlier |= {one} | _before(schedule, one)
-    return earlier
+    earlier = set(schedule.waits[number])
+    return earlier.union(*(_before(schedule, one) for one in schedule.waits[number]))
 
 
 @pytest.mark.parametrize(("fuse", "exchanges"), [(True, 2), (False, 8)])

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -28,35 +28,81 @@ import torch
 from refluid.core.threads import operator_threads
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
+from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.runtime.dependencies import Statement, predecessors, statements
 from refluid.runtime.source import Source
 
+NONE: frozenset[int] = frozenset()
 _LOCAL = re.compile(r"[a-z]+\d\w*")
 
 
 class Schedule:
     """Runs functions in `threads` threads; each as soon as those it waits for are done.
 
-    A worker that finishes one goes on with what that made ready, so that a chain stays in one
-    thread. The first error ends the run and is raised; nothing new is started after it.
+    Where one waits for one other alone that nothing else waits for, both are one piece of work. A
+    worker that finishes one goes on with what that made ready. The first error ends the run and
+    is raised; nothing new is started after it.
+
+    waits: for each function the numbers of those that it waits for, which are lower.
+    quick: functions that take no time.
     """
 
-    def __init__(self, waits: Sequence[set[int]], threads: int) -> None:
+    def __init__(self, waits: Sequence[set[int]], threads: int, quick: Set[int] = NONE) -> None:
         self.threads = threads
-        self._counts = [len(one) for one in waits]
-        self._next: list[list[int]] = [[] for _ in waits]
-        for number, one in enumerate(waits):
+        self.waits = _direct(waits)
+        self._chains = _chains(self.waits, quick)
+        place = {number: i for i, chain in enumerate(self._chains) for number in chain}
+        before = [
+            {place[earlier] for number in chain for earlier in self.waits[number]} - {i}
+            for i, chain in enumerate(self._chains)
+        ]
+        self._counts = [len(one) for one in before]
+        self._next: list[list[int]] = [[] for _ in self._chains]
+        for number, one in enumerate(before):
             for earlier in one:
                 self._next[earlier].append(number)
 
     def __call__(self, functions: Sequence[Callable[[], None]]) -> None:
-        run = _Run(self._counts, self._next, functions)
+        pieces = [[functions[number] for number in chain] for chain in self._chains]
+        run = _Run(self._counts, self._next, pieces)
         with _threads(self.threads) as pool:
             for future in [pool.submit(run.work) for _ in range(self.threads)]:
                 future.result()
         if run.error is not None:
             raise run.error
+
+
+def _direct(waits: Sequence[set[int]]) -> list[set[int]]:
+    """Without those that another one waits for anyway."""
+    before: list[int] = []
+    direct = []
+    for one in waits:
+        indirect = 0
+        for number in one:
+            indirect |= before[number]
+        before.append(indirect | sum(1 << number for number in one))
+        direct.append({number for number in one if not indirect >> number & 1})
+    return direct
+
+
+def _chains(waits: Sequence[set[int]], quick: Set[int]) -> list[list[int]]:
+    """Numbers to run one after the other: those that follow each other alone, and quick ends."""
+    followers = Counter(earlier for one in waits for earlier in one)
+    ends = {number for number in quick if len(waits[number]) == 1 and not followers[number]}
+    followers.subtract(earlier for number in ends for earlier in waits[number])
+    chains: list[list[int]] = []
+    of: dict[int, list[int]] = {}
+    for number, one in enumerate(waits):
+        before = next(iter(one)) if len(one) == 1 else -1
+        if number in ends or (followers[before] == 1 and before in of):
+            chain = of[before]
+        else:
+            chain = []
+            chains.append(chain)
+        chain.append(number)
+        of[number] = chain
+    return chains
 
 
 _idle: defaultdict[int, list[ThreadPoolExecutor]] = defaultdict(list)
@@ -87,11 +133,11 @@ class _Run:
         self,
         counts: Sequence[int],
         following: Sequence[Sequence[int]],
-        functions: Sequence[Callable[[], None]],
+        pieces: Sequence[Sequence[Callable[[], None]]],
     ) -> None:
-        self.counts, self.following, self.functions = list(counts), following, functions
+        self.counts, self.following, self.pieces = list(counts), following, pieces
         self.ready = deque(number for number, count in enumerate(counts) if not count)
-        self.left = len(functions)
+        self.left = len(pieces)
         self.error: BaseException | None = None
         self.changed = threading.Condition()
 
@@ -101,7 +147,8 @@ class _Run:
             number = self._take()
             while number is not None:
                 try:
-                    self.functions[number]()
+                    for function in self.pieces[number]:
+                        function()
                 except BaseException as error:
                     self._fail(error)
                     return
@@ -148,6 +195,7 @@ def out_of_order(
 ) -> Source:
     """The plan's source with each statement a function, and a schedule that runs them.
 
+    What comes first and takes no time, the lookup of what is fed and of variables, stays in front.
     updates_last: updates of parameters wait for the whole backward pass.
     """
     found = statements(source, lambda line, name: _overwrites(source, line, name))
@@ -155,14 +203,19 @@ def out_of_order(
     waits = predecessors(found, memory)
     if updates_last:
         _hold_updates(found, waits, source)
+    first = next((n for n, one in enumerate(found) if waits[n] or _ops(one, source)), len(found))
+    waits = [{number - first for number in one if number >= first} for one in waits[first:]]
     made = Source(source.lines[0])
-    made.constants = {**source.constants, "schedule": Schedule(waits, threads)}
+    quick = {number for number, one in enumerate(found[first:]) if not _ops(one, source)}
+    made.constants = {**source.constants, "schedule": Schedule(waits, threads, quick)}
     names = sorted({name for one in found for name in one.reads | one.writes if "[" not in name})
     for start in range(0, len(names), 12):
         made.add(" = ".join(names[start : start + 12]) + " = None")
-    for number, one in enumerate(found):
+    for one in found[:first]:
+        _write(made, source, one)
+    for number, one in enumerate(found[first:]):
         _write_function(made, source, one, number)
-    made.add(f"schedule(({', '.join(f's_{number}' for number in range(len(found)))},))")
+    made.add(f"schedule(({', '.join(f's_{number}' for number in range(len(waits)))},))")
     made.lines.append(source.lines[-1])
     return made
 
@@ -179,8 +232,12 @@ def _hold_updates(found: Sequence[Statement], waits: list[set[int]], source: Sou
 
 
 def _role(one: Statement, source: Source) -> int:
-    ops = (source.origin.get(line) for line in range(one.first, one.last + 1))
-    return next((int(op.attrs.get(ROLE, 0)) for op in ops if op is not None), 0)
+    return next((int(op.attrs.get(ROLE, 0)) for op in _ops(one, source)), 0)
+
+
+def _ops(one: Statement, source: Source) -> list[Operator]:
+    found = (source.origin.get(line) for line in range(one.first, one.last + 1))
+    return [op for op in found if op is not None]
 
 
 def _write_function(made: Source, source: Source, one: Statement, number: int) -> None:
@@ -188,8 +245,12 @@ def _write_function(made: Source, source: Source, one: Statement, number: int) -
         changed = sorted(name for name in one.writes if "[" not in name)
         if changed:
             made.add(f"nonlocal {', '.join(changed)}")
-        for line in range(one.first, one.last + 1):
-            made.add(source.lines[line - 1][4:], source.origin.get(line))
+        _write(made, source, one)
+
+
+def _write(made: Source, source: Source, one: Statement) -> None:
+    for line in range(one.first, one.last + 1):
+        made.add(source.lines[line - 1][4:], source.origin.get(line))
 
 
 def _overwrites(source: Source, line: int, name: str) -> bool:
