@@ -6,6 +6,7 @@ import ctypes
 import subprocess
 import sys
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from refluid.fluid import layers
 from refluid.runtime import allocator, plan
 
 CPU = torch.device("cpu")
+ROOT = Path(__file__).resolve().parents[2]
 _FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
 
 
@@ -37,6 +39,13 @@ has_glibc = pytest.mark.skipif(
 
 @has_glibc
 def test_large_blocks_of_the_first_run_are_apart_from_the_heap() -> None:
+    """In a process whose heap has no free block that is as large."""
+    script = f"from {__name__} import large_blocks; large_blocks()"
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+def large_blocks() -> None:
+    """Raises AssertionError where they aren't."""
     assert allocator.keep_freed_blocks()
     before = _mapped()
     with allocator.first_run(CPU):
