@@ -81,11 +81,10 @@ def _flag(name: str, on: Any, off: Any, network: str, places: int = 1) -> Case:
     )
 
 
-def _process(name: str, on: str, off: str, network: str, what: str) -> Case:
+def _process(name: str, on: str, off: str, network: str, what: str, places: int = 1) -> Case:
     key = f"FLAGS_{name}"
-    return Case(
-        key, Setting(environment={key: on}), network, Setting(environment={key: off}), what=what
-    )
+    with_, without = (Setting(environment={key: value}, places=places) for value in (on, off))
+    return Case(key, with_, network, without, what=what)
 
 
 _REDUCE = fluid.BuildStrategy.ReduceStrategy.Reduce
@@ -122,7 +121,7 @@ CASES = (
     _flag("check_nan_inf", True, False, "deep"),
     _flag("fast_check_nan_inf", True, False, "deep"),
     _flag("fuse_parameter_memory_size", 2.0, 25.0, "wide", places=2),
-    _flag("refluid_replicas", "auto", "threads", "small", places=2),
+    _process("refluid_replicas", "auto", "threads", "small", "step", places=2),
     _process("use_system_allocator", "1", "0", "residual", "step"),
     _process("allocator_strategy", "naive_best_fit", "auto_growth", "residual", "first step"),
     _process("paddle_num_threads", "2", "1", "deep", "step"),

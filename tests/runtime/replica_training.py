@@ -163,3 +163,12 @@ def agree(one: list[Any], other: list[Any]) -> None:
     for first, second in zip(one, other, strict=True):
         for a, b in zip(first, second, strict=True):
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def as_in_threads(train: Callable[[Training], list[Any]]) -> None:
+    """The same losses in threads and joined."""
+    with in_threads_only():
+        expected = train(Training(mlp, "momentum"))
+    run = Training(mlp, "momentum")
+    agree(train(run), expected)
+    assert run.joined

@@ -16,6 +16,7 @@ from tests.runtime.replica_training import (
     STEPS,
     Training,
     agree,
+    as_in_threads,
     in_threads_only,
     mlp,
     sparse,
@@ -61,11 +62,7 @@ def test_batches_that_do_not_part_evenly_run_in_threads(in_threads) -> None:
         rows = [ROWS] * 6 + [ROWS - 1] + [ROWS] * 2 + [ROWS - 1] * 2 + [ROWS]
         return [run.step(seed, count) for seed, count in enumerate(rows)]
 
-    with in_threads_only():
-        expected = train(Training(mlp, "momentum"))
-    run = Training(mlp, "momentum")
-    agree(train(run), expected)
-    assert run.joined
+    as_in_threads(train)
 
 
 def test_a_parameter_that_the_user_sets_is_used_by_all() -> None:

@@ -15,22 +15,13 @@ from tests.runtime.replica_training import (
     STEPS,
     Training,
     agree,
+    as_in_threads,
     in_threads_only,
-    mlp,
     normalised,
     sparse,
 )
 
 layers = fluid.layers
-
-
-def _both(train: Any) -> None:
-    """The same losses in threads and joined."""
-    with in_threads_only():
-        expected = train(Training(mlp, "momentum"))
-    run = Training(mlp, "momentum")
-    agree(train(run), expected)
-    assert run.joined
 
 
 def test_the_test_program_run_by_a_plain_executor() -> None:
@@ -42,7 +33,7 @@ def test_the_test_program_run_by_a_plain_executor() -> None:
             losses.append(run.executor.run(run.test, feed, [run.loss, run.out], scope=run.scope))
         return losses
 
-    _both(train)
+    as_in_threads(train)
 
 
 def test_saved_parameters_are_those_that_training_goes_on_with(tmp_path: Path) -> None:
@@ -75,7 +66,7 @@ def test_a_flag_that_keeps_replicas_in_threads_for_a_while() -> None:
         fluid.set_flags({"FLAGS_check_nan_inf": False})
         return losses + run.steps(6)
 
-    _both(train)
+    as_in_threads(train)
 
 
 def test_variables_that_differ_before_replicas_join_stay_so() -> None:
@@ -86,7 +77,7 @@ def test_variables_that_differ_before_replicas_join_stay_so() -> None:
         assert not np.array_equal(run.value("fc_0.w_0", 0), run.value("fc_0.w_0", 1))
         return losses
 
-    _both(train)
+    as_in_threads(train)
 
 
 def test_replicas_that_run_apart_have_variables_of_their_own() -> None:

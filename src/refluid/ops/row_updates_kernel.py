@@ -17,12 +17,20 @@ from refluid.core.row_order import in_order
 
 
 @compiled
+def are_rows(index: Any, height: Any) -> Any:
+    """Whether a table of that height has all of these rows."""
+    outside = 0
+    for row in index:
+        outside += (row < 0) | (row >= height)
+    return outside == 0
+
+
+@compiled
 def look_up(table: Any, index: Any, out: Any) -> Any:
     """out[i] = table[index[i]]."""
     count, (height, width) = index.shape[0], table.shape
-    for i in range(count):
-        if index[i] < 0 or index[i] >= height:
-            return False
+    if not are_rows(index, height):
+        return False
     for i in range(count):
         if i + AHEAD < count:
             ask_for_row(table, index[i + AHEAD])
@@ -36,10 +44,8 @@ def look_up(table: Any, index: Any, out: Any) -> Any:
 def descend_rows(param: Any, index: Any, value: Any, rate: Any) -> Any:
     """param[index[i]] -= rate * value[i], one after the other."""
     count, width = value.shape
-    height = param.shape[0]
-    for i in range(count):
-        if index[i] < 0 or index[i] >= height:
-            return False
+    if not are_rows(index, param.shape[0]):
+        return False
     for i in range(count):
         if i + AHEAD < count:
             ask_for_row(param, index[i + AHEAD])

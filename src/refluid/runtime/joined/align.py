@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from refluid.runtime.recorded.graph import Kernel, Layout, Step, Value
+from refluid.runtime.recorded.graph import Kernel, Layout, Step, Value, equal
 
 
 class Unlike(Exception):
@@ -31,13 +29,7 @@ class Joint:
     def constant_differs(self, value: Value) -> bool:
         """Whether a constant has other elements in another replica."""
         first, *others = (one.constant for one in self.counterparts[value])
-        return any(not _equal(first, other) for other in others)
-
-
-def _equal(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)
+        return any(not equal(first, other) for other in others)
 
 
 def align(recordings: Sequence[list[Step]]) -> Joint:

@@ -16,7 +16,7 @@ from refluid.runtime.joined.lines import Meaning, meaning
 from refluid.runtime.joined.text import JointText
 from refluid.runtime.plan import Plan
 from refluid.runtime.random import unchanged
-from refluid.runtime.recorded.graph import Line, Step, Value
+from refluid.runtime.recorded.graph import Line, Step, equal
 from refluid.runtime.recorded.record import Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.scope import Cell
@@ -49,13 +49,13 @@ def rehearse(
     device = plans[0].request.device
     copies = _copies(cells)
 
-    def record(rank: int) -> tuple[list[Step], dict[str, Value]]:
+    def record(rank: int) -> tuple[list[Step], dict[Any, str]]:
         recorder = Recorder(plans[rank].code)
         recorder.check(feeds[rank], copies[rank])
         with torch.no_grad():
             recorder.run(feeds[rank], copies[rank], [])
         recording = recorder.recording
-        return simplify(recording.steps), recording.names
+        return simplify(recording.steps), recording.names_of(plans[rank].code)
 
     with unchanged(device):
         recorded = everywhere(record)
@@ -65,8 +65,7 @@ def rehearse(
     }
     cells_differ = {n for n in range(len(first)) if not _equal([row[n].value for row in cells])}
     differing = Differing(joint, means, cells_differ)
-    last = recorded[0][1]
-    names = {key: last[name].name for key, name in plans[0].code.names.items() if name in last}
+    names = recorded[0][1]
     constants = plans[0].code.source.constants
     codes = []
     for together in (True, False):
@@ -102,12 +101,7 @@ def _equal(values: Sequence[Tensor | None]) -> bool:
         return True
     return all(
         other is first
-        or (
-            other is not None
-            and (other.shape, other.dtype, other.stride())
-            == (first.shape, first.dtype, first.stride())
-            and torch.equal(first, other)
-        )
+        or (other is not None and other.stride() == first.stride() and equal(first, other))
         for other in others
     )
 

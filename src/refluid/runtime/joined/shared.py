@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
+from refluid.runtime.recorded.graph import equal
 from refluid.runtime.scope import Cell
 
 Pairs = Sequence[tuple[Cell, Cell]]
@@ -35,7 +35,7 @@ class Shared:
         for first, other in same:
             if other.value is first.value:
                 continue
-            if id(other) not in self._pairs and not _equal(first.value, other.value):
+            if id(other) not in self._pairs and not equal(first.value, other.value):
                 return False
             other.value = first.value
             self._pairs[id(other)] = first, other
@@ -63,9 +63,3 @@ class Shared:
 
 def _meta(value: object) -> object:
     return (value.shape, value.dtype) if isinstance(value, Tensor) else type(value)
-
-
-def _equal(one: object, other: object) -> bool:
-    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
-        return one is other
-    return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)

@@ -81,8 +81,7 @@ class _Bucket:
         text = Text(self._code.source.constants)
         for line in sizes.lines:
             text.source.add(line)
-        source, last = text.write(simplify(recording.steps)), recording.names
-        names = {key: last[name].name for key, name in self._code.names.items() if name in last}
+        source, names = text.write(simplify(recording.steps)), recording.names_of(self._code)
         self.made = AnySize(Code(source, names, "recording"), feeds, cells, sizes)
         _log.info("recorded a step for all feeds of shapes %s", sizes)
         if len(self._samples) > _KEPT:

@@ -150,3 +150,10 @@ def replace(tree: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
         return {key: replace(one, change) for key, one in tree.items()}
     return change(tree)
+
+
+def equal(one: object, other: object) -> bool:
+    """Whether two tensors have the same shape, type and elements; other things are the same one."""
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return one is other
+    return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)

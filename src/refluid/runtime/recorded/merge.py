@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
-
-from refluid.runtime.recorded.graph import Kernel, Line, Step, Value
+from refluid.runtime.recorded.graph import Kernel, Line, Step, Value, equal
 from refluid.runtime.recorded.record import Recording, Refused
 from refluid.runtime.recorded.sizes import Sizes
 
@@ -73,18 +71,10 @@ class _Merge:
         """A copy of the first: what is found out about it holds for the merged recording only."""
         first = values[0]
         if first not in self._seen:
-            if not all(_alike(first, other) for other in values):
+            if not all(equal(first.constant, other.constant) for other in values):
                 raise Refused("a constant follows from the sizes")
             self._seen[first] = values, replace(first)
         known, copy = self._seen[first]
         if known != values:
             raise Refused("it does not the same for all sizes")
         return copy
-
-
-def _alike(one: Value, other: Value) -> bool:
-    if one.constant is None or other.constant is None:
-        return one.constant is other.constant
-    first, second = one.constant, other.constant
-    same = (first.shape, first.dtype) == (second.shape, second.dtype)
-    return same and torch.equal(first, second)

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
+from refluid.analysis.liveness import Key
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.runtime import pairing
@@ -34,6 +35,11 @@ class Recording:
     steps: list[Step]
     names: dict[str, Value]
     refused: dict[str, int]
+
+    def names_of(self, code: Code) -> dict[Key, str]:
+        """The Python name of each variable of the program, in what is written of the recording."""
+        last = self.names
+        return {key: last[name].name for key, name in code.names.items() if name in last}
 
 
 class Refused(Exception):

@@ -11,13 +11,14 @@ from typing import Any
 
 from torch import Tensor
 
+from refluid.analysis.liveness import Key
 from refluid.core import flags
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.anysize import Samples
 from refluid.runtime.recorded.capture import Captured, CudaGraph, is_capturable
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
-from refluid.runtime.recorded.graph import Compiled, Step, Value
+from refluid.runtime.recorded.graph import Compiled, Step
 from refluid.runtime.recorded.record import Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
@@ -91,7 +92,8 @@ class Tiers:
             return code.step(feeds, cells, levels)
         results: Results = recorder.run(feeds, cells, levels)
         recording = recorder.recording
-        steps, write = simplify(recording.steps), partial(_write, code=code, last=recording.names)
+        steps = simplify(recording.steps)
+        write = partial(_write, code=code, names=recording.names_of(code))
         self._current = Recorded(write(steps), feeds, cells)
         if self._compiles or flags.value("refluid_tier") == "compiled":
             self._current.trial = Trial(lambda: write(compile_steps(steps)))
@@ -121,9 +123,8 @@ class Tiers:
         _log.info("%s interpreted: %s", which, reason)
 
 
-def _write(steps: Sequence[Step | Compiled], code: Code, last: Mapping[str, Value]) -> Code:
+def _write(steps: Sequence[Step | Compiled], code: Code, names: Mapping[Key, str]) -> Code:
     source = Text(code.source.constants).write(steps)
-    names = {key: last[name].name for key, name in code.names.items() if name in last}
     written = Code(source, names, "recording")
     if not is_capturable(steps, code.source.constants["device"]):
         return written
