@@ -72,6 +72,8 @@ def measure(
         _take_turns(running, found, settings, say)
         for name, rival in running.items():
             found.measured[name].peak = rival.ask("peak")
+        for name, rival in running.items():
+            found.measured[name].shares = rival.ask("shares")
         if EAGER in running:  # last of all: counting makes more memory
             found.flops = running[EAGER].ask("flops")
     return found

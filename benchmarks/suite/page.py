@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.suite.goals import GOALS
-from benchmarks.suite.results import difference
+from benchmarks.suite.missed import missed_lines
+from benchmarks.suite.results import best, ceiling_share, difference, ours
 from benchmarks.suite.rivals import EAGER, RIVALS
 from benchmarks.suite.workloads import WORKLOADS
 
@@ -18,20 +19,6 @@ MIB = 2**20
 def milliseconds(seconds: float) -> str:
     digits = 3 if seconds < 1e-3 else 2 if seconds < 1e-2 else 1 if seconds < 1e-1 else 0
     return f"{seconds * 1e3:,.{digits}f}"
-
-
-def best(result: Result, peer: str) -> Mapping[str, Any] | None:
-    """A peer's entry; of PyTorch eager the faster memory layout's. None if there is none."""
-    names = (EAGER, "channels_last") if peer == EAGER else (peer,)
-    entries = [result["peers"][name] for name in names if name in result["peers"]]
-    return min(entries, key=lambda entry: entry["ratio"]["value"], default=None)
-
-
-def ours(result: Result) -> Mapping[str, Any]:
-    """refluid's numbers in the newest run."""
-    entries = result["peers"].values()
-    found: Mapping[str, Any] = max(entries, key=lambda entry: entry["facts"]["time"])["ours"]
-    return found
 
 
 def ratio_cell(result: Result, name: str, peer: str) -> str:
@@ -62,7 +49,7 @@ def speed_rows(results: Mapping[str, Result]) -> list[list[str]]:
     rows = [["workload", "refluid ms", "samples/s", "of ceiling", *titles]]
     for name, result in results.items():
         median = ours(result)["median"]
-        share = result["flops"] / median / result["ceiling"] if result["ceiling"] else 0
+        share = ceiling_share(result)
         rows.append(
             [
                 result["title"],
@@ -168,6 +155,11 @@ def markdown(results: Mapping[str, Result], picture: str | None) -> str:
     ]
     if picture:
         parts.append(f"![Step time of peers over refluid's]({picture})")
+    if lines := missed_lines(results):
+        parts += [
+            "Goals that are missed, and where the time of a step goes, by PyTorch operator:",
+            "\n".join(lines),
+        ]
     parts += [
         "Peak memory (beyond what the process held after its imports) and time of the first step:",
         table(memory_rows(results)),

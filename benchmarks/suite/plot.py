@@ -7,7 +7,8 @@ from pathlib import Path
 
 import matplotlib
 
-from benchmarks.suite.page import PEERS, Result, best
+from benchmarks.suite.page import PEERS, Result
+from benchmarks.suite.results import best
 from benchmarks.suite.rivals import RIVALS
 
 matplotlib.use("svg")

@@ -12,12 +12,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.suite.rivals import EAGER
 from benchmarks.timing import Ratio, Times, ratio
 
 
 @dataclass
 class Measured:
-    """One rival: seconds of each step by block, of its construction and of its first step."""
+    """One rival: seconds of each step by block, of its construction and of its first step.
+
+    shares: of a step's time, by operator; empty where that isn't known.
+    """
 
     versions: dict[str, str]
     build: float
@@ -25,6 +29,7 @@ class Measured:
     losses: list[float]
     blocks: list[list[float]] = field(default_factory=list)
     peak: int = 0
+    shares: dict[str, float] = field(default_factory=dict)
 
     @property
     def times(self) -> Times:
@@ -63,6 +68,26 @@ def pair(ours: Measured, theirs: Measured, facts: Mapping[str, str], tier: str) 
         "tier": tier,
         "facts": dict(facts),
     }
+
+
+def best(result: Mapping[str, Any], peer: str) -> Mapping[str, Any] | None:
+    """A peer's entry; of PyTorch eager the faster memory layout's. None if there is none."""
+    names = (EAGER, "channels_last") if peer == EAGER else (peer,)
+    entries = [result["peers"][name] for name in names if name in result["peers"]]
+    return min(entries, key=lambda entry: entry["ratio"]["value"], default=None)
+
+
+def ours(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """refluid's numbers in the newest run."""
+    entries = result["peers"].values()
+    found: Mapping[str, Any] = max(entries, key=lambda entry: entry["facts"]["time"])["ours"]
+    return found
+
+
+def ceiling_share(result: Mapping[str, Any]) -> float:
+    """The share of the machine's matrix rate that the arithmetic of a step reaches."""
+    ceiling: float = result["ceiling"]
+    return result["flops"] / ours(result)["median"] / ceiling if ceiling else 0.0
 
 
 def merged(

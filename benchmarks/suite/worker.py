@@ -85,6 +85,9 @@ class Worker:
     def flops(self) -> int:
         return self.side.flops(self.feeds[0])
 
+    def shares(self) -> dict[str, float]:
+        return self.side.shares(self.feeds[0])
+
     def ceiling(self) -> float:
         return self.side.ceiling()
 

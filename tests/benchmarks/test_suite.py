@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from benchmarks.suite import page
+from benchmarks.suite.missed import missed, missed_lines
 from benchmarks.suite.networks.lstm_weights import cell_parts, lod_parts
 from benchmarks.suite.networks.padding import padded
 from benchmarks.suite.peers import how_to_install
 from benchmarks.suite.plot import draw
-from benchmarks.suite.results import Measured, difference, merged, moved, pair
+from benchmarks.suite.results import Measured, best, difference, merged, moved, pair
 from benchmarks.suite.rivals import RIVALS, RivalFailed, Running, environment
 from benchmarks.suite.sides.side import Options, make
 from benchmarks.suite.worker import FEEDS, read_feeds, write_feeds
@@ -99,10 +100,23 @@ def test_page_shows_ratios_goals_and_failures(tmp_path: Path) -> None:
     assert (tmp_path / "x.svg").read_text().count("<path") > 5
 
 
+def test_missed_goals_come_with_a_profile() -> None:
+    fast, slow = result(2.0), result(1.2)
+    assert list(missed(fast, "mlp")) == []
+    slow["peers"]["eager"]["ours"]["shares"] = {"addmm": 0.75}
+    (line,) = missed_lines({"mlp": slow, "conv": fast})
+    assert "1.20 of PyTorch eager instead of 1.5" in line
+    assert "refluid, 1500.00 ms: addmm 75%." in line
+    assert "40% of the ceiling instead of 85%" in list(missed(slow, "resnet50"))
+    late = result(2.0)
+    late["peers"]["eager"]["ours"]["first_step"] = 3.2
+    assert list(missed(late, "mlp")) == ["first step 3.0 s after PyTorch eager's"]
+
+
 def test_the_faster_memory_layout_counts_as_eager() -> None:
     found = result(2.0)
     found["peers"]["channels_last"] = result(1.5)["peers"]["eager"]
-    entry = page.best(found, "eager")
+    entry = best(found, "eager")
     assert entry is not None and entry["ratio"]["value"] == 1.5
 
 
@@ -138,5 +152,6 @@ def test_a_rival_in_its_process(tmp_path: Path) -> None:
         assert found["losses"][1] < found["losses"][0]
         assert len(rival.ask("block", steps=3)) == 3
         assert rival.ask("peak") > 0
+        assert 0 < sum(rival.ask("shares").values()) < 1.01
         with pytest.raises(RivalFailed, match="no_such"):
             rival.ask("no_such")

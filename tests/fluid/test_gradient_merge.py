@@ -56,6 +56,30 @@ def test_merged_batches_equal_the_big_one(make: Any) -> None:
     agree(small.parameters(), big.parameters(), 2e-6)
 
 
+def test_a_schedule_without_its_mark_counts_updates() -> None:
+    """Scripts compute learning rates as they compute anything else: a part of the forward pass."""
+
+    def trained(merge: int) -> Any:
+        main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+        main.random_seed = startup.random_seed = 4
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            loss = fluid.layers.mean(
+                fluid.layers.square(fluid.layers.fc(fluid.data("x", [None, 4]), 1))
+            )
+            step = fluid.layers.autoincreased_step_counter()
+            rate = 0.1 / fluid.layers.cast(step, "float32")
+            GradientMergeOptimizer(fluid.optimizer.SGD(rate), merge).minimize(loss)
+        executor = fluid.Executor()
+        executor.run(startup, scope=scope)
+        data = np.random.RandomState(1).randn(24, 4).astype("float32")
+        for part in np.split(data, 3 * merge):
+            executor.run(main, {"x": part}, scope=scope)
+        assert np.array(scope.find_var("@STEP_COUNTER@").get_tensor()).tolist() == [3]
+        return {one.name: scope.find_var(one.name).get_tensor() for one in main.all_parameters()}
+
+    agree(trained(4), trained(1))
+
+
 def test_parameters_move_every_kth_run() -> None:
     run = training(mlp, lambda: GradientMergeOptimizer(sgd(), 3))
     before = run.parameters()

@@ -121,6 +121,9 @@ class JaxSide:
     def ceiling(self) -> float:
         return 0.0
 
+    def shares(self, prepared: Any) -> dict[str, float]:
+        return {}
+
     def peak(self) -> int | None:
         return None
 

@@ -83,6 +83,9 @@ class PaddleSide:
     def ceiling(self) -> float:
         return 0.0
 
+    def shares(self, prepared: Any) -> dict[str, float]:
+        return {}
+
     def peak(self) -> int | None:
         return None
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.suite.kernels import kernel_shares
 from benchmarks.suite.networks.padding import padded
 from benchmarks.suite.networks.torch_modules import take
 from benchmarks.suite.networks.torch_networks import NETWORKS
@@ -113,6 +114,9 @@ class TorchSide:
 
     def ceiling(self) -> float:
         return 0.0  # refluid's side measures what PyTorch's kernels reach
+
+    def shares(self, prepared: Any) -> dict[str, float]:
+        return kernel_shares(lambda: self.step(prepared))
 
     def peak(self) -> int | None:
         return torch.cuda.max_memory_allocated() if self.device.type == "cuda" else None

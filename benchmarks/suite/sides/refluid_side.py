@@ -10,6 +10,7 @@ import torch
 
 import refluid
 from benchmarks.suite.data import LENGTHS
+from benchmarks.suite.kernels import kernel_shares
 from benchmarks.suite.networks.fluid_networks import NETWORKS
 from benchmarks.suite.sides.side import CLOCKS, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
@@ -70,6 +71,9 @@ class RefluidSide:
 
     def ceiling(self) -> float:
         return matrix_rate(torch.device(self.device), clock=self.clock)
+
+    def shares(self, prepared: Any) -> dict[str, float]:
+        return kernel_shares(lambda: self.step(prepared))
 
     def peak(self) -> int | None:
         return torch.cuda.max_memory_allocated() if self.device == "cuda" else None

@@ -47,6 +47,9 @@ class Side(Protocol):
     def ceiling(self) -> float:
         """Such operations that the machine does in a second, at best, as measured now; or 0."""
 
+    def shares(self, prepared: Any) -> dict[str, float]:
+        """Of a step's time, by operator; empty where the framework's operators aren't PyTorch's."""
+
     def peak(self) -> int | None:
         """Most bytes held so far, where the framework knows better than the process does."""
 

@@ -229,8 +229,12 @@ def _role(op: Operator) -> int:
 
 
 def _late(ops: Sequence[Operator]) -> set[Operator]:
-    """Operators that run once per update, but for what the forward and backward pass reads."""
+    """Operators that run once per update, but for what the forward and backward pass reads.
+
+    With them whatever serves the update alone: a schedule that was written without marking it.
+    """
     late = {op for op in ops if _role(op) & _LATE or op.type in _EXCHANGES}
+    late |= _serving(ops, late)
     needed: set[str] = set()
     for op in reversed(ops):
         if op in late and not needed & set(op.output_arg_names):
@@ -238,3 +242,21 @@ def _late(ops: Sequence[Operator]) -> set[Operator]:
         late.discard(op)
         needed |= set(op.input_arg_names)
     return late
+
+
+def _serving(ops: Sequence[Operator], late: set[Operator]) -> set[Operator]:
+    """Operators of the forward pass of which only those in `late` read results."""
+    serving: set[Operator] = set()
+    wanted = {name for op in late for name in op.input_arg_names}
+    for op in reversed(ops):
+        forward = op not in late and _role(op) & ~OpRole.LOSS == OpRole.FORWARD
+        if forward and wanted & set(op.output_arg_names):
+            serving.add(op)
+            wanted |= set(op.input_arg_names)
+    while True:
+        others = [op for op in ops if op not in late and op not in serving]
+        kept = {name for op in others for name in op.input_arg_names}
+        needed = {op for op in serving if kept & set(op.output_arg_names)}
+        if not needed:
+            return serving
+        serving -= needed

@@ -1,0 +1,53 @@
+"""Goals that a result misses, and the profiles that show why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks.suite.goals import CEILING_GOALS, FIRST_STEP_GOAL, GOALS, MEMORY_GOALS
+from benchmarks.suite.results import best, ceiling_share, ours
+from benchmarks.suite.rivals import EAGER, RIVALS
+
+Result = Mapping[str, Any]
+
+
+def missed(result: Result, name: str) -> Iterator[str]:
+    """Each missed goal in words."""
+    for peer, goal in GOALS.get(name, {}).items():
+        entry = best(result, peer)
+        if entry is not None and entry["ratio"]["value"] < goal:
+            yield f"{entry['ratio']['value']:.2f} of {RIVALS[peer].title} instead of {goal:g}"
+    share, goal = ceiling_share(result), CEILING_GOALS.get(name, 0.0)
+    if share < goal:
+        yield f"{share:.0%} of the ceiling instead of {goal:.0%}"
+    eager = result["peers"].get(EAGER)
+    if eager is None:
+        return
+    peaks, firsts = [
+        [eager[side][what] for side in ("ours", "theirs")] for what in ("peak", "first_step")
+    ]
+    if name in MEMORY_GOALS and peaks[0] > MEMORY_GOALS[name] * peaks[1]:
+        yield f"{peaks[0] / peaks[1]:.2f} of PyTorch eager's memory instead of {MEMORY_GOALS[name]}"
+    if firsts[0] > firsts[1] + FIRST_STEP_GOAL:
+        yield f"first step {firsts[0] - firsts[1]:.1f} s after PyTorch eager's"
+
+
+def missed_lines(results: Mapping[str, Result]) -> list[str]:
+    """A line per workload that misses goals: which, and where both sides' time goes."""
+    lines = []
+    for name, result in results.items():
+        if goals := list(missed(result, name)):
+            entry = best(result, EAGER)
+            sides = {"refluid": ours(result), "PyTorch eager": entry["theirs"] if entry else {}}
+            shares = [
+                f" {title}, {side['median'] * 1e3:.2f} ms: {_listed(side['shares'])}."
+                for title, side in sides.items()
+                if side.get("shares")
+            ]
+            lines.append(f"- {result['title']}: {'; '.join(goals)}.{''.join(shares)}")
+    return lines
+
+
+def _listed(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{kernel} {share:.0%}" for kernel, share in shares.items())
