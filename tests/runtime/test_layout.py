@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import numpy as np
 import pytest
 import torch
@@ -68,3 +71,20 @@ def test_training_is_the_same_as_without(monkeypatch: pytest.MonkeyPatch) -> Non
             ]
         )
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+
+def test_replicas_that_share_a_filter_get_the_same_memory() -> None:
+    with ThreadPoolExecutor(4) as replicas:
+        for _ in range(50):
+            cell, together = Cell("shared"), Barrier(4)
+            cell.value = torch.rand(64, 64, 5, 5)
+
+            def place_of(cell: Cell = cell, together: Barrier = together) -> int:
+                together.wait()
+                hold_channels_last([cell])
+                found: int = cell.value.data_ptr()
+                together.wait()  # before the memory of another value can be free
+                return found
+
+            found = [replicas.submit(place_of) for _ in range(4)]
+            assert {one.result() for one in found} == {cell.value.data_ptr()}

@@ -7,6 +7,7 @@ stay as they are, only the strides change.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import torch
@@ -19,6 +20,9 @@ from refluid.runtime.scope import Cell
 # to eight convolutions of 8 to 64 channels gain 1.2 to 1.5, LeNet's of 6 and 16 lose 0.05.
 WIDE = {"cpu": 8, "cuda": 32}
 ENOUGH = {"cpu": 1, "cuda": 8}
+
+# Replicas may share variables: one of them lays a value out, for all.
+_laying = threading.Lock()
 
 
 def channels_last_state(ops: Sequence[Operator], device: torch.device) -> set[str]:
@@ -58,13 +62,19 @@ def _beside(ops: Sequence[Operator], filters: dict[str, tuple[int, ...]]) -> set
 def hold_channels_last(cells: Sequence[Cell]) -> None:
     """Puts the values of these variables into channels-last memory, if they are not yet."""
     for cell in cells:
-        value = cell.value
-        wanted = _strides(*value.shape)
-        if value.stride() != wanted:
-            laid = value.contiguous(memory_format=torch.channels_last)
-            # Where a dimension has one element torch takes any strides for channels-last, and
-            # convolutions take them for anything else.
-            cell.value = laid.as_strided(laid.shape, wanted)
+        if cell.value.stride() != _strides(*cell.value.shape):
+            with _laying:
+                _lay(cell)
+
+
+def _lay(cell: Cell) -> None:
+    value = cell.value
+    wanted = _strides(*value.shape)
+    if value.stride() != wanted:
+        laid = value.contiguous(memory_format=torch.channels_last)
+        # Where a dimension has one element torch takes any strides for channels-last, and
+        # convolutions take them for anything else.
+        cell.value = laid.as_strided(laid.shape, wanted)
 
 
 def _strides(_: int, channels: int, height: int, width: int) -> tuple[int, int, int, int]:
