@@ -73,3 +73,11 @@ def test_kernels_depend_on_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
         for rows, inner, columns in SHAPES
     ]
     assert kinds == ["", "onednn", "narrow", "", "", ""]
+
+
+def test_parts_of_matrices_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_product, "onednn_multiplies_faster", lambda: True)
+    a, whole = torch.rand(160, 120), torch.rand(120, 260)
+    kinds = [matrix_product._kind(a, b) for b in (whole, whole[:, :130], whole.t()[:120, :120])]
+    assert kinds == ["onednn", "", ""]
+    torch.testing.assert_close(matrix_product.product(a, whole[:, :130]), a @ whole[:, :130])

@@ -70,5 +70,7 @@ def _kind(a: Tensor, b: Tensor) -> str:
         return "narrow"
     if min(rows, columns, inner) < _LEAST or not torch.backends.mkldnn.enabled:
         return ""
+    if b.stride() not in ((columns, 1), (1, inner)):
+        return ""  # oneDNN multiplies by parts of a matrix 1,000 times slower
     large = _LARGE if a.stride(1) == 1 else _LARGE_COPIED
     return "onednn" if size >= large else ""
