@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.suite.goals import GOALS
 from benchmarks.suite.missed import missed_lines
-from benchmarks.suite.results import best, ceiling_share, difference, ours
+from benchmarks.suite.results import best, ceiling_share, difference, newest, ours
 from benchmarks.suite.rivals import EAGER, RIVALS
 from benchmarks.suite.workloads import WORKLOADS
 
@@ -46,7 +46,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def speed_rows(results: Mapping[str, Result]) -> list[list[str]]:
     titles = [RIVALS[peer].title for peer in PEERS]
-    rows = [["workload", "refluid ms", "samples/s", "of ceiling", *titles]]
+    rows = [["workload", "refluid ms", "tier", "samples/s", "of ceiling", *titles]]
     for name, result in results.items():
         median = ours(result)["median"]
         share = ceiling_share(result)
@@ -54,6 +54,7 @@ def speed_rows(results: Mapping[str, Result]) -> list[list[str]]:
             [
                 result["title"],
                 milliseconds(median),
+                newest(result)["tier"],
                 f"{result['batch'] / median:,.0f}",
                 f"{share:.0%}" if share >= 0.005 else "–",
                 *(ratio_cell(result, name, peer) for peer in PEERS),
@@ -133,7 +134,7 @@ def fact_lines(results: Mapping[str, Result]) -> list[str]:
     for name, result in results.items():
         for entry in result["peers"].values():
             facts = {k: v for k, v in entry["facts"].items() if k != "time"}
-            versions = entry["theirs"]["versions"] | facts | {"tier": entry["tier"]}
+            versions = entry["theirs"]["versions"] | facts
             for key, value in versions.items():
                 names = lines.setdefault(f"{key} {value}", [])
                 if name not in names:
@@ -149,8 +150,9 @@ def markdown(results: Mapping[str, Result], picture: str | None) -> str:
     """The section of the page. `picture` is a path from the page's folder."""
     parts = [
         "Peers' step time over refluid's (above 1, refluid is faster), with the lowest and highest "
-        "of the rounds; ✓ and ✗: the goal is met or missed. refluid's median step in milliseconds; "
-        "its arithmetic as a share of the matrix ceiling measured in the same run.",
+        "of the rounds; ✓ and ✗: the goal is met or missed. refluid's median step in milliseconds, "
+        "by its faster tier; its arithmetic as a share of the matrix ceiling measured in the same "
+        "run.",
         table(speed_rows(results)),
     ]
     if picture:

@@ -77,10 +77,16 @@ def best(result: Mapping[str, Any], peer: str) -> Mapping[str, Any] | None:
     return min(entries, key=lambda entry: entry["ratio"]["value"], default=None)
 
 
+def newest(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entry of a peer in the newest run."""
+    found: Mapping[str, Any]
+    found = max(result["peers"].values(), key=lambda entry: entry["facts"]["time"])
+    return found
+
+
 def ours(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """refluid's numbers in the newest run."""
-    entries = result["peers"].values()
-    found: Mapping[str, Any] = max(entries, key=lambda entry: entry["facts"]["time"])["ours"]
+    found: Mapping[str, Any] = newest(result)["ours"]
     return found
 
 

@@ -45,9 +45,10 @@ class Rival:
 
 
 BOTH = ("cpu", "cuda")
-REFLUID, EAGER = "refluid", "eager"
+REFLUID, COMPILED, EAGER = "refluid", "refluid_compiled", "eager"
 ALL = (
     Rival(REFLUID, "refluid", "refluid", devices=BOTH),
+    Rival(COMPILED, "refluid, compiled tier", "refluid", "compiled", devices=BOTH),
     Rival(EAGER, "PyTorch eager", "pytorch", "eager", devices=BOTH),
     Rival("channels_last", "PyTorch channels_last", "pytorch", "channels_last", devices=BOTH),
     Rival("compile", "torch.compile", "pytorch", "compile", devices=BOTH),
@@ -136,6 +137,7 @@ def environment(rival: Rival, threads: int, tier: str, caches: Path | None) -> d
         found["FLAGS_paddle_num_threads"] = str(threads)
     if rival.kind == "refluid":
         found["FLAGS_correct_cpu_faults"] = "1"  # arithmetic as the peers do it
+    tier = rival.variant if rival.name == COMPILED else tier
     if rival.kind == "refluid" and tier != "auto":
         found["FLAGS_refluid_tier"] = tier
     if caches is not None:

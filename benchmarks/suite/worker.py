@@ -58,7 +58,10 @@ class Worker:
         return {"losses": found, "first_step": seconds}
 
     def warm(self, seconds: float, least: int, most: int) -> float:
-        """Steps for so long; the fastest's seconds."""
+        """Steps for so long, once nothing is compiled any more; the fastest's seconds."""
+        self._timed()
+        while not self.side.is_settled():
+            self._timed()
         end, times = time.perf_counter() + seconds, []
         while len(times) < least or (len(times) < most and time.perf_counter() < end):
             times.append(self._timed())

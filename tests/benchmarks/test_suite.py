@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from benchmarks.suite import page
+from benchmarks.suite.__main__ import best_tier, rivals_of
+from benchmarks.suite.measure import Settings
 from benchmarks.suite.missed import missed, missed_lines
 from benchmarks.suite.networks.lstm_weights import cell_parts, lod_parts
 from benchmarks.suite.networks.padding import padded
@@ -93,7 +95,7 @@ def test_page_shows_ratios_goals_and_failures(tmp_path: Path) -> None:
     assert page.ratio_cell(slow, "mlp", "eager").endswith("✗")
     assert page.ratio_cell(fast, "mlp", "jax") == "fails"
     assert page.ratio_cell(fast, "mlp", "paddle3") == "–"
-    assert page.speed_rows({"mlp": fast})[1][3] == "40%"  # 60 operations in 1.5 s of 100 a second
+    assert page.speed_rows({"mlp": fast})[1][4] == "40%"  # 60 operations in 1.5 s of 100 a second
     text = page.markdown({"mlp": fast}, "images/x.svg")
     assert "no room" in text and "![" in text and "1 MiB, 0.20 s" in text
     draw({"mlp": fast, "conv": slow}, tmp_path / "x.svg")
@@ -128,6 +130,26 @@ def test_a_missing_peer_says_how_to_install_it() -> None:
 def test_tier_goes_to_refluid_alone() -> None:
     assert environment(RIVALS["refluid"], 1, "recorded", None)["FLAGS_refluid_tier"] == "recorded"
     assert "FLAGS_refluid_tier" not in environment(RIVALS["eager"], 1, "recorded", None)
+
+
+def test_the_faster_tier_counts_as_refluid() -> None:
+    plain, compiled = measured(2.0, [2.0, 1.0]), measured(1.0, [2.0, 1.0])
+    plain.peak, plain.first_step = 7, 0.7
+    found, tier = best_tier({"refluid": plain, "refluid_compiled": compiled}, "auto")
+    assert (found.median, tier) == (compiled.median, "compiled")
+    assert (found.peak, found.first_step) == (7, 0.7)
+    assert best_tier({"refluid": compiled, "refluid_compiled": plain}, "auto")[1] == "auto"
+    ran = environment(RIVALS["refluid_compiled"], 1, "auto", None)
+    assert ran["FLAGS_refluid_tier"] == "compiled"
+
+
+def test_what_has_lod_is_not_compiled() -> None:
+    assert rivals_of(WORKLOADS["mlp"], ["eager"], Settings(), False) == [
+        "refluid_compiled",
+        "eager",
+    ]
+    assert rivals_of(WORKLOADS["tagger"], ["eager"], Settings(), False) == ["eager"]
+    assert rivals_of(WORKLOADS["mlp"], ["eager"], Settings(), True) == ["eager"]
 
 
 @pytest.mark.parametrize("name", SMALL)

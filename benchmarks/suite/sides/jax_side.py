@@ -115,6 +115,9 @@ class JaxSide:
         self.state, self.kept, self.count, loss = found
         return float(loss)
 
+    def is_settled(self) -> bool:
+        return True
+
     def flops(self, prepared: Any) -> int:
         return 0
 

@@ -77,6 +77,9 @@ class PaddleSide:
         (loss,) = self.exe.run(self.main, feed=prepared, fetch_list=[self.loss])
         return float(np.asarray(loss).item())
 
+    def is_settled(self) -> bool:
+        return True
+
     def flops(self, prepared: Any) -> int:
         return 0
 

@@ -102,6 +102,9 @@ class TorchSide:
             return found.contiguous(memory_format=self.format)
         return found
 
+    def is_settled(self) -> bool:
+        return True
+
     def flops(self, prepared: dict[str, Any]) -> int:
         """Counted on the plain module; without oneDNN, whose LSTM the counter doesn't know."""
         batch = {name: self._tensor(value) for name, value in prepared.items()}

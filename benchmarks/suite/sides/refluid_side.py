@@ -17,6 +17,7 @@ from benchmarks.suite.workloads import Optimizer, Workload
 from benchmarks.timing import Feed
 from refluid import fluid
 from refluid.cli.ceilings import matrix_rate
+from refluid.runtime.recorded.trial import undecided
 
 
 def optimizer(setting: Optimizer) -> Any:
@@ -43,6 +44,7 @@ class RefluidSide:
             if options.half:
                 chosen = fluid.contrib.mixed_precision.decorate(chosen)
             chosen.minimize(self.loss)
+        self.dtype = getattr(torch, options.half or "float32")
         self.device, self.clock = options.device, CLOCKS[options.clock]
         self.place = fluid.CUDAPlace(0) if options.device == "cuda" else fluid.CPUPlace()
         self.scope = fluid.Scope()
@@ -66,11 +68,14 @@ class RefluidSide:
         found = self.exe.run(self.main, feed=prepared, fetch_list=[self.loss], scope=self.scope)
         return float(found[0].item())
 
+    def is_settled(self) -> bool:
+        return not undecided()
+
     def flops(self, prepared: Any) -> int:
         return 0  # the PyTorch side counts those of the same network
 
     def ceiling(self) -> float:
-        return matrix_rate(torch.device(self.device), clock=self.clock)
+        return matrix_rate(torch.device(self.device), self.dtype, self.clock)
 
     def shares(self, prepared: Any) -> dict[str, float]:
         return kernel_shares(lambda: self.step(prepared))

@@ -41,6 +41,9 @@ class Side(Protocol):
     def step(self, prepared: Any) -> float:
         """Trains one step and returns its loss."""
 
+    def is_settled(self) -> bool:
+        """Whether further steps take as long as those so far: nothing is compiled meanwhile."""
+
     def flops(self, prepared: Any) -> int:
         """Floating-point operations of matrix products and convolutions in one step; 0: unknown."""
 

@@ -6,6 +6,7 @@ import logging
 import statistics
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -15,6 +16,15 @@ _log = logging.getLogger("refluid")
 
 # So many steps of each kind are timed, in turn, after one of the compiled code to warm up.
 _TIMED = 5
+
+
+# All that are not decided yet.
+_open: weakref.WeakSet[Trial] = weakref.WeakSet()
+
+
+def undecided() -> int:
+    """How many steps are still being compiled or timed: those that follow may be faster."""
+    return len(_open)
 
 
 class Holder(Protocol):
@@ -36,6 +46,7 @@ class Trial:
         self._compiled: Code | None = None
         self._failed = ""
         self._seconds: tuple[list[float], list[float]] = ([], [])
+        _open.add(self)
         self._thread = threading.Thread(target=self._work, name="refluid-compile", daemon=True)
 
     def _work(self) -> None:
@@ -55,15 +66,19 @@ class Trial:
             return holder.code
         if self._compiled is None:
             _log.warning("a step stays recorded; it could not be compiled: %s", self._failed)
-            holder.trial = None
+            self._end(holder)
             return holder.code
         recorded, compiled = self._seconds
         if len(compiled) > _TIMED:
-            holder.trial = None
+            self._end(holder)
             return self._decide(holder)
         mine = len(recorded) < len(compiled)
         code, times = (holder.code, recorded) if mine else (self._compiled, compiled)
         return _timed(code, times)
+
+    def _end(self, holder: Holder) -> None:
+        holder.trial = None
+        _open.discard(self)
 
     def _decide(self, holder: Holder) -> Code:
         assert self._compiled is not None
