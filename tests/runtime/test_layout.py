@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from refluid import fluid
+from refluid.fluid.contrib.mixed_precision import decorate
 from refluid.runtime import layout
 from refluid.runtime.layout import channels_last_state, hold_channels_last
 from refluid.runtime.scope import Cell
@@ -88,3 +89,24 @@ def test_replicas_that_share_a_filter_get_the_same_memory() -> None:
 
             found = [replicas.submit(place_of) for _ in range(4)]
             assert {one.result() for one in found} == {cell.value.data_ptr()}
+
+
+def test_depthwise_filters_are_as_wide_as_their_groups() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        images = fluid.data("images", [None, 3, 16, 16])
+        first = fluid.layers.conv2d(images, 16, 3)
+        spread = fluid.layers.conv2d(first, 16, 3, groups=16)
+        fluid.layers.conv2d(spread, 32, 1)
+    found = channels_last_state(main.global_block().ops, CPU)
+    assert {"conv2d_0.w_0", "conv2d_1.w_0", "conv2d_2.w_0"} <= found
+
+
+def test_filters_of_mixed_precision_are_held_channels_last() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        images = fluid.data("images", [None, 16, 16, 16])
+        loss = fluid.layers.mean(fluid.layers.conv2d(images, 16, 3))
+        decorate(fluid.optimizer.Momentum(0.1, 0.9)).minimize(loss)
+    found = channels_last_state(main.global_block().ops, CPU)
+    assert found == {"conv2d_0.w_0", "conv2d_0.w_0_velocity_0"}

@@ -104,10 +104,10 @@ def conv2d_grad(
     Input = torch.relu(Input) if fuse_relu_before_depthwise_conv else Input
     x = _channels_first(Input, data_format)
     x, pads, extra, dilations = _padded(x, Filter, strides, paddings, padding_algorithm, dilations)
-    d_x, d_filter, d_bias = aten.convolution_backward(
-        _channels_first(d_Output, data_format),
-        x,
-        Filter,
+    wide = _multiplied_as_float(x, Filter, strides, groups)
+    given = (_channels_first(d_Output, data_format), x, Filter)
+    found = aten.convolution_backward(
+        *(one.float() if wide else one for one in given),
         None if Bias is None else Bias.shape,
         strides,
         pads,
@@ -117,6 +117,7 @@ def conv2d_grad(
         groups,
         (need[2], need[1], need[0]),
     )
+    d_x, d_filter, d_bias = (one.to(x.dtype) if wide and one is not None else one for one in found)
     if d_x is not None and extra is not None:
         (top, bottom), (left, right) = extra
         height, width = d_x.shape[2:]
@@ -125,6 +126,17 @@ def conv2d_grad(
     if d_input is not None and fuse_relu_before_depthwise_conv:
         d_input = deactivate_(Input, d_input, "relu")
     return d_bias, d_filter, d_input
+
+
+def _multiplied_as_float(x: Tensor, filters: Tensor, strides: Sequence[int], groups: int) -> bool:
+    """Whether the gradient is computed in float32 instead of bfloat16.
+
+    For these depthwise convolutions oneDNN has none but its reference kernel for bfloat16, which
+    takes ten times as long.
+    """
+    if x.dtype is not torch.bfloat16 or x.device.type != "cpu":
+        return False
+    return 1 < groups == x.shape[1] and (max(strides) > 1 or max(filters.shape[2:]) > 3)
 
 
 def _define(name: str, forward: Callable[..., Tensor], extra: dict[str, object]) -> None:

@@ -8,7 +8,7 @@ stay as they are, only the strides change.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -30,15 +30,20 @@ def channels_last_state(ops: Sequence[Operator], device: torch.device) -> set[st
     if device.type not in WIDE:
         return set()
     filters: dict[str, tuple[int, ...]] = {}
+    wide: set[str] = set()
+    # In mixed precision a filter is cast first, which keeps its layout.
+    casts = {op.output("Out")[0]: op.input("X")[0] for op in ops if op.type == "cast"}
     for op in ops:
         definition = find(op.type)
         if definition is None or not definition.filter or op.attr("data_format") == "NHWC":
             continue
-        (name,) = op.input(definition.filter)
+        (used,) = op.input(definition.filter)
+        name = casts.get(used, used)
         var = op.block.find_var_recursive(name)
         if var is not None and var.persistable and len(var.shape) == 4:
             filters[name] = var.shape
-    wide = [shape for shape in filters.values() if min(shape[:2]) >= WIDE[device.type]]
+            channels = min(var.shape[0], var.shape[1] * int(op.attr("groups") or 1))
+            wide |= {name} if channels >= WIDE[device.type] else set()
     if len(wide) < ENOUGH[device.type] or 2 * len(wide) < len(filters):
         return set()
     return set(filters) | _beside(ops, filters)
@@ -47,7 +52,7 @@ def channels_last_state(ops: Sequence[Operator], device: torch.device) -> set[st
 def _beside(ops: Sequence[Operator], filters: dict[str, tuple[int, ...]]) -> set[str]:
     """State of the filters' shapes that some operator overwrites together with a filter."""
     found: set[str] = set()
-    for op in ops:
+    for op in _with_nested(ops):
         definition = find(op.type)
         slots = definition.mutates.values() if definition else ()
         names = [name for slot in slots for name in op.input(slot)]
@@ -57,6 +62,13 @@ def _beside(ops: Sequence[Operator], filters: dict[str, tuple[int, ...]]) -> set
             if var is not None and var.shape in shapes:
                 found.add(name)
     return found
+
+
+def _with_nested(ops: Sequence[Operator]) -> Iterator[Operator]:
+    for op in ops:
+        yield op
+        for block in op.sub_blocks():
+            yield from _with_nested(block.ops)
 
 
 def hold_channels_last(cells: Sequence[Cell]) -> None:
