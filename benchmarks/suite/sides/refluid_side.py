@@ -19,6 +19,8 @@ from refluid import fluid
 from refluid.cli.ceilings import matrix_rate
 from refluid.runtime.recorded.trial import undecided
 
+UNSCALED = {"init_loss_scaling": 1.0, "use_dynamic_loss_scaling": False}
+
 
 def optimizer(setting: Optimizer) -> Any:
     clip = fluid.clip.GradientClipByGlobalNorm(setting.clip) if setting.clip else None
@@ -27,6 +29,12 @@ def optimizer(setting: Optimizer) -> Any:
     if setting.kind == "momentum":
         return fluid.optimizer.Momentum(setting.rate, setting.momentum, grad_clip=clip)
     return fluid.optimizer.SGD(setting.rate, grad_clip=clip)
+
+
+def half(chosen: Any, kind: str) -> Any:
+    """In mixed precision: float16 with dynamic loss scaling, bfloat16 without, as PyTorch has it."""
+    scaling = {} if kind == "float16" else UNSCALED
+    return fluid.contrib.mixed_precision.decorate(chosen, **scaling)
 
 
 class RefluidSide:
@@ -42,7 +50,7 @@ class RefluidSide:
             self.names = [p.name for p in self.main.list_vars() if p.persistable]
             chosen = optimizer(work.optimizer)
             if options.half:
-                chosen = fluid.contrib.mixed_precision.decorate(chosen)
+                chosen = half(chosen, options.half)
             chosen.minimize(self.loss)
         self.dtype = getattr(torch, options.half or "float32")
         self.device, self.clock = options.device, CLOCKS[options.clock]
