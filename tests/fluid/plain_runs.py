@@ -32,6 +32,7 @@ class PlainRun:
     times: int = 1
     rounding: float = ROUNDING
     spreads: Spreads = field(default_factory=dict)
+    repetitions: int = 0
 
     def __post_init__(self) -> None:
         self.recording = repeated(self.recording, self.times)
@@ -56,11 +57,18 @@ class PlainRun:
             for step, want, after in zip(steps, before, found, strict=True)
             for label, value in after.items()
         ]
-        if any(not one.error <= bound for one in deviations):
-            if not self.spreads:
-                replay.widen(self.spreads, self.recording, range(REPETITIONS[0]), self.rounding)
+        if all(one.error <= bound for one in deviations):
+            return
+        explained, reason = False, ""
+        for count in REPETITIONS:
+            replay.widen(
+                self.spreads, self.recording, range(self.repetitions, count), self.rounding
+            )
+            self.repetitions = max(self.repetitions, count)
             explained, reason = judge(deviations, self.spreads)
-            assert explained, (reason, what)
+            if explained:
+                break
+        assert explained, (reason, what)
 
 
 def joined(values: list[Any]) -> Any:

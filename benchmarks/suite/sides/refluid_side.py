@@ -32,7 +32,7 @@ def optimizer(setting: Optimizer) -> Any:
 
 
 def half(chosen: Any, kind: str) -> Any:
-    """In mixed precision: float16 with dynamic loss scaling, bfloat16 without, as PyTorch has it."""
+    """In mixed precision: float16 with loss scaling, bfloat16 without, as PyTorch has it."""
     scaling = {} if kind == "float16" else UNSCALED
     return fluid.contrib.mixed_precision.decorate(chosen, **scaling)
 

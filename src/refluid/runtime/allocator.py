@@ -23,6 +23,9 @@ _MEGABYTE = 1 << 20
 # Parameters of glibc's mallopt, and the greatest values it takes.
 _TRIM_THRESHOLD, _MOST_TRIMMED = -1, 2**31 - 1
 _MMAP_THRESHOLD, _MOST_MAPPED = -3, 32 * _MEGABYTE
+# The heap grows by so much more than was asked for, so that blocks above the threshold fit into
+# its end. (With 512 MiB ResNet-50 would take 13% more memory: blocks then share one heap.)
+_TOP_PAD, _AHEAD = -2, 128 * _MEGABYTE
 _BLOCK = 16 * _MEGABYTE
 _GROWING, _RESERVING = "auto_growth", "naive_best_fit"
 
@@ -46,13 +49,14 @@ def prepare(device: torch.device) -> None:
 
 @functools.cache
 def keep_freed_blocks() -> bool:
-    """Has malloc keep freed blocks of up to 32 MiB; True if this C library does so.
+    """Has malloc keep freed blocks of up to 128 MiB; True if this C library does so.
 
     Happens once per process, unless `FLAGS_use_system_allocator` is set.
     """
     if flags.value("use_system_allocator") or not _is_glibc():
         return False
-    return _set(_MMAP_THRESHOLD, _MOST_MAPPED) and _set(_TRIM_THRESHOLD, _MOST_TRIMMED)
+    settings = (_MMAP_THRESHOLD, _MOST_MAPPED), (_TRIM_THRESHOLD, _MOST_TRIMMED), (_TOP_PAD, _AHEAD)
+    return all(_set(parameter, value) for parameter, value in settings)
 
 
 @contextmanager
