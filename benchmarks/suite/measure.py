@@ -66,7 +66,7 @@ def measure(
                 if name == REFLUID:
                     raise
                 rival.close()
-                found.failed[name] = str(failure).strip().splitlines()[0][:200]
+                found.failed[name] = _reason(failure)
                 continue
             running[name] = rival
         _take_turns(running, found, settings, say)
@@ -77,6 +77,12 @@ def measure(
         if EAGER in running:  # last of all: counting makes more memory
             found.flops = running[EAGER].ask("flops")
     return found
+
+
+def _reason(failure: RivalFailed) -> str:
+    """The line that names the error: of several, what caused the others comes last."""
+    lines = str(failure).strip().splitlines()
+    return next((line for line in reversed(lines) if "Error" in line), lines[-1]).strip()[:200]
 
 
 def _start(rival: Running, work: Workload, settings: Settings, folder: Path) -> Measured:

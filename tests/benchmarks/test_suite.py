@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.suite import page
 from benchmarks.suite.__main__ import best_tier, rivals_of
-from benchmarks.suite.measure import Settings
+from benchmarks.suite.measure import Settings, _reason
 from benchmarks.suite.missed import missed, missed_lines
 from benchmarks.suite.networks.lstm_weights import cell_parts, lod_parts
 from benchmarks.suite.networks.padding import padded
@@ -161,6 +161,21 @@ def test_refluid_and_pytorch_compute_the_same(name: str) -> None:
     pairs = [[side.step(side.prepare(feed)) for _ in range(3)] for side in (ours, theirs)]
     assert difference(*pairs) <= work.tolerance
     assert moved(pairs[0]) > 0
+
+
+def test_a_second_refluid_starts_from_given_weights() -> None:
+    work = WORKLOADS["mlp"]
+    first = make("refluid", work, Options(), None)
+    weights = {name: value + 1 for name, value in first.weights().items()}
+    second = make("refluid", work, Options(), weights)
+    assert all(np.array_equal(value, weights[name]) for name, value in second.weights().items())
+
+
+def test_what_caused_a_failure_is_told() -> None:
+    failure = RivalFailed(
+        "ValueError: In user code:\n\n  File x\n\n  InvalidError: none [rnn]\n   1"
+    )
+    assert _reason(failure) == "InvalidError: none [rnn]"
 
 
 @pytest.mark.slow

@@ -110,5 +110,7 @@ def _sequences(value: npt.NDArray[np.generic], lengths: npt.NDArray[np.generic])
 
 
 def make(work: Workload, options: Options, weights: Weights | None) -> RefluidSide:
-    assert weights is None, "refluid's weights are the ones that the others get"
-    return RefluidSide(work, options)
+    side = RefluidSide(work, options)
+    for name, value in (weights or {}).items():
+        side.scope.find_var(name).get_tensor().set(value, side.place)
+    return side

@@ -1,0 +1,43 @@
+"""Steps compiled by TorchInductor itself give what Fluid gave, on every recorded model.
+
+Every one is compiled at once instead of in the background, and used whether it is faster or not.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from refluid.cli.recordings import load_recording
+from refluid.cli.replay import replay
+from refluid.core import flags
+from refluid.runtime.code import Code
+from refluid.runtime.recorded.trial import Holder, Trial
+from tests.golden import GOLDEN, needs_golden
+
+INDEX = GOLDEN / "zoo" / "index.json"
+MODELS = sorted(json.loads(INDEX.read_text())) if INDEX.exists() else []
+
+
+@needs_golden
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("model", MODELS)
+def test_compiled_recording(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[Any] = []
+
+    def at_once(trial: Trial, holder: Holder) -> Code:
+        if trial._compiled is None:
+            trial._work()
+        assert trial._compiled is not None, trial._failed
+        used.append(trial)
+        return trial._compiled
+
+    monkeypatch.setattr(Trial, "next", at_once)
+    with flags.override({"FLAGS_refluid_tier": "compiled"}):
+        outcome = replay(load_recording(GOLDEN / "zoo" / model), model)
+    assert outcome.passed, outcome.reason
+    if not used:
+        pytest.skip("stays interpreted")
