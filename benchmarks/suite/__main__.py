@@ -28,7 +28,16 @@ from benchmarks.suite.data import LENGTHS
 from benchmarks.suite.measure import Found, Settings, measure
 from benchmarks.suite.peers import how_to_install
 from benchmarks.suite.results import Measured, load, merged, pair, save
-from benchmarks.suite.rivals import COMPILED, EAGER, REFLUID, RIVALS, ROOT, RivalFailed, scratch
+from benchmarks.suite.rivals import (
+    COMPILED,
+    EAGER,
+    FLOAT32,
+    REFLUID,
+    RIVALS,
+    ROOT,
+    RivalFailed,
+    scratch,
+)
 from benchmarks.suite.workloads import WORKLOADS, Workload
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -81,7 +90,10 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def chosen_peers(options: argparse.Namespace) -> list[str]:
     """Peers that run on the device and are installed; a line on stderr says how to get others."""
     wanted = options.peers or (QUICK_PEERS if options.quick else page.PEERS)
-    fit = [name for name in wanted if options.device in RIVALS[name].devices]
+    left_out = ("paddle3", "paddle2", "jax") if options.half else (FLOAT32,)
+    fit = [
+        name for name in wanted if options.device in RIVALS[name].devices and name not in left_out
+    ]
     for name in fit:
         if not RIVALS[name].installed:
             print(f"skipped: {how_to_install(RIVALS[name])}", file=sys.stderr)
@@ -115,13 +127,14 @@ def entry_of(work: Workload, found: Found, settings: Settings, old: Any) -> dict
     pairs = {
         name: pair(ours, theirs, facts, tier)
         for name, theirs in found.measured.items()
-        if RIVALS[name].kind != REFLUID
+        if name not in (REFLUID, COMPILED)
     }
     head = {
         "title": work.title,
         "batch": work.batch,
         "flops": found.flops,
         "ceiling": found.ceiling,
+        "half": settings.half,
     }
     return merged(old, head, pairs, found.failed)
 

@@ -18,6 +18,16 @@ GOALS: Mapping[str, Mapping[str, float]] = {
     "ctr": {"eager": 1.3, "compile": 1.3, "paddle3": 3.0},
     **dict.fromkeys(("deepfm", "word2vec", "ncf"), SPARSE),
 }
+# In mixed precision; the last is refluid's own step in float32.
+HALF = {"eager": 1.05, "compile": 1.05, "refluid_float32": 1.9}
+HALF_GOALS: Mapping[str, Mapping[str, float]] = dict.fromkeys(
+    ("resnet50", "vgg16", "mobilenet"), HALF
+)
 CEILING_GOALS: Mapping[str, float] = {"resnet50": 0.85, "vgg16": 0.85}
 MEMORY_GOALS: Mapping[str, float] = {"resnet50": 0.9, "bert": 0.9, "lstm": 0.9}
 FIRST_STEP_GOAL = 2.0
+
+
+def goals_of(name: str, half: str) -> Mapping[str, float]:
+    """The goals of a workload by peer, in float32 or with `half` in mixed precision."""
+    return (HALF_GOALS if half else GOALS).get(name, {})

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.suite.results import Measured
-from benchmarks.suite.rivals import EAGER, REFLUID, RIVALS, RivalFailed, Running, environment
+from benchmarks.suite.rivals import (
+    EAGER,
+    FLOAT32,
+    REFLUID,
+    RIVALS,
+    RivalFailed,
+    Running,
+    environment,
+)
 from benchmarks.suite.sides.side import Options
 from benchmarks.suite.worker import FEEDS, write_feeds
 from benchmarks.suite.workloads import Workload
@@ -86,9 +94,8 @@ def _reason(failure: RivalFailed) -> str:
 
 
 def _start(rival: Running, work: Workload, settings: Settings, folder: Path) -> Measured:
-    options = Options(
-        rival.rival.variant, settings.device, settings.threads, settings.half, settings.clock
-    )
+    half = "" if rival.rival.name == FLOAT32 else settings.half
+    options = Options(rival.rival.variant, settings.device, settings.threads, half, settings.clock)
     built = rival.build(work.name, options, folder)
     first = rival.ask("losses", count=LOSSES)
     return Measured(

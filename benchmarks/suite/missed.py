@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.suite.goals import CEILING_GOALS, FIRST_STEP_GOAL, GOALS, MEMORY_GOALS
+from benchmarks.suite.goals import CEILING_GOALS, FIRST_STEP_GOAL, MEMORY_GOALS, goals_of
 from benchmarks.suite.results import best, ceiling_share, ours
 from benchmarks.suite.rivals import EAGER, RIVALS
 
@@ -14,15 +14,16 @@ Result = Mapping[str, Any]
 
 def missed(result: Result, name: str) -> Iterator[str]:
     """Each missed goal in words."""
-    for peer, goal in GOALS.get(name, {}).items():
+    half = result.get("half", "")
+    for peer, goal in goals_of(name, half).items():
         entry = best(result, peer)
         if entry is not None and entry["ratio"]["value"] < goal:
             yield f"{entry['ratio']['value']:.2f} of {RIVALS[peer].title} instead of {goal:g}"
     share, goal = ceiling_share(result), CEILING_GOALS.get(name, 0.0)
-    if share < goal:
+    if share < goal and not half:
         yield f"{share:.0%} of the ceiling instead of {goal:.0%}"
     eager = result["peers"].get(EAGER)
-    if eager is None:
+    if eager is None or half:
         return
     peaks, firsts = [
         [eager[side][what] for side in ("ours", "theirs")] for what in ("peak", "first_step")

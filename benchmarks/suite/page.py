@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.suite.goals import GOALS
+from benchmarks.suite.goals import goals_of
 from benchmarks.suite.missed import missed_lines
 from benchmarks.suite.results import best, ceiling_share, difference, newest, ours
-from benchmarks.suite.rivals import EAGER, RIVALS
+from benchmarks.suite.rivals import EAGER, FLOAT32, RIVALS
 from benchmarks.suite.workloads import WORKLOADS
 
 Result = Mapping[str, Any]
-PEERS = ("eager", "compile", "paddle3", "paddle2", "jax")
+PEERS = ("eager", "compile", "paddle3", "paddle2", "jax", FLOAT32)
+# bfloat16 keeps 8 bits, and a step rounds thousands of times.
+HALF_TOLERANCE = 3e-2
 MIB = 2**20
 
 
@@ -27,7 +29,7 @@ def ratio_cell(result: Result, name: str, peer: str) -> str:
         return "fails" if peer in result["failed"] else "–"
     found = entry["ratio"]
     text = f"{found['value']:.2f} ({found['low']:.2f}–{found['high']:.2f})"
-    goal = GOALS.get(name, {}).get(peer)
+    goal = goals_of(name, result.get("half", "")).get(peer)
     return text if goal is None else f"{text} {'✓' if found['value'] >= goal else '✗'}"
 
 
@@ -44,8 +46,15 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def shown(results: Mapping[str, Result]) -> list[str]:
+    """The peers that were measured somewhere."""
+    there = {peer for result in results.values() for peer in (*result["peers"], *result["failed"])}
+    return [peer for peer in PEERS if peer in there]
+
+
 def speed_rows(results: Mapping[str, Result]) -> list[list[str]]:
-    titles = [RIVALS[peer].title for peer in PEERS]
+    peers = shown(results)
+    titles = [RIVALS[peer].title for peer in peers]
     rows = [["workload", "refluid ms", "tier", "samples/s", "of ceiling", *titles]]
     for name, result in results.items():
         median = ours(result)["median"]
@@ -57,17 +66,18 @@ def speed_rows(results: Mapping[str, Result]) -> list[list[str]]:
                 newest(result)["tier"],
                 f"{result['batch'] / median:,.0f}",
                 f"{share:.0%}" if share >= 0.005 else "–",
-                *(ratio_cell(result, name, peer) for peer in PEERS),
+                *(ratio_cell(result, name, peer) for peer in peers),
             ]
         )
     return rows
 
 
 def memory_rows(results: Mapping[str, Result]) -> list[list[str]]:
-    titles = ["refluid", *(RIVALS[peer].title for peer in PEERS)]
+    peers = shown(results)
+    titles = ["refluid", *(RIVALS[peer].title for peer in peers)]
     rows = [["workload", *titles]]
     for result in results.values():
-        entries = [ours(result), *(_theirs(result, peer) for peer in PEERS)]
+        entries = [ours(result), *(_theirs(result, peer) for peer in peers)]
         rows.append([result["title"], *(_resources(entry) for entry in entries)])
     return rows
 
@@ -99,6 +109,8 @@ def allowed(result: Result, name: str, peer: str) -> float:
         for other in others
         if other and plain
     ]
+    if result.get("half"):
+        spread.append(HALF_TOLERANCE)
     factor = 10 if peer in work.other_formula else 1
     return max([factor * work.tolerance, *spread])
 

@@ -45,10 +45,12 @@ class Rival:
 
 
 BOTH = ("cpu", "cuda")
-REFLUID, COMPILED, EAGER = "refluid", "refluid_compiled", "eager"
+REFLUID, COMPILED, FLOAT32 = "refluid", "refluid_compiled", "refluid_float32"
+EAGER = "eager"
 ALL = (
     Rival(REFLUID, "refluid", "refluid", devices=BOTH),
     Rival(COMPILED, "refluid, compiled tier", "refluid", "compiled", devices=BOTH),
+    Rival(FLOAT32, "refluid, float32", "refluid", devices=BOTH),
     Rival(EAGER, "PyTorch eager", "pytorch", "eager", devices=BOTH),
     Rival("channels_last", "PyTorch channels_last", "pytorch", "channels_last", devices=BOTH),
     Rival("compile", "torch.compile", "pytorch", "compile", devices=BOTH),
