@@ -94,25 +94,35 @@ def _resources(measured: Mapping[str, Any] | None) -> str:
 
 
 def agrees(result: Result, name: str, peer: str) -> bool:
-    """Losses within the bound, and apart by far less than training moved them."""
+    """Losses within the bound, and apart by far less than training moved them.
+
+    But no peer must be nearer than PyTorch's own variants are to each other.
+    """
     entry = result["peers"][peer]
-    far = entry["difference"] > entry["moved"] / 4
+    far = entry["difference"] > max(entry["moved"] / 4, own_spread(result))
     return bool(entry["difference"] <= allowed(result, name, peer)) and not far
 
 
 def allowed(result: Result, name: str, peer: str) -> float:
-    """The workload's bound, or twice what PyTorch's own variants differ by, if that is more."""
-    work, plain = WORKLOADS[name], result["peers"].get(EAGER)
-    others = [result["peers"].get(variant) for variant in ("channels_last", "compile")]
-    spread = [
-        2 * difference(other["theirs"]["losses"], plain["theirs"]["losses"])
-        for other in others
-        if other and plain
-    ]
-    if result.get("half"):
-        spread.append(HALF_TOLERANCE)
+    """The workload's bound, or what PyTorch's own variants differ by, if that is more."""
+    work = WORKLOADS[name]
     factor = 10 if peer in work.other_formula else 1
-    return max([factor * work.tolerance, *spread])
+    half = HALF_TOLERANCE if result.get("half") else 0.0
+    return max(factor * work.tolerance, half, own_spread(result))
+
+
+def own_spread(result: Result) -> float:
+    """Twice what the losses of PyTorch's variants differ by; 0 where there is one alone."""
+    plain = result["peers"].get(EAGER)
+    others = [result["peers"].get(variant) for variant in ("channels_last", "compile")]
+    return max(
+        (
+            2 * difference(other["theirs"]["losses"], plain["theirs"]["losses"])
+            for other in others
+            if other and plain
+        ),
+        default=0.0,
+    )
 
 
 def loss_lines(results: Mapping[str, Result]) -> list[str]:
