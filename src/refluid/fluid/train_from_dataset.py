@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -119,24 +120,14 @@ def _run_threads(trainers: list[Trainer], feed: DatasetFeed) -> None:
                     stopped.set()
             feed.interrupt()
 
-    threads = [
-        threading.Thread(
-            target=work, args=(one,), name=f"refluid trainer {one.number}", daemon=True
-        )
-        for one in trainers
-    ]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    except BaseException:
-        stopped.set()
-        feed.interrupt()
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
-        raise
+    # Not by joining threads: Python 3.11 takes one whose join was interrupted for one that ended.
+    with ThreadPoolExecutor(len(trainers), thread_name_prefix="refluid trainer") as threads:
+        try:
+            wait([threads.submit(work, one) for one in trainers])
+        except BaseException:
+            stopped.set()
+            feed.interrupt()
+            raise
     if errors:
         raise errors[0]
 
