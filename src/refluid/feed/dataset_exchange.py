@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from refluid.comm.peers import Buffer, Peers
 from refluid.core.errors import EnforceNotMet, PeerFailed
+from refluid.core.joined_thread import JoinedThread
 from refluid.feed.multislot_columns import Array, Columns, columns_parts, join_freeing
 
 
@@ -51,8 +51,7 @@ def _swap(
             peers.close()  # wakes all others of this process
 
     threads = [
-        threading.Thread(target=receive, args=(peer,), name=f"refluid exchange {peer}", daemon=True)
-        for peer in peers.others
+        JoinedThread(receive, peer, name=f"refluid exchange {peer}") for peer in peers.others
     ]
     try:
         for thread in threads:
@@ -63,8 +62,7 @@ def _swap(
     except BaseException as error:
         peers.close()
         for thread in threads:
-            if thread.ident is not None:
-                thread.join()
+            thread.join()
         raise (errors[0] if errors and isinstance(error, PeerFailed) else error) from None
     if errors:
         raise errors[0]

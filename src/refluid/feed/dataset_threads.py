@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from refluid.core.errors import EOFException
+from refluid.core.joined_thread import JoinedThread
 from refluid.feed.closing import close_at_exit
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.statistics import ReaderStatistics
@@ -42,11 +43,12 @@ class Producers:
         ]
         ticket = self._ticket = self._queue.reopen()
         self._threads = [
-            threading.Thread(
-                target=self._run,
-                args=(make, ticket, self.statistics[number % consumers]),
+            JoinedThread(
+                self._run,
+                make,
+                ticket,
+                self.statistics[number % consumers],
                 name=f"refluid {name} {number}",
-                daemon=True,
             )
             for number, make in enumerate(makes)
         ]
@@ -74,8 +76,7 @@ class Producers:
         """As `interrupt`, and waits until the threads are gone."""
         self.interrupt()
         for thread in self._threads:
-            if thread.ident is not None:
-                thread.join()
+            thread.join()
 
     close = stop
 

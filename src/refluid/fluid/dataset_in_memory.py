@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.joined_thread import JoinedThread
 from refluid.feed.dataset_exchange import exchange
 from refluid.feed.dataset_feed import DatasetFeed, feed_from_memory
 from refluid.feed.dataset_memory import Memory, load, load_from
@@ -215,9 +215,7 @@ class _Preload:
         self._dropped = False
         self._found: Memory | None = None
         self._error: BaseException | None = None
-        self._thread = threading.Thread(
-            target=self._run, name="refluid dataset preload", daemon=True
-        )
+        self._thread = JoinedThread(self._run, name="refluid dataset preload")
         try:
             self._thread.start()
         except BaseException:
@@ -245,8 +243,7 @@ class _Preload:
         self._dropped = True
         if self._reading is not None:
             self._reading.cancel()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._thread.join()
 
 
 def _seed() -> list[int]:

@@ -45,6 +45,7 @@ class Trial:
         self._compile = compile_code
         self._compiled: Code | None = None
         self._failed = ""
+        self._took: float | None = None  # seconds, once the compiler has ended
         self._seconds: tuple[list[float], list[float]] = ([], [])
         _open.add(self)
         self._thread = threading.Thread(target=self._work, name="refluid-compile", daemon=True)
@@ -56,13 +57,14 @@ class Trial:
         except Exception as error:  # whatever the compiler stumbled over, training goes on
             text = str(error).strip().splitlines()
             self._failed = f"{type(error).__name__}: {text[0] if text else ''}"
-        self.took = time.perf_counter() - start
+        finally:
+            self._took = time.perf_counter() - start
 
     def next(self, holder: Holder) -> Code:
         """The code of the next step; ends the trial once it is decided."""
         if self._thread.ident is None:
             self._thread.start()
-        if self._thread.is_alive():
+        if self._took is None:
             return holder.code
         if self._compiled is None:
             _log.warning("a step stays recorded; it could not be compiled: %s", self._failed)
@@ -87,7 +89,7 @@ class Trial:
             holder.code = self._compiled
         _log.info(
             "compiled a step in %.1f s: %.3f ms instead of %.3f ms; %s",
-            self.took,
+            self._took,
             compiled * 1e3,
             recorded * 1e3,
             "it is used" if compiled < recorded else "it is not used",
