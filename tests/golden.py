@@ -6,8 +6,11 @@ looked for in `shared/golden`, in the checkout or beside it.
 
 from __future__ import annotations
 
+import json
 import os
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,3 +31,10 @@ needs_golden = pytest.mark.skipif(
     not GOLDEN.is_dir(),
     reason="no golden recordings: set REFLUID_GOLDEN to the folder that holds program_schema.json",
 )
+
+
+@cache
+def recorded_models() -> dict[str, Any]:
+    """What is known of each recorded model, by name; nothing without recordings."""
+    index = GOLDEN / "zoo" / "index.json"
+    return dict(json.loads(index.read_text())) if index.exists() else {}

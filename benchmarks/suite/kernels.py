@@ -12,13 +12,15 @@ OUTSIDE = "outside of operators"
 _STEP = "benchmarked step"
 
 
-def kernel_shares(step: Callable[[], object], count: int = 5) -> dict[str, float]:
+def kernel_shares(
+    step: Callable[[], object], device: torch.device, count: int = 5
+) -> dict[str, float]:
     """Shares of `count` steps' time, largest first; on a GPU of the device's time.
 
     What no operator of PyTorch does (Python, refluid's own kernels) is under OUTSIDE. Profiling
     makes operators that take microseconds look larger than they are.
     """
-    on_device = torch.cuda.is_available()
+    on_device = device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_device else [])]
     with profile(activities=activities) as found, record_function(_STEP):
         for _ in range(count):

@@ -96,7 +96,7 @@ def _resources(measured: Mapping[str, Any] | None) -> str:
 def agrees(result: Result, name: str, peer: str) -> bool:
     """Losses within the bound, and apart by far less than training moved them.
 
-    But no peer must be nearer than PyTorch's own variants are to each other.
+    But none has to be nearer than PyTorch's own variants are to each other.
     """
     entry = result["peers"][peer]
     far = entry["difference"] > max(entry["moved"] / 4, own_spread(result))

@@ -5,7 +5,6 @@ Every one is compiled at once instead of in the background, and used whether it 
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -15,10 +14,9 @@ from refluid.cli.replay import replay
 from refluid.core import flags
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Holder, Trial
-from tests.golden import GOLDEN, needs_golden
+from tests.golden import GOLDEN, needs_golden, recorded_models
 
-INDEX = GOLDEN / "zoo" / "index.json"
-MODELS = sorted(json.loads(INDEX.read_text())) if INDEX.exists() else []
+MODELS = sorted(recorded_models())
 
 
 @needs_golden

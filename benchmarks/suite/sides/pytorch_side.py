@@ -119,7 +119,7 @@ class TorchSide:
         return 0.0  # refluid's side measures what PyTorch's kernels reach
 
     def shares(self, prepared: Any) -> dict[str, float]:
-        return kernel_shares(lambda: self.step(prepared))
+        return kernel_shares(lambda: self.step(prepared), self.device)
 
     def peak(self) -> int | None:
         return torch.cuda.max_memory_allocated() if self.device.type == "cuda" else None

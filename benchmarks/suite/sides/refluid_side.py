@@ -86,7 +86,7 @@ class RefluidSide:
         return matrix_rate(torch.device(self.device), self.dtype, self.clock)
 
     def shares(self, prepared: Any) -> dict[str, float]:
-        return kernel_shares(lambda: self.step(prepared))
+        return kernel_shares(lambda: self.step(prepared), torch.device(self.device))
 
     def peak(self) -> int | None:
         return torch.cuda.max_memory_allocated() if self.device == "cuda" else None
