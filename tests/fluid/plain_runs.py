@@ -16,7 +16,7 @@ from refluid.fluid.parting import part_batch
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 from tests.fluid.by_hand import tensor
-from tests.fluid.strategy_pairs import repeated
+from tests.fluid.strategy_pairs import loss_of, repeated
 
 _NORMS = ("batch_norm", "sync_batch_norm", "inplace_abn")
 
@@ -107,3 +107,25 @@ def forward_only(program: Program, loss: str | None) -> Program:
     block.ops[:] = reversed(kept)
     copy.touch()
     return copy
+
+
+def fetched(recording: Recording, by_hand: list[dict[str, Any]]) -> list[dict[str, Value]]:
+    """What each place gives, joined, as results of a run."""
+    return [
+        {
+            f"fetch {position}": Value(joined(found[name]))
+            for position, name in enumerate(step.fetches)
+            if name in found
+        }
+        for step, found in zip(recording.steps, by_hand, strict=True)
+    ]
+
+
+def losses_alone(recording: Recording, results: list[dict[str, Value]]) -> list[dict[str, Value]]:
+    """Of each step the loss alone; of several places their mean."""
+    kept = []
+    for step, values in zip(recording.steps, results, strict=True):
+        loss = loss_of(recording.programs[step.program])
+        at = [f"fetch {n}" for n, name in enumerate(step.fetches) if name == loss]
+        kept.append({one: Value(values[one].array.mean(keepdims=True)) for one in at})
+    return kept

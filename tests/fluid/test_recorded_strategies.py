@@ -6,7 +6,6 @@ with `-m slow`; those that take long get some of the combinations each, and toge
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -24,7 +23,7 @@ from refluid.runtime.recorded import tiers
 from refluid.runtime.recorded.compile import compile_steps
 from tests.fluid.by_hand import ByHand
 from tests.fluid.mixed_recordings import in_mixed_precision, recomputing
-from tests.fluid.plain_runs import PlainRun, forward_only, in_parts, joined
+from tests.fluid.plain_runs import PlainRun, fetched, forward_only, in_parts, losses_alone
 from tests.fluid.strategy_pairs import (
     WATCHERS,
     Combination,
@@ -34,7 +33,7 @@ from tests.fluid.strategy_pairs import (
     repeats,
     run_as,
 )
-from tests.golden import GOLDEN, needs_golden
+from tests.golden import GOLDEN, needs_golden, recorded_models
 
 ROWS = all_pairs()
 QUICK = {
@@ -88,8 +87,7 @@ def recording_of(model: str, steps: int) -> Recording:
 
 def expensive(model: str) -> bool:
     """Whether its recorded steps took long."""
-    facts = json.loads((GOLDEN / "zoo" / "index.json").read_text())[model]
-    return bool(facts["plain_ms"]["cpu_median"] > CHEAP)
+    return bool(recorded_models()[model]["plain_ms"]["cpu_median"] > CHEAP)
 
 
 def rows_for(model: str, few: int, turn: int = 0, *, always: bool = False) -> list[Combination]:
@@ -131,10 +129,7 @@ def test_in_mixed_precision(model: str) -> None:
     """As the plain Executor runs the same mixed program, whose losses are near float32's."""
     recording = recording_of(model, 2)
     plain = PlainRun(recording, rounding=MIXED_ROUNDING)
-    made = {tag: in_mixed_precision(program) for tag, program in recording.programs.items()}
-    if None in made.values():
-        pytest.skip("trains several losses, or one that is made of gradients")
-    recording.programs = {tag: program for tag, program in made.items() if program is not None}
+    recording = mixed(recording)
     if model not in CHOOSES:
         plain.require(losses_alone(recording, PlainRun(recording).results), MIXED_BOUND, "float32")
     hold(recording, MIXED_BOUND, rows_for(model, 1, turn=1), losses=True)
@@ -142,14 +137,33 @@ def test_in_mixed_precision(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_on_two_places(model: str) -> None:
-    """As two plain runs on half the batch each, of which the mean of gradients is applied.
+    """As two plain runs on half the batch each, of which the mean of gradients is applied."""
+    hold_on_two(recording_of(model, 2), BOUND, rows_for(model, 1, turn=2))
 
-    Every replica has batch norms of its own, as two plain runs have.
-    """
-    recording = recording_of(model, 2)
+
+@pytest.mark.parametrize("model", MODELS)
+def test_in_mixed_precision_on_two_places(model: str) -> None:
+    """As two plain runs of the same mixed program."""
+    recording = mixed(recording_of(model, 2))
+    hold_on_two(recording, MIXED_BOUND, rows_for(model, 1, turn=6, always=True), losses=True)
+
+
+def mixed(recording: Recording) -> Recording:
+    """The same training in mixed precision."""
+    made = {tag: in_mixed_precision(program) for tag, program in recording.programs.items()}
+    found = {tag: program for tag, program in made.items() if program is not None}
+    if len(found) < len(made):
+        pytest.skip("trains several losses, or one that is made of gradients")
+    return replace(recording, programs=found)
+
+
+def hold_on_two(
+    recording: Recording, bound: float, rows: list[Combination], *, losses: bool = False
+) -> None:
+    """Every replica has batch norms of its own, as two plain runs have. losses: as in `hold`."""
     if recording.random:
         pytest.skip("each place draws numbers of its own")
-    rows = [{**row, "places": 2, "sync_batch_norm": False} for row in rows_for(model, 1, turn=2)]
+    rows = [{**row, "places": 2, "sync_batch_norm": False} for row in rows]
     by_hand = {}
     try:
         for times in {repeats(row) for row in rows}:
@@ -161,12 +175,14 @@ def test_on_two_places(model: str) -> None:
         pytest.skip(f"its batch can't be halved: {refused}")
     plain = {times: PlainRun(recording, times) for times in by_hand}
     for row in rows:
-        expected = by_hand[repeats(row)]
-        results = [
+        expected, results = by_hand[repeats(row)], run_as(recording, row)
+        if losses:
+            expected, results = (losses_alone(recording, one) for one in (expected, results))
+        compared = [
             {label: after[label] for label in want}
-            for want, after in zip(expected, run_as(recording, row), strict=True)
+            for want, after in zip(expected, results, strict=True)
         ]
-        plain[repeats(row)].require(results, BOUND, row, expected)
+        plain[repeats(row)].require(compared, bound, row, expected)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -231,28 +247,6 @@ def test_recomputed(model: str) -> None:
     for row in rows:
         found = run_as(recording, {**row, "places": 1})
         plain[repeats(row)].require(losses_alone(recording, found), BOUND, row)
-
-
-def fetched(recording: Recording, by_hand: list[dict[str, Any]]) -> list[dict[str, Value]]:
-    """What each place gives, joined, as results of a run."""
-    return [
-        {
-            f"fetch {position}": Value(joined(found[name]))
-            for position, name in enumerate(step.fetches)
-            if name in found
-        }
-        for step, found in zip(recording.steps, by_hand, strict=True)
-    ]
-
-
-def losses_alone(recording: Recording, results: list[dict[str, Value]]) -> list[dict[str, Value]]:
-    """Of each step the loss alone; of several places their mean."""
-    kept = []
-    for step, values in zip(recording.steps, results, strict=True):
-        loss = loss_of(recording.programs[step.program])
-        at = [f"fetch {n}" for n, name in enumerate(step.fetches) if name == loss]
-        kept.append({one: Value(values[one].array.mean(keepdims=True)) for one in at})
-    return kept
 
 
 def not_a_mean(recording: Recording) -> str:

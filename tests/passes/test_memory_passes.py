@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from refluid import fluid
+from refluid.fluid.contrib.memory_report import memory_report
 from refluid.passes.early_updates import early_updates
 from refluid.passes.recompute_activations import AGAIN, recompute_activations
+from refluid.runtime.batching import batches
 from tests.passes.networks import Network, conv, norm, types
 
 layers = fluid.layers
@@ -34,7 +37,26 @@ def test_updates_run_when_their_gradients_are_there(group: int) -> None:
     assert sorted(order) == sorted(op.type for op in net.main.global_block().ops)
     behind = len(order) - max(i for i, one in enumerate(order) if one != "sgd") - 1
     assert (behind == order.count("sgd")) == (group == 1 << 20)
+    for positions in batches(early.global_block().ops, most=group).values():
+        assert positions == list(range(positions[0], positions[-1] + 1))
     assert _equal(net.run(net.main), net.run(early))
+
+
+def test_every_program_of_many_parameters_gets_them() -> None:
+    """The peak is that of the activations and one group of gradients, not of all gradients."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        found = fluid.data("x", [None, 1024])
+        for _ in range(6):
+            found = layers.fc(found, 1024, bias_attr=False)
+        loss = layers.mean(found)
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(startup)
+        report = memory_report(exe, main, {"x": np.ones((2, 1024), "float32")}, [loss])
+    parameters = 6 * 4 << 20
+    assert parameters < report.peak < parameters + (9 << 20)
 
 
 def test_an_update_stays_before_those_who_rely_on_it() -> None:

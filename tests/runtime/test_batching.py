@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import refluid.fluid as fluid
+from refluid.analysis.update_groups import GROUP
 from refluid.runtime.batching import batches
 from tests.fluid.training_steps import START, build, train
 
 
-def _updates(make: Any, attributes: dict[str, Any] | None = None) -> tuple[list[str], Any]:
+def _updates(
+    make: Any, attributes: dict[str, Any] | None = None, most: int = GROUP
+) -> tuple[list[str], Any]:
     """Types of the operators, and the batches among them."""
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
         loss = build(attributes or {})
         make().minimize(loss)
         ops = loss.block.ops
-    return [op.type for op in ops], batches(ops)
+    return [op.type for op in ops], batches(ops, most=most)
 
 
 def test_updates_of_one_setting() -> None:
@@ -69,3 +73,10 @@ def test_what_reads_a_parameter_reads_it_in_order() -> None:
     for step in train(minimize):
         np.testing.assert_array_equal(step["rate"], step["first"])
     assert set(START) == {"first", "second"}
+
+
+@pytest.mark.parametrize(("most", "together"), [(12, 0), (13, 2)])
+def test_gradients_wait_for_no_more_than_a_group(most: int, together: int) -> None:
+    """Both gradients have 12 bytes."""
+    _, found = _updates(lambda: fluid.optimizer.Adagrad(0.1), most=most)
+    assert sum(map(len, found.values())) == together

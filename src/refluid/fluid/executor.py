@@ -22,6 +22,7 @@ from refluid.fluid.merged import join
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
+from refluid.passes.early_updates import early_updates
 from refluid.passes.half_on_cpu import half_for
 from refluid.runtime.allocator import end_step, prepare
 from refluid.runtime.codegen import Request
@@ -245,7 +246,7 @@ class Executor:
     ) -> Plan:
         memory, kernels, watched = self._settings()
         fused = program if watched else fuse_always(program, (*feeds, *fetches))
-        block = half_for(fused, self._device).global_block()
+        block = half_for(early_updates(fused), self._device).global_block()
         use_operator_threads()
         request = Request(block, feeds, fetches, self._device, fed_lods, memory, lends=lends)
         return Plan(replace(request, instruments=watched, kernels=kernels))

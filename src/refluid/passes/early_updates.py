@@ -1,7 +1,8 @@
 """g1 = .. ; g2 = .. ; update(g1) ; update(g2) -> g1 = .. ; update(g1) ; g2 = .. ; update(g2)
 
 The memory of a gradient is free as soon as its parameter is updated, and serves for the next one.
-Updates come in groups, each of at least `GROUP` bytes of gradients, for they are done together.
+Updates come in groups, each of at least `GROUP` bytes of gradients, for they are done together:
+`runtime.batching` has the same groups.
 """
 
 from __future__ import annotations
@@ -9,27 +10,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refluid.analysis.liveness import Key, reads, writes
-from refluid.analysis.sizes import size_of
+from refluid.analysis.update_groups import GROUP, gradient_bytes
 from refluid.ir.attributes import OpRole
-from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import gradient_block
 
-GROUP = 4 << 20
 _ROLE = "op_role"
 _ORDERED = frozenset({"random", "comm"})
 
 
 def early_updates(program: Program, group: int = GROUP) -> Program:
-    """A copy in which what belongs to the optimizer runs as soon as its gradients are there."""
+    """A copy in which what belongs to the optimizer runs as soon as its gradients are there.
+
+    The program itself where all its gradients fit into one group.
+    """
+    if sum(map(gradient_bytes, gradient_block(program).ops)) <= group:
+        return program
     copy = program.clone()
     block = gradient_block(copy)
     moved = [position for position, op in enumerate(block.ops) if _movable(op)]
-    if not moved:
-        return program
-    places = _grouped(block, moved, _earliest(block.ops, set(moved)), group)
+    places = _grouped(block.ops, moved, _earliest(block.ops, set(moved)), group)
     order = {position: (position, 0, 0) for position in range(len(block.ops))}
     order |= {position: (places[position], 1, position) for position in moved}
     block.ops = [block.ops[position] for position in sorted(order, key=order.__getitem__)]
@@ -69,7 +71,7 @@ def _earliest(ops: Sequence[Operator], moved: set[int]) -> dict[int, int]:
 
 
 def _grouped(
-    block: Block, moved: Sequence[int], places: dict[int, int], group: int
+    ops: Sequence[Operator], moved: Sequence[int], places: dict[int, int], group: int
 ) -> dict[int, int]:
     """The places, later ones where fewer bytes of gradients than a group wait to be used.
 
@@ -84,6 +86,5 @@ def _grouped(
             found |= dict.fromkeys(waiting, places[waiting[-1]])
             waiting, size = [], 0
         waiting.append(position)
-        for name in block.ops[position].input("Grad"):
-            size += size_of(block.find_var_recursive(name)).given(1)
+        size += gradient_bytes(ops[position])
     return found | dict.fromkeys(waiting, places[waiting[-1]])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from refluid.analysis.liveness import Key, reads, writes
+from refluid.analysis.update_groups import GROUP, gradient_bytes
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import COMMON
 from refluid.ir.operator import Operator
@@ -19,11 +20,13 @@ class _Batch:
     """Operators that run where the last of them stands."""
 
     positions: list[int] = field(default_factory=list)
+    waiting: int = 0
     read: set[Key] = field(default_factory=set)
     written: set[Key] = field(default_factory=set)
 
-    def add(self, position: int, read: set[Key], written: set[Key]) -> None:
+    def add(self, position: int, op: Operator, read: set[Key], written: set[Key]) -> None:
         self.positions.append(position)
+        self.waiting += gradient_bytes(op)
         self.read |= read
         self.written |= written
 
@@ -32,26 +35,27 @@ class _Batch:
         return bool(self.written & (read | written) or self.read & written)
 
 
-def batches(ops: Sequence[Operator], *, neighbours: bool = False) -> dict[int, list[int]]:
+def batches(ops: Sequence[Operator], *, most: int = GROUP) -> dict[int, list[int]]:
     """Position of the last operator of each batch -> positions of all of them.
 
     Operators may be done at once when nothing between the first and the last of them reads or
     writes what they write, or writes what they read, and they overwrite their inputs in place.
-    neighbours: only where nothing stands between them, so that none waits for a later one.
+    A batch ends with `most` bytes of gradients, which all wait for its last operator.
     """
     open_: dict[Setting, _Batch] = {}
     done: list[_Batch] = []
     for position, op in enumerate(ops):
-        if not _batchable(op) and (neighbours or not open_):
-            done += open_.values()
-            open_.clear()
+        if not open_ and not _batchable(op):
             continue
         read, written = reads(op), writes(op)
         setting = _setting(op) if _batchable(op) else None
         for other in [one for one, batch in open_.items() if batch.stands_before(read, written)]:
             done.append(open_.pop(other))
         if setting is not None:
-            open_.setdefault(setting, _Batch()).add(position, read, written)
+            batch = open_.setdefault(setting, _Batch())
+            batch.add(position, op, read, written)
+            if batch.waiting >= most:
+                done.append(open_.pop(setting))
     groups = [batch.positions for batch in (*done, *open_.values()) if len(batch.positions) > 1]
     return {positions[-1]: positions for positions in groups}
 

@@ -61,7 +61,7 @@ def most_at_once(
     ops: Sequence[Operator], shapes: Shapes, start: set[Key], kept: set[Key], memory: Memory
 ) -> tuple[int, int]:
     """The most bytes that variables outside of `kept` take, and the position where."""
-    groups = batches(ops, neighbours=memory.optimize)
+    groups = batches(ops)
     pairs = pair_gradients(ops)
     last = last_uses(ops, groups)
     ends = last | (value_uses(ops, last) if memory.frees else {})

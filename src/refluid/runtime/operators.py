@@ -42,7 +42,7 @@ def write_operators(
     kept: what is used after them. outer_pairs: of operators in a loop, with those of its gradient.
     """
     memory = writer.request.memory
-    groups = batches(ops, neighbours=memory.optimize)
+    groups = batches(ops)
     last = last_uses(ops, groups)
     copies = views_to_copy(ops, last, kept, repeated=outer_pairs is not None)
     pairs = pair_gradients(ops) | dict(outer_pairs or {})

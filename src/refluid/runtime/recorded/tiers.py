@@ -13,6 +13,7 @@ from torch import Tensor
 
 from refluid.analysis.liveness import Key
 from refluid.core import flags
+from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.anysize import Samples
 from refluid.runtime.recorded.capture import Captured, CudaGraph, is_capturable
@@ -90,7 +91,7 @@ class Tiers:
         except Refused as error:
             self._give_up(str(error))
             return code.step(feeds, cells, levels)
-        results: Results = recorder.run(feeds, cells, levels)
+        results = self._recorded_run(recorder, feeds, cells, levels)
         recording = recorder.recording
         steps = simplify(recording.steps)
         write = partial(_write, code=code, names=recording.names_of(code))
@@ -110,11 +111,19 @@ class Tiers:
         except Refused as error:
             self._samples.close(str(error))
             return self.interpreted.step(feeds, cells, levels)
-        results: Results = recorder.run(feeds, cells, levels)
+        results = self._recorded_run(recorder, feeds, cells, levels)
         former = self._samples.made
         self._current = self._samples.add(recorder.recording, feeds, cells) or self._current
         own = [one for one in self._made if one not in former]
         self._made = [*self._samples.made, *own]
+        return results
+
+    def _recorded_run(
+        self, recorder: Recorder, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any
+    ) -> Results:
+        # What recording makes stays, as what kernels make in their first run does.
+        with first_run(self.interpreted.source.constants["device"]):
+            results: Results = recorder.run(feeds, cells, levels)
         return results
 
     def _give_up(self, reason: str) -> None:
