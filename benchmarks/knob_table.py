@@ -47,8 +47,8 @@ _BUILD = {
     "fuse_gemm_epilogue": "product, bias and activation are one operator",
     "fuse_relu_depthwise_conv": "relu before a depthwise convolution isn't kept",
     "gradient_scale_strategy": f"mean, sum or own scale of the replicas' gradients; {NUMBERS}",
-    "memory_optimize": "updates run as soon as their gradients are there, cheap activations are "
-    "computed again; unset: where garbage isn't freed, values pass their memory on",
+    "memory_optimize": "cheap activations are computed again; unset: where garbage isn't freed, "
+    "values pass their memory on; False: updates wait for all gradients",
     "mkldnn_enabled_op_types": "which operators use oneDNN's kernels",
     "reduce_strategy": "AllReduce: every place updates all parameters; Reduce: each its share",
     "sync_batch_norm": f"statistics over all places' batches; {NUMBERS}",

@@ -13,6 +13,7 @@ from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.fluid.fusing import EXECUTION_WITHOUT_EFFECT, WITHOUT_EFFECT
+from refluid.fluid.replica_rewriting import ReplicaRewriting
 from refluid.fluid.replicated import Replicated
 from refluid.fluid.subgraphs import unconnected
 from refluid.ir.attributes import ROLE, OpRole
@@ -225,7 +226,7 @@ def test_parameters_are_broadcast_together_or_one_by_one(fuse: bool, exchanges: 
 def test_replicas_with_their_own_parameters_train_alike(
     fuse: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Replicated, "_shares_parameters", False)
+    monkeypatch.setattr(ReplicaRewriting, "sharing", False)
     reduce = fluid.BuildStrategy.ReduceStrategy.Reduce
     run, plain = training(mlp, momentum), training(mlp, momentum)
     program = compiled(run, 2, threads=threads, reduce_strategy=reduce, fuse_broadcast_ops=fuse)

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from refluid.runtime.code import Code
-from refluid.runtime.recorded.trial import Trial
+from refluid.runtime.recorded.trial import Trial, undecided
 
 
 @dataclass
@@ -58,3 +58,22 @@ def test_ctrl_c_at_any_call_leaves_the_compiler_running() -> None:
     done.set()
     trial._thread.join()
     assert at > 0
+
+
+def test_undecided_are_those_that_began() -> None:
+    recorded, before, asked = Code.__new__(Code), undecided(), threading.Event()
+
+    def failing() -> Code:
+        assert asked.wait(20)
+        raise ValueError("not compiled")
+
+    trial = Trial(failing)
+    holder = _Holder(recorded, trial)
+    assert undecided() == before
+    trial.next(holder)
+    assert undecided() == before + 1
+    asked.set()
+    trial._thread.join()
+    assert trial.next(holder) is recorded
+    assert undecided() == before
+    assert holder.trial is None

@@ -10,17 +10,14 @@ from typing import Any
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
-from refluid.fluid.exchanging import optimized, replica_programs, require_loss_gradient
+from refluid.fluid.exchanging import optimized, require_loss_gradient
 from refluid.fluid.feeding import FeedSlot, feed_slots
-from refluid.fluid.fusing import fuse, ignored
+from refluid.fluid.fusing import ignored
 from refluid.fluid.parting import part_feed
+from refluid.fluid.replica_rewriting import ReplicaRewriting
 from refluid.fluid.replica_variables import replica_scopes, updates_variables
-from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
+from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy
 from refluid.ir.program import Program
-from refluid.passes.early_updates import early_updates
-from refluid.passes.half_on_cpu import half_for
-from refluid.passes.recompute_activations import recompute_activations
-from refluid.passes.sync_batch_norm import sync_batch_norm
 from refluid.runtime.allocator import end_step, release
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
@@ -62,13 +59,14 @@ class Replicated:
         self.program, self.places, self.loss = program, list(places), loss
         self.build = build
         self._devices = {place.device for place in self.places}
+        self.threads = max(1, execution.num_threads // len(places))
+        if build.enable_sequential_execution:
+            self.threads = 1
+        self._rewriting = ReplicaRewriting(program, build, self.places, loss, self.threads)
         self.replicas: Replicas = shared.replicas if shared else Replicas(len(places))
         self.scopes: list[Scope] = shared.scopes if shared else self._scopes(scope)
         self._held: Shared = shared._held if shared else Shared()
         on_gpu = any(isinstance(place, CUDAPlace) for place in places)
-        self.threads = max(1, execution.num_threads // len(places))
-        if build.enable_sequential_execution:
-            self.threads = 1
         self.iterations = execution.num_iteration_per_run
         self.runs_until_drop = max(1, execution.num_iteration_per_drop_scope)
         self.runs = 0
@@ -79,20 +77,14 @@ class Replicated:
         threads = execution.num_threads or len(places) * (4 if on_gpu else 2)
         execution._finalize(num_threads=threads, use_cuda=on_gpu)
         build._finalize()
-        self._programs: OrderedDict[Any, list[Program]] = OrderedDict()
         self._recent: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Any, Prepared]] = {}
         self._plans: OrderedDict[Any, tuple[list[tuple[FeedSlot, ...]], dict[Any, Any]]]
         self._plans = OrderedDict()
 
     # -- variables ------------------------------------------------------------
 
-    @property
-    def _shares_parameters(self) -> bool:
-        reduce = self.build.reduce_strategy == ReduceStrategy.Reduce and len(self.places) > 1
-        return reduce and all(place.device.type == "cpu" for place in self.places)
-
     def _scopes(self, scope: Scope) -> list[Scope]:
-        shared = optimized(self.program) if self._shares_parameters else ()
+        shared = optimized(self.program) if self._rewriting.sharing else ()
         return replica_scopes(scope, self.program, self.places, shared)
 
     # -- running --------------------------------------------------------------
@@ -191,8 +183,8 @@ class Replicated:
 
     def _prepare(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> Prepared:
         memories = [self._memory(place) for place in self.places]
-        watched = instruments()
-        programs = self._rewritten((*fed, *fetches), bool(watched), memories[0].optimize)
+        watched, rewritten = instruments(), self._rewriting.programs
+        programs = rewritten((*fed, *fetches), bool(watched), memories[0].optimize)
         kernels = asked_for(self.build.mkldnn_enabled_op_types)
         key = (self.program.change_count, fed, fetches, tuple(memories), watched, kernels)
         if key not in self._plans:
@@ -230,7 +222,7 @@ class Replicated:
                 joined = None
                 if not with_lod and not watched and self._joinable:
                     kept, optimize = (*fed, *fetches), memories[0].optimize
-                    whole = requests(self._rewritten(kept, False, optimize, owning=False), with_lod)
+                    whole = requests(rewritten(kept, False, optimize, owning=False), with_lod)
                     joined = Joined(whole, self.scopes, self.replicas, self._held)
                 plans[with_lod] = [Plan(one) for one in requests(programs, with_lod)], joined
             found: tuple[list[Plan], Joined | None] = plans[with_lod]
@@ -253,36 +245,6 @@ class Replicated:
         return memory_as_set(
             place.device, in_place=build.enable_inplace, optimize=build.memory_optimize
         )
-
-    def _rewritten(
-        self, kept: tuple[str, ...], watched: bool, optimize: bool, *, owning: bool = True
-    ) -> list[Program]:
-        """The program of each replica, in which the `kept` variables are computed.
-
-        owning: in Reduce mode each replica makes the updates of its own parameters only.
-        """
-        key = self.program.change_count, kept, watched, optimize, owning
-        if key not in self._programs:
-            first = not self._programs
-            synchronised = self.build.sync_batch_norm and len(self.places) > 1
-            program = sync_batch_norm(self.program) if synchronised else self.program
-            fused = fuse(program, self.build, kept, first=first, as_written=watched)
-            rewritten = replica_programs(
-                fused,
-                self.build,
-                self.loss,
-                len(self.places),
-                sharing=self._shares_parameters,
-                first=first,
-                owning=owning,
-            )
-            if optimize:
-                rewritten = [early_updates(recompute_activations(p, kept)) for p in rewritten]
-            programs = zip(rewritten, self.places, strict=False)
-            self._programs[key] = [half_for(one, place.device) for one, place in programs]
-            if len(self._programs) > _PLANS:
-                self._programs.popitem(last=False)
-        return self._programs[key]
 
     def close(self) -> None:
         """Ends the replicas' threads."""

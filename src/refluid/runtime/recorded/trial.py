@@ -18,7 +18,7 @@ _log = logging.getLogger("refluid")
 _TIMED = 5
 
 
-# All that are not decided yet.
+# All that began and are not decided yet.
 _open: weakref.WeakSet[Trial] = weakref.WeakSet()
 
 
@@ -47,7 +47,6 @@ class Trial:
         self._failed = ""
         self._took: float | None = None  # seconds, once the compiler has ended
         self._seconds: tuple[list[float], list[float]] = ([], [])
-        _open.add(self)
         self._thread = threading.Thread(target=self._work, name="refluid-compile", daemon=True)
 
     def _work(self) -> None:
@@ -63,6 +62,7 @@ class Trial:
     def next(self, holder: Holder) -> Code:
         """The code of the next step; ends the trial once it is decided."""
         if self._thread.ident is None:
+            _open.add(self)
             self._thread.start()
         if self._took is None:
             return holder.code
