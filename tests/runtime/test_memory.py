@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -219,3 +221,31 @@ def test_gpu_memory_is_limited_and_reserved() -> None:
         allocator.prepare(device)
     assert torch.cuda.memory_reserved(device) >= 256 << 20
     allocator.reserve.cache_clear()
+
+
+def test_the_heap_has_room_for_large_blocks() -> None:
+    """They are mapped elsewhere without it; it is there again after memory is given back."""
+    found = subprocess.run(
+        [sys.executable, "-c", _ROOM], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == ["False", "True", "True", "False"]
+
+
+# Whether a large block is in the heap: at first, with room, after a release, and a larger one.
+_ROOM = """
+import ctypes, torch
+from refluid.runtime import allocator
+sbrk = ctypes.CDLL(None).sbrk
+sbrk.restype = ctypes.c_void_p
+
+def in_heap(size):
+    return torch.empty(size, dtype=torch.uint8).data_ptr() < sbrk(0)
+
+size = 300 << 20
+allocator.keep_freed_blocks()
+print(in_heap(size))
+allocator.make_room(size)
+print(in_heap(size))
+allocator.release(torch.device("cpu"))
+print(in_heap(size), in_heap(4 * size))
+"""

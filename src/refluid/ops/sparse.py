@@ -132,8 +132,17 @@ def total(terms: list[Gradient], *, over: bool = False) -> Gradient:
     for term in rest:
         out += term
     for one in rows:
-        out.index_put_((one.index,), one.value.reshape(-1, *out.shape[1:]), accumulate=True)
+        add_rows(out, one)
     return out
+
+
+def add_rows(out: Tensor, rows: SelectedRows) -> None:
+    """Adds sparse rows to a table, in place; on a GPU in the same order every time."""
+    value = rows.value.reshape(-1, *out.shape[1:])
+    if out.device.type == "cpu":
+        out.index_add_(0, rows.index, value)
+    else:
+        out.index_put_((rows.index,), value, accumulate=True)
 
 
 def same_kind(rule: Infer) -> Infer:

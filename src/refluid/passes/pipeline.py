@@ -21,6 +21,8 @@ from refluid.passes import (
     fuse_relu_depthwise_conv,
     fuse_softmax_cross_entropy,
 )
+from refluid.passes.add_table_rows import STARTS as TABLE_GRADIENTS
+from refluid.passes.add_table_rows import add_table_rows
 from refluid.passes.rewrite import Report, Rule, apply
 from refluid.passes.time_steps import STARTS, batch_time_steps
 
@@ -58,6 +60,7 @@ def _always(options: Options) -> bool:
 
 PASSES: tuple[Pass, ...] = (
     Pass("batch_time_steps", batch_time_steps, STARTS, _always),
+    Pass("add_table_rows", add_table_rows, TABLE_GRADIENTS, _always),
     _of_rules(
         "fuse_relu_depthwise_conv",
         fuse_relu_depthwise_conv.RULES,

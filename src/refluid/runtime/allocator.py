@@ -12,6 +12,7 @@ import ctypes
 import functools
 import os
 import platform
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,12 +23,13 @@ from refluid.core import flags
 _MEGABYTE = 1 << 20
 # Parameters of glibc's mallopt, and the greatest values it takes.
 _TRIM_THRESHOLD, _MOST_TRIMMED = -1, 2**31 - 1
-_MMAP_THRESHOLD, _MOST_MAPPED = -3, 32 * _MEGABYTE
+_MMAP_THRESHOLD, MAPPED = -3, 32 * _MEGABYTE
 # The heap grows by so much more than was asked for, so that blocks above the threshold fit into
 # its end. (With 512 MiB ResNet-50 would take 13% more memory: blocks then share one heap.)
-_TOP_PAD, _AHEAD = -2, 128 * _MEGABYTE
-_BLOCK = 16 * _MEGABYTE
+_TOP_PAD, AHEAD = -2, 128 * _MEGABYTE
+_BLOCK, _BLOCKS = 16 * _MEGABYTE, 1024
 _GROWING, _RESERVING = "auto_growth", "naive_best_fit"
+_room = 0
 
 
 def prepare(device: torch.device) -> None:
@@ -55,7 +57,7 @@ def keep_freed_blocks() -> bool:
     """
     if flags.value("use_system_allocator") or not _is_glibc():
         return False
-    settings = (_MMAP_THRESHOLD, _MOST_MAPPED), (_TRIM_THRESHOLD, _MOST_TRIMMED), (_TOP_PAD, _AHEAD)
+    settings = (_MMAP_THRESHOLD, MAPPED), (_TRIM_THRESHOLD, _MOST_TRIMMED), (_TOP_PAD, AHEAD)
     return all(_set(parameter, value) for parameter, value in settings)
 
 
@@ -75,11 +77,43 @@ def first_run(device: torch.device) -> Iterator[None]:
     try:
         yield
     finally:
-        _set(_MMAP_THRESHOLD, _MOST_MAPPED)
+        _set(_MMAP_THRESHOLD, MAPPED)
+
+
+def make_room(size: int) -> None:
+    """Has malloc's heap end in so many bytes of free memory, in one piece that nobody touched yet.
+
+    Blocks above the threshold are taken from there as long as they fit, and go back there, so that
+    their pages are faulted in once instead of in every step. Only the main thread has that heap.
+    """
+    global _room
+    if not size or not keep_freed_blocks() or not _in_main_thread():
+        return
+    _room = max(_room, size)
+    _set(_TOP_PAD, min(_room + AHEAD, _MOST_TRIMMED))
+    _grow()
+    _set(_TOP_PAD, AHEAD)
+
+
+def _grow() -> None:
+    """Takes blocks from malloc until the heap grows, and gives them back."""
+    library = ctypes.CDLL(None)
+    library.malloc.restype = library.sbrk.restype = ctypes.c_void_p
+    malloc, free, sbrk = library.malloc, library.free, library.sbrk
+    taken: list[ctypes.c_void_p] = []
+    end = sbrk(0)
+    while sbrk(0) == end and len(taken) < _BLOCKS:
+        taken.append(ctypes.c_void_p(malloc(_BLOCK)))
+    for block in taken:
+        free(block)
 
 
 def _set(parameter: int, value: int) -> bool:
     return bool(ctypes.CDLL(None).mallopt(parameter, value))
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 @functools.cache
@@ -126,6 +160,7 @@ def release(device: torch.device) -> None:
         torch.cuda.empty_cache()
     elif _is_glibc():
         ctypes.CDLL(None).malloc_trim(0)
+        make_room(_room)
 
 
 def end_step(device: torch.device) -> None:

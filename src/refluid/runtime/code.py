@@ -41,6 +41,16 @@ class Code:
         other.step = step
         return other
 
+    def run(self, feeds: Any, cells: Any, levels: Any) -> tuple[Any, Any]:
+        """Runs the step. Raises EnforceNotMet naming the operator and the user's line."""
+        try:
+            return self.step(feeds, cells, levels)
+        except Exception as error:
+            clear = self.explain(error)
+            if clear is error:
+                raise
+            raise clear from error
+
     @property
     def origin(self) -> Mapping[int, Operator]:
         """The operator behind each line."""

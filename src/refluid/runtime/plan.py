@@ -87,19 +87,10 @@ class Plan:
         return self._step(bound, feeds, levels)
 
     def _step(self, bound: Bound, feeds: Sequence[Tensor], levels: list[Levels]) -> list[Fetched]:
-        code = self.code
-        try:
-            with torch.no_grad():
-                if self._tiers is None:
-                    results, found = code.step(feeds, bound.cells, levels)
-                else:
-                    code = self._tiers.choose(feeds, bound.cells)
-                    results, found = code.step(feeds, bound.cells, levels)
-        except Exception as error:
-            clear = code.explain(error)
-            if clear is error:
-                raise
-            raise clear from error
+        with torch.no_grad():
+            tiers = self._tiers
+            code = self.code if tiers is None else tiers.choose(feeds, bound.cells)
+            results, found = code.run(feeds, bound.cells, levels)
         return [
             Fetched(value, as_lod(levels)) for value, levels in zip(results, found, strict=True)
         ]

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from refluid.analysis.liveness import Key
 from refluid.core import flags
-from refluid.runtime.allocator import first_run
+from refluid.runtime.allocator import first_run, make_room
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.anysize import Samples
 from refluid.runtime.recorded.capture import Captured, CudaGraph, is_capturable
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Step
+from refluid.runtime.recorded.large_results import large_at_once
 from refluid.runtime.recorded.record import Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
@@ -95,6 +96,7 @@ class Tiers:
         recording = recorder.recording
         steps = simplify(recording.steps)
         write = partial(_write, code=code, names=recording.names_of(code))
+        make_room(large_at_once(steps))
         self._current = Recorded(write(steps), feeds, cells)
         if self._compiles or flags.value("refluid_tier") == "compiled":
             self._current.trial = Trial(lambda: write(compile_steps(steps)))

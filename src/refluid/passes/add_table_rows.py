@@ -1,0 +1,66 @@
+"""g1 = lookup_table_grad(ids, d) ; g = g0 + g1 -> the rows d are added to g0 at their ids.
+
+The gradient of a table that is also used otherwise, as words are that a language model reads and
+predicts, is a sum. Its terms that come from looking rows up stay rows, sparse gradients, instead of
+being tables full of zeros.
+"""
+
+from __future__ import annotations
+
+from refluid.core.dtypes import VarType
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.passes.rewrite import Report
+from refluid.passes.versions import Value, Values, blocks_in_use
+
+STARTS = frozenset({"lookup_table_grad", "lookup_table_v2_grad"})
+
+
+def add_table_rows(program: Program, kept: frozenset[str] = frozenset()) -> Report:
+    """Rewrites all such sums of the program, in place. `kept` names stay dense."""
+    report = Report()
+    for block in blocks_in_use(program):
+        values = Values(block)
+        for position, op in enumerate(block.ops):
+            if op.type == "sum":
+                report.made += _rewrite(op, position, values, kept)
+    program.touch()
+    return report
+
+
+def _rewrite(op: Operator, position: int, values: Values, kept: frozenset[str]) -> list[str]:
+    """Makes terms of a sum sparse; what was done."""
+    block, names = values.block, op.input("X")
+    makers = {name: _maker(name, position, values, kept) for name in names}
+    if len(makers) < len(names) or not all(_is_dense(block, name) for name in names):
+        return []
+    dense = [name for name in names if makers[name] is None] or names[:1]
+    sparse = [name for name in names if name not in dense]
+    for name in sparse:
+        maker = makers[name]
+        assert maker is not None
+        maker.attrs["is_sparse"] = True
+        block.vars[name].type = VarType.SELECTED_ROWS
+    op.inputs["X"] = dense + sparse
+    return [f"rows added to {dense[0]}" for _ in sparse]
+
+
+def _maker(name: str, position: int, values: Values, kept: frozenset[str]) -> Operator | None:
+    """The lookup whose gradient this term is, if nobody else sees it."""
+    term = values.before(position, name)
+    maker = values.maker(term)
+    if maker is None or values.block.ops[maker].type not in STARTS:
+        return None
+    alone = values.users(term) == [position] and _is_private(term, values, kept)
+    return values.block.ops[maker] if alone else None
+
+
+def _is_private(term: Value, values: Values, kept: frozenset[str]) -> bool:
+    once = len(values.writes[term.name]) == 1
+    return once and term.name not in kept | values.shared and term.name in values.block.vars
+
+
+def _is_dense(block: Block, name: str) -> bool:
+    var = block.find_var_recursive(name)
+    return var is not None and var.type == VarType.LOD_TENSOR and not var.persistable
