@@ -113,14 +113,9 @@ class Joined:
         return self._run(step, feeds) if step is not None else None
 
     def _run(self, step: _Step, feeds: Sequence[Tensor]) -> Results:
-        try:
-            with torch.no_grad(), threads_of_all(self._replicas.size):
-                results: Any = step.code.step(feeds, step.rows, [])
-        except Exception as error:
-            clear = step.code.explain(error)
-            if clear is error:
-                raise
-            raise clear from error
+        results: Any
+        with torch.no_grad(), threads_of_all(self._replicas.size):
+            results = step.code.run(feeds, step.rows, [])
         return [
             Together(found)
             if isinstance(found, Tensor)

@@ -77,17 +77,10 @@ class Recorder:
 
         Raises EnforceNotMet naming the operator and the user's line when one fails.
         """
-        self.namespace.update(F=feeds, C=cells, L=levels)
-        try:
-            self._run()
-        except Exception as error:
-            clear = self.code.explain(error)
-            if clear is error:
-                raise
-            raise clear from error
-        return self.result
+        return self.code.with_step(self._run).run(feeds, cells, levels)
 
-    def _run(self) -> None:
+    def _run(self, feeds: Sequence[Tensor], cells: Sequence[Any], levels: Sequence[Any]) -> Any:
+        self.namespace.update(F=feeds, C=cells, L=levels)
         for statement, compiled in self.body:
             if isinstance(statement, ast.Return):
                 self._return(statement, compiled)
@@ -95,6 +88,7 @@ class Recorder:
                 self._delete(statement)
             else:
                 self._statement(statement, compiled)
+        return self.result
 
     @property
     def recording(self) -> Recording:
