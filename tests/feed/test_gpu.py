@@ -175,3 +175,13 @@ def test_a_reader_left_early_lets_go_of_the_device() -> None:
             break
     del loader
     assert_nothing_left()
+
+
+def test_copies_of_a_dataset_do_not_wait_for_the_model() -> None:
+    device = torch.device("cuda", 0)
+    sender = Sender(device)
+    pinned = torch.arange(1000.0).pin_memory()
+    _long_work(device)
+    (found,) = sender.bring([pinned])
+    assert not torch.cuda.current_stream(device).query()
+    assert torch.equal(found.cpu(), pinned)

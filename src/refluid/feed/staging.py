@@ -115,6 +115,11 @@ class Sender:
             tensor = tensor.pin_memory()
         return tensor.to(self.device, non_blocking=True)
 
+    def bring(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Copies on the GPU; neither the caller nor the copy waits for what is computed there."""
+        sent = self.send([LoDTensor(tensor) for tensor in tensors])
+        return [one.tensor for one in self.receive(sent)]
+
     def receive(self, sent: Sent) -> Batch:
         """The batch; what the caller's stream does next waits for its arrival."""
         stream = torch.cuda.current_stream(self.device)

@@ -15,6 +15,7 @@ from refluid.core.errors import EOFException
 from refluid.core.values import LoDTensor
 from refluid.feed.dataset_batches import Batch
 from refluid.feed.dataset_feed import DatasetFeed
+from refluid.feed.staging import Sender
 from refluid.fluid.operator_times import OperatorTimes
 from refluid.ir.program import Program
 from refluid.runtime.plan import Fetched, Plan
@@ -64,6 +65,7 @@ class Trainer:
         for name in self.plan.written.state:
             if job.scope.find_var(name) is None:
                 job.scope.var(name)
+        self._sender = Sender(job.device) if job.device.type == "cuda" else None
         self.times = OperatorTimes(self.plan) if job.debug else None
 
     def run(self, feed: DatasetFeed, stopped: threading.Event) -> None:
@@ -86,7 +88,9 @@ class Trainer:
                 self._print()
 
     def _step(self, batch: Batch) -> None:
-        tensors = [batch.tensors[place].to(self.job.device) for place in self._fed]
+        tensors = [batch.tensors[place] for place in self._fed]
+        if self._sender is not None:
+            tensors = self._sender.bring(tensors)
         lods = [batch.lods[place] for place in self._fed]
         results = self.plan.run(self.job.scope, tensors, lods)
         if self._fetched:

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refluid.runtime.recorded.graph import Kernel, Layout, Step, Value, equal
+from refluid.runtime.recorded.graph import (
+    Differs,
+    Kernel,
+    Layout,
+    Step,
+    Value,
+    equal,
+    replace_together,
+)
 
 
 class Unlike(Exception):
@@ -37,8 +45,21 @@ def align(recordings: Sequence[list[Step]]) -> Joint:
     if len({len(steps) for steps in recordings}) > 1:
         raise Unlike("the replicas' steps differ in length")
     found: dict[Value, tuple[Value, ...]] = {}
+
+    def match(leaves: tuple[Any, ...]) -> None:
+        first = leaves[0]
+        if isinstance(first, Value):
+            layouts: set[Layout | None] = {leaf.layout for leaf in leaves}
+            if found.setdefault(first, leaves) != leaves or len(layouts) > 1:
+                raise Unlike("the replicas' values differ in shape")
+        elif any(leaf is not first and leaf != first for leaf in leaves):
+            raise Unlike("the replicas' steps differ in a number")
+
     for together in zip(*recordings, strict=True):
-        _match([_parts(step) for step in together], found)
+        try:
+            replace_together([_parts(step) for step in together], match)
+        except Differs as error:
+            raise Unlike("the replicas' steps differ") from error
     return Joint(recordings[0], len(recordings), found)
 
 
@@ -46,21 +67,3 @@ def _parts(step: Step) -> Any:
     if isinstance(step, Kernel):
         return step.func, step.args, step.kwargs, step.outs
     return ast.dump(step.statement), step.loads, step.stores
-
-
-def _match(trees: Sequence[Any], found: dict[Value, tuple[Value, ...]]) -> None:
-    first = trees[0]
-    if any(type(tree) is not type(first) for tree in trees):
-        raise Unlike("the replicas' steps differ")
-    if isinstance(first, Value):
-        layouts: list[Layout | None] = [tree.layout for tree in trees]
-        if found.setdefault(first, tuple(trees)) != tuple(trees) or len(set(layouts)) > 1:
-            raise Unlike("the replicas' values differ in shape")
-    elif isinstance(first, list | tuple | dict):
-        if len({len(tree) for tree in trees}) > 1:
-            raise Unlike("the replicas' steps differ")
-        rows = [tree.values() if isinstance(tree, dict) else tree for tree in trees]
-        for together in zip(*rows, strict=True):
-            _match(together, found)
-    elif any(tree is not first and tree != first for tree in trees):
-        raise Unlike("the replicas' steps differ in a number")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,6 +150,30 @@ def replace(tree: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
         return {key: replace(one, change) for key, one in tree.items()}
     return change(tree)
+
+
+class Differs(Exception):
+    """Trees that should be nested alike are not."""
+
+
+def replace_together(trees: Sequence[Any], change: Callable[[tuple[Any, ...]], Any]) -> Any:
+    """The nesting that all trees have, with `change` applied to the leaves of each place.
+
+    Raises Differs where they are not nested alike, or leaves of one place differ in type.
+    """
+    first = trees[0]
+    if any(type(tree) is not type(first) for tree in trees):
+        raise Differs
+    if isinstance(first, list | tuple):
+        if len({len(tree) for tree in trees}) > 1:
+            raise Differs
+        rows = zip(*trees, strict=True)
+        return type(first)(replace_together(row, change) for row in rows)
+    if isinstance(first, dict):
+        if any(tree.keys() != first.keys() for tree in trees):
+            raise Differs
+        return {key: replace_together([tree[key] for tree in trees], change) for key in first}
+    return change(tuple(trees))
 
 
 def equal(one: object, other: object) -> bool:

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from refluid.runtime.recorded.graph import Kernel, Line, Step, Value, equal
+from refluid.runtime.recorded.graph import (
+    Differs,
+    Kernel,
+    Line,
+    Step,
+    Value,
+    equal,
+    replace_together,
+)
 from refluid.runtime.recorded.record import Recording, Refused
 from refluid.runtime.recorded.sizes import Sizes
 
@@ -48,23 +56,19 @@ class _Merge:
         raise Refused("it does not the same for all sizes")
 
     def _tree(self, trees: Sequence[Any]) -> Any:
-        first = trees[0]
-        if any(type(tree) is not type(first) for tree in trees):
-            raise Refused("it does not the same for all sizes")
+        try:
+            return replace_together(trees, self._leaf)
+        except Differs as error:
+            raise Refused("it does not the same for all sizes") from error
+
+    def _leaf(self, leaves: tuple[Any, ...]) -> Any:
+        first = leaves[0]
         if isinstance(first, Value):
-            return self._value(tuple(trees))
-        if isinstance(first, list | tuple):
-            if len({len(tree) for tree in trees}) > 1:
-                raise Refused("it does not the same for all sizes")
-            return type(first)(self._tree(parts) for parts in zip(*trees, strict=True))
-        if isinstance(first, dict):
-            if any(tree.keys() != first.keys() for tree in trees):
-                raise Refused("it does not the same for all sizes")
-            return {key: self._tree([tree[key] for tree in trees]) for key in first}
-        if all(tree is first or tree == first for tree in trees):
+            return self._value(leaves)
+        if all(leaf is first or leaf == first for leaf in leaves):
             return first
         if isinstance(first, int | float) and not isinstance(first, bool):
-            return self._sizes.follow(trees)
+            return self._sizes.follow(leaves)
         raise Refused("an argument follows from the sizes")
 
     def _value(self, values: tuple[Value, ...]) -> Value:
