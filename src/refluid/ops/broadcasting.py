@@ -25,7 +25,7 @@ def broadcast(X: Sequence[int], Y: Sequence[int], axis: int) -> Shape | None:
     while len(trailing) > 1 and start + len(trailing) > len(X) and trailing[-1] == 1:
         trailing.pop()
     after = len(X) - start - len(trailing)
-    if after < 0:
+    if start < 0 or after < 0:
         return None
     aligned = [*repeat(1, start), *trailing, *repeat(1, after)]
     return common(X, aligned)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.broadcasting import infer_broadcast
 from refluid.ops.extras import ELEMENTWISE
 from refluid.ops.indicating import indicator
@@ -25,6 +26,11 @@ def align(X: Tensor, Y: Tensor, axis: int) -> Tensor:
     """
     if X.shape == Y.shape or axis == -1 or axis + Y.dim() == X.dim():
         return Y
+    if not 0 <= axis < max(X.dim(), Y.dim()):
+        raise EnforceNotMet(
+            f"axis is {axis} but has to be -1, or from 0 to below {max(X.dim(), Y.dim())}: "
+            f"X is {list(X.shape)}, Y {list(Y.shape)}"
+        )
     shape = list(Y.shape)
     while len(shape) > 1 and axis + len(shape) > X.dim() and shape[-1] == 1:
         shape.pop()

@@ -52,7 +52,6 @@ MATMUL: Extras = {
     "Scale_y": 1.0,
     "Scale_out": 1.0,
     "force_fp32_output": False,
-    "head_number": 1,
 }
 TRANSPOSED: Extras = {
     "is_test": False,

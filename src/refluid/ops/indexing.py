@@ -183,6 +183,19 @@ def gather_nd(X: Tensor, Index: Tensor) -> Tensor:
     return _named(X, Index)
 
 
+@gradient("gather_nd")
+def gather_nd_grad(X: Tensor, Index: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out added to the parts that Index names, zero elsewhere."""
+    if Index.shape[-1] == 0:
+        return d_Out.reshape(-1, *X.shape).sum(0)
+    d_X = torch.zeros(X.shape, dtype=d_Out.dtype, device=d_Out.device)
+    if X.device.type != "cpu":
+        return d_X.index_put_(tuple(Index.long().unbind(-1)), d_Out, accumulate=True)
+    rows, number = _parts(d_X, Index)
+    rows.index_add_(0, number.reshape(-1), d_Out.reshape(number.numel(), *rows.shape[1:]))
+    return d_X
+
+
 def _named(X: Tensor, Index: Tensor) -> Tensor:
     if X.device.type != "cpu":
         return X[tuple(Index.long().unbind(-1))]

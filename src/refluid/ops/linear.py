@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.elementwise import unbroadcast
 from refluid.ops.extras import MATMUL, MKLDNN, MUL
 from refluid.ops.matrix_product import product
@@ -27,8 +28,14 @@ def mul(X: Tensor, Y: Tensor, *, x_num_col_dims: int = 1, y_num_col_dims: int = 
 
     Out has the row dimensions of X followed by the column dimensions of Y.
     """
-    if X.dim() == 2 and Y.dim() == 2:
+    if X.dim() == 2 and Y.dim() == 2 and x_num_col_dims == y_num_col_dims == 1:
         return product(X, Y)
+    for name, value, columns in (("x", X, x_num_col_dims), ("y", Y, y_num_col_dims)):
+        if not 0 < columns < value.dim():
+            raise EnforceNotMet(
+                f"{name}_num_col_dims is {columns} but has to be from 1 to below the number of "
+                f"dimensions of {name.upper()}, {list(value.shape)}"
+            )
     out = product(_matrix(X, x_num_col_dims), _matrix(Y, y_num_col_dims))
     return out.reshape(*X.shape[:x_num_col_dims], *Y.shape[y_num_col_dims:])
 
@@ -72,12 +79,16 @@ def matmul(
     transpose_X: bool = False,
     transpose_Y: bool = False,
     alpha: float = 1.0,
+    head_number: int = 1,
 ) -> Tensor:
     """alpha * X · Y of matrices (..., m, k) and (..., k, n), or their transposes.
 
     Dimensions before the last two broadcast. A vector X is a row, a vector Y a column (columns and
-    rows where they are transposed), and the dimension added goes away again.
+    rows where they are transposed), and the dimension added goes away again. Several heads, which
+    no layer asks for and which have no gradient, are refused.
     """
+    if head_number != 1:
+        raise EnforceNotMet(f"head_number {head_number} is not supported; split the heads first")
     x, y = _operands(X, Y, transpose_X, transpose_Y)
     out = _product(x, y)
     if alpha != 1.0:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import OperatorDef, gradient, operator
@@ -151,6 +152,10 @@ def nll_loss(
 
     reduction: `none`, or `sum` or `mean` (by the Total_weight of all labels), of shape (1,).
     """
+    if not X.is_meta and X.shape[:1] + X.shape[2:] != Label.shape:
+        raise EnforceNotMet(
+            f"X {list(X.shape)} without its classes has not the shape of Label, {list(Label.shape)}"
+        )
     weight = X.new_ones(X.shape[1]) if Weight is None else Weight
     kept = Label != ignore_index
     label = Label.masked_fill(~kept, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import gradient, operator
 
 
@@ -103,6 +104,8 @@ def index_select_grad(X: Tensor, Index: Tensor, d_Out: Tensor, *, dim: int = 0) 
 @operator("index_sample", outputs="Out", uses="X Index", differentiable="X")
 def index_sample(X: Tensor, Index: Tensor) -> Tensor:
     """Out[i, j] = X[i, Index[i, j]]."""
+    if not X.is_meta and X.shape[0] != Index.shape[0]:
+        raise EnforceNotMet(f"X {list(X.shape)} and Index {list(Index.shape)} differ in rows")
     return X.gather(1, Index.long())
 
 
@@ -140,6 +143,11 @@ def spectral_norm(
     The value is u · W · v after `power_iters` rounds of v = Wᵀu / |Wᵀu|, u = Wv / |Wv|.
     """
     rows = Weight.movedim(dim, 0).flatten(1)
+    if rows.shape != (U.numel(), V.numel()):
+        raise EnforceNotMet(
+            f"Weight {list(Weight.shape)} as a matrix is {list(rows.shape)}, which wants as many "
+            f"elements in U and V; they have {U.numel()} and {V.numel()}"
+        )
     u, v = _singular_vectors(rows, U, V, power_iters, eps)
     return Weight / torch.dot(u, rows.mv(v))
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_by_probing, share_lod_level
 from refluid.ops.largest import largest
@@ -33,6 +34,8 @@ def top_k(X: Tensor, K: Tensor | None = None, *, k: int = 1) -> tuple[Tensor, Te
     if K is None and k == 1:
         values, indices = X.max(-1, keepdim=True)
         return values, indices
+    if K is None and k < 1:
+        raise EnforceNotMet(f"k has to be at least 1 but is {k}")
     return largest(X, k if K is None else int(K.flatten()[0]))
 
 

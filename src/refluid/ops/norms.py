@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.elementwise import unbroadcast
 from refluid.ops.registry import GradOp, gradient, operator
@@ -22,7 +23,10 @@ def clip(
     X: Tensor, Min: Tensor | None = None, Max: Tensor | None = None, *, min: float, max: float
 ) -> Tensor:
     """X clamped to [min, max]; tensors of one element replace the attributes."""
-    return torch.clamp(X, *_bounds(Min, Max, min, max))
+    low, high = _bounds(Min, Max, min, max)
+    if low > high:
+        raise EnforceNotMet(f"max has to be at least min, but min is {low} and max {high}")
+    return torch.clamp(X, low, high)
 
 
 def _bounds(
@@ -46,6 +50,8 @@ def clip_grad(
 @keeps_rows(merge=True)
 def clip_by_norm(X: Tensor, *, max_norm: float) -> Tensor:
     """X, scaled down to length max_norm where it is longer."""
+    if max_norm <= 0.0:
+        raise EnforceNotMet(f"max_norm has to be greater than 0 but is {max_norm}")
     length = X.norm()
     return X * torch.where(length > max_norm, max_norm / length, torch.ones_like(length))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ops.infer import infer_like
 from refluid.ops.levels import sequences_of
@@ -25,6 +26,8 @@ def add_position_encoding(
 
     X: (batch, length, width), or (rows, width) with sequences.
     """
+    if alpha < 0.0 or beta < 0.0:
+        raise EnforceNotMet(f"alpha and beta have to be 0 or more but are {alpha} and {beta}")
     half = X.shape[-1] // 2
     place = _places(X, lod_X).to(X.dtype).unsqueeze(1)
     power = torch.arange(half, dtype=X.dtype, device=X.device) / max(half - 1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.gate_activations import numbered_activation
 from refluid.ops.gru import gru_backward, gru_forward, gru_step, weight_gradient
 from refluid.ops.registry import gradient, operator
@@ -51,6 +52,15 @@ def lstm_unit_grad(
     return d_X, f.mul_(grad)
 
 
+def _check_sizes(Input: Tensor, HiddenPrev: Tensor, Bias: Tensor | None) -> None:
+    rows, width = HiddenPrev.shape
+    wanted = rows, 3 * width
+    if not Input.is_meta and Input.shape != wanted:
+        raise EnforceNotMet(f"Input is {list(Input.shape)} but has to be {list(wanted)}")
+    if Bias is not None and Bias.numel() != 3 * width:
+        raise EnforceNotMet(f"Bias is {list(Bias.shape)} but has to be {[1, 3 * width]}")
+
+
 @operator("gru_unit", outputs="Gate ResetHiddenPrev Hidden", lod="")
 def gru_unit(
     Input: Tensor,
@@ -66,6 +76,7 @@ def gru_unit(
 
     Activations by number: 0 identity, 1 sigmoid, 2 tanh, 3 relu.
     """
+    _check_sizes(Input, HiddenPrev, Bias)
     gates = Input.clone() if Bias is None else Input + Bias.reshape(-1)
     gate, act = numbered_activation(gate_activation), numbered_activation(activation)
     one = gru_step(Weight, gate, act, origin_mode)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.indicating import indicator
 from refluid.ops.registry import gradient, operator
@@ -18,7 +19,10 @@ Dims = tuple[int, ...]
 def _dims(X: Tensor, dim: Sequence[int], reduce_all: bool) -> Dims:
     if reduce_all or len(dim) == X.dim():
         return tuple(range(X.dim()))
-    return tuple(place % X.dim() for place in dim)
+    rank = X.dim()
+    if not all(-rank <= place < rank for place in dim):
+        raise EnforceNotMet(f"dim is {list(dim)} but X, {list(X.shape)}, has {rank} dimensions")
+    return tuple(place % rank for place in dim)
 
 
 def _shaped(out: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.packets import without_padding
 from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
@@ -23,6 +24,11 @@ def _last_first(paddings: Sequence[int]) -> list[int]:
 @operator("pad", outputs="Out", uses="")
 def pad(X: Tensor, *, paddings: Sequence[int], pad_value: float = 0.0) -> Tensor:
     """X with paddings[2 * i] elements before and paddings[2 * i + 1] after along dimension i."""
+    if len(paddings) != 2 * X.dim() or min(paddings, default=0) < 0:
+        raise EnforceNotMet(
+            f"paddings is {list(paddings)} but has to be two numbers, 0 or more, for each of the "
+            f"{X.dim()} dimensions of X"
+        )
     return F.pad(X, _last_first(paddings), value=pad_value)
 
 

@@ -49,17 +49,17 @@ def lod_reset(
 ) -> tuple[Tensor, Levels]:
     """X with the sequences of Y, or those that Y's integers or target_lod say.
 
-    Integers are offsets `[0, 4, 6]`, or lengths `[4, 2]`. append: as levels below those of X.
+    Integers are offsets `[0, 4, 6]`, or lengths `[4, 2]`. append: integers give a level below those
+    of X; sequences of Y take the place of X's all the same, as in paddle 2.6.
     """
     if Y is not None and lod_Y:
-        added = lod_Y
-        if added[-1].total != X.shape[0]:
+        if lod_Y[-1].total != X.shape[0]:
             raise EnforceNotMet(
-                f"the sequences of Y cover {added[-1].total} rows but X has {X.shape[0]}"
+                f"the sequences of Y cover {lod_Y[-1].total} rows but X has {X.shape[0]}"
             )
-    else:
-        values = list(target_lod) if Y is None else Y.flatten().tolist()
-        added = (_level([int(one) for one in values], X.shape[0]),)
+        return X, lod_Y
+    values = list(target_lod) if Y is None else Y.flatten().tolist()
+    added = (_level([int(one) for one in values], X.shape[0]),)
     return X, (*lod_X, *added) if append else added
 
 

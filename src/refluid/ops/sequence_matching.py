@@ -50,6 +50,8 @@ def match_matrix_tensor(
     X (n, d), Y (m, e), W (d, dim_t, e). Out: the matrices (dim_t, rows of X, rows of Y), flat,
     one sequence each, (elements, 1). Tmp: X times W, flat.
     """
+    if W.shape[1] != dim_t:
+        raise EnforceNotMet(f"dim_t is {dim_t} but W has shape {list(W.shape)}")
     left, right = sequences_of(X, lod_X), sequences_of(Y, lod_Y, "Y")
     mask = cells(dim_t, left, right, X.device)
     product = (X @ W.flatten(1)).reshape(-1, dim_t, W.shape[2])

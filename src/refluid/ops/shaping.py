@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.products import infer_flat
 from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
@@ -81,6 +82,8 @@ def reshape2(
 
 
 def _flatten(X: Tensor, axis: int) -> Tensor:
+    if not 0 <= axis <= X.dim():
+        raise EnforceNotMet(f"axis is {axis} but X, {list(X.shape)}, has {X.dim()} dimensions")
     return X.reshape(math.prod(X.shape[:axis]), math.prod(X.shape[axis:]))
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.reading import unknown
 from refluid.ops.registry import operator
 
@@ -46,6 +47,8 @@ def shard_index(
 
     Each of the `nshards` shards has index_num / nshards indices, rounded up.
     """
+    if not 0 <= shard_id < nshards:
+        raise EnforceNotMet(f"shard_id is {shard_id} but there are {nshards} shards")
     size = (index_num + nshards - 1) // nshards
     inside = torch.div(X, size, rounding_mode="floor") == shard_id
     return torch.where(inside, X % size, ignore_value)

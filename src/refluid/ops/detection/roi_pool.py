@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ops.detection.rois import (
     Taps,
@@ -116,6 +117,8 @@ def psroi_pool(
     X has output_channels * pooled_height * pooled_width channels, output_channels first. An empty
     bin is 0, and a region is at least 0.1 pixels wide and high.
     """
+    if spatial_scale <= 0.0:
+        raise EnforceNotMet(f"spatial_scale has to be greater than 0 but is {spatial_scale}")
     image = images_of("psroi_pool", ROIs, lod_ROIs, X.shape[0])
     start = away_from_zero(ROIs[:, :2]) * spatial_scale
     end = (away_from_zero(ROIs[:, 2:]) + 1) * spatial_scale

@@ -22,15 +22,18 @@ _FUNCTIONS = """
     native_layer_norm reciprocal maximum minimum sigmoid_ tanh_ exp_ sqrt_ neg_ square t permute
     transpose unsqueeze squeeze argmax eq ne lt le gt ge logical_and logical_or logical_not
     zeros_like ones_like full_like clone convolution addcmul addcdiv embedding
-    _fused_sgd_ _fused_adam_ _fused_adagrad_
+    _softmax _softmax_backward_data _log_softmax _log_softmax_backward_data reciprocal_ log_ rsqrt_
+    abs_ floor sign erf logsumexp cumsum empty_like full zeros split_with_sizes unbind select
+    native_group_norm constant_pad_nd _fused_sgd_ _fused_adam_ _fused_adagrad_
 """
 _METHODS = """
     view add_ sub_ mul_ div_ copy_ zero_ fill_ clamp_ clamp_min_ addcmul_ addcdiv_ expand
-    reshape masked_fill_ masked_fill index_add_ scatter_add_ lerp_
+    reshape masked_fill_ masked_fill index_add_ scatter_ scatter_add_ lerp_ new_zeros new_full
 """
 FAST: dict[str, Callable[..., Any]] = {
     **{name: getattr(torch._C._VariableFunctions, name) for name in _FUNCTIONS.split()},
     **{name: getattr(torch._C.TensorBase, name) for name in _METHODS.split()},
+    "_unsafe_view": torch._C.TensorBase.view,
 }
 
 

@@ -1,0 +1,89 @@
+"""Attributes and shapes that Fluid refuses are refused, by its error and the operator's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid.core.errors import EnforceNotMet
+from tests.ops.running import Array, run_op
+from tests.ops.sequences import call, levels, random
+
+
+def _floats(*shape: int) -> Array:
+    return np.random.RandomState(3).rand(*shape).astype("float32")
+
+
+def _ints(*shape: int) -> Array:
+    return np.zeros(shape, "int64")
+
+
+X = {"X": _floats(4, 10)}
+GRU = {"Input": _floats(9, 15), "HiddenPrev": _floats(9, 5), "Weight": _floats(5, 15)}
+SPECTRAL = {"Weight": _floats(3, 4, 2), "U": _floats(3)}
+CASES: list[tuple[str, Mapping[str, Array], Mapping[str, Any], str]] = [
+    ("elementwise_add", X | {"Y": _floats(10)}, {"axis": 2}, "axis=2"),
+    ("elementwise_mul", X | {"Y": _floats(10)}, {"axis": -2}, "axis=-2"),
+    ("mul", X | {"Y": _floats(10, 3)}, {"x_num_col_dims": 2}, "x_num_col_dims is 2"),
+    ("mul", X | {"Y": _floats(10, 3)}, {"y_num_col_dims": 0}, "y_num_col_dims is 0"),
+    ("matmul", X | {"Y": _floats(10, 3)}, {"head_number": 2}, "head_number 2"),
+    ("reduce_sum", X, {"dim": [2]}, r"dim is \[2\]"),
+    ("reduce_mean", X, {"dim": [-3]}, r"dim is \[-3\]"),
+    ("flatten2", X, {"axis": 3}, "axis is 3"),
+    ("pad", X, {"paddings": [0, -1, 0, 0]}, "paddings is"),
+    ("pad", X, {"paddings": [0, 1]}, "paddings is"),
+    ("clip", X, {"min": 2.0, "max": 1.0}, "min is 2.0 and max 1.0"),
+    ("clip_by_norm", X, {"max_norm": 0.0}, "max_norm"),
+    ("top_k", X, {"k": 0}, "k has to be at least 1"),
+    ("index_sample", X | {"Index": _ints(3, 2)}, {}, "differ in rows"),
+    ("nll_loss", X | {"Label": _ints(5)}, {}, "Label"),
+    (
+        "shard_index",
+        {"X": _ints(4, 1)},
+        {"index_num": 20, "nshards": 2, "shard_id": 2},
+        "there are 2 shards",
+    ),
+    ("spectral_norm", SPECTRAL | {"V": _floats(7)}, {}, "they have 3 and 7"),
+    ("gru_unit", GRU | {"Bias": _floats(1, 1)}, {}, "Bias is"),
+    ("gru_unit", GRU | {"HiddenPrev": _floats(8, 5)}, {}, "HiddenPrev"),
+    ("add_position_encoding", {"X": _floats(2, 3, 4)}, {"beta": -1.0}, "alpha and beta"),
+]
+
+
+@pytest.mark.parametrize("op_type, inputs, attrs, says", CASES)
+def test_is_refused(
+    op_type: str, inputs: Mapping[str, Array], attrs: Mapping[str, Any], says: str
+) -> None:
+    with pytest.raises(EnforceNotMet, match=says) as caught:
+        run_op(op_type, inputs, attrs)
+    assert op_type in str(caught.value)
+
+
+def test_another_number_of_matching_matrices_is_refused() -> None:
+    inputs = {"X": random(3, 4), "Y": random(2, 5), "W": random(4, 3, 5)}
+    lods = {"X": levels([1, 2]), "Y": levels([1, 1])}
+    with pytest.raises(EnforceNotMet, match="dim_t is 2"):
+        call("match_matrix_tensor", inputs, lods, dim_t=2)
+
+
+def test_regions_of_no_scale_are_refused() -> None:
+    inputs = {"X": random(1, 8, 5, 5), "ROIs": random(2, 4)}
+    sizes = {"output_channels": 2, "pooled_height": 2, "pooled_width": 2}
+    with pytest.raises(EnforceNotMet, match="spatial_scale"):
+        call("psroi_pool", inputs, {"ROIs": levels([2])}, spatial_scale=0.0, **sizes)
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_the_sequences_of_another_value_replace(append: bool) -> None:
+    inputs, lods = {"X": random(6, 1), "Y": random(6, 2)}, {"X": levels([1, 5])}
+    _, lod = call("lod_reset", inputs, lods | {"Y": levels([2, 4])}, append=append)
+    assert lod == levels([2, 4])
+
+
+def test_sizes_that_are_known_only_at_run_time_are_checked_then() -> None:
+    inputs = {"X": random(4, 10), "Y": random(10)}
+    with pytest.raises(EnforceNotMet, match="axis is 2 but has to be -1, or from 0 to below 2"):
+        call("elementwise_add", inputs, {}, axis=2)
