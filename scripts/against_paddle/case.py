@@ -1,0 +1,66 @@
+"""What both sides are given, and what each says. Read in paddle's environment too: NumPy only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+# Values, and lengths of sequences per level.
+Tensor = tuple[Array, list[list[int]]]
+
+
+@dataclass
+class Case:
+    """A program with its inputs. origin: the recording. change: what is not as recorded."""
+
+    origin: str
+    change: str
+    operators: tuple[str, ...]
+    program: bytes
+    feeds: dict[str, Tensor]
+    state: dict[str, Tensor]
+    fetches: tuple[str, ...]
+
+    def __str__(self) -> str:
+        change = f", {self.change}" if self.change else ""
+        return f"{self.origin} ({' '.join(self.operators)}){change}"
+
+
+@dataclass
+class Outcome:
+    """The fetched tensors, None for what is no tensor; or the error."""
+
+    tensors: list[Tensor | None] = field(default_factory=list)
+    error: str = ""
+
+
+def differences(one: Outcome, other: Outcome, rtol: float) -> list[str]:
+    """What the fetched tensors of two runs differ in, in words."""
+    found = []
+    for number, pair in enumerate(zip(one.tensors, other.tensors, strict=True)):
+        if pair[0] is not None and pair[1] is not None:
+            what = _difference(pair[0], pair[1], rtol)
+            found += [f"fetch {number}: {what}"] if what else []
+    return found
+
+
+def _difference(one: Tensor, other: Tensor, rtol: float) -> str:
+    (a, lengths), (b, others) = one, other
+    if b.shape == ():
+        b = b.reshape(1)  # Fluid 1.8 knows no tensors without dimensions
+    if a.shape != b.shape:
+        return f"shape {a.shape} and {b.shape}"
+    if a.dtype != b.dtype:
+        return f"{a.dtype} and {b.dtype}"
+    if [list(level) for level in lengths] != [list(level) for level in others]:
+        return f"sequences {lengths} and {others}"
+    if a.dtype.kind != "f":
+        return "" if np.array_equal(a, b) else f"{np.sum(a != b)} of {a.size} numbers"
+    if np.allclose(a, b, rtol=rtol, atol=rtol * 1e-2, equal_nan=True):
+        return ""
+    gap = np.abs(a - b) / max(np.abs(b).max(), 1e-30)
+    return f"numbers, by up to {np.nanmax(gap):.1e} of the largest" if gap.size else "numbers"
