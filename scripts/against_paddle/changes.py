@@ -18,6 +18,7 @@ Tensors = dict[str, Tensor]
 _KEPT = """
     op_callstack op_role op_role_var op_namescope op_device dtype in_dtype out_dtype shape seed
     is_test use_cudnn use_mkldnn use_quantizer mkldnn_data_type with_quant_attr
+    fuse_relu_before_depthwise_conv
 """
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "padding_algorithm": ("EXPLICIT", "SAME", "VALID"),
