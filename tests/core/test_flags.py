@@ -27,6 +27,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(flags, "_values", {name: flag.default for name, flag in FLAGS.items()})
     monkeypatch.setattr(flags, "_said", set())
     monkeypatch.setattr(flags, "_set", set())
+    monkeypatch.setattr(flags, "_states", {})
+    monkeypatch.setattr(flags, "_state", 0)
+    flags.set_flags({})
     yield
 
 
@@ -169,11 +172,23 @@ def test_environment_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
         flags.environment_int("REFLUID_TEST")
 
 
-def test_changes_are_counted() -> None:
-    before = flags.changes()
-    with flags.override({"FLAGS_benchmark": True}):
-        within = flags.changes()
-    assert before < within < flags.changes()
+def test_equal_flags_are_the_same_state() -> None:
+    before = flags.state()
+    with flags.override({}):
+        assert flags.state() == before
+    within = set()
+    for _ in range(2):
+        with flags.override({"FLAGS_benchmark": True}):
+            within.add(flags.state())
+        assert flags.state() == before
+    assert len(within) == 1 and before not in within
+
+
+def test_a_default_that_is_set_is_another_state() -> None:
+    before = flags.state()
+    assert not flags.was_set("sync_nccl_allreduce")
+    with flags.override(flags.get_flags("FLAGS_sync_nccl_allreduce")):
+        assert flags.state() != before
 
 
 def test_a_choice_is_one_of_those_there_are() -> None:

@@ -30,8 +30,10 @@ _NO_EFFECT = {
 }
 _values: dict[str, Value] = {name: flag.default for name, flag in FLAGS.items()}
 _said: set[str] = set()
-_changes = 0
 _set: set[str] = set()
+# What the flags have been so far, numbered, and the number of what they are.
+_states: dict[object, int] = {}
+_state = 0
 
 
 def status_of(name: str) -> Status:
@@ -52,9 +54,18 @@ def was_set(name: str) -> bool:
     return name in _set
 
 
-def changes() -> int:
-    """How often flags have been set: what depends on their values looks at it first."""
-    return _changes
+def state() -> int:
+    """A number for what all flags are: the same one when they are so again.
+
+    What depends on their values looks at it first.
+    """
+    return _state
+
+
+def _note() -> None:
+    global _state
+    values = tuple(_values.values()), frozenset(_set)
+    _state = _states.setdefault(values, len(_states))
 
 
 def get_flags(flags: str | list[str] | tuple[str, ...]) -> dict[str, Any]:
@@ -76,19 +87,17 @@ def set_flags(flags: Mapping[str, Any]) -> None:
     """
     if not isinstance(flags, Mapping):
         raise TypeError(f"set_flags takes a dict of name to value, not {_type_name(flags)}")
-    global _changes
     checked = [(flag := _find(name), _check(flag, given)) for name, given in flags.items()]
-    _changes += 1
     for flag, accepted in checked:
         _values[flag.name] = accepted
         _set.add(flag.name)
         _say_if_without_effect(flag)
+    _note()
 
 
 @contextmanager
 def override(flags: Mapping[str, Any]) -> Iterator[None]:
     """Within the block the given flags hold; afterwards the former values are back."""
-    global _changes
     former, given = get_flags(list(flags)), set(_set)
     set_flags(flags)
     try:
@@ -96,8 +105,8 @@ def override(flags: Mapping[str, Any]) -> Iterator[None]:
     finally:
         _set.clear()
         _set.update(given)
-        _changes += 1
         _values.update({name.removeprefix(_PREFIX): old for name, old in former.items()})
+        _note()
 
 
 def environment_str(name: str, default: str | None = None) -> str | None:
@@ -146,6 +155,7 @@ def load_environment(environment: Mapping[str, str]) -> None:
         _values[flag.name] = _check(flag, _parse(flag, text))
         _set.add(flag.name)
         _say_if_without_effect(flag)
+    _note()
 
 
 def _parse(flag: Flag, text: str) -> Value:

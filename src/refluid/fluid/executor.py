@@ -230,9 +230,9 @@ class Executor:
 
     def _settings(self) -> Settings:
         """What flags and instruments say of plans now."""
-        changes = flags.changes()
-        if self._as_flags_say is None or self._as_flags_say[0] != changes:
-            self._as_flags_say = changes, memory_as_set(self._device), asked_for()
+        state = flags.state()
+        if self._as_flags_say is None or self._as_flags_say[0] != state:
+            self._as_flags_say = state, memory_as_set(self._device), asked_for()
         _, memory, kernels = self._as_flags_say
         return memory, kernels, instruments()
 

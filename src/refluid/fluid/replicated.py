@@ -170,7 +170,7 @@ class Replicated:
 
     def _now(self) -> tuple[Any, ...]:
         """What plans are made for, apart from their feeds and fetches."""
-        return flags.changes(), self.program.change_count, instruments()
+        return flags.state(), self.program.change_count, instruments()
 
     def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> Prepared:
         found, now = self._recent.get((fed, fetches)), self._now()

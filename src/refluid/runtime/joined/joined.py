@@ -126,8 +126,8 @@ class Joined:
     # -- which step -----------------------------------------------------------
 
     def _now(self) -> tuple[int, int]:
-        """Changes with flags, and with what the user erased from the scope."""
-        return flags.changes(), sum(scope.erasures for scope in self._scopes)
+        """Differs when flags do, or the user erased something from the scope."""
+        return flags.state(), sum(scope.erasures for scope in self._scopes)
 
     def _is_out_of_date(self) -> bool:
         return self._now() != self._made_under

@@ -46,12 +46,12 @@ class Tiers:
         self._made: list[Recorded] = []
         self._samples = Samples(code)
         self._counts: Counter[tuple[Meta | None, ...]] = Counter()
-        self._changes = flags.changes()
+        self._flags = flags.state()
         self._given_up = flags.value("refluid_tier") == "interpreted"
 
     def choose(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code:
         """The code to run this step by."""
-        if flags.changes() != self._changes:
+        if flags.state() != self._flags:
             self._forget()
         current = self._current
         if current is not None and current.fits(feeds, cells):
@@ -61,7 +61,7 @@ class Tiers:
     def _forget(self) -> None:
         self._current, self._made, self._samples = None, [], Samples(self.interpreted)
         self._counts.clear()
-        self._changes = flags.changes()
+        self._flags = flags.state()
         self._given_up = flags.value("refluid_tier") == "interpreted"
 
     def _search(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code:
