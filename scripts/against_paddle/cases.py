@@ -8,10 +8,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
-
 from refluid import fluid
-from refluid.cli.recordings import Recording, load_recording
+from refluid.cli import replay
+from refluid.cli.recordings import Recording, Step, Value, load_recording
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from scripts.against_paddle.case import Case, Outcome
@@ -80,33 +79,16 @@ def gradient_of(case: Case, outcome: Outcome) -> Case | None:
 
 def run(case: Case) -> Outcome:
     """By refluid, on the CPU."""
-    scope, place = fluid.Scope(), fluid.CPUPlace()
-    for name, (array, lengths) in case.state.items():
-        scope.var(name).get_tensor().set(array, place)
-        scope.var(name).get_tensor().set_recursive_sequence_lengths(lengths)
-    feed = {}
-    for name, (array, lengths) in case.feeds.items():
-        feed[name] = fluid.LoDTensor()
-        feed[name].set(array, place)
-        feed[name].set_recursive_sequence_lengths(lengths)
+    feeds = {name: Value(*tensor) for name, tensor in case.feeds.items()}
+    state = {name: Value(*tensor) for name, tensor in case.state.items()}
+    program = Program.parse_from_string(case.program)
+    step = Step("main", feeds, case.fetches, {})
     try:
-        found = fluid.Executor(place).run(
-            Program.parse_from_string(case.program),
-            feed=feed,
-            fetch_list=list(case.fetches),
-            scope=scope,
-            return_numpy=False,
-        )
+        (found,) = replay.run(Recording(case.origin, {"main": program}, state, [step]))
     except Exception as error:
         return Outcome(error=f"{type(error).__name__}: {error}")
-    return Outcome(
-        [
-            (np.array(one), one.recursive_sequence_lengths())
-            if isinstance(one, fluid.LoDTensor)
-            else None
-            for one in found
-        ]
-    )
+    values = [found.get(f"fetch {number}") for number in range(len(case.fetches))]
+    return Outcome([None if one is None else (one.array, one.lengths) for one in values])
 
 
 def with_gradients(cases: Iterable[Case]) -> Iterator[tuple[Case, Outcome]]:

@@ -32,8 +32,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 
 def change(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
     """Changes them in place; what was changed, "" for nothing."""
-    made = [_CHANGES[random.choices((0, 1, 2, 3), (50, 25, 18, 7))[0]] for _ in range(2)]
-    texts = [one(program, feeds, state, random) for one in made[: random.choice((1, 1, 2))]]
+    made = random.choices(_CHANGES, (50, 25, 18, 7), k=random.choice((1, 1, 2)))
+    texts = [one(program, feeds, state, random) for one in made]
     return "; ".join(filter(None, texts))
 
 

@@ -1,4 +1,4 @@
-"""Runs cases by paddle 2.6.2, in its environment: `python paddle_side.py CASES OUTCOMES`.
+"""Runs cases by paddle 2.6.2, in its environment: CASES and OUTCOMES are files.
 
 Every case is a process of its own, for programs of another version may crash or hang.
 """

@@ -188,18 +188,22 @@ def gather_nd_grad(X: Tensor, Index: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out added to the parts that Index names, zero elsewhere."""
     if Index.shape[-1] == 0:
         return d_Out.reshape(-1, *X.shape).sum(0)
-    d_X = torch.zeros(X.shape, dtype=d_Out.dtype, device=d_Out.device)
-    if X.device.type != "cpu":
-        return d_X.index_put_(tuple(Index.long().unbind(-1)), d_Out, accumulate=True)
-    rows, number = _parts(d_X, Index)
-    rows.index_add_(0, number.reshape(-1), d_Out.reshape(number.numel(), *rows.shape[1:]))
-    return d_X
+    return _add_(d_Out.new_zeros(X.shape), Index, d_Out)
 
 
 def _named(X: Tensor, Index: Tensor) -> Tensor:
     if X.device.type != "cpu":
         return X[tuple(Index.long().unbind(-1))]
     return take_rows(*_parts(X, Index))
+
+
+def _add_(X: Tensor, Index: Tensor, Updates: Tensor) -> Tensor:
+    """X += Updates in the parts that Index names; X is contiguous."""
+    if X.device.type != "cpu" or Index.shape[-1] == 0:
+        return X.index_put_(tuple(Index.long().unbind(-1)), Updates, accumulate=True)
+    rows, number = _parts(X, Index)
+    rows.index_add_(0, number.reshape(-1), Updates.reshape(number.numel(), *rows.shape[1:]))
+    return X
 
 
 def _parts(X: Tensor, Index: Tensor) -> tuple[Tensor, Tensor]:
@@ -242,11 +246,7 @@ def scatter_grad(
 @operator("scatter_nd_add", outputs="Out", uses="Index Updates", differentiable="X Updates")
 def scatter_nd_add(X: Tensor, Index: Tensor, Updates: Tensor) -> Tensor:
     """X with Updates added to the parts that the last dimension of Index names."""
-    if X.device.type != "cpu" or Index.shape[-1] == 0:
-        return X.index_put(tuple(Index.long().unbind(-1)), Updates, accumulate=True)
-    rows, number = _parts(X, Index)
-    updates = Updates.reshape(number.numel(), *rows.shape[1:])
-    return rows.index_add(0, number.reshape(-1), updates).view(X.shape)
+    return _add_(X.clone(memory_format=torch.contiguous_format), Index, Updates)
 
 
 @gradient("scatter_nd_add", views={"d_X": "d_Out"})

@@ -62,10 +62,7 @@ class KernelText(Names):
 
     def _kernel_of(self, kernel: Kernel, suffix: str) -> None:
         """The call as recorded, of one replica or for all."""
-        parts = [self._of(one) for one in kernel.args]
-        parts += [f"{name}={self._of(one)}" for name, one in kernel.kwargs.items()]
-        call = f"{self._function(kernel)}({', '.join(parts)})"
-        self._assign(kernel, call, suffix)
+        self._assign(kernel, self._call(kernel), suffix)
 
     def _assign(self, kernel: Kernel, call: str, suffix: str) -> None:
         used = set(kernel.uses)

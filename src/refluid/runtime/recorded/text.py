@@ -68,15 +68,18 @@ class Text:
 
     def _kernel(self, kernel: Kernel) -> None:
         used = set(kernel.uses)
-        parts = [self._of(one) for one in kernel.args]
-        parts += [f"{name}={self._of(one)}" for name, one in kernel.kwargs.items()]
-        call = f"{self._function(kernel)}({', '.join(parts)})"
+        call = self._call(kernel)
         names = [value.name if value and value not in used else "_" for value in kernel.outs]
         if all(name == "_" for name in names):
             self.source.add(call, kernel.op)
             return
         comma = "," if kernel.makes_several and len(names) == 1 else ""
         self.source.add(f"{', '.join(names)}{comma} = {call}", kernel.op)
+
+    def _call(self, kernel: Kernel) -> str:
+        parts = [self._of(one) for one in kernel.args]
+        parts += [f"{name}={self._of(one)}" for name, one in kernel.kwargs.items()]
+        return f"{self._function(kernel)}({', '.join(parts)})"
 
     def _function(self, kernel: Kernel) -> str:
         name = kernel.func._schema.name.split("::")[1]
