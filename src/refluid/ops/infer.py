@@ -50,7 +50,7 @@ def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
         if name in op.attrs
     )
     try:
-        results = _outputs(definition.type, tuple(inputs), attrs)
+        results = outputs_of(definition.type, tuple(inputs), attrs)
     except Exception as error:
         raise EnforceNotMet(_explain(definition, op, error)) from error
     for slot, made in zip(definition.outputs, results, strict=True):
@@ -133,12 +133,16 @@ def _frozen(value: Any) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _outputs(
+def outputs_of(
     op_type: str,
     inputs: tuple[tuple[Spec, ...] | None, ...],
     attrs: tuple[tuple[str, Any], ...],
 ) -> list[list[Spec | None]]:
-    """Specs of all outputs, slot by slot; unknown sizes are -1."""
+    """Shapes and types of all outputs, slot by slot, by the body on meta tensors of such inputs.
+
+    Unknown sizes are -1: those that follow from unknown ones, or from elements of inputs. Raises
+    whatever the body does.
+    """
     from refluid.ops.registry import find
 
     definition = find(op_type)

@@ -14,9 +14,8 @@ from refluid.core.lod import Lod
 from refluid.core.offsets import Levels
 from refluid.ir.program import Program
 from refluid.runtime.plan import Fetched, Plan
+from refluid.runtime.readers import READING
 from refluid.runtime.scope import Scope
-
-READING = frozenset({"create_py_reader", "create_double_buffer_reader", "read"})
 
 # Program, fed names, fetched names, names fed with LoD, whether fetched values are lent -> a plan.
 MakePlan = Callable[[Program, tuple[str, ...], tuple[str, ...], frozenset[str], bool], Plan]

@@ -20,11 +20,15 @@ from refluid.runtime.joined.shared import Shared
 from refluid.runtime.joined.together import Together
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.recorded.fitting import Recorded
-from refluid.runtime.recorded.tiers import BEFORE, KEPT, SHAPES
+from refluid.runtime.recorded.tiers import BEFORE, KEPT
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.scope import Cell, Scope
 
 _log = logging.getLogger("refluid")
+
+# Replicas that meet more different shapes than this stay in their threads.
+SHAPES = 32
+
 Feeds = Sequence[Sequence[Tensor]]
 Results = list[Sequence[Fetched]]
 Rows = list[list[Cell]]

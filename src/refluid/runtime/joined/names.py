@@ -177,7 +177,7 @@ class Names(Text):
             return self.written(one)
         if one in self._differing:
             return self.flat(one)
-        assert one.constant is not None
+        assert isinstance(one.constant, Tensor)
         tiled = self._tiled.setdefault(one, one.constant.repeat(self.size, 1))
         return self.source.constant(f"k{one.name}_f", tiled)
 

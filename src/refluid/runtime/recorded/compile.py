@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
-from refluid.runtime.recorded.graph import Compiled, Kernel, Line, Step, Value, replace
+from refluid.runtime.recorded.graph import Compiled, Kernel, Step, Value, replace
 
 # Fewer kernels than this are called one by one: entering a compiled function costs some calls.
 _ENOUGH = 4
@@ -38,50 +38,14 @@ def compile_steps(steps: Sequence[Step], compiler: Compiler = inductor) -> list[
     Raises whatever the compiler raises.
     """
     done: list[Step | Compiled] = []
-    loose = _loose(steps)
     for run, wanted in _runs(steps):
         ins, outs = _ins(run), _outs(run, wanted)
         if len(run) < _ENOUGH or _is_left(run[0]) or _alias(run, ins):
             done += run
             continue
         function = compiler(_module(run, ins, outs), _examples(ins))
-        function = _guarded(function, _module(run, ins, outs), ins, loose)
         done.append(Compiled(function, ins, list(outs)))
     return done
-
-
-def _loose(steps: Sequence[Step]) -> set[Value | None]:
-    """What lines of the plan made, and all that is computed from it."""
-    found: set[Value | None] = set()
-    for step in steps:
-        if isinstance(step, Line) or not found.isdisjoint(step.uses):
-            found.update(step.outs)
-    return found
-
-
-def _guarded(
-    function: Function, kernels: Function, ins: Sequence[Value], loose: set[Value | None]
-) -> Function:
-    """Calls the kernels one by one where rows that a line made, as of a lookup, are more or fewer.
-
-    Everything else has the layout that the step was recorded with.
-    """
-    known = [
-        (position, value.layout.shape, value.layout.stride)
-        for position, value in enumerate(ins)
-        if value in loose and value.layout is not None
-    ]
-    if not known:
-        return function
-
-    def guarded(*tensors: Tensor) -> Any:
-        for position, shape, stride in known:
-            given = tensors[position]
-            if given.shape != shape or given.stride() != stride:
-                return kernels(*tensors)
-        return function(*tensors)
-
-    return guarded
 
 
 def _examples(values: Sequence[Value]) -> list[Tensor]:

@@ -13,7 +13,7 @@ from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Trial
 from refluid.runtime.scope import Cell
 
-Meta = tuple[torch.Size, torch.dtype, tuple[int, ...]]
+Meta = tuple[torch.Size, torch.dtype, tuple[int, ...]] | type
 
 
 class Recorded:
@@ -56,9 +56,11 @@ class Recorded:
         self._seen: list[Callable[[], Any]] = [_weak(cell.value) for cell in cells]
 
 
-def meta(value: Any) -> Meta | None:
-    """Shape, element type and strides of a tensor; None for anything else."""
-    return (value.shape, value.dtype, value.stride()) if isinstance(value, Tensor) else None
+def meta(value: Any) -> Meta:
+    """Shape, element type and strides of a tensor; the type of anything else."""
+    if isinstance(value, Tensor):
+        return value.shape, value.dtype, value.stride()
+    return type(value)
 
 
 def _weak(value: Any) -> Callable[[], Any]:

@@ -32,22 +32,31 @@ class Value:
     """One tensor (a storage seen with one geometry), or another object, of a recorded step.
 
     `storage` numbers the memory, None for other objects; `layout` is what such a tensor is made
-    of; `constant` is the tensor itself where it is the same in every step. `plain`: an
-    object through which no tensor can be reached.
+    of; `constant` is the tensor itself where it is the same in every step, or the entry of the
+    row that holds it. `plain`: an object through which no tensor can be reached. `settled`: the
+    shapes of what is fed decide the shape of the tensor, or the object itself. `certain`: they
+    decide the elements too, as of what is computed from shapes alone.
     """
 
     name: str
     storage: int | None = None
     layout: Layout | None = None
-    constant: Tensor | None = None
+    constant: Tensor | Entry | None = None
     plain: bool = False
+    settled: bool = True
+    certain: bool = False
 
 
 @dataclass(frozen=True)
-class Size:
-    """A number that follows the sizes of what is fed, as a Python expression of those."""
+class Entry:
+    """What follows from the sizes of what is fed: where it stands in the row of those sizes."""
 
-    text: str
+    position: int
+
+    @property
+    def text(self) -> str:
+        """The Python expression that finds it."""
+        return f"N[{self.position}]"
 
 
 @dataclass(eq=False)
@@ -68,8 +77,8 @@ class Kernel:
 
     @property
     def is_sized(self) -> bool:
-        """Whether a number in its arguments follows the sizes of what is fed."""
-        return any(isinstance(leaf, Size) for leaf in leaves((self.args, self.kwargs)))
+        """Whether a number in its arguments follows from the sizes of what is fed."""
+        return any(isinstance(leaf, Entry) for leaf in leaves((self.args, self.kwargs)))
 
     @property
     def makes_several(self) -> bool:

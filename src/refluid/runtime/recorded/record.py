@@ -13,10 +13,17 @@ from torch import Tensor
 
 from refluid.analysis.liveness import Key
 from refluid.ir.operator import Operator
-from refluid.ops.registry import find
 from refluid.runtime import pairing
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.graph import Kernel, Line, Step, Value
+from refluid.runtime.recorded.settled import (
+    decided,
+    gathered,
+    is_ours,
+    overwrites,
+    settles,
+    source_of,
+)
 from refluid.runtime.recorded.trace import Kernels, Reads, Values
 from refluid.runtime.scope import Cell
 
@@ -54,15 +61,30 @@ class _Statement:
     kernels: list[Kernel] | None
 
 
-class Recorder:
-    """Executes the statements of a plan's `step`, watching each."""
+@dataclass(frozen=True)
+class Parsed:
+    """A statement of a plan: how to run it, the names it reads and those it sets."""
 
-    def __init__(self, code: Code) -> None:
+    statement: ast.stmt
+    code: CodeType
+    loads: frozenset[str]
+    stores: frozenset[str]
+
+
+def statements(code: Code) -> list[Parsed]:
+    """The statements of a plan's `step`."""
+    with _parsing:
+        function = ast.parse(code.source.text).body[0]
+        assert isinstance(function, ast.FunctionDef)
+        return [Parsed(one, _compiled(one, code.filename), *_names(one)) for one in function.body]
+
+
+class Recorder:
+    """Executes the statements of a plan's `step`, watching each. body: these, if known."""
+
+    def __init__(self, code: Code, body: list[Parsed] | None = None) -> None:
         self.code = code
-        with _parsing:
-            function = ast.parse(code.source.text).body[0]
-            assert isinstance(function, ast.FunctionDef)
-            self.body = [(one, _compiled(one, code.filename)) for one in function.body]
+        self.body = statements(code) if body is None else body
         self.namespace: dict[str, Any] = dict(code.source.constants)
         self.values = Values()
         self.bound: dict[str, Value] = {}
@@ -81,13 +103,13 @@ class Recorder:
 
     def _run(self, feeds: Sequence[Tensor], cells: Sequence[Any], levels: Sequence[Any]) -> Any:
         self.namespace.update(F=feeds, C=cells, L=levels)
-        for statement, compiled in self.body:
-            if isinstance(statement, ast.Return):
-                self._return(statement, compiled)
-            elif isinstance(statement, ast.Delete):
-                self._delete(statement)
+        for parsed in self.body:
+            if isinstance(parsed.statement, ast.Return):
+                self._return(parsed)
+            elif isinstance(parsed.statement, ast.Delete):
+                self._delete(parsed.statement)
             else:
-                self._statement(statement, compiled)
+                self._statement(parsed)
         return self.result
 
     @property
@@ -111,29 +133,28 @@ class Recorder:
 
     # -- statements -----------------------------------------------------------
 
-    def _statement(self, statement: ast.stmt, compiled: CodeType) -> None:
-        loads, stores = _names(statement)
-        loads &= self.bound.keys() | (loads & _OUTSIDE)
-        op = self._op_of(statement)
-        before = {name: self.bound[name] for name in loads & self.bound.keys()}
-        if not self._may_trace(statement, loads, before, op):
-            exec(compiled, self.namespace)
-            self._keep(statement, before, stores, op)
-            return
-        kernels, random = Kernels(self.values), self.namespace["random"]
+    def _statement(self, parsed: Parsed) -> None:
+        outside, op = parsed.loads & _OUTSIDE, self.code.origin.get(parsed.statement.lineno)
+        before = {name: self.bound[name] for name in parsed.loads & self.bound.keys()}
+        traced = not outside and self._may_trace(parsed.statement, before, op)
+        kernels = Kernels(self.values, "" if traced else "is a line")
+        random = self.namespace["random"]
         random.seeded = False
         with kernels, Reads(kernels):
-            exec(compiled, self.namespace)
+            exec(parsed.code, self.namespace)
         for kernel in kernels.kernels:
             kernel.op = op
         if random.seeded:
             kernels.refused = "draws the same random numbers in every step"
-        reason = kernels.refused or self._unknown(stores)
-        if reason:
+        reason = kernels.refused or self._unknown(parsed.stores)
+        if reason and traced:
             self.refused[reason] = self.refused.get(reason, 0) + 1
-        self._keep(statement, before, stores, op, None if reason else kernels.kernels)
+        line = Line(parsed.statement, before, {}, op)
+        settled = settles(op, before) and not kernels.unsettled
+        line.stores = self._made(line, parsed.stores, settled, outside)
+        self._keep(line, None if reason else kernels.kernels)
 
-    def _unknown(self, stores: set[str]) -> str:
+    def _unknown(self, stores: frozenset[str]) -> str:
         """Why a traced statement's results cannot be told from its kernels; "" if they can."""
         for name in stores:
             thing = self.namespace.get(name)
@@ -144,47 +165,61 @@ class Recorder:
                 return f"makes a {type(thing).__name__}"
         return ""
 
-    def _keep(
-        self,
-        statement: ast.stmt,
-        before: dict[str, Value],
-        stores: set[str],
-        op: Operator | None,
-        kernels: list[Kernel] | None = None,
-    ) -> None:
+    def _made(
+        self, line: Line, stores: frozenset[str], settled: bool, outside: frozenset[str]
+    ) -> dict[str, Value]:
+        """The values of the names that a statement set."""
+        before, op = line.loads, line.op
+        sure: set[str] = set()
+        if not settled:
+            sure = decided(op, self.code.names, self.last | before, self.namespace)
+            for value in before.values():  # what it was given to fill may hold anything now
+                value.settled &= value.storage is not None or value.plain
         made: dict[str, Value] = {}
         for name in stores & self.namespace.keys():
             thing = self.namespace[name]
-            known = isinstance(thing, Tensor)
-            made[name] = self.values.add(thing) if known else self.values.other(thing)
-        kept = _Statement(Line(statement, before, made, op), kernels)
+            if not isinstance(thing, Tensor):
+                made[name] = self.values.other(thing)
+                # Of a variable that holds no tensor only the type is looked at.
+                made[name].settled = settled and (thing is None or not outside)
+                continue
+            known = self.values.find(thing)
+            same = overwrites(op) and known in before.values()
+            fresh = settled and not gathered(thing, before, outside)
+            if same or fresh or (name in sure and known is None):
+                made[name] = self.values.add(thing)
+            else:
+                made[name] = self.values.apart(thing)
+        return made
+
+    def _keep(self, line: Line, kernels: list[Kernel] | None = None) -> None:
+        kept = _Statement(line, kernels)
         if kernels is None:
+            if line.op is not None:
+                touched = (*line.loads.values(), *line.stores.values())
+                self.values.doubt({value.storage for value in touched})
             # What reads autograd's recording of an operator needs that operator's own line.
-            for value in before.values():
+            for value in line.loads.values():
                 if value in self.tapes:
                     self.tapes[value].kernels = None
         else:
-            self.tapes |= {value: kept for value in made.values() if value.storage is None}
+            self.tapes |= {value: kept for value in line.stores.values() if value.storage is None}
         self.statements.append(kept)
-        self._bind(made)
+        self._bind(line.stores)
 
     def _bind(self, made: dict[str, Value]) -> None:
         self.bound.update(made)
         self.last.update(made)
 
     def _may_trace(
-        self,
-        statement: ast.stmt,
-        loads: set[str],
-        before: dict[str, Value],
-        op: Operator | None,
+        self, statement: ast.stmt, before: dict[str, Value], op: Operator | None
     ) -> bool:
         if not isinstance(statement, ast.Assign | ast.Expr) or op is None:
             return False
-        if _reaches_out(statement) or not _is_ours(op) or not self._calls_plainly(statement):
+        if not _is_pure(op) or not self._calls_plainly(statement):
             return False
         return all(
-            value.storage is not None or value.plain or value in self.tapes
+            value.settled and (value.storage is not None or value.plain or value in self.tapes)
             for value in before.values()
         )
 
@@ -202,13 +237,10 @@ class Recorder:
             self.namespace.pop(target.id, None)
             self.bound.pop(target.id, None)
 
-    def _return(self, statement: ast.Return, compiled: CodeType) -> None:
-        self.result = eval(compiled, self.namespace)
-        loads, _ = _names(statement)
-        self._keep(statement, {n: self.bound[n] for n in loads if n in self.bound}, set(), None)
-
-    def _op_of(self, statement: ast.stmt) -> Operator | None:
-        return self.code.origin.get(statement.lineno)
+    def _return(self, parsed: Parsed) -> None:
+        self.result = eval(parsed.code, self.namespace)
+        before = {name: self.bound[name] for name in parsed.loads & self.bound.keys()}
+        self._keep(Line(parsed.statement, before, {}))
 
 
 def _compiled(statement: ast.stmt, filename: str) -> CodeType:
@@ -218,23 +250,16 @@ def _compiled(statement: ast.stmt, filename: str) -> CodeType:
     return compile(ast.Module([statement], []), filename, "exec")
 
 
-def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
+def _names(statement: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
     loads: set[str] = set()
     stores: set[str] = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name):
             (loads if isinstance(node.ctx, ast.Load) else stores).add(node.id)
-    return loads, stores - {"_"}
+    return frozenset(loads), frozenset(stores - {"_"})
 
 
-def _reaches_out(statement: ast.stmt) -> bool:
-    return any(isinstance(n, ast.Name) and n.id in _OUTSIDE for n in ast.walk(statement))
-
-
-def _is_ours(op: Operator) -> bool:
+def _is_pure(op: Operator) -> bool:
     """Whether the operator's code is refluid's own and has no effect but its outputs."""
-    definition = find(op.type)
-    source = definition.forward if definition and definition.body is None else definition
-    if source is None or source.body is None or source.context - _KNOWN_CONTEXT:
-        return False
-    return source.body.__module__.startswith("refluid.ops.")
+    source = source_of(op)
+    return is_ours(op) and source is not None and not source.context - _KNOWN_CONTEXT

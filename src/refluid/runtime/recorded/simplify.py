@@ -76,7 +76,7 @@ def _folded(steps: list[Step]) -> list[Step]:
 
 
 def _is_constant(kernel: Kernel, writes: _Writes) -> bool:
-    known = all(value.constant is not None for value in kernel.uses)
+    known = all(isinstance(value.constant, Tensor) for value in kernel.uses)
     fixed = known and _is_pure(kernel) and not kernel.is_sized
     return fixed and all(map(writes.private, kernel.outs))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from refluid.ops.row_lookup import look_up
-from refluid.runtime.recorded.graph import Compiled, Kernel, Line, Size, Step, Value
+from refluid.runtime.recorded.graph import Compiled, Entry, Kernel, Line, Step, Value
 from refluid.runtime.source import Source
 
 # torch's own functions take half as long to call as the operators of torch.ops; these take the
@@ -44,10 +44,12 @@ class Text:
         self.source = Source("def step(F, C, L):")
         self.source.constants |= {k: v for k, v in namespace.items() if k not in {"F", "C", "L"}}
         self._constants = 0
+        self._read: Container[Value] = ()
 
     def write(self, steps: Sequence[Step | Compiled]) -> Source:
         """All steps; every value is freed after its last use."""
         last = {value: index for index, step in enumerate(steps) for value in step.uses}
+        self._read = last.keys()
         for index, step in enumerate(steps):
             if isinstance(step, Kernel):
                 self._kernel(step)
@@ -58,6 +60,8 @@ class Text:
             if isinstance(step, Line) and isinstance(step.statement, ast.Return):
                 break
             outs = {value for value in step.outs if value is not None}
+            if isinstance(step, Line) and not _is_simple(step.statement):
+                outs &= last.keys()
             dead = {v for v in step.uses if last[v] == index and v.constant is None}
             dead |= {v for v in outs if v not in last}
             if dead:
@@ -92,7 +96,7 @@ class Text:
     def _of(self, one: Any) -> str:
         if isinstance(one, Value):
             return self._name(one)
-        if isinstance(one, Size):
+        if isinstance(one, Entry):
             return one.text
         if isinstance(one, list | tuple):
             parts = [self._of(item) for item in one]
@@ -106,6 +110,8 @@ class Text:
         return self.source.constant(f"c{self._constants}", one)
 
     def _name(self, value: Value) -> str:
+        if isinstance(value.constant, Entry):
+            return value.constant.text
         if value.constant is not None:
             return self.source.constant(value.name, value.constant)
         return value.name
@@ -120,22 +126,29 @@ class Text:
 
     def _line(self, line: Line) -> None:
         statement = line.statement
-        simple = isinstance(statement, ast.Assign | ast.Expr | ast.Return)
-        if simple:
+        if _is_simple(statement):
             names = {name: self._name(value) for name, value in line.loads.items()}
             stores = {name: value.name for name, value in line.stores.items()}
             renamed = Rename(names, stores).visit(copy.deepcopy(statement))
             self.source.add(ast.unparse(renamed), line.op)
             return
-        for name, value in line.loads.items():
-            self.source.add(f"{name} = {self._name(value)}")
+        # A loop or branch may leave names unset, or delete them, in one step and not in another.
+        inside = sorted(line.loads.keys() | line.stores.keys())
+        for name in inside:
+            given = self._name(line.loads[name]) if name in line.loads else None
+            self.source.add(f"{name} = {given}")
         for text in ast.unparse(statement).splitlines():
             self.source.add(text, line.op)
         for name, value in line.stores.items():
-            self.source.add(f"{value.name} = {name}")
-        names_ = sorted(line.loads.keys() | line.stores.keys())
-        if names_:
-            self.source.add(f"del {', '.join(names_)}")
+            if value in self._read:
+                self.source.add(f"{value.name} = {name}")
+        if inside:
+            self.source.add(f"{' = '.join(inside)} = None")
+
+
+def _is_simple(statement: ast.stmt) -> bool:
+    """Whether a statement has no statements inside."""
+    return isinstance(statement, ast.Assign | ast.Expr | ast.Return)
 
 
 class Rename(ast.NodeTransformer):

@@ -15,13 +15,13 @@ from refluid.analysis.liveness import Key
 from refluid.core import flags
 from refluid.runtime.allocator import first_run, make_room
 from refluid.runtime.code import Code
-from refluid.runtime.recorded.anysize import Samples
+from refluid.runtime.recorded.bysize import SIZES, Tables
 from refluid.runtime.recorded.capture import Captured, CudaGraph, is_capturable
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Step
 from refluid.runtime.recorded.large_results import large_at_once
-from refluid.runtime.recorded.record import Recorder, Refused
+from refluid.runtime.recorded.record import Parsed, Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.recorded.trial import Trial
@@ -30,8 +30,9 @@ from refluid.runtime.scope import Cell
 _log = logging.getLogger("refluid")
 
 # A step is recorded when its shapes come for the fourth time; so many recordings are kept. After
-# so many different shapes one recording for all is tried, and later the plan is left alone.
-BEFORE, KEPT, VARIED, SHAPES = 3, 8, 5, 32
+# so many different shapes each is recorded into a table of all of them, the later the more are in
+# there: recording takes as long as ten steps of a small network, and has to be worth it.
+BEFORE, KEPT, VARIED, MANY = 3, 8, 5, 32
 
 Results = tuple[Any, Any]
 
@@ -44,8 +45,9 @@ class Tiers:
         self._compiles = compiles
         self._current: Recorded | None = None
         self._made: list[Recorded] = []
-        self._samples = Samples(code)
-        self._counts: Counter[tuple[Meta | None, ...]] = Counter()
+        self._tables = Tables(code)
+        self._body: list[Parsed] | None = None
+        self._counts: Counter[tuple[Meta, ...]] = Counter()
         self._flags = flags.state()
         self._given_up = flags.value("refluid_tier") == "interpreted"
 
@@ -59,7 +61,7 @@ class Tiers:
         return self._search(feeds, cells)
 
     def _forget(self) -> None:
-        self._current, self._made, self._samples = None, [], Samples(self.interpreted)
+        self._current, self._made, self._tables = None, [], Tables(self.interpreted)
         self._counts.clear()
         self._flags = flags.state()
         self._given_up = flags.value("refluid_tier") == "interpreted"
@@ -72,11 +74,15 @@ class Tiers:
         if self._given_up:
             return self.interpreted
         key = tuple(meta(feed) for feed in feeds)
+        if key not in self._counts and len(self._counts) == SIZES:
+            return self.interpreted
         self._counts[key] += 1
-        if len(self._counts) > VARIED and self._samples.wants(feeds):
-            return self.interpreted.with_step(self._sample)
-        patience = 0 if flags.value("refluid_tier") in ("recorded", "compiled") else BEFORE
-        if len(self._made) - len(self._samples.made) >= KEPT or len(self._counts) > SHAPES:
+        eager = flags.value("refluid_tier") in ("recorded", "compiled")
+        patience = 0 if eager else BEFORE
+        if len(self._counts) > VARIED and self._tables.wants(feeds):
+            if self._counts[key] > patience + (0 if eager else self._tables.sizes // MANY):
+                return self.interpreted.with_step(self._tabulate)
+        elif len(self._made) - len(self._tables.made) >= KEPT:
             self._give_up("its shapes change too often")
         elif self._counts[key] > patience:
             return self.interpreted.with_step(self._record)
@@ -105,19 +111,20 @@ class Tiers:
         _log.info("recorded a step for feeds of shapes %s in %.2f s", shapes, seconds)
         return results
 
-    def _sample(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> Results:
-        """Runs one step, operator by operator, to learn what follows from sizes."""
-        recorder = Recorder(self.interpreted)
+    def _tabulate(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> Results:
+        """Runs one step, operator by operator, and adds it to the table of sizes it fits."""
+        recorder = Recorder(self.interpreted, self._body)
+        self._body = recorder.body
         try:
             recorder.check(feeds, cells)
         except Refused as error:
-            self._samples.close(str(error))
+            self._tables.close(str(error))
             return self.interpreted.step(feeds, cells, levels)
         results = self._recorded_run(recorder, feeds, cells, levels)
-        former = self._samples.made
-        self._current = self._samples.add(recorder.recording, feeds, cells) or self._current
+        former = self._tables.made
+        self._current = self._tables.add(recorder.recording, feeds, cells)
         own = [one for one in self._made if one not in former]
-        self._made = [*self._samples.made, *own]
+        self._made = [*self._tables.made, *own]
         return results
 
     def _recorded_run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ class Values:
         self._known: dict[Geometry, Value] = {}
         # A storage that is only weakly held is freed, but its number is not given to another.
         self._storages: dict[int, StorageWeakRef] = {}
+        self._certain: dict[int | None, list[Value]] = {}
         self._count = 0
 
     def find(self, tensor: Tensor) -> Value | None:
@@ -53,6 +54,25 @@ class Values:
             value = self._known[key] = self._new(key[0])
             value.layout = Layout(key[2], key[3], key[4], tensor.device)
         return self._known[key]
+
+    def apart(self, tensor: Tensor) -> Value:
+        """A value of its own for a tensor that may be another, or of another shape, next time."""
+        weak = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+        self._storages.setdefault(weak.cdata, weak)
+        value = self._new(weak.cdata)
+        value.settled = False
+        return value
+
+    def doubt(self, places: Set[int | None]) -> None:
+        """What lies in that memory may hold other elements in another step."""
+        for place in self._certain.keys() & places:
+            for value in self._certain.pop(place):
+                value.certain = False
+
+    def trust(self, value: Value) -> None:
+        """Shapes decide the elements of this value."""
+        value.certain = True
+        self._certain.setdefault(value.storage, []).append(value)
 
     def other(self, thing: Any) -> Value:
         """A value for anything but a tensor."""
@@ -74,14 +94,30 @@ def _geometry(tensor: Tensor) -> Geometry:
 class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Lists the kernels that are called while it is active.
 
-    `refused` says why a statement cannot be replaced by its kernels, "" while it can.
+    `refused` says why a statement cannot be replaced by its kernels, "" while it can. `unsettled`:
+    what the statement makes may be of another shape where the same shapes are fed.
     """
 
-    def __init__(self, values: Values) -> None:
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: torch would wrap every call in its compiler's guard, and import all of that."""
+        return False
+
+    def __init__(self, values: Values, refused: str = "") -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.values = values
         self.kernels: list[Kernel] = []
-        self.refused = ""
+        self.refused = refused
+        self.unsettled = False
+
+    def depends(self, why: str, on: Sequence[Any] = ()) -> None:
+        """Notes that what the statement does may follow from elements of tensors, of those if any.
+
+        Elements that shapes decide may be read, while it is known what the statement does to them.
+        """
+        read = [self.values.find(one) for one in on if isinstance(one, Tensor)]
+        if not (read and not self.refused and all(one and one.certain for one in read)):
+            self.refused, self.unsettled = self.refused or why, True
 
     def __torch_dispatch__(
         self,
@@ -95,10 +131,29 @@ class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if not self.refused:
                 written = self._written(func, args, kwargs)
                 given = replace((args, kwargs), self._given)
-            result = func(*args, **kwargs)
+            result = self._called(func, args, kwargs)
+            self._look(func, args, result)
             if not self.refused:
                 self._note(func, given, result, written)
             return result
+
+    def _called(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Calls a kernel as a recorded step will: some do more where gradients are wanted."""
+        if self.refused or not torch.is_grad_enabled():
+            return func(*args, **kwargs)
+        with torch.no_grad():
+            result = func(*args, **kwargs)
+        if isinstance(result, list | tuple) and any(one is None for one in result):
+            self.refused = "does something else where gradients are wanted"
+            return func(*args, **kwargs)
+        return result
+
+    def _look(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
+        if any(tag in func.tags for tag in _UNKNOWN_SHAPE):
+            self.depends("makes shapes that depend on values", args)
+        made = result if isinstance(result, list | tuple) else [result]
+        if not all(one is None or isinstance(one, Tensor) for one in made):
+            self.depends("reads values", args)
 
     def _given(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
@@ -109,6 +164,7 @@ class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.refused = "uses a view that no kernel made"
             value = self.values.add(leaf)
             value.constant = leaf
+            self.values.trust(value)
         return value
 
     def _written(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
@@ -130,16 +186,21 @@ class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _note(self, func: Any, given: Any, result: Any, written: list[Tensor]) -> None:
         if any(tag in func.tags for tag in _SEEDED) and given[1].get("generator") is None:
             self.refused = "draws from torch's own generator"
-        if any(tag in func.tags for tag in _UNKNOWN_SHAPE):
-            self.refused = "makes shapes that depend on values"
-        made = result if isinstance(result, list | tuple) else [result]
-        if not all(one is None or isinstance(one, Tensor) for one in made):
-            self.refused = "reads values"
         if self.refused:
             return
+        made = result if isinstance(result, list | tuple) else [result]
+        if not all(one is None or isinstance(one, Tensor) for one in made):
+            return  # elements that shapes decide
         outs = [None if one is None else self.values.add(one) for one in made]
         places = frozenset(tensor.untyped_storage()._cdata for tensor in written)
-        self.kernels.append(Kernel(func, given[0], given[1], outs, places))
+        kernel = Kernel(func, given[0], given[1], outs, places)
+        self.kernels.append(kernel)
+        if kernel.draws or not all(value.certain for value in kernel.uses):
+            self.values.doubt(places)
+        else:
+            for value in outs:
+                if value is not None:
+                    self.values.trust(value)
 
 
 class Reads(TorchFunctionMode):
@@ -157,5 +218,5 @@ class Reads(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         if getattr(func, "__name__", "") in _READERS:
-            self.kernels.refused = "reads values"
+            self.kernels.depends("reads values", args[:1])
         return func(*args, **(kwargs or {}))

@@ -1,0 +1,125 @@
+"""What is decided once the shapes of all that is fed are known: which results of a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from torch import Tensor
+
+from refluid.analysis.liveness import Key, key_of
+from refluid.core.dtypes import as_dtype
+from refluid.ir.operator import Operator
+from refluid.ops.infer import infer_gradient, outputs_of
+from refluid.ops.registry import OperatorDef, find
+from refluid.ops.signature import GRAD
+from refluid.runtime.control import CONTROL
+from refluid.runtime.readers import READING
+from refluid.runtime.recorded.graph import Layout, Value
+
+Names = Mapping[Key, str]
+Named = Mapping[str, Value]
+
+
+def source_of(op: Operator) -> OperatorDef | None:
+    """The operator whose body runs: of a gradient operator without one, the forward operator."""
+    definition = find(op.type)
+    return definition.forward if definition and definition.body is None else definition
+
+
+def is_ours(op: Operator) -> bool:
+    """Whether the operator's code is refluid's own."""
+    source = source_of(op)
+    if source is None or source.body is None:
+        return False
+    return source.body.__module__.startswith("refluid.ops.")
+
+
+def settles(op: Operator | None, before: Named) -> bool:
+    """Whether shapes decide those of all results, if the statement reads no elements either."""
+    if not all(value.settled for value in before.values()):
+        return False
+    if op is None:
+        return True
+    if op.type in READING:
+        return False
+    if op.type in CONTROL:
+        return all(settles(one, {}) for block in op.sub_blocks() for one in block.ops)
+    return is_ours(op)
+
+
+def overwrites(op: Operator | None) -> bool:
+    """Whether the results are variables that the operator is given and changes in place."""
+    definition = find(op.type) if op is not None else None
+    return definition is not None and bool(definition.mutates)
+
+
+def gathered(made: Tensor, before: Named, outside: Set[str]) -> bool:
+    """Whether a tensor that replicas exchanged may have a shape that those of others decide."""
+    shapes = [value.layout.shape for value in before.values() if value.layout is not None]
+    return "comm" in outside and made.shape not in shapes
+
+
+def decided(
+    op: Operator | None, names: Names, known: Named, made: Mapping[str, object]
+) -> set[str]:
+    """Results of a statement that read elements, whose shapes these cannot have changed.
+
+    names: the Python name of each variable. known: the values before the statement. made: what
+    stands under each name after it.
+    """
+    definition = find(op.type) if op is not None else None
+    if op is None or definition is None or op.type in CONTROL or not is_ours(op):
+        return set()
+    if definition.body is None or definition.infer_rule is infer_gradient:
+        shapes = _of_gradients(op, names, known)
+    else:
+        shapes = _of_body(op, definition, names, known)
+    return {
+        name
+        for name, shape in shapes.items()
+        if isinstance(thing := made.get(name), Tensor) and tuple(thing.shape) == shape
+    }
+
+
+def _layout(op: Operator, variable: str, names: Names, known: Named) -> Layout | None:
+    """Shape and type of a variable, if the shapes of what is fed decide it."""
+    value = known.get(names.get(key_of(op.block, variable), ""))
+    return value.layout if value is not None and value.settled else None
+
+
+def _of_body(
+    op: Operator, definition: OperatorDef, names: Names, known: Named
+) -> dict[str, tuple[int, ...]]:
+    """By the body on tensors of these shapes that have no elements."""
+    specs = []
+    for slot in definition.inputs:
+        layouts = [_layout(op, name, names, known) for name in op.input(slot.name)]
+        if any(one is None for one in layouts):
+            return {}
+        given = tuple((tuple(one.shape), as_dtype(one.dtype)) for one in layouts if one)
+        specs.append(given if given or not slot.optional else None)
+    attrs = tuple(
+        (keyword, tuple(value) if isinstance(value := op.attrs[name], list) else value)
+        for name, keyword in definition.keywords.items()
+        if name in op.attrs
+    )
+    try:
+        results = outputs_of(definition.type, tuple(specs), attrs)
+    except Exception:  # a body that cannot do without elements
+        return {}
+    return {
+        names.get(key_of(op.block, variable), ""): spec[0]
+        for slot, made in zip(definition.outputs, results, strict=True)
+        for variable, spec in zip(op.output(slot.name), made, strict=False)
+        if spec is not None
+    }
+
+
+def _of_gradients(op: Operator, names: Names, known: Named) -> dict[str, tuple[int, ...]]:
+    """A gradient has the shape of what it is the gradient of."""
+    shapes = {}
+    for made in op.output_arg_names:
+        origin = _layout(op, made.split(GRAD)[0], names, known)
+        if origin is not None:
+            shapes[names.get(key_of(op.block, made), "")] = tuple(origin.shape)
+    return shapes

@@ -1,0 +1,329 @@
+"""Recordings for sizes that change: bit for bit what the operators compute, size by size."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from refluid import fluid
+from refluid.core import flags
+from refluid.runtime.plan import Plan
+from refluid.runtime.recorded import bysize
+from refluid.runtime.recorded import table as tables
+from refluid.runtime.recorded.bysize import BySize
+
+layers = fluid.layers
+
+
+@pytest.fixture(autouse=True)
+def _flags() -> Iterator[None]:
+    yield
+    fluid.set_flags({"FLAGS_refluid_tier": "auto"})
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+    """What has been logged since the last look."""
+
+    def look() -> list[str]:
+        messages = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        return messages
+
+    with caplog.at_level(logging.INFO, "refluid"):
+        yield look
+
+
+def _attention() -> tuple[Any, Any]:
+    words = fluid.data("words", [None, None], "int64")
+    net = fluid.embedding(words, [50, 8])
+    query, key = (layers.fc(net, 8, num_flatten_dims=2) for _ in range(2))
+    scores = layers.matmul(query, key, transpose_y=True, alpha=0.25)
+    net = layers.layer_norm(layers.matmul(layers.softmax(scores), net), begin_norm_axis=2)
+    return layers.reduce_mean(net, 1), words
+
+
+def _shifted() -> tuple[Any, Any]:
+    words = fluid.data("words", [None, None], "int64")
+    net = layers.reshape(fluid.embedding(words, [50, 8]), [-1, 8])
+    net = layers.fc(net, 8, act="relu")
+    net = layers.pad(net, [1, 2, 0, 0])
+    return layers.reduce_sum(net, 0, keep_dim=True), words
+
+
+def _dropped() -> tuple[Any, Any]:
+    words = fluid.data("words", [None, None], "int64")
+    net = layers.dropout(fluid.embedding(words, [50, 8]), 0.5, seed=3)
+    return layers.reduce_max(net, 1), words
+
+
+def _halved() -> tuple[Any, Any]:
+    words = fluid.data("words", [None, None], "int64")
+    net = layers.unsqueeze(fluid.embedding(words, [50, 8]), [1])
+    return layers.reduce_max(layers.pool2d(net, [2, 1], "max", [2, 1]), [1, 2]), words
+
+
+class Model:
+    """Trains on words of any number of rows and any length."""
+
+    def __init__(self, network: Callable[[], tuple[Any, Any]], tier: str = "recorded") -> None:
+        fluid.set_flags({"FLAGS_refluid_tier": tier})
+        self.main, startup = fluid.Program(), fluid.Program()
+        self.main.random_seed = startup.random_seed = 7
+        with fluid.unique_name.guard(), fluid.program_guard(self.main, startup):
+            net, _ = network()
+            self.loss = layers.mean(layers.square(layers.fc(net, 3)))
+            fluid.optimizer.SGD(0.001).minimize(self.loss)
+        self.scope, self.executor = fluid.Scope(), fluid.Executor()
+        self.executor.run(startup, scope=self.scope)
+
+    def steps(self, sizes: list[tuple[int, int]]) -> list[float]:
+        """The losses of batches of these rows and lengths."""
+        random = np.random.RandomState(0)
+        feeds = [{"words": random.randint(0, 50, size)} for size in sizes]
+        run = self.executor.run
+        return [run(self.main, one, [self.loss], scope=self.scope)[0].item() for one in feeds]
+
+
+def _sizes(count: int, seed: int = 1) -> list[tuple[int, int]]:
+    random = np.random.RandomState(seed)
+    return [(random.randint(2, 9), random.randint(2, 40)) for _ in range(count)]
+
+
+NETWORKS = [_attention, _shifted, _dropped, _halved]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("tier", ["auto", "recorded"])
+def test_steps_of_all_sizes(network: Any, tier: str, said: Callable[[], list[str]]) -> None:
+    sizes = _sizes(9) * 5
+    expected = Model(network, "interpreted").steps(sizes)
+    assert said() == []
+    model = Model(network, tier)
+    assert model.steps(sizes) == expected
+    assert any(" to " in line for line in said())
+    # What has been recorded is recorded no more.
+    model.steps(sizes)
+    assert said() == []
+
+
+def test_a_size_is_served_only_after_it_was_recorded() -> None:
+    model = Model(_attention)
+    model.steps([(4, length) for length in range(2, 12)])
+    (plan,) = _plans(model)
+    served = [one for one in plan._tiers._made if isinstance(one, BySize)]
+    lengths = sorted(shapes[0][1] for one in served for shapes in one._rows)
+    assert lengths == [7, 8, 9, 10, 11]  # the first five have recordings of their own
+    feeds = [torch.zeros(4, 20, dtype=torch.int64)]
+    assert plan._tiers.choose(feeds, plan.cells(model.scope)).step != plan._tiers._current.code.step
+
+
+def _choosing() -> tuple[Any, Any]:
+    """The product of long sentences is large enough for another kernel where there is one."""
+    words = fluid.data("words", [None, None], "int64")
+    net = layers.fc(fluid.embedding(words, [50, 64]), 64, num_flatten_dims=2, act="relu")
+    return layers.reduce_mean(net, 1), words
+
+
+def test_where_code_chooses_by_sizes_each_choice_has_a_table() -> None:
+    random = np.random.RandomState(1)
+    sizes = [(8, random.choice([random.randint(2, 9), random.randint(60, 66)])) for _ in range(80)]
+    expected = Model(_choosing, "interpreted").steps(sizes)
+    model = Model(_choosing, "auto")
+    assert model.steps(sizes) == expected
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_sizes_of_one(network: Any) -> None:
+    sizes = [*_sizes(8), (1, 7), (6, 2), (1, 2), *_sizes(5, 2), (1, 9)] * 2
+    expected = Model(network, "interpreted").steps(sizes)
+    assert Model(network).steps(sizes) == expected
+
+
+def test_too_many_sizes_stay_interpreted(
+    said: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bysize, "SIZES", 9)
+    sizes = [(4, length) for length in range(2, 30)] * 2
+    expected = Model(_attention, "interpreted").steps(sizes)
+    assert Model(_attention).steps(sizes) == expected
+    assert any("there are too many sizes" in line for line in said())
+
+
+def test_a_few_shapes_have_recordings_of_their_own(said: Callable[[], list[str]]) -> None:
+    Model(_attention).steps([(4, 5), (4, 6), (4, 7)] * 4)
+    assert sum("for feeds of shapes [[" in line for line in said()) == 3
+
+
+# -- operators that decide by remainders, comparisons and rounding ---------------------------------
+
+
+def _strided(x: Any) -> Any:
+    return layers.strided_slice(x, [1, 2], [1000, 0], [-1000, 1000], [-2, 3])
+
+
+def _same_convolution(x: Any) -> Any:
+    return layers.conv2d(layers.unsqueeze(x, [1]), 2, 3, stride=2, padding="SAME")
+
+
+def _same_depthwise(x: Any) -> Any:
+    net = layers.expand(layers.unsqueeze(x, [1]), [1, 2, 1, 1])
+    return layers.conv2d(net, 2, 3, stride=3, padding="SAME", groups=2)
+
+
+def _same_volume(x: Any) -> Any:
+    return layers.conv3d(layers.unsqueeze(x, [1, 2]), 2, 3, stride=2, padding="SAME")
+
+
+def _same_pool(x: Any) -> Any:
+    return layers.pool2d(layers.unsqueeze(x, [1]), 3, "avg", 2, "SAME", exclusive=False)
+
+
+def _same_transposed(x: Any) -> Any:
+    net = layers.unsqueeze(x, [1])
+    return layers.conv2d_transpose(net, 2, filter_size=3, stride=2, padding="SAME")
+
+
+def _padded(x: Any) -> Any:
+    return layers.pad(layers.square(x), [0, 0, 1, 2, 0, 3])
+
+
+def _cropped(x: Any) -> Any:
+    return layers.slice(x, [1, 2], [-7, 1], [1000, -1])
+
+
+def _resized(x: Any) -> Any:
+    return layers.resize_bilinear(layers.unsqueeze(x, [1]), scale=1.5)
+
+
+def _adaptive(x: Any) -> Any:
+    return layers.adaptive_pool2d(layers.unsqueeze(x, [1]), [2, 3], "avg")
+
+
+CHOOSY = [
+    _strided,
+    _same_convolution,
+    _same_depthwise,
+    _same_volume,
+    _same_pool,
+    _same_transposed,
+    _padded,
+    _cropped,
+    _resized,
+    _adaptive,
+]
+ORDERS: dict[str, Callable[[list[int]], list[int]]] = {
+    "even first": lambda sizes: sorted(sizes, key=lambda size: (size % 2, size)),
+    "ends first": lambda sizes: sorted(sizes, key=lambda size: -abs(size - 12)),
+    "falling": lambda sizes: sorted(sizes, reverse=True),
+    "any": lambda sizes: list(np.random.RandomState(5).permutation(sizes)),
+}
+
+
+def _images(operator: Callable[[Any], Any], tier: str, sizes: list[int]) -> list[bytes]:
+    """Result and gradient of the input for images of these heights."""
+    with (
+        flags.override({"FLAGS_refluid_tier": tier}),
+        fluid.unique_name.guard(),
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        fluid.scope_guard(fluid.Scope()),
+    ):
+        fluid.default_startup_program().random_seed = 3
+        x = fluid.data("x", [None, None, None])
+        x.stop_gradient = False
+        net = operator(layers.scale(x, 1.5))
+        fetches = [net, *fluid.gradients([layers.reduce_sum(layers.square(net))], [x])]
+        executor = fluid.Executor()
+        executor.run(fluid.default_startup_program())
+        random = np.random.RandomState(0)
+        found = []
+        for size in sizes:
+            image = random.rand(2, size, 25 - size).astype("float32")
+            one, gradient = executor.run(feed={"x": image}, fetch_list=fetches)
+            assert gradient.shape == image.shape
+            found.append(repr(one.shape).encode() + one.tobytes() + gradient.tobytes())
+    return found
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("operator", CHOOSY)
+def test_sizes_between_others(operator: Callable[[Any], Any], order: str) -> None:
+    sizes = ORDERS[order]([*range(2, 24, 1 if order == "any" else 2), 3, 11, 17]) * 5
+    expected = _images(operator, "interpreted", sizes)
+    for tier in ("auto", "recorded"):
+        assert _images(operator, tier, sizes) == expected
+
+
+def test_the_comparison_finds_a_number_that_is_kept_for_all_sizes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = ORDERS["even first"]([*range(2, 24)]) * 2
+    expected = _images(_strided, "interpreted", sizes)
+    assert _images(_strided, "recorded", sizes) == expected
+    monkeypatch.setattr(tables, "_identical", lambda one, other: type(one) is type(other))
+    try:
+        found = _images(_strided, "recorded", sizes)
+    except Exception:
+        return
+    assert found != expected
+
+
+# -- shapes that depend on values ------------------------------------------------------------------
+
+
+def _chosen(tier: str) -> list[float]:
+    """Losses of a network that learns from those rows whose first number is positive."""
+    with flags.override({"FLAGS_refluid_tier": tier}), fluid.unique_name.guard():
+        main, startup = fluid.Program(), fluid.Program()
+        startup.random_seed = 3
+        with fluid.program_guard(main, startup):
+            x = fluid.data("x", [8, 4])
+            places = layers.where(layers.slice(x, [1], [0], [1]) > 0.5)
+            rows = layers.gather(layers.fc(x, 4), layers.slice(places, [1], [0], [1]))
+            loss = layers.mean(layers.square(layers.reshape(rows, [-1, 2, 2])))
+            fluid.optimizer.Adam(0.1).minimize(loss)
+        scope, executor = fluid.Scope(), fluid.Executor()
+        executor.run(startup, scope=scope)
+        random = np.random.RandomState(0)
+        feeds = [{"x": (random.rand(8, 4) + step / 20).astype("float32")} for step in range(12)]
+        return [executor.run(main, one, [loss], scope=scope)[0].item() for one in feeds]
+
+
+def test_rows_that_values_choose() -> None:
+    assert _chosen("auto") == _chosen("recorded") == _chosen("interpreted")
+
+
+def test_a_loop_of_another_length() -> None:
+    """What a loop leaves unset in one step, another step needs."""
+    losses = []
+    for tier in ("interpreted", "recorded"):
+        with flags.override({"FLAGS_refluid_tier": tier}), fluid.unique_name.guard():
+            main, startup = fluid.Program(), fluid.Program()
+            startup.random_seed = 3
+            with fluid.program_guard(main, startup):
+                bound = fluid.data("bound", [1], "int64")
+                net = layers.fc(fluid.data("x", [2, 4]), 4)
+                count = layers.fill_constant([1], "int64", 0)
+                _, net = layers.while_loop(
+                    lambda n, _, bound=bound: layers.less_than(n, bound),
+                    lambda n, v: [layers.increment(n, 1, in_place=False), layers.tanh(v * 1.1)],
+                    [count, net],
+                )
+                loss = layers.mean(layers.square(net))
+                fluid.optimizer.SGD(0.1).minimize(loss)
+            scope, executor = fluid.Scope(), fluid.Executor()
+            executor.run(startup, scope=scope)
+            x = np.ones((2, 4), "float32")
+            feeds = [{"x": x, "bound": np.array([n])} for n in (2, 1, 3, 1, 4)]
+            losses.append([executor.run(main, f, [loss], scope=scope)[0].item() for f in feeds])
+    assert losses[0] == losses[1]
+
+
+def _plans(model: Model) -> list[Plan]:
+    entries = [entry[2] for entry in model.executor._plans.values() if entry[0] is model.main]
+    return [plan for plans in entries for plan in plans.values() if isinstance(plan, Plan)]
