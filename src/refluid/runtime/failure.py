@@ -34,7 +34,11 @@ def explain(
     described = []
     for slot, names in op.inputs.items():
         for name in names:
-            value = values.get(name_of.get(key_of(op.block, name), ""))
+            own = name_of.get(key_of(op.block, name), "")
+            if own and own not in values and not isinstance(error, NameError):
+                described.append(f"  {slot}({name}): no longer held")
+                continue
+            value = values.get(own)
             if value is None and not isinstance(error, EnforceNotMet) and "@" not in name:
                 return EnforceNotMet(not_initialized(op, slot, name))
             described.append(f"  {slot}({name}): {_describe(value)}")
