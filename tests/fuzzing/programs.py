@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -104,7 +104,18 @@ def draw_spec(seed: int, only: str = "") -> Spec:
 
 
 def build(spec: Spec) -> Built:
-    """The program, its startup program, and what is fetched."""
+    """The program, its startup program, and what is fetched; not trained where that can't be."""
+    try:
+        return _build(spec)
+    except Exception as error:
+        if not spec.trains:
+            raise
+        built = _build(replace(spec, trains=False))
+        built.skipped.append(f"training: {told(error)}")
+        return built
+
+
+def _build(spec: Spec) -> Built:
     draw = Random(spec.seed + 1)
     most = draw.choice((1, 2, 2, 3, 3, 4, 5))
     main, startup = fluid.Program(), fluid.Program()
@@ -155,7 +166,7 @@ def _apply(name: str, seed: int, x: Any, made: list[Any], skipped: list[str]) ->
     except Unsuited:
         after = None
     except Exception as error:
-        skipped.append(f"{name}: {type(error).__name__}: {str(error).splitlines()[0][:150]}")
+        skipped.append(f"{name}: {told(error)}")
         after = None
     if after is None:
         block = program.global_block()
@@ -163,6 +174,11 @@ def _apply(name: str, seed: int, x: Any, made: list[Any], skipped: list[str]) ->
             block._remove_op(len(block.ops) - 1)
         program.current_block_idx = 0
     return after
+
+
+def told(error: Exception) -> str:
+    """Its type and the start of its message."""
+    return f"{type(error).__name__}: {str(error).splitlines()[0][:150]}"
 
 
 def _trained(draw: Random, x: Any) -> Any:

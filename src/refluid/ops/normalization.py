@@ -86,6 +86,8 @@ def batch_norm_grad(
 ) -> tuple[Tensor | None, ...]:
     """Gradients of X, Scale and Bias; the running statistics count as constants."""
     x, grad = channels_first(X, data_layout), channels_first(d_Y, data_layout)
+    if not x.numel():  # torch's kernel divides by the number of elements and ends the process
+        return torch.zeros_like(X), torch.zeros_like(Scale), torch.zeros_like(Bias)
     running = (Mean, Variance) if use_global_stats else (None, None)
     d_x, d_scale, d_bias = aten.native_batch_norm_backward(
         grad,

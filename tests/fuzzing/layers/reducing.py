@@ -64,7 +64,8 @@ def one_hot(net: Net, x: Any) -> Any:
 @layer((2, 3, 4), exact=True)
 def where_above(net: Net, x: Any) -> Any:
     above = L.greater_than(x, L.reduce_mean(x, 0, keep_dim=True) + x * 0.0)
-    return L.where(above, x, L.scale(x, 0.1))
+    chosen = L.cast(above, "float32")
+    return x * chosen + L.scale(x, 0.1)
 
 
 @layer((2, 3), exact=True)
