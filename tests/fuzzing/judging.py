@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,25 +25,78 @@ def same_bits(one: Any, other: Any) -> bool:
 
 def differences(oracle: Trace, found: Trace) -> Iterator[str]:
     """What is not the same bit for bit: step by step, then what was left."""
+    yield from _compare(oracle, found, lambda key, a, b: same_bits(a, b))
+
+
+Same = Callable[[Any, Any, Any], bool]
+# Numbers of one program by (step, fetch) or name.
+Spread = dict[Any, float]
+
+
+def beyond_rounding(oracle: Trace, found: Trace, spread: Spread) -> Iterator[str]:
+    """What differs by more than RELATIVE of the largest, and TIMES what nudged inputs do."""
+
+    def same(key: Any, a: Any, b: Any) -> bool:
+        if a.shape != b.shape or a.dtype != b.dtype or a.dtype.kind != "f":
+            return same_bits(a, b)
+        return _distance(a, b) <= RELATIVE * _largest(a) + TIMES * spread.get(key, 0.0)
+
+    yield from _compare(oracle, found, same)
+
+
+def widen(spread: Spread, oracle: Trace, nudged: Trace) -> None:
+    """Adds how far a nudged run is from the one that is not."""
+
+    def note(key: Any, a: Any, b: Any) -> bool:
+        apart = _distance(a, b) if a.shape == b.shape else np.inf
+        spread[key] = max(spread.get(key, 0.0), apart)
+        return True
+
+    list(_compare(oracle, nudged, note))
+
+
+RELATIVE, TIMES = 1e-5, 30.0
+
+
+def _distance(a: Any, b: Any) -> float:
+    """The largest difference; infinite where only one is finite."""
+    with np.errstate(all="ignore"):
+        apart = np.abs(a.astype("float64") - b.astype("float64"))
+    apart[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
+    return float(np.nan_to_num(apart, nan=np.inf).max()) if apart.size else 0.0
+
+
+def _largest(a: Any) -> float:
+    finite = np.abs(a[np.isfinite(a)])
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _compare(oracle: Trace, found: Trace, same: Same) -> Iterator[str]:
     for number, (right, got) in enumerate(zip(oracle.steps, found.steps, strict=True)):
         if isinstance(right, str) or isinstance(got, str):
             if right != got:
                 yield f"step {number}: {_told(got)} instead of {_told(right)}"
             continue
-        for place, ((a, a_lod), (b, b_lod)) in enumerate(zip(right, got, strict=True)):
-            if a_lod != b_lod:
-                yield f"step {number}, fetch {place}: LoD {b_lod} instead of {a_lod}"
-            elif not same_bits(a, b):
-                yield f"step {number}, fetch {place}: {_apart(a, b)}"
-    for name, right_value in oracle.state.items():
-        if name not in found.state or not same_bits(right_value, found.state[name]):
-            got_value = found.state.get(name)
-            text = "missing" if got_value is None else _apart(right_value, got_value)
-            yield f"{name} in the end: {text}"
+        for place, (wanted, values) in enumerate(zip(right, got, strict=True)):
+            label = f"step {number}, fetch {place}"
+            # What several places were fed alike is compared with what one place gave.
+            each = wanted * len(values) if len(wanted) == 1 else wanted
+            for (a, a_lod), (b, b_lod) in zip(each, values, strict=True):
+                if a_lod != b_lod:
+                    yield f"{label}: LoD {b_lod} instead of {a_lod}"
+                elif not same((number, place), a, b):
+                    yield f"{label}: {_apart(a, b)}"
+    for name, value in oracle.state.items():
+        if name not in found.state:
+            yield f"{name} is missing in the end"
+        elif not same(name, value, found.state[name]):
+            yield f"{name} in the end: {_apart(value, found.state[name])}"
 
 
 def _told(one: Any) -> str:
-    return one if isinstance(one, str) else f"values of shapes {[list(v.shape) for v, _ in one]}"
+    if isinstance(one, str):
+        return one
+    return f"values of shapes {[list(value.shape) for [(value, _), *_] in one]}"
 
 
 def _apart(one: Any, other: Any) -> str:

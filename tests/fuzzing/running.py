@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
 from refluid import fluid
 from refluid.core import flags
-from tests.fuzzing.programs import Built, Spec, feed_of
+from refluid.core.selected_rows import SelectedRows
+from refluid.runtime.random import RandomSource
+from tests.fuzzing.programs import Built, Spec, Step, feed_of
 
 State = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a program is run: flags, and what is made of it (`compiled`)."""
+    """How a program is run.
+
+    flags: set meanwhile. compiled: what is run instead of the program, made from it. places: how
+    many replicas; each is fed all of a step's feed (`copies`), or its part. nudged: by how much of
+    itself every number that goes in is changed, with a seed.
+    """
 
     name: str
     flags: Mapping[str, Any] = field(default_factory=dict)
-    compiled: Mapping[str, Any] | None = None
+    compiled: Callable[[Built], Any] | None = None
+    places: int = 1
+    copies: bool = False
+    nudged: tuple[float, int] | None = None
 
 
 @dataclass
 class Trace:
-    """Per step the fetched values, or the kind of error; the persistable variables at the end."""
+    """Per step the fetched values, or the kind of error; the persistable variables at the end.
+
+    A fetched value is a list: an array and its LoD for each place.
+    """
 
     steps: list[list[Any] | str]
     state: State
 
     @property
-    def errors(self) -> int:
-        """How many steps were refused."""
+    def refused(self) -> int:
+        """How many steps were."""
         return sum(isinstance(one, str) for one in self.steps)
 
 
@@ -58,22 +72,47 @@ def run(spec: Spec, built: Built, start: State, way: Way) -> Trace:
     """All steps of the program in this way, from this state on."""
     scope, executor = fluid.Scope(), fluid.Executor()
     for name, array in start.items():
-        scope.var(name).get_tensor().set(array, fluid.CPUPlace())
-    steps: list[list[Any] | str] = []
+        scope.var(name).get_tensor().set(_nudge(array, way), fluid.CPUPlace())
+    RandomSource(torch.device("cpu"))(0).manual_seed(spec.seed)
     with flags.override(way.flags):
-        program = built.main if way.compiled is None else way.compiled["make"](built)
-        for step in spec.steps:
-            feed = feed_of(spec, step)
-            try:
-                found = executor.run(program, feed, built.fetches, scope=scope, return_numpy=False)
-                steps.append([(np.array(one), one.lod()) for one in found])
-            except Exception as error:
-                steps.append(kind_of(error))
+        program = way.compiled(built) if way.compiled else built.main
+        steps = [_step(executor, program, spec, step, built, scope, way) for step in spec.steps]
         return Trace(steps, held(built, scope))
+
+
+def _step(
+    executor: Any, program: Any, spec: Spec, step: Step, built: Built, scope: Any, way: Way
+) -> list[Any] | str:
+    feed: Any = {name: _nudge(value, way) for name, value in feed_of(spec, step).items()}
+    if way.copies:
+        feed = [feed] * way.places
+    try:
+        found = executor.run(
+            program, feed, built.fetches, scope=scope, return_numpy=False, return_merged=False
+        )
+    except Exception as error:
+        return kind_of(error)
+    several = [one if isinstance(one, list) else [one] for one in found]
+    return [[_kept(value) for value in values] for values in several]
+
+
+def _kept(value: Any) -> tuple[Any, Any]:
+    """An array, and the LoD or the rows it belongs to."""
+    if isinstance(value, SelectedRows):
+        return np.array(value.get_tensor()), value.rows()
+    return np.array(value), value.lod()
+
+
+def _nudge(value: Any, way: Way) -> Any:
+    if way.nudged is None or not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+        return value
+    share, seed = way.nudged
+    noise = np.random.RandomState(seed).uniform(-share, share, value.shape)
+    return (value * (1 + noise)).astype(value.dtype)
 
 
 def kind_of(error: Exception) -> str:
     """Its type, and the operator it names."""
-    text = str(error)
-    operator = text.rpartition("[operator < ")[2].partition(" >")[0] if "[operator <" in text else ""
-    return f"{type(error).__name__} {operator}".strip()
+    name = type(error).__name__
+    _, found, rest = str(error).rpartition("[operator < ")
+    return f"{name} {rest.partition(' >')[0]}" if found else name

@@ -10,9 +10,11 @@ Sizes = tuple[int, ...]
 
 
 def _evens_then_odd(draw: Random, largest: int) -> list[int]:
-    evens = list(range(4, largest + 1, 2))
-    between = [draw.randrange(5, largest) for _ in range(3)]
-    return [*draw.sample(evens, min(len(evens), 8)), *between, *draw.sample(evens, 2)]
+    """What is decided by remainders goes one way for a long time, then the other."""
+    step = draw.choice((2, 2, 2, 3))
+    seen = list(range(4, 4 + 10 * step, step))
+    draw.shuffle(seen)
+    return [*seen, *(draw.randrange(min(seen), max(seen)) for _ in range(5))]
 
 
 def _around(draw: Random, largest: int) -> list[int]:
