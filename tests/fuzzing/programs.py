@@ -90,11 +90,11 @@ def draw_spec(seed: int, only: str = "") -> Spec:
     row = KINDS[kind]
     free = sum(size is FREE for size in row.shape)
     sizes = sequence(draw, free, row.largest)
-    shapes = draw.random()
+    ordinary = 1.0 if draw.random() < 0.45 else draw.random()
     steps = [
         Step(
             one,
-            values.ORDINARY if draw.random() < shapes else draw.choice(values.EXTREME),
+            values.ORDINARY if draw.random() < ordinary else draw.choice(values.EXTREME),
             draw.choice(values.LAYOUTS),
             draw.getrandbits(30),
         )

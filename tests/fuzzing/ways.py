@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.fluid.strategy_pairs import SWITCHES, Combination, compile_as, flags_of
 from tests.fuzzing.judging import Spread, beyond_rounding, differences, widen
-from tests.fuzzing.programs import Built, Spec, Step
+from tests.fuzzing.programs import Built, Spec
 from tests.fuzzing.running import State, Trace, Way, run
 from tests.fuzzing.table import rows
 
@@ -23,12 +23,17 @@ _NUDGES = 3, 12
 
 @dataclass(frozen=True)
 class Comparison:
-    """A way and the one it must agree with: in every bit, or up to rounding."""
+    """A way and the one it must agree with: in every bit, or up to rounding.
+
+    refuses: also what a refused step leaves must be the same; otherwise such steps are left out.
+    parts: each step is fed so many times its rows.
+    """
 
     way: Way
     exact: bool = True
     oracle: Way = ORACLE
-    spec: Spec | None = None
+    refuses: bool = True
+    parts: int = 1
 
 
 def comparisons(spec: Spec, built: Built) -> Iterator[Comparison]:
@@ -43,7 +48,7 @@ def comparisons(spec: Spec, built: Built) -> Iterator[Comparison]:
 
 def _memory(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
     row = {name: draw.choice(SWITCHES[name]) for name in SWITCHES if _is_of_memory(name)}
-    yield Comparison(_strategy(f"memory {row}", {**_FIXED, "places": 1, **row}))
+    yield Comparison(_strategy(f"memory {row}", {**_FIXED, "places": 1, **row}), refuses=False)
 
 
 def _is_of_memory(name: str) -> bool:
@@ -54,7 +59,9 @@ def _is_of_memory(name: str) -> bool:
 def _strategies(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
     if is_smooth(spec, built):
         row = {name: draw.choice(values) for name, values in SWITCHES.items()}
-        yield Comparison(_strategy("strategy", row | _FIXED | {"places": 1}), exact=False)
+        yield Comparison(
+            _strategy(f"strategy {row}", row | _FIXED | {"places": 1}), exact=False, refuses=False
+        )
 
 
 def _replicas(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
@@ -69,18 +76,15 @@ def _replicas(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
         places=places,
         copies=True,
     )
-    yield Comparison(alike)
+    yield Comparison(alike, exact=False, refuses=False)
     if is_smooth(spec, built):
         yield Comparison(
             _strategy(f"{places} places", {**row, TIER: "auto", REPLICAS: "auto"}),
             exact=False,
             oracle=_strategy("threads", {**row, TIER: "interpreted", REPLICAS: "threads"}),
-            spec=replace(spec, steps=tuple(_divisible(one, places) for one in spec.steps)),
+            refuses=False,
+            parts=places,
         )
-
-
-def _divisible(step: Step, places: int) -> Step:
-    return replace(step, sizes=(step.sizes[0] * places, *step.sizes[1:]))
 
 
 _SOMETIMES: tuple[tuple[float, Callable[[Random, Spec, Built], Iterator[Comparison]]], ...] = (
@@ -109,19 +113,36 @@ def found_by(
 ) -> Iterator[tuple[Comparison, list[str]]]:
     """The comparisons of which something differs, and what."""
     known: dict[tuple[str, Spec], Trace] = {}
-    for one in chosen:
-        own = one.spec or spec
-        key = one.oracle.name, own
+
+    def asked(own: Spec, way: Way) -> Trace:
+        key = way.name, own
         if key not in known:
-            known[key] = run(own, built, start, one.oracle)
-        found = run(own, built, start, one.way)
-        different = (
-            list(differences(known[key], found))
-            if one.exact
-            else _beyond(own, built, start, known[key], found, one.oracle)
-        )
+            known[key] = run(own, built, start, way)
+        return known[key]
+
+    for one in chosen:
+        own = _many(spec, one.parts)
+        if not one.refuses:
+            own = _without_refused(own, asked(own, one.oracle))
+        if not own.steps:
+            continue
+        oracle, found = asked(own, one.oracle), run(own, built, start, one.way)
+        if one.exact:
+            different = list(differences(oracle, found))
+        else:
+            different = _beyond(own, built, start, oracle, found, one.oracle)
         if different:
             yield one, different
+
+
+def _many(spec: Spec, parts: int) -> Spec:
+    steps = [replace(one, sizes=(one.sizes[0] * parts, *one.sizes[1:])) for one in spec.steps]
+    return replace(spec, steps=tuple(steps))
+
+
+def _without_refused(spec: Spec, oracle: Trace) -> Spec:
+    pairs = zip(spec.steps, oracle.steps, strict=True)
+    return replace(spec, steps=tuple(step for step, got in pairs if not isinstance(got, str)))
 
 
 def _beyond(
