@@ -1,9 +1,10 @@
-"""`python -m tests.fuzzing --seconds 3600`: random programs, every tier against the interpreted one."""
+"""`python -m tests.fuzzing --seconds 3600`: random programs, all tiers against the interpreted."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import logging
 import sys
 import time
 
@@ -25,6 +26,7 @@ def main() -> int:
     parser.add_argument("--layers", action="store_true", help="say how often each layer was used")
     asked = parser.parse_args()
     torch.set_num_threads(1)
+    logging.getLogger("refluid").setLevel(logging.ERROR)
     seed = int(time.time()) % 10**9 * 100 if asked.seed is None else asked.seed
     count = itertools.count(seed) if asked.programs is None else range(seed, seed + asked.programs)
     print(f"first seed {seed}", flush=True)

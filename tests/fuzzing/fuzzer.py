@@ -29,7 +29,7 @@ class Finding:
         sizes = [f"{step.sizes} {step.kind}" for step in self.spec.steps]
         return "\n".join(
             [
-                f"seed {self.spec.seed} ({self.spec.kind}), {self.comparison.way.name}:",
+                f"seed {self.spec.seed} ({self.spec.kind.name}), {self.comparison.way.name}:",
                 *(f"    {one}" for one in self.differences[:5]),
                 f"  layers {built.used}, loss {built.loss}, fetches {built.fetches}",
                 f"  steps {sizes}",
@@ -63,7 +63,9 @@ def judged(spec: Spec, tally: Tally | None = None) -> Iterator[Finding]:
         tally.steps += len(spec.steps)
         tally.layers.update(built.used)
         tally.skipped.update(built.skipped)
-        tally.ways.update(one.way.name.split()[-1 if "copies" in one.way.name else 0] for one in chosen)
+        tally.ways.update(
+            one.way.name.split()[-1 if "copies" in one.way.name else 0] for one in chosen
+        )
 
 
 def fuzz(
@@ -96,7 +98,9 @@ def shrunk(finding: Finding, patience: int = 60) -> Finding:
             tries += 1
             if tries > patience:
                 break
-            same = [f for f in judged(smaller) if f.comparison.way.name == finding.comparison.way.name]
+            same = [
+                f for f in judged(smaller) if f.comparison.way.name == finding.comparison.way.name
+            ]
             if same:
                 finding, again = same[0], True
                 break

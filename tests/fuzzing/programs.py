@@ -25,6 +25,7 @@ L = fluid.layers
 class Kind:
     """What is fed: a shape with free dimensions, or ids to look up; how large they get."""
 
+    name: str
     shape: tuple[int | None, ...]
     largest: int
     weight: float = 1.0
@@ -33,16 +34,19 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "rows": Kind((FREE, 4), 24, 2),
-    "table": Kind((FREE, FREE), 16),
-    "steps": Kind((FREE, FREE, 3), 12, 2),
-    "fixed steps": Kind((4, FREE, 3), 12),
-    "words": Kind((FREE, FREE), 12, 2, ids=True),
-    "one word": Kind((FREE, 1), 24, 1, ids=True),
-    "images": Kind((FREE, 2, FREE, FREE), 13, 3),
-    "square images": Kind((FREE, 2, 6, 6), 9, 1),
-    "volumes": Kind((FREE, 2, FREE, FREE, 5), 8, 0.7),
-    "sequences": Kind((FREE, 3), 7, 0.7, ragged=True),
+    one.name: one
+    for one in (
+        Kind("rows", (FREE, 4), 24, 2),
+        Kind("table", (FREE, FREE), 16),
+        Kind("steps", (FREE, FREE, 3), 12, 2),
+        Kind("fixed steps", (4, FREE, 3), 12),
+        Kind("words", (FREE, FREE), 12, 2, ids=True),
+        Kind("one word", (FREE, 1), 24, 1, ids=True),
+        Kind("images", (FREE, 2, FREE, FREE), 13, 3),
+        Kind("square images", (FREE, 4, 6, 6), 9, 1),
+        Kind("volumes", (FREE, 2, FREE, FREE, 5), 8, 0.7),
+        Kind("sequences", (FREE, 3), 7, 0.7, ragged=True),
+    )
 }
 
 
@@ -61,7 +65,7 @@ class Spec:
     """A program and its runs. layers: names, each with the seed of its own choices."""
 
     seed: int
-    kind: str
+    kind: Kind
     layers: tuple[tuple[str, int], ...]
     trains: bool
     steps: tuple[Step, ...]
@@ -82,12 +86,12 @@ class Built:
 def draw_spec(seed: int, only: str = "") -> Spec:
     """The program of a seed, of one kind if `only` names it."""
     draw = Random(seed)
-    kind = draw.choices([*KINDS], [one.weight for one in KINDS.values()])[0]
-    kind = only or kind
-    names, weights = zip(*((row.name, row.weight) for row in rows().values()), strict=True)
+    row = draw.choices([*KINDS.values()], [one.weight for one in KINDS.values()])[0]
+    row = KINDS.get(only, row)
+    table = [one for one in rows().values() if one.ragged == row.ragged or one.name == "smooth"]
+    weights = [one.weight for one in table]
     # More than are wanted: many won't suit what they follow.
-    layers = [(name, draw.getrandbits(30)) for name in draw.choices(names, weights, k=24)]
-    row = KINDS[kind]
+    layers = [(one.name, draw.getrandbits(30)) for one in draw.choices(table, weights, k=24)]
     free = sum(size is FREE for size in row.shape)
     sizes = sequence(draw, free, row.largest)
     ordinary = 1.0 if draw.random() < 0.45 else draw.random()
@@ -100,7 +104,7 @@ def draw_spec(seed: int, only: str = "") -> Spec:
         )
         for one in sizes
     ]
-    return Spec(seed, kind, tuple(layers), draw.random() < 0.65, tuple(steps))
+    return Spec(seed, row, tuple(layers), draw.random() < 0.65, tuple(steps))
 
 
 def build(spec: Spec) -> Built:
@@ -121,7 +125,7 @@ def _build(spec: Spec) -> Built:
     main, startup = fluid.Program(), fluid.Program()
     startup.random_seed = 1 + spec.seed % 1000
     main.random_seed = draw.choice((0, startup.random_seed))
-    row = KINDS[spec.kind]
+    row = spec.kind
     used: list[str] = []
     skipped: list[str] = []
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
@@ -196,7 +200,7 @@ def _trained(draw: Random, x: Any) -> Any:
 
 def feed_of(spec: Spec, step: Step) -> dict[str, Any]:
     """What is fed in a step."""
-    row = KINDS[spec.kind]
+    row = spec.kind
     left = list(step.sizes)
     shape = tuple(left.pop(0) if size is FREE else size for size in row.shape)
     if row.ragged:

@@ -45,7 +45,10 @@ _KINDS: tuple[tuple[float, Callable[[Random, int], list[int]]], ...] = (
     (1, _ends),
     (1, lambda draw, largest: [draw.choice(_PRIMES) for _ in range(12)]),
     (1, lambda draw, largest: sorted(draw.randrange(1, largest) for _ in range(12))),
-    (1, lambda draw, largest: sorted((draw.randrange(2, largest) for _ in range(12)), reverse=True)),
+    (
+        1,
+        lambda draw, largest: sorted((draw.randrange(2, largest) for _ in range(12)), reverse=True),
+    ),
     (2, lambda draw, largest: [draw.randrange(1, largest) for _ in range(14)]),
 )
 

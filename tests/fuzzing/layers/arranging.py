@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from refluid import fluid
 from tests.fuzzing.table import Net, known, layer, need
 
@@ -45,10 +47,6 @@ def squeezed(net: Net, x: Any) -> Any:
     ones = [axis for axis, size in enumerate(x.shape) if size == 1]
     need(ones)
     return L.squeeze(x, [net.draw.choice(ones)])
-
-
-def _bound(net: Net) -> int:
-    return net.one(0, 1, 2, 3, 7, 1000, -1, -2, -3, -5, -1000)
 
 
 @layer((2, 3, 4), weight=2)
@@ -153,9 +151,10 @@ def gathered_places(net: Net, x: Any) -> Any:
 
 @layer((2,))
 def scattered(net: Net, x: Any) -> Any:
-    """Zero to two rows are replaced by, or added to, the first ones."""
+    """The first two rows are replaced, or added to."""
     rows = L.assign(_int64([1, 0]))
-    new = L.slice(x, [0], [0], [2])
+    need(known(x.shape[1]))
+    new = L.fill_constant([2, x.shape[1]], "float32", 0.5)
     return L.scatter(x, rows, new, overwrite=net.chance(0.5))
 
 
@@ -195,9 +194,8 @@ def reshaped_by_variable(net: Net, x: Any) -> Any:
 @layer((2,))
 def unstacked(net: Net, x: Any) -> Any:
     need(known(x.shape[1]))
-    return net.draw.choice(L.unstack(x, axis=1)) if net.chance(0.5) else L.stack(
-        L.unstack(x, axis=1)[::-1], axis=1
-    )
+    parts = L.unstack(x, axis=1)
+    return net.draw.choice(parts) if net.chance(0.5) else L.stack(parts[::-1], axis=1)
 
 
 @layer((2,), weight=0.7)
@@ -208,6 +206,4 @@ def numbered(net: Net, x: Any) -> Any:
 
 
 def _int64(values: Any) -> Any:
-    import numpy as np
-
     return np.array(values, "int64")

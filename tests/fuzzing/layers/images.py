@@ -88,7 +88,9 @@ def pool3d(net: Net, x: Any) -> Any:
 def resized(net: Net, x: Any) -> Any:
     how = net.one("resize_bilinear", "resize_nearest")
     align, mode = net.chance(0.5), net.one(0, 1)
-    sizes = {"out_shape": [net.one(3, 5), 4]} if net.chance(0.4) else {"scale": net.one(2, 1.5, 0.5)}
+    sizes = (
+        {"out_shape": [net.one(3, 5), 4]} if net.chance(0.4) else {"scale": net.one(2, 1.5, 0.5)}
+    )
     if how == "resize_bilinear":
         return L.resize_bilinear(x, **sizes, align_corners=align, align_mode=mode)
     return L.resize_nearest(x, **sizes, align_corners=align)

@@ -1,0 +1,120 @@
+"""Random programs give the same in every tier, by every strategy, on one place and on several."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refluid.runtime.recorded import fitting, text
+from tests.fuzzing.fuzzer import Tally, fuzz, judged, shrunk
+from tests.fuzzing.programs import KINDS, build, draw_spec
+from tests.fuzzing.table import rows
+
+ROOT = Path(__file__).resolve().parents[2]
+# The long run ends at so many programs or seconds, whichever comes first.
+PROGRAMS, SECONDS, VARIABLE = 10_000, 3600, "REFLUID_FUZZ_SECONDS"
+
+
+def _texts(tally: Tally) -> str:
+    return "\n".join(one.text for one in tally.findings)
+
+
+@pytest.mark.parametrize("first", range(20, 60, 10))
+def test_some_programs(first: int) -> None:
+    tally = fuzz(iter(range(first, first + 10)), tell=lambda text: None)
+    assert tally.programs == 10
+    assert not tally.findings, _texts(tally)
+
+
+@pytest.mark.slow
+def test_many_programs() -> None:
+    """In a process of its own, since a wrong kernel may end it: the last line names the seed."""
+    seconds = os.environ.get(VARIABLE, str(SECONDS))
+    command = [sys.executable, "-m", "tests.fuzzing", "--seconds", seconds, "--shrink"]
+    run = subprocess.run(
+        [*command, "--programs", str(PROGRAMS)], cwd=ROOT, capture_output=True, text=True
+    )
+    print(run.stdout)
+    assert run.returncode == 0, run.stdout + run.stderr[-5000:]
+
+
+def test_the_same_seed_is_the_same_program() -> None:
+    for seed in range(200, 210):
+        one, other = (build(draw_spec(seed)) for _ in range(2))
+        assert draw_spec(seed) == draw_spec(seed)
+        assert one.fetches == other.fetches
+        described = [
+            [(op.type, op.inputs, op.outputs) for op in made.main.global_block().ops]
+            for made in (one, other)
+        ]
+        assert described[0] == described[1]
+
+
+def test_every_layer_and_kind_is_drawn() -> None:
+    drawn = [draw_spec(seed) for seed in range(500)]
+    assert {spec.kind.name for spec in drawn} == KINDS.keys()
+    assert {name for spec in drawn for name, _ in spec.layers} == rows().keys()
+
+
+# -- faults that must be found ----------------------------------------------------------------
+
+
+def _another_number(patch: pytest.MonkeyPatch) -> None:
+    """Numbers in recorded calls are 1% larger."""
+    former = text.Text._of
+
+    def wrong(self: Any, one: Any) -> str:
+        return former(self, one * 1.01 if isinstance(one, float) else one)
+
+    patch.setattr(text.Text, "_of", wrong)
+
+
+def _another_size(patch: pytest.MonkeyPatch) -> None:
+    """A recorded step serves feeds of any size."""
+    patch.setattr(fitting.Recorded, "_fits_feeds", lambda self, feeds: True)
+
+
+def _no_update(patch: pytest.MonkeyPatch) -> None:
+    """Recorded kernels that add in place are left out."""
+    former = text.Text._call
+
+    def wrong(self: Any, kernel: Any) -> str:
+        called = former(self, kernel)
+        left_out = kernel.writes and "add_" in str(kernel.func)
+        return "None" if left_out else called
+
+    patch.setattr(text.Text, "_call", wrong)
+
+
+PLANTED: list[Callable[[pytest.MonkeyPatch], None]] = [
+    _another_number,
+    _another_size,
+    _no_update,
+]
+
+
+def test_a_finding_is_made_smaller_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    _another_number(monkeypatch)
+    seeds = (draw_spec(seed) for seed in range(60))
+    finding = next(one for spec in seeds for one in judged(spec))
+    small = shrunk(finding, patience=8)
+    assert len(small.spec.steps) < len(finding.spec.steps)
+    assert f"--seed {finding.spec.seed} --programs 1" in small.text
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_a_planted_fault_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    for seed in itertools.count():
+        assert seed < 60, "not found"
+        if any(judged(draw_spec(seed))):
+            break
