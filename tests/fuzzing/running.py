@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from refluid import fluid
 from refluid.core import flags
 from refluid.core.selected_rows import SelectedRows
 from refluid.runtime.random import RandomSource
-from tests.fuzzing.programs import Built, Spec, Step, feed_of
+from tests.fuzzing.programs import Built, Spec, feed_of
 
 State = dict[str, Any]
 
@@ -63,32 +63,39 @@ def held(built: Built, scope: Any) -> State:
     found = {}
     for var in built.main.list_vars():
         cell = scope.find_var(var.name) if var.persistable else None
-        if cell is not None and cell.value is not None:
+        if cell is not None and isinstance(cell.value, torch.Tensor):
             found[var.name] = np.array(cell.get_tensor())
     return found
 
 
 def run(spec: Spec, built: Built, start: State, way: Way) -> Trace:
     """All steps of the program in this way, from this state on."""
+    return run_fed(built, (feed_of(spec, step) for step in spec.steps), start, way, spec.seed)
+
+
+def run_fed(
+    built: Built, feeds: Iterable[Mapping[str, Any]], start: State, way: Way, seed: int
+) -> Trace:
+    """A step for each of the feeds, from this state and this state of random numbers on."""
     scope, executor = fluid.Scope(), fluid.Executor()
-    for name, array in start.items():
-        scope.var(name).get_tensor().set(_nudge(array, way), fluid.CPUPlace())
-    RandomSource(torch.device("cpu"))(0).manual_seed(spec.seed)
+    for name, value in start.items():
+        scope.var(name).get_tensor().set(_nudge(value, way), fluid.CPUPlace())
+    RandomSource(torch.device("cpu"))(0).manual_seed(seed)
     with flags.override(way.flags):
         program = way.compiled(built) if way.compiled else built.main
-        steps = [_step(executor, program, spec, step, built, scope, way) for step in spec.steps]
+        steps = [_step(executor, program, feed, built.fetches, scope, way) for feed in feeds]
         return Trace(steps, held(built, scope))
 
 
 def _step(
-    executor: Any, program: Any, spec: Spec, step: Step, built: Built, scope: Any, way: Way
+    executor: Any, program: Any, given: Mapping[str, Any], fetches: list[str], scope: Any, way: Way
 ) -> list[Any] | str:
-    feed: Any = {name: _nudge(value, way) for name, value in feed_of(spec, step).items()}
+    feed: Any = {name: _nudge(value, way) for name, value in given.items()}
     if way.copies:
         feed = [feed] * way.places
     try:
         found = executor.run(
-            program, feed, built.fetches, scope=scope, return_numpy=False, return_merged=False
+            program, feed, fetches, scope=scope, return_numpy=False, return_merged=False
         )
     except Exception as error:
         return kind_of(error)
@@ -100,6 +107,8 @@ def _kept(value: Any) -> tuple[Any, Any]:
     """An array, and the LoD or the rows it belongs to."""
     if isinstance(value, SelectedRows):
         return np.array(value.get_tensor()), value.rows()
+    if not value._is_initialized():
+        return np.array([]), []
     return np.array(value), value.lod()
 
 
