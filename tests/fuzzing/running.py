@@ -12,6 +12,7 @@ import torch
 from refluid import fluid
 from refluid.core import flags
 from refluid.core.selected_rows import SelectedRows
+from refluid.core.values import LoDTensor
 from refluid.runtime.random import RandomSource
 from tests.fuzzing.programs import Built, Spec, feed_of
 
@@ -107,9 +108,9 @@ def _kept(value: Any) -> tuple[Any, Any]:
     """An array, and the LoD or the rows it belongs to."""
     if isinstance(value, SelectedRows):
         return np.array(value.get_tensor()), value.rows()
-    if not value._is_initialized():
+    if isinstance(value, LoDTensor) and not value._is_initialized():
         return np.array([]), []
-    return np.array(value), value.lod()
+    return np.array(value), value.lod() if isinstance(value, LoDTensor) else []
 
 
 def _nudge(value: Any, way: Way) -> Any:

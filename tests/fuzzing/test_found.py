@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from refluid import fluid
@@ -73,6 +74,11 @@ def _pooled(x: Any) -> Any:
     return L.pool2d(x, 2, "max", 2, "SAME")
 
 
+def _constant(x: Any) -> Any:
+    """The sum may take the constant's memory."""
+    return L.elementwise_add(L.assign(np.ones((2, 2), "float32")), x)
+
+
 EVENS = [(size, size) for size in range(4, 25, 2)] * 2
 ODD = (11, 11), (17, 17)
 ONES = (3, 9), (1, 7), (1, 4), (1, 1), (1, 5), (1, 3), (2, 1), (12, 1), (9, 1)
@@ -83,6 +89,7 @@ FOUND: dict[str, tuple[Network, Sequence[int | None], Sequence[Sequence[int]]]] 
     "what is left of a slice": (_strided, (None, None), [*EVENS, *ODD]),
     "padding by the remainder": (_padded_convolution, (2, 1, None, None), [*EVENS, *ODD]),
     "pooling by the remainder": (_pooled, (2, 1, None, None), [*EVENS, *ODD]),
+    "a constant that is overwritten": (_constant, (2, 2), [()] * 7),
     "sizes of one alone": (lambda x: L.pad(x, [1, 2, 0, 0]), (None, None), ONES),
 }
 

@@ -207,3 +207,46 @@ def numbered(net: Net, x: Any) -> Any:
 
 def _int64(values: Any) -> Any:
     return np.array(values, "int64")
+
+
+@layer((2, 3, 4))
+def with_constant(net: Net, x: Any) -> Any:
+    """A constant that is overwritten by a sum, as what is used last may be."""
+    one = L.assign(np.array([net.one(0.5, 2.0)], "float32"))
+    kind = net.one("sum", "tanh", "increment")
+    if kind == "sum":
+        return x * L.elementwise_add(one, L.reshape(L.reduce_mean(x), [1]))
+    return x * (L.tanh(one) if kind == "tanh" else L.increment(one, 0.5))
+
+
+def _count(net: Net, x: Any) -> Any:
+    """1, 2 or 3, as numbers say (int32)."""
+    above = L.greater_than(L.reduce_mean(x), L.fill_constant([1], "float32", 0.0))
+    some = L.cast(L.reshape(above, [1]), "int32")
+    return L.elementwise_add(some, L.fill_constant([1], "int32", net.one(1, 2)))
+
+
+@layer((2, 3), exact=True)
+def repeated_by_value(net: Net, x: Any) -> Any:
+    times: list[Any] = [1] * len(x.shape)
+    times[net.draw.randrange(len(times))] = _count(net, x)
+    return L.expand(x, times)
+
+
+@layer((2, 3), exact=True)
+def cut_by_value(net: Net, x: Any) -> Any:
+    axis = net.draw.randrange(len(x.shape))
+    return L.slice(x, [axis], [0], [_count(net, x)])
+
+
+@layer((2,), exact=True)
+def filled_by_value(net: Net, x: Any) -> Any:
+    """As many rows as numbers say, each the mean of x."""
+    ones = L.fill_constant([_count(net, x), 3], "float32", 1.0)
+    return ones * L.reshape(L.reduce_mean(x), [1])
+
+
+@layer((2,), exact=True)
+def numbers_by_value(net: Net, x: Any) -> Any:
+    row = L.range(0, _count(net, x), 1, "int32")
+    return L.unsqueeze(L.cast(row, "float32"), [1]) * L.reshape(L.reduce_mean(x), [1])

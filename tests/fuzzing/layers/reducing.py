@@ -112,3 +112,26 @@ def total(net: Net, x: Any) -> Any:
 @layer((2, 3, 4), weight=0.5)
 def scaled_by_mean(net: Net, x: Any) -> Any:
     return L.elementwise_mul(x, L.reshape(L.mean(x), [1]))
+
+
+@layer((2, 3), weight=0.7, exact=True)
+def largest_by_value(net: Net, x: Any) -> Any:
+    need(known(x.shape[-1]) and x.shape[-1] > 2)
+    above = L.greater_than(L.reduce_mean(x), L.fill_constant([1], "float32", 0.0))
+    count = L.cast(L.reshape(above, [1]), "int32") + 1
+    return L.topk(x, count)[0]
+
+
+@layer((2,), weight=0.7, exact=True)
+def different(net: Net, x: Any) -> Any:
+    """The different whole numbers in x."""
+    whole = L.cast(L.clip(L.reshape(x, [-1]), -3.0, 3.0), "int64")
+    return L.cast(L.unique(whole)[0], "float32")
+
+
+@layer((2,), weight=0.7, exact=True)
+def mask_of_lengths(net: Net, x: Any) -> Any:
+    """1 for as many columns as the first number of a row says."""
+    first = L.squeeze(L.slice(x, [1], [0], [1]), [1])
+    lengths = L.cast(L.clip(first, 0.0, 4.0), "int64")
+    return L.sequence_mask(lengths, net.one(None, 5), "float32") * L.reshape(L.reduce_mean(x), [1])
