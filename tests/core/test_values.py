@@ -132,8 +132,9 @@ def test_numpy_protocol() -> None:
     copy[0, 0] = 1
     assert tensor.tensor[0, 0] == 9
     assert np.asarray(tensor, dtype="float64").dtype == np.float64
-    with pytest.raises(ValueError, match="copy"):
-        np.asarray(tensor, dtype="float64", copy=False)
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":  # the first that can ask for no copy
+        with pytest.raises(ValueError, match="copy"):
+            np.asarray(tensor, dtype="float64", copy=False)
     with pytest.raises(TypeError, match="bfloat16"):
         np.array(LoDTensor(torch.zeros(2, dtype=torch.bfloat16)))
     assert np.array(LoDTensor(torch.zeros(2, requires_grad=True))).tolist() == [0, 0]

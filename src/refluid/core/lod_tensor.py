@@ -116,7 +116,10 @@ class LoDTensor:
             raise TypeError("NumPy has no bfloat16; cast the tensor to float32 first")
         if copy is False and data.device.type != "cpu":
             raise ValueError(f"an array of {data.device} data cannot be made without a copy")
-        return np.array(data.cpu().numpy(), dtype=dtype, copy=copy)
+        array = data.cpu().numpy()
+        if copy is None:  # which NumPy 1 doesn't take
+            return np.asarray(array, dtype)
+        return np.array(array, dtype, copy=copy)
 
     def __getitem__(self, key: Any) -> LoDTensor:
         """A part of the data, sharing its memory and without LoD; indexed as torch tensors are."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from refluid.core.fetched import fetched
+
 __all__ = ["WeightedAverage"]
 
 
@@ -49,4 +51,4 @@ class WeightedAverage:
         """The mean so far. ValueError before anything was added."""
         if self.numerator is None or self.denominator is None:
             raise ValueError("There is no data to be averaged in WeightedAverage.")
-        return self.numerator / self.denominator
+        return fetched(self.numerator / self.denominator)

@@ -12,6 +12,7 @@ import torch
 
 from refluid.core.dtypes import dtype_name
 from refluid.core.errors import EnforceNotMet
+from refluid.core.fetched import fetched
 from refluid.core.files import decode_combined_file, decode_file, write_file
 from refluid.core.pickles import dump_arrays, load_arrays
 from refluid.core.values import LoDTensor
@@ -40,7 +41,7 @@ def get_parameter_value(para: Variable, executor: Any) -> Any:
     """The value of a parameter in the current scope, as array."""
     if not is_parameter(para):
         raise AssertionError(f"{para.name} is not a parameter")
-    return np.array(initialized_cell(para.name).get_tensor())
+    return fetched(np.array(initialized_cell(para.name).get_tensor()))
 
 
 def get_parameter_value_by_name(name: str, executor: Any, program: Program | None = None) -> Any:
@@ -86,14 +87,13 @@ def load_program_state(
         arrays = dict(load_arrays(base + ".pdparams"))
         if Path(base + ".pdopt").is_file():
             arrays |= load_arrays(base + ".pdopt")
-        return arrays
+        return {name: fetched(array) for name, array in arrays.items()}
     if path.is_dir():
         wanted = None if var_list is None else {var.name for var in var_list}
         files = [file for file in sorted(path.iterdir()) if file.is_file()]
         files = [file for file in files if wanted is None or file.name in wanted]
-        return {
-            file.name: np.array(decode_file(file)) for file in files if file.name != "__model__"
-        }
+        files = [file for file in files if file.name != "__model__"]
+        return {file.name: fetched(np.array(decode_file(file))) for file in files}
     if path.is_file():
         if var_list is None:
             raise ValueError(
@@ -101,7 +101,8 @@ def load_program_state(
                 "were saved into it"
             )
         names = sorted(var.name for var in var_list)
-        return {name: np.array(t) for name, t in decode_combined_file(path, names).items()}
+        loaded = decode_combined_file(path, names)
+        return {name: fetched(np.array(tensor)) for name, tensor in loaded.items()}
     raise EnforceNotMet(f"Parameter file {base}.pdparams does not exist, nor does {base}")
 
 

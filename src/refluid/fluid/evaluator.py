@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refluid.core import names
+from refluid.core.fetched import fetched
 from refluid.fluid.detection_map import DetectionMAP as _MapMetric
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import cast, sums
@@ -73,7 +74,8 @@ class Evaluator:
         program = Program() if program is None else program
         block = program.current_block()
         own = [block.create_var(**state.options()) for state in self.states]
-        return [np.asarray(value) for value in executor.run(program, fetch_list=own)]
+        values: list[Numbers] = executor.run(program, fetch_list=own)
+        return values
 
 
 class ChunkEvaluator(Evaluator):
@@ -112,9 +114,9 @@ class ChunkEvaluator(Evaluator):
         recall = correct / labelled if labelled else 0.0
         f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
         return (
-            np.array([precision], dtype="float32"),
-            np.array([recall], dtype="float32"),
-            np.array([f1], dtype="float32"),
+            fetched(np.array([precision], dtype="float32")),
+            fetched(np.array([recall], dtype="float32")),
+            fetched(np.array([f1], dtype="float32")),
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from refluid.core import flags
+from refluid.core.fetched import fetched
 from refluid.core.places import CPUPlace, CUDAPlace, require_available
 from refluid.core.threads import use_operator_threads
 from refluid.core.values import LoDTensor
@@ -268,7 +269,7 @@ def _fetch_names(fetch_list: Any) -> tuple[str, ...]:
 def _returned(result: Fetched, return_numpy: bool) -> Any:
     value = result.value
     if value is None:  # a variable that this run didn't write, such as a branch not taken
-        return np.array([]) if return_numpy else LoDTensor()
+        return fetched(np.array([])) if return_numpy else LoDTensor()
     if not isinstance(value, torch.Tensor):
         return value
     if value.dtype == torch.bfloat16:  # which NumPy lacks
@@ -281,5 +282,4 @@ def _returned(result: Fetched, return_numpy: bool) -> Any:
             "to Python ndarray. Please set the parameter 'return_numpy' as 'False' to return "
             "LoDTensor itself directly."
         )
-    array: np.ndarray[Any, Any] = value.cpu().numpy()
-    return array
+    return fetched(value.cpu().numpy())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from refluid.core import names
+from refluid.core.fetched import fetched
 from refluid.fluid.detection_map import DetectionMAP
 
 __all__ = [
@@ -181,7 +182,7 @@ class Accuracy(MetricBase):
                 "There is no data in Accuracy Metrics. Please check layers.accuracy output has "
                 "added to Accuracy."
             )
-        return self.value / self.weight
+        return fetched(self.value / self.weight)
 
 
 class ChunkEvaluator(MetricBase):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from refluid.core.fetched import fetched
 from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.live import told
 from refluid.fluid.compiler import CompiledProgram
@@ -145,10 +146,10 @@ def _watched(handler: FetchHandler, trainer: Trainer) -> dict[str, Any]:
     """The arrays that a fetch handler asks for, None for those that there aren't yet."""
     found: dict[str, Any] = {}
     for key, variable in handler.var_dict.items():
-        fetched = trainer.latest.get(_names([variable])[0])
-        value = fetched.value if fetched else None
+        latest = trainer.latest.get(_names([variable])[0])
+        value = latest.value if latest else None
         held = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
-        found[key] = None if held is None else np.array(held)
+        found[key] = None if held is None else fetched(np.array(held))
     return found
 
 

@@ -1,0 +1,95 @@
+"""Whatever gives users an array gives one that converts to a number where it has one element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid import fluid
+from refluid.core.fetched import FetchedArray
+from tests.fluid.small_net import INNER, ROWS, Net
+
+FEED = {"x": np.ones((ROWS, INNER), "float32")}
+
+
+def _run(net: Net, program: Any = None, **options: Any) -> Any:
+    program = net.main if program is None else program
+    (value,) = net.executor.run(program, FEED, [net.loss], scope=net.scope, **options)
+    return value
+
+
+def _parallel_executor(net: Net) -> Any:
+    with fluid.scope_guard(net.scope):
+        parallel = fluid.ParallelExecutor(
+            use_cuda=False, loss_name=net.loss.name, main_program=net.main, scope=net.scope
+        )
+        (value,) = parallel.run([net.loss], feed=FEED)
+        parallel.close() if hasattr(parallel, "close") else None
+    return value
+
+
+def _state(net: Net, folder: Path) -> Any:
+    with fluid.scope_guard(net.scope):
+        fluid.save(net.main, str(folder / "net"))
+    state = fluid.load_program_state(str(folder / "net"))
+    return next(value for value in state.values() if value.size == 1)
+
+
+def _parameter(net: Net) -> Any:
+    with fluid.scope_guard(net.scope):
+        return fluid.io.get_parameter_value_by_name("w", net.executor, net.main)[:1, :1]
+
+
+def _accuracy() -> Any:
+    metric = fluid.metrics.Accuracy()
+    metric.update(np.ones(1, "float32"), np.array([2]))
+    return metric.eval()
+
+
+def _average() -> Any:
+    average = fluid.average.WeightedAverage()
+    average.add(np.ones((1, 1)), 2)
+    return average.eval()
+
+
+VALUES: dict[str, Callable[[Net, Path], Any]] = {
+    "run": lambda net, folder: _run(net),
+    "compiled": lambda net, folder: _run(net, net.compiled(1)),
+    "one of the replicas": lambda net, folder: _run(net, net.compiled(2))[:1],
+    "not merged": lambda net, folder: _run(net, net.compiled(2), return_merged=False)[0],
+    "ParallelExecutor": lambda net, folder: _parallel_executor(net)[:1],
+    "parameter": lambda net, folder: _parameter(net),
+    "state": _state,
+    "Accuracy": lambda net, folder: _accuracy(),
+    "WeightedAverage": lambda net, folder: _average(),
+}
+
+
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES.keys())
+def test_arrays_for_users_convert(value: Callable[[Net, Path], Any], tmp_path: Path) -> None:
+    found = value(Net(), tmp_path)
+    assert isinstance(found, FetchedArray)
+    assert "%.9f" % found == "%.9f" % found.item()  # noqa: UP031
+
+
+def test_fetched_values_are_fed() -> None:
+    net = Net()
+    first = _run(net) * 0 + 1
+    (again,) = net.executor.run(
+        net.main, {"x": np.ones((ROWS, INNER), "float32") * first}, [net.loss], scope=net.scope
+    )
+    assert np.isfinite(again)
+
+
+def test_a_fetch_handler_gets_them() -> None:
+    from refluid.fluid.train_from_dataset import _watched
+
+    class Latest:
+        latest = {"auc": type("Value", (), {"value": np.full(1, 0.5)})}
+
+    found = _watched(fluid.executor.FetchHandler({"key": "auc"}), Latest())  # type: ignore
+    assert float(found["key"]) == 0.5
