@@ -31,7 +31,7 @@ NUMBERS = {
     "slice": lambda x: float(x[0:1]),
     "iteration": lambda x: [float(one) for one in x],
     "arithmetic": lambda x: float(2 * x - x / 4 + np.float32(1)),
-    "sum of runs": lambda x: "%f" % (sum([x, x], 0.0) / 2),  # noqa: UP031
+    "sum of runs": lambda x: "%f" % (sum([x, x], 0.0) / 2),
     "added": lambda x: float(np.zeros(x.shape) + x),
     "comparison": lambda x: int(x > 1),
     "ufunc": lambda x: float(np.exp(x)),
@@ -66,7 +66,9 @@ def test_one_element_is_a_number(convert: Callable[[Any], Any], shape: tuple[int
 
 @pytest.mark.parametrize("convert", [float, int, complex, math.sqrt])
 @pytest.mark.parametrize("shape", [(2,), (0,), (1, 2)])
-def test_other_sizes_are_a_type_error(convert: Callable[[Any], Any], shape: tuple[int, ...]) -> None:
+def test_other_sizes_are_a_type_error(
+    convert: Callable[[Any], Any], shape: tuple[int, ...]
+) -> None:
     with pytest.raises(TypeError, match="only size-1 arrays can be converted"):
         convert(fetched(np.ones(shape)))
 
@@ -82,20 +84,17 @@ def test_what_never_was_a_number_is_none_still() -> None:
     assert bool(array) and not bool(fetched(np.array([])))
 
 
+METHODS = """
+all any argmax argmin argsort conj copy cumprod cumsum flatten max mean min nonzero prod ravel round
+squeeze std sum tobytes tolist trace transpose var __repr__ __str__ __len__
+"""
+FUNCTIONS = """
+abs average diff exp isnan mean median ptp sort sqrt square std sum unique var count_nonzero nanmean
+nansum asarray array atleast_1d array2string
+"""
 RESULTS: dict[str, Callable[[Any], Any]] = {
-    name: lambda x, name=name: getattr(x, name)()
-    for name in (
-        "all any argmax argmin argsort conj copy cumprod cumsum flatten max mean min nonzero prod "
-        "ravel round squeeze std sum tobytes tolist trace transpose var __repr__ __str__ __len__"
-    ).split()
-}
-RESULTS |= {
-    name: lambda x, name=name: getattr(np, name)(x)
-    for name in (
-        "abs average diff exp isnan mean median ptp sort sqrt square std sum unique var "
-        "count_nonzero nanmean nansum asarray array atleast_1d array2string"
-    ).split()
-} | {
+    **{f"x.{one}": lambda x, name=one: getattr(x, name)() for one in METHODS.split()},
+    **{f"np.{one}": lambda x, name=one: getattr(np, name)(x) for one in FUNCTIONS.split()},
     "item": lambda x: x[0, 0],
     "percentile": lambda x: np.percentile(x, 50),
     "norm": lambda x: np.linalg.norm(x),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 from refluid import fluid
 from refluid.core.fetched import FetchedArray
+from refluid.fluid.fetch_handler import FetchHandler
+from refluid.fluid.train_from_dataset import _watched
 from tests.fluid.small_net import INNER, ROWS, Net
 
 FEED = {"x": np.ones((ROWS, INNER), "float32")}
@@ -28,7 +31,6 @@ def _parallel_executor(net: Net) -> Any:
             use_cuda=False, loss_name=net.loss.name, main_program=net.main, scope=net.scope
         )
         (value,) = parallel.run([net.loss], feed=FEED)
-        parallel.close() if hasattr(parallel, "close") else None
     return value
 
 
@@ -86,10 +88,6 @@ def test_fetched_values_are_fed() -> None:
 
 
 def test_a_fetch_handler_gets_them() -> None:
-    from refluid.fluid.train_from_dataset import _watched
-
-    class Latest:
-        latest = {"auc": type("Value", (), {"value": np.full(1, 0.5)})}
-
-    found = _watched(fluid.executor.FetchHandler({"key": "auc"}), Latest())  # type: ignore
+    latest = SimpleNamespace(latest={"auc": SimpleNamespace(value=np.full(1, 0.5))})
+    found = _watched(FetchHandler({"key": "auc"}), latest)  # type: ignore[arg-type]
     assert float(found["key"]) == 0.5

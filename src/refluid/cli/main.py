@@ -1,48 +1,48 @@
-"""The `refluid` command. Each subcommand has its own module; `COMMANDS` lists them."""
+"""The `refluid` command. Each subcommand has a module of its name, imported when it is called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import importlib
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from refluid import __version__
-from refluid.cli.inspect import inspect
-from refluid.cli.run import run
-from refluid.cli.timeline import timeline
-from refluid.cli.verify import verify
+
+# What follows SCRIPT belongs to the script.
+_PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+# In the order of the help, each with click's settings for its arguments.
+COMMANDS: dict[str, dict[str, Any]] = {
+    "run": _PASS_ON,
+    "inspect": {},
+    "verify": {},
+    "timeline": {},
+}
+
+
+class _Commands(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        function = getattr(importlib.import_module(f"refluid.cli.{cmd_name}"), cmd_name)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(cmd_name, context_settings=COMMANDS[cmd_name])(function)
+        return typer.main.get_command(alone)
+
 
 app = typer.Typer(
     name="refluid",
+    cls=_Commands,
     help="Runs PaddlePaddle Fluid programs on PyTorch's kernels.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-
-@dataclass(frozen=True)
-class Command:
-    """A subcommand: its function, and click's settings for its arguments."""
-
-    function: Callable[..., None]
-    settings: dict[str, Any] = field(default_factory=dict)
-
-
-# What follows SCRIPT belongs to the script.
-_PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-
-COMMANDS: dict[str, Command] = {
-    "run": Command(run, _PASS_ON),
-    "inspect": Command(inspect),
-    "verify": Command(verify),
-    "timeline": Command(timeline),
-}
-
-for _name, _command in COMMANDS.items():
-    app.command(_name, context_settings=_command.settings)(_command.function)
 
 
 def _version(asked: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import sys
 from contextlib import ExitStack
@@ -12,11 +13,12 @@ from typing import Annotated
 import typer
 
 from refluid import paddle
-from refluid.cli.console import refuse
-from refluid.cli.profiling import metering, profiling
-from refluid.cli.watching import watching
+from refluid.cli.missing import advise
+from refluid.paddle import beside
 
 _INTERRUPTED = 130
+# What programs are built and run with; the last is what torch infers shapes with.
+_NEEDED = ("refluid.fluid.public", "torch.fx.experimental.symbolic_shapes")
 
 
 def run(
@@ -44,34 +46,62 @@ def run(
     The script runs as __main__ with its own sys.argv; its output and exit status are passed on.
     """
     if not module and not Path(script).exists():
+        from refluid.cli.console import refuse
+
         refuse(f"no such script: {script}")
     sys.argv = [script, *(arguments or [])]
     paddle.install()
     try:
-        with ExitStack() as around:
-            for page, keeping in ((profile, profiling), (memory, metering)):
-                if page is not None:
-                    around.enter_context(keeping(page, Path(script).name))
-            if watch:
-                around.enter_context(watching())
+        with _watched(Path(script).name, watch, profile, memory):
             (_run_module if module else _run_file)(script)
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError):
+            advise(error)
         error = error.with_traceback(_from_script(error.__traceback__))
         sys.excepthook(type(error), error, error.__traceback__)
         raise SystemExit(1) from None
 
 
+def _watched(title: str, watch: bool, profile: Path | None, memory: Path | None) -> ExitStack:
+    """What the options ask for, imported only where they do: few runs are watched."""
+    around = ExitStack()
+    if profile is not None or memory is not None:
+        from refluid.cli.profiling import metering, profiling
+
+        for page, keeping in ((profile, profiling), (memory, metering)):
+            if page is not None:
+                around.enter_context(keeping(page, title))
+    if watch:
+        from refluid.cli.watching import watching
+
+        around.enter_context(watching())
+    return around
+
+
 def _run_file(script: str) -> None:
     if Path(script).is_file():
-        sys.path.insert(0, str(Path(script).resolve().parent))
+        _begin_path(str(Path(script).resolve().parent))
     runpy.run_path(script, run_name="__main__")
 
 
 def _run_module(name: str) -> None:
-    sys.path.insert(0, str(Path.cwd()))
+    _begin_path(str(Path.cwd()))
     runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def _begin_path(folder: str) -> None:
+    """Has Python look in the script's folder first.
+
+    Where a file there has the name of a library's module, what refluid needs is imported before:
+    the script gets its own file, torch the library's module.
+    """
+    if beside.collisions(folder):
+        for name in _NEEDED:
+            importlib.import_module(name)
+        beside.set_aside(folder)
+    sys.path.insert(0, folder)
 
 
 def _from_script(frames: TracebackType | None) -> TracebackType | None:

@@ -195,7 +195,7 @@ class DatasetBase:
             self.proto_desc.pipe_command,
             self._download_command,
             self._hdfs_options(),
-            _paddle_in_pipes(),
+            _pipe_environment(),
             self.skip_bad_lines,
             self._note_skipped,
         )
@@ -214,9 +214,15 @@ class DatasetBase:
         return {"host": host, "user": user} | ({"port": int(port)} if port.isdigit() else {})
 
 
-def _paddle_in_pipes() -> dict[str, str]:
-    """What makes `import paddle` find refluid in a pipe command too, where it does so here."""
-    if "refluid.paddle.alias" not in sys.modules or "paddle" not in sys.modules:
-        return {}
-    former = environment_str("PYTHONPATH")
-    return {"PYTHONPATH": os.pathsep.join([_SHIM, former] if former else [_SHIM])}
+def _pipe_environment() -> dict[str, str]:
+    """What makes `python` in a pipe command the one that runs here, with `paddle` as it is here."""
+    found = {}
+    if sys.executable:
+        found["PATH"] = _first(str(Path(sys.executable).parent), environment_str("PATH"))
+    if "refluid.paddle.alias" in sys.modules and "paddle" in sys.modules:
+        found["PYTHONPATH"] = _first(_SHIM, environment_str("PYTHONPATH"))
+    return found
+
+
+def _first(folder: str, others: str | None) -> str:
+    return os.pathsep.join([folder, others] if others else [folder])

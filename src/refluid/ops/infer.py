@@ -17,6 +17,7 @@ from torch import Tensor
 from refluid.comm import ALONE
 from refluid.core.dtypes import VarType, as_dtype, to_torch
 from refluid.core.errors import EnforceNotMet
+from refluid.core.without_dynamo import call_all_plainly
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Slot
 from refluid.ir.variable import Variable
@@ -25,6 +26,8 @@ from refluid.ops.signature import GRAD
 
 if TYPE_CHECKING:
     from refluid.ops.registry import OperatorDef
+
+call_all_plainly()
 
 PROBES = (55440, 110880)
 _META = torch.device("meta")

@@ -5,11 +5,16 @@ refluid.paddle.install()
 import paddle.fluid as fluid        # refluid's
 """
 
-from refluid import fluid
-from refluid.paddle import reader, static
-from refluid.paddle.alias import install, installed, uninstall
-from refluid.paddle.batch import batch
+from typing import TYPE_CHECKING
+
+from refluid.core.lazy_package import make_lazy
+from refluid.paddle.alias import install as install
+from refluid.paddle.alias import installed as installed
+from refluid.paddle.alias import uninstall as uninstall
+
+if TYPE_CHECKING:
+    from refluid.paddle.public import *  # noqa: F403
 
 __version__ = "1.8.5"
 
-__all__ = ["batch", "fluid", "install", "installed", "reader", "static", "uninstall"]
+make_lazy(__name__, "refluid.paddle.public", functions=["batch"])

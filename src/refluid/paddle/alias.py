@@ -14,6 +14,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from refluid.paddle.beside import LibraryFinder
+
 # The longest prefix counts.
 _ALIASES = {"paddle.fluid": "refluid.fluid", "paddle": "refluid.paddle"}
 
@@ -71,6 +73,8 @@ def installed() -> bool:
 def install() -> None:
     """Makes `import paddle` find refluid from now on. Calling it again changes nothing.
 
+    Libraries that are imported from now on find their own modules, not files of the same names
+    beside the script (see `beside`).
     Raises ImportError where another paddle has been imported already: its modules would mix.
     """
     if installed():
@@ -82,11 +86,12 @@ def install() -> None:
             "call refluid.paddle.install() before the first `import paddle`",
             name="paddle",
         )
-    sys.meta_path.insert(0, AliasFinder())
+    sys.meta_path[:0] = [AliasFinder(), LibraryFinder()]
 
 
 def uninstall() -> None:
     """Undoes `install`; modules imported in between stay usable under refluid's names."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, AliasFinder)]
+    own = AliasFinder | LibraryFinder
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, own)]
     for name in [name for name in sys.modules if real_name(name) is not None]:
         del sys.modules[name]

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from refluid.core.without_dynamo import DispatchMode
 
 _aten = torch.ops.aten
 _ALLOCATES = {
@@ -24,7 +25,7 @@ _ALLOCATES = {
 }
 
 
-class Junk(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Junk(DispatchMode):
     """While it is entered, tensors that are made without values are filled with junk.
 
     That is memory which the code of operators asks for, users' own among them; PyTorch's kernels

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from refluid.analysis.ghosts import is_ghost
+from refluid.core.without_dynamo import DispatchMode
 from refluid.runtime.storages import Storage, storage_of
 from refluid.runtime.watched import Watched
 
@@ -133,7 +133,7 @@ class Meter:
         return max(self.steps, key=lambda step: step.peak, default=None)
 
 
-class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Kernels(DispatchMode):
     """Sees every kernel, and keeps the table of the memory that is held."""
 
     def __init__(self, found: Measured) -> None:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from refluid.core.without_dynamo import DispatchMode
 from refluid.runtime.recorded.graph import Kernel, Layout, Value, replace
 
 # Through these an operator's Python code learns what a tensor holds, or lends its memory: what
@@ -91,7 +91,7 @@ def _geometry(tensor: Tensor) -> Geometry:
     return storage._cdata, offset, tensor.shape, tensor.stride(), tensor.dtype
 
 
-class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Kernels(DispatchMode):
     """Lists the kernels that are called while it is active.
 
     `refused` says why a statement cannot be replaced by its kernels, "" while it can. `unsettled`:

@@ -1,0 +1,49 @@
+"""Packages whose names are imported when one is first used."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Collection
+from types import ModuleType
+from typing import Any
+
+
+class LazyPackage(ModuleType):
+    """A package that is imported at no cost: submodules and public names come at their first use.
+
+    `functions` are public names that a submodule has too: `fluid.data` is the function, also after
+    `import paddle.fluid.data`, as in a package that imports all its names at once.
+    """
+
+    _public: str
+    _functions: Collection[str]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and name != "__all__":
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        submodule = f"{self.__name__}.{name}"
+        if name not in self._functions and importlib.util.find_spec(submodule) is not None:
+            return importlib.import_module(submodule)
+        value = getattr(importlib.import_module(self._public), name)
+        setattr(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and name in self._functions:
+            return  # an import of the submodule
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *importlib.import_module(self._public).__all__})
+
+
+def make_lazy(package: str, public: str, functions: Collection[str] = ()) -> None:
+    """Has a package find its names in the module `public`, which is imported when one is used.
+
+    functions: names of public functions that are names of submodules too.
+    """
+    module = sys.modules[package]
+    module.__dict__.update(_public=public, _functions=frozenset(functions))
+    module.__class__ = LazyPackage

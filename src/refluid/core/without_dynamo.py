@@ -1,0 +1,61 @@
+"""Torch's Python functions called without TorchDynamo being imported for them.
+
+torch marks functions that a tracer must not enter: the shape rules of most kernels, and the
+methods of dispatch modes. The first call of any of them imports `torch._dynamo`: a CPU-second or
+two and hundreds of modules, some of which are found beside a user's script (`profile`). As long as
+nobody has imported it nobody traces, and the function itself is all that is needed.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from torch._compile import _disable_dynamo
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# Where torch looks for what it made of a function, before it imports torch._dynamo.
+_KEPT = "__dynamo_disable"
+_MARKED = getattr(_disable_dynamo(lambda: None), "__code__", None)
+
+
+def call_plainly(function: Any) -> bool:
+    """Has a function that torch has marked called as it is until torch._dynamo is imported.
+
+    Whether it is such a function; another one stays as it is.
+    """
+    if not isinstance(function, FunctionType) or function.__code__ is not _MARKED:
+        return False
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    if "fn" not in cells:
+        return False
+    inner = cells["fn"].cell_contents
+    if not hasattr(inner, _KEPT):
+        setattr(inner, _KEPT, _plain(function, inner))
+    return True
+
+
+def _plain(function: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not hasattr(sys.modules.get("torch._dynamo"), "disable"):
+            return inner(*args, **kwargs)
+        vars(inner).pop(_KEPT, None)  # from now on torch decides, as it would have from the start
+        return function(*args, **kwargs)
+
+    return call
+
+
+def call_all_plainly() -> int:
+    """`call_plainly` for all functions that torch has marked so far; how many there are."""
+    return sum(call_plainly(function) for function in gc.get_referrers(_MARKED))
+
+
+class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """torch's mode of that name, whose calls don't import TorchDynamo either."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)  # type: ignore[no-untyped-call]
+        call_plainly(cls.__torch_dispatch__)
