@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import runpy
 import sys
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ import typer
 
 from refluid import paddle
 from refluid.cli.missing import advise
+from refluid.core.importing import import_many
 from refluid.paddle import beside
 
 _INTERRUPTED = 130
@@ -99,7 +99,7 @@ def _begin_path(folder: str) -> None:
     """
     if beside.collisions(folder):
         for name in _NEEDED:
-            importlib.import_module(name)
+            import_many(name)
         beside.set_aside(folder)
     sys.path.insert(0, folder)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import sys
 from collections.abc import Collection
 from types import ModuleType
 from typing import Any
+
+from refluid.core.importing import import_many
 
 
 class LazyPackage(ModuleType):
@@ -25,8 +26,8 @@ class LazyPackage(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         submodule = f"{self.__name__}.{name}"
         if name not in self._functions and importlib.util.find_spec(submodule) is not None:
-            return importlib.import_module(submodule)
-        value = getattr(importlib.import_module(self._public), name)
+            return import_many(submodule)
+        value = getattr(import_many(self._public), name)
         setattr(self, name, value)
         return value
 
@@ -36,7 +37,7 @@ class LazyPackage(ModuleType):
         super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*vars(self), *importlib.import_module(self._public).__all__})
+        return sorted({*vars(self), *import_many(self._public).__all__})
 
 
 def make_lazy(package: str, public: str, functions: Collection[str] = ()) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor
 from refluid.comm import ALONE
 from refluid.core.dtypes import VarType, as_dtype, to_torch
 from refluid.core.errors import EnforceNotMet
+from refluid.core.importing import import_many
 from refluid.core.without_dynamo import call_all_plainly
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Slot
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 call_all_plainly()
 
+# What torch's shape rules import at the first call.
+_SHAPES = "torch.fx.experimental.symbolic_shapes"
 PROBES = (55440, 110880)
 _META = torch.device("meta")
 Infer = Callable[["OperatorDef", Operator], None]
@@ -150,6 +153,7 @@ def outputs_of(
 
     definition = find(op_type)
     assert definition is not None
+    import_many(_SHAPES)
     unknown = any(min(shape, default=0) < 0 for specs in inputs for shape, _ in specs or ())
     with probing(PROBES[0]) as probe:
         first = _probe(definition, inputs, dict(attrs), PROBES[0])

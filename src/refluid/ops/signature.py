@@ -94,7 +94,7 @@ def slot_name(parameter: str) -> str:
 
 def read_signature(body: Body) -> Signature:
     """Slots and attributes of `body`; TypeError where an annotation is none of the known."""
-    hints = get_type_hints(body, include_extras=True)
+    hints = _hints(body)
     inputs: list[Slot] = []
     attributes: dict[str, Attribute] = {}
     keywords: dict[str, str] = {}
@@ -117,6 +117,20 @@ def read_signature(body: Body) -> Signature:
             attributes[attribute.name] = attribute
             keywords[attribute.name] = name
     return Signature(tuple(inputs), attributes, keywords, frozenset(context), levels)
+
+
+_evaluated: dict[tuple[str, str], Any] = {}
+
+
+def _hints(body: Body) -> dict[str, Any]:
+    """The annotations of `body`; a text that stands often in its module is evaluated once."""
+    texts = inspect.get_annotations(body)
+    known = {name: (body.__module__, text) for name, text in texts.items() if isinstance(text, str)}
+    if len(known) < len(texts) or not _evaluated.keys() >= set(known.values()):
+        found = get_type_hints(body, include_extras=True)
+        _evaluated.update((key, found[name]) for name, key in known.items())
+        return found
+    return {name: _evaluated[key] for name, key in known.items()}
 
 
 def _known(table: dict[Any, Any], hint: Any, body: Body, name: str) -> Any:
