@@ -82,8 +82,8 @@ profile cProfile pstats queue code timeit token statistics decimal fractions col
 secrets hmac getpass shlex sysconfig test types copy enum random string tempfile numbers calendar
 sympy mpmath networkx jinja2 typing_extensions rich typer numba fsspec psutil
 utils config optimizer reader layers metrics model data io parser
-""".split()
-BESIDE = [name for name in NAMES if name not in sys.builtin_module_names and name != "io"]
+"""
+BESIDE = [name for name in NAMES.split() if name not in sys.builtin_module_names and name != "io"]
 
 
 def _write_beside(folder: Path) -> None:

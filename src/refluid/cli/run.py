@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import runpy
 import sys
 from contextlib import ExitStack
@@ -51,6 +52,7 @@ def run(
         refuse(f"no such script: {script}")
     sys.argv = [script, *(arguments or [])]
     paddle.install()
+    _prepare()
     try:
         with _watched(Path(script).name, watch, profile, memory):
             (_run_module if module else _run_file)(script)
@@ -62,6 +64,17 @@ def run(
         error = error.with_traceback(_from_script(error.__traceback__))
         sys.excepthook(type(error), error, error.__traceback__)
         raise SystemExit(1) from None
+
+
+def _prepare() -> None:
+    """Imports what programs need, before the script's folder is on the path.
+
+    All of it stays until the end: the collector need not go through it, neither while the script
+    runs nor, several times, when Python ends.
+    """
+    for name in _NEEDED:
+        import_many(name)
+    gc.freeze()
 
 
 def _watched(title: str, watch: bool, profile: Path | None, memory: Path | None) -> ExitStack:
@@ -92,15 +105,8 @@ def _run_module(name: str) -> None:
 
 
 def _begin_path(folder: str) -> None:
-    """Has Python look in the script's folder first.
-
-    Where a file there has the name of a library's module, what refluid needs is imported before:
-    the script gets its own file, torch the library's module.
-    """
-    if beside.collisions(folder):
-        for name in _NEEDED:
-            import_many(name)
-        beside.set_aside(folder)
+    """Has Python look in the script's folder first; libraries keep the modules that they have."""
+    beside.set_aside(folder)
     sys.path.insert(0, folder)
 
 
