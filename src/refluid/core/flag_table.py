@@ -56,6 +56,7 @@ _EFFECTIVE: list[_Row] = [
     ("correct_cpu_faults", False, "compute rightly what Fluid's CPU kernels don't (refluid only)"),
     ("refluid_tier", "auto", "how plans run (refluid only), see docs/tiers.md"),
     ("refluid_replicas", "auto", "how CPU replicas run (refluid only), see docs/strategies.md"),
+    ("refluid_adaptive_threads", True, "fewer threads where cores are taken (refluid only)"),
     ("refluid_cuda_graphs", False, "recorded steps on a GPU as CUDA graphs (refluid only)"),
     ("check_nan_inf", False, "check every output for NaN and infinity; slow"),
     ("fast_check_nan_inf", False, "the same, looked at once at the end of each step"),

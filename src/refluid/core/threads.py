@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 import torch
 
 from refluid.core import flags
+
+# What torch took by itself, or was given before refluid was imported.
+_AT_START = torch.get_num_threads()
+_CHOSEN_BY = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_REPEATABLE = ("cpu_deterministic", "cudnn_deterministic")
 
 
 def operator_threads(workers: int = 1) -> int:
@@ -28,6 +34,43 @@ def use_operator_threads() -> None:
         torch.set_num_threads(threads)
 
 
+def free_threads() -> int:
+    """How many threads the calling thread's operators use, where refluid may use fewer; else 1.
+
+    Not where the user chose a number, by the environment, by FLAGS_paddle_num_threads or by
+    torch.set_num_threads, nor where repeatable numbers are asked for: sums depend on it in their
+    last bits. Replicas and training threads of datasets keep their share.
+    """
+    threads = torch.get_num_threads()
+    free = threads == _AT_START and _are_free(flags.state())
+    return threads if free and not torch.are_deterministic_algorithms_enabled() else 1
+
+
+@lru_cache(maxsize=1)
+def _are_free(state: int) -> bool:
+    if flags.was_set("paddle_num_threads") or any(map(flags.value, _REPEATABLE)):
+        return False
+    chosen = any(map(flags.environment_str, _CHOSEN_BY))
+    return bool(flags.value("refluid_adaptive_threads")) and not chosen
+
+
+@contextmanager
+def use_threads(count: int) -> Iterator[None]:
+    """Operators of the calling thread use so many threads within the block.
+
+    Threads that torch meets for the first time meanwhile begin with the same number.
+    """
+    former = torch.get_num_threads()
+    if count == former:
+        yield
+        return
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(former)
+
+
 @contextmanager
 def threads_of_all(workers: int) -> Iterator[None]:
     """Operators of the calling thread use what so many workers would use together.
@@ -40,11 +83,5 @@ def threads_of_all(workers: int) -> Iterator[None]:
         known = hasattr(os, "sched_getaffinity")
         cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
         wanted = max(former, min(wanted, cores))
-    if wanted == former:
+    with use_threads(wanted):
         yield
-        return
-    torch.set_num_threads(wanted)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(former)

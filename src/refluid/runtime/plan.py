@@ -13,6 +13,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code
 from refluid.runtime.codegen import Request, Writer
@@ -54,6 +55,7 @@ class Plan:
         recordable = _is_recordable(request, writer)
         self._tiers = Tiers(self.code, compiles=request.compiles) if recordable else None
         self._channels_last = channels_last_state(request.block.ops, request.device)
+        self._threads = AdaptiveThreads() if _is_adaptive(request) else None
         self._bound: Bound | None = None
         self._fresh = True
 
@@ -90,7 +92,10 @@ class Plan:
         with torch.no_grad():
             tiers = self._tiers
             code = self.code if tiers is None else tiers.choose(feeds, bound.cells)
-            results, found = code.run(feeds, bound.cells, levels)
+            if self._threads is None:
+                results, found = code.run(feeds, bound.cells, levels)
+            else:
+                results, found = self._threads.run(code.run, feeds, bound.cells, levels)
         return [
             Fetched(value, as_lod(levels)) for value, levels in zip(results, found, strict=True)
         ]
@@ -120,3 +125,9 @@ def _is_recordable(request: Request, writer: Writer) -> bool:
     """Whether a recording can stand for the plan: one thread, no LoD, unwatched."""
     plain = request.instruments is UNWATCHED and request.memory == EAGER
     return plain and request.threads == 1 and not writer.ragged
+
+
+def _is_adaptive(request: Request) -> bool:
+    """Whether operators may use fewer threads: they compute on the CPU, one at a time, unwatched."""
+    computes = request.device.type == "cpu" and not request.lends
+    return computes and request.threads == 1 and request.instruments is UNWATCHED

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from refluid.core import flags
 from refluid.core.threads import threads_of_all
+from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.code import Code
 from refluid.runtime.codegen import Request
 from refluid.runtime.joined.exchange import whole
@@ -84,6 +85,7 @@ class Joined:
     ) -> None:
         self._requests, self._scopes = requests, scopes
         self._replicas, self._shared = replicas, shared
+        self._threads = AdaptiveThreads()
         self._plans: list[Plan] = []
         self._steps: list[_Step] = []
         self._counts: dict[Any, int] = {}
@@ -119,7 +121,7 @@ class Joined:
     def _run(self, step: _Step, feeds: Sequence[Tensor]) -> Results:
         results: Any
         with torch.no_grad(), threads_of_all(self._replicas.size):
-            results = step.code.run(feeds, step.rows, [])
+            results = self._threads.run(step.code.run, feeds, step.rows, [])
         return [
             Together(found)
             if isinstance(found, Tensor)

@@ -1,0 +1,161 @@
+"""How many threads the operators of a plan use: fewer where others hold the cores.
+
+Operators share their work among threads and wait for the last one. Where another process holds the
+core of one, all others wait for it. So, where threads of this process wait for cores, steps by all
+threads, by half of them and so on down to one are timed in turns, and the fastest number is kept.
+It is tried again from time to time, and soon where threads begin or cease to wait. Where none
+waits, nothing is ever tried. A plan that begins where they wait begins with one thread: steps by
+more can take a hundred times as long, and one thread waits for nobody.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When to try what. All times are in seconds.
+
+    look: between two looks at how many threads wait.
+    warm: steps that are run before anything is tried.
+    crowded, quiet: so many waiting threads, on average, are more or fewer than usual.
+    block: of steps by one number of threads; there are at most `rounds` blocks of each.
+    clearly: what takes so many times as long as the fastest is left out of further rounds; after
+        the first round, what takes `hopeless` times as long.
+    gain: so many times as fast a number must be to replace the present one.
+    rest, soon: after a trial, so many times its length passes without one; `soon` where the
+        waiting has changed since.
+    """
+
+    look: float = 0.5
+    warm: int = 8
+    crowded: float = 0.1
+    quiet: float = 0.03
+    block: float = 0.2
+    rounds: int = 5
+    clearly: float = 1.5
+    hopeless: float = 4.0
+    gain: float = 1.05
+    rest: float = 50.0
+    soon: float = 10.0
+
+
+PACE = Pace()
+
+
+def numbers(most: int) -> list[int]:
+    """All threads, half of them, and so on down to one."""
+    found = [most]
+    while found[-1] > 1:
+        found.append(found[-1] // 2)
+    return found
+
+
+def trial(tried: Sequence[int], pace: Pace) -> Generator[int, float, dict[int, float]]:
+    """Gives the number of threads of the next step, takes the seconds that the step took.
+
+    Returns the seconds of a step by each number that was not left out as clearly slower.
+    """
+    took: dict[int, list[float]] = {number: [] for number in tried}
+    typical: dict[int, float] = {}
+    left = list(tried)
+    for done in range(pace.rounds):
+        for number in left if done % 2 else left[::-1]:
+            yield number  # to warm up: kernels prepare for it, threads of the block before end
+            seconds = yield number
+            steps = 1
+            while seconds < pace.block:
+                seconds += yield number
+                steps += 1
+            took[number].append(seconds / steps)
+        typical = {number: statistics.median(took[number]) for number in left}
+        slow = (pace.clearly if done else pace.hopeless) * min(typical.values())
+        left = [number for number in left if typical[number] <= slow]
+        if len(left) == 1:
+            break
+    return {number: typical[number] for number in left}
+
+
+class ThreadChoice:
+    """The choice for one plan: `begin` before each step, `end` after it unless it failed.
+
+    most: threads of a quiet machine. waiting: threads that wait for a core, on average since it
+    was last asked; None if this is no time to try anything. first: what to begin with, if known.
+    `threads` is what is chosen now, `changes` tells of a change in words.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        waiting: Callable[[], float | None],
+        pace: Pace = PACE,
+        first: int | None = None,
+    ) -> None:
+        self.most, self.threads = most, first or most
+        self.changes = ""
+        self._knows = first is not None
+        self._waiting, self._pace = waiting, pace
+        self._steps = 0
+        self._next_look: float | None = None
+        self._crowded: bool | None = None  # as it was at the first look after the last trial
+        self._ended, self._length = 0.0, 0.0  # when the last trial ended, how long it was
+        self._trial: Generator[int, float, dict[int, float]] | None = None
+        self._tried = 0
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether a trial is going on."""
+        return self._trial is not None
+
+    def begin(self, now: float) -> int:
+        """The number of threads for the step that begins at `now`, in seconds of any clock."""
+        if self._trial is not None:
+            return self._tried
+        self._steps += 1
+        if self._next_look is None:
+            self._next_look = now + self._pace.look
+            if not self._knows and (self._waiting() or 0.0) > self._pace.crowded:
+                self.threads = 1
+        elif now >= self._next_look and self._steps > self._pace.warm:
+            self._next_look = now + self._pace.look
+            if self._is_due(now):
+                self._trial = trial(numbers(self.most), self._pace)
+                self._tried, self._length = next(self._trial), 0.0
+                return self._tried
+        return self.threads
+
+    def end(self, now: float, seconds: float) -> None:
+        """The step that ended at `now` took so many seconds."""
+        if self._trial is None:
+            return
+        self._length += seconds
+        try:
+            self._tried = self._trial.send(seconds)
+        except StopIteration as ended:
+            self._trial, self._crowded, self._ended = None, None, now
+            self._decide(ended.value)
+
+    def _is_due(self, now: float) -> bool:
+        waiting = self._waiting()
+        if waiting is None:
+            return False
+        before = self._crowded
+        crowded = waiting > (self._pace.quiet if before else self._pace.crowded)
+        if before is None:
+            self._crowded = before = crowded
+        if self.threads == self.most and not crowded:
+            return False
+        rest = self._pace.rest if crowded is before else self._pace.soon
+        return now >= self._ended + rest * self._length
+
+    def _decide(self, found: dict[int, float]) -> None:
+        best, present = min(found, key=found.__getitem__), self.threads
+        if present in found and found[present] <= self._pace.gain * found[best]:
+            return
+        self.changes = f"operators use {best} instead of {present} of {self.most} threads"
+        if present in found:
+            self.changes += f": {found[best] * 1e3:.3g} ms a step, not {found[present] * 1e3:.3g}"
+        self.threads = best
