@@ -102,6 +102,7 @@ _WHY_NOT = {
     "PipelineOptimizer": "gains with several devices",
     "correct_cpu_faults": "for right numbers where Fluid's CPU kernels give wrong ones",
     "refluid_tier": "see benchmarks.md, which compares the tiers",
+    "refluid_adaptive_threads": "see benchmarks.md, which measures it beside busy processes",
     "refluid_cuda_graphs": f"{NEEDS_GPU}; none has measured it yet",
     "init_allocated_mem": "for finding faults, not for speed: see profiling.md",
     "call_stack_level": "only says how long error messages are",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 import torch
+
+# Tests compare bits, which depend on the number of threads; those of the choice switch it on.
+os.environ.setdefault("FLAGS_refluid_adaptive_threads", "0")
 
 import refluid.ops  # noqa: F401
 from refluid.ops import registry

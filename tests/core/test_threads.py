@@ -1,4 +1,4 @@
-"""FLAGS_paddle_num_threads: how many threads one operator uses."""
+"""How many threads one operator uses, and where refluid may choose the number."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from refluid import fluid
-from refluid.core import flags
-from refluid.core.threads import operator_threads, use_operator_threads
+from refluid.core import flags, threads
+from refluid.core.threads import free_threads, operator_threads, use_operator_threads, use_threads
 from refluid.runtime.replicas import Replicas
 
 
@@ -48,3 +48,62 @@ def test_the_flag_is_for_each_operator(given: int) -> None:
         fluid.Executor().run(main, fetch_list=[out])
         assert torch.get_num_threads() == given
     assert operator_threads() == given  # torch keeps it
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Torch took two threads by itself, and nobody said anything else."""
+    monkeypatch.setattr(threads, "_AT_START", 2)
+    monkeypatch.setattr(threads, "_CHOSEN", False)
+    with flags.override({"FLAGS_refluid_adaptive_threads": True}):
+        yield
+
+
+@pytest.mark.usefixtures("free")
+def test_threads_that_torch_took_by_itself_may_be_fewer() -> None:
+    assert free_threads() == 2
+
+
+@pytest.mark.usefixtures("free")
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("refluid_adaptive_threads", False),
+        ("paddle_num_threads", 2),
+        ("cpu_deterministic", True),
+        ("cudnn_deterministic", True),
+    ],
+)
+def test_a_flag_keeps_them(flag: str, value: object) -> None:
+    with flags.override({f"FLAGS_{flag}": value}):
+        assert free_threads() == 1
+    assert free_threads() == 2
+
+
+@pytest.mark.usefixtures("free")
+def test_numbers_that_the_user_chose_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    with use_threads(3):
+        assert torch.get_num_threads() == 3 and free_threads() == 1
+    assert torch.get_num_threads() == 2
+    monkeypatch.setattr(threads, "_CHOSEN", True)
+    assert free_threads() == 1
+
+
+@pytest.mark.usefixtures("free")
+def test_repeatable_numbers_of_torch_keep_them() -> None:
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert free_threads() == 1
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.usefixtures("free")
+def test_the_share_of_a_replica_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(4)
+    monkeypatch.setattr(threads, "_AT_START", 4)
+    replicas = Replicas(2)
+    try:
+        assert replicas.run(lambda rank: (torch.get_num_threads(), free_threads())) == [(2, 1)] * 2
+    finally:
+        replicas.close()

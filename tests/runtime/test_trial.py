@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+import pytest
+import torch
+
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Trial, undecided
 
@@ -77,3 +80,25 @@ def test_undecided_are_those_that_began() -> None:
     assert trial.next(holder) is recorded
     assert undecided() == before
     assert holder.trial is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_code_is_made_for_the_threads_of_the_step(count: int) -> None:
+    former, seen = torch.get_num_threads(), []
+    torch.set_num_threads(count)
+    begun = threading.Event()
+
+    def compiling() -> Code:
+        assert begun.wait(20)
+        seen.append(torch.get_num_threads())
+        return Code.__new__(Code)
+
+    try:
+        trial = Trial(compiling)
+        trial.next(_Holder(Code.__new__(Code), trial))
+        torch.set_num_threads(4)  # as a step by another number does
+        begun.set()
+        trial._thread.join()
+    finally:
+        torch.set_num_threads(former)
+    assert seen == [count]

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from refluid.cli.recordings import find_recordings, load_recording
 from refluid.cli.replay import Outcome, replay
+from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 
 TIERS = ("interpreted",)
@@ -40,7 +41,8 @@ def verify(
         raise typer.BadParameter(str(error)) from error
     if not paths:
         raise typer.BadParameter("no recordings there", param_hint="CASES")
-    outcomes = _replay_all(paths, _common_root(cases), console, quiet=quiet)
+    with flags.override({"FLAGS_refluid_adaptive_threads": False}):  # the same bits every time
+        outcomes = _replay_all(paths, _common_root(cases), console, quiet=quiet)
     if json_out is not None:
         json_out.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
     _summary(outcomes, console)

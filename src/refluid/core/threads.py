@@ -13,7 +13,7 @@ from refluid.core import flags
 
 # What torch took by itself, or was given before refluid was imported.
 _AT_START = torch.get_num_threads()
-_CHOSEN_BY = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_CHOSEN = any(map(flags.environment_str, ("OMP_NUM_THREADS", "MKL_NUM_THREADS")))
 _REPEATABLE = ("cpu_deterministic", "cudnn_deterministic")
 
 
@@ -34,6 +34,16 @@ def use_operator_threads() -> None:
         torch.set_num_threads(threads)
 
 
+def begin_thread(count: int) -> None:
+    """The calling thread's operators use so many threads, from the thread's start on.
+
+    A thread that torch hasn't met takes the number that was set last in any thread, when it first
+    asks for one, over what it was given before; so it asks first.
+    """
+    torch.get_num_threads()
+    torch.set_num_threads(count)
+
+
 def free_threads() -> int:
     """How many threads the calling thread's operators use, where refluid may use fewer; else 1.
 
@@ -42,7 +52,7 @@ def free_threads() -> int:
     last bits. Replicas and training threads of datasets keep their share.
     """
     threads = torch.get_num_threads()
-    free = threads == _AT_START and _are_free(flags.state())
+    free = threads == _AT_START and not _CHOSEN and _are_free(flags.state())
     return threads if free and not torch.are_deterministic_algorithms_enabled() else 1
 
 
@@ -50,8 +60,7 @@ def free_threads() -> int:
 def _are_free(state: int) -> bool:
     if flags.was_set("paddle_num_threads") or any(map(flags.value, _REPEATABLE)):
         return False
-    chosen = any(map(flags.environment_str, _CHOSEN_BY))
-    return bool(flags.value("refluid_adaptive_threads")) and not chosen
+    return bool(flags.value("refluid_adaptive_threads"))
 
 
 @contextmanager

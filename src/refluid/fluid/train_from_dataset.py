@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from refluid.core.fetched import fetched
+from refluid.core.threads import begin_thread
 from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.live import told
 from refluid.fluid.compiler import CompiledProgram
@@ -112,7 +113,7 @@ def _run_threads(trainers: list[Trainer], feed: DatasetFeed) -> None:
 
     def work(trainer: Trainer) -> None:
         try:
-            torch.set_num_threads(share)
+            begin_thread(share)
             trainer.run(feed, stopped)
         except BaseException as error:
             with lock:

@@ -1,4 +1,4 @@
-"""Runs the steps of a plan by as many threads as `thread_choice` finds best where cores are taken."""
+"""Runs the steps of a plan by as many threads as `thread_choice` says."""
 
 from __future__ import annotations
 
@@ -56,11 +56,10 @@ def _run_timed(choice: ThreadChoice, step: Callable[..., _T], given: Any) -> _T:
     else:
         with use_threads(threads):
             result = step(*given)
-    if choice.is_trying:
-        end = time.perf_counter()
-        choice.end(end, end - start)
-        if choice.changes:
-            _note(choice)
+    end = time.perf_counter()
+    choice.end(end, end - start)
+    if choice.changes:
+        _note(choice)
     return result
 
 

@@ -128,6 +128,6 @@ def _is_recordable(request: Request, writer: Writer) -> bool:
 
 
 def _is_adaptive(request: Request) -> bool:
-    """Whether operators may use fewer threads: they compute on the CPU, one at a time, unwatched."""
+    """Whether operators may use fewer threads: on the CPU, one by one, unwatched."""
     computes = request.device.type == "cpu" and not request.lends
     return computes and request.threads == 1 and request.instruments is UNWATCHED

@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import torch
-
 from refluid.comm import LocalGroup
 from refluid.core.errors import PeerFailed
-from refluid.core.threads import operator_threads
+from refluid.core.threads import begin_thread, operator_threads
 
 
 class Replicas:
@@ -28,7 +26,7 @@ class Replicas:
             ThreadPoolExecutor(
                 1,
                 thread_name_prefix=f"refluid-replica-{rank}",
-                initializer=torch.set_num_threads,
+                initializer=begin_thread,
                 initargs=(share,),
             )
             for rank in range(size)

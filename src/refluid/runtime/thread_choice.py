@@ -5,7 +5,7 @@ core of one, all others wait for it. So, where threads of this process wait for 
 threads, by half of them and so on down to one are timed in turns, and the fastest number is kept.
 It is tried again from time to time, and soon where threads begin or cease to wait. Where none
 waits, nothing is ever tried. A plan that begins where they wait begins with one thread: steps by
-more can take a hundred times as long, and one thread waits for nobody.
+more can take ten times as long or longer, and one thread waits for no other.
 """
 
 from __future__ import annotations
@@ -19,28 +19,31 @@ from dataclasses import dataclass
 class Pace:
     """When to try what. All times are in seconds.
 
-    look: between two looks at how many threads wait.
-    warm: steps that are run before anything is tried.
+    look: between two looks at how many threads wait. warm: steps before anything is tried.
     crowded, quiet: so many waiting threads, on average, are more or fewer than usual.
-    block: of steps by one number of threads; there are at most `rounds` blocks of each.
+    block: of steps by one number of threads; there are at most `rounds` blocks of each, `agreeing`
+        where one number was the fastest in all.
     clearly: what takes so many times as long as the fastest is left out of further rounds; after
-        the first round, what takes `hopeless` times as long.
+        its first block, what takes `hopeless` times as long.
     gain: so many times as fast a number must be to replace the present one.
-    rest, soon: after a trial, so many times its length passes without one; `soon` where the
-        waiting has changed since.
+    patience: of steps until a plan that began with one thread tries more.
+    rest: after a trial, so many times its length of steps pass without one; where the waiting has
+        changed since, `soon` times its length of any time.
     """
 
     look: float = 0.5
     warm: int = 8
     crowded: float = 0.1
     quiet: float = 0.03
-    block: float = 0.2
-    rounds: int = 5
-    clearly: float = 1.5
+    block: float = 0.5
+    rounds: int = 7
+    clearly: float = 2.0
+    agreeing: int = 3
     hopeless: float = 4.0
     gain: float = 1.05
+    patience: float = 20.0
     rest: float = 50.0
-    soon: float = 10.0
+    soon: float = 5.0
 
 
 PACE = Pace()
@@ -61,22 +64,32 @@ def trial(tried: Sequence[int], pace: Pace) -> Generator[int, float, dict[int, f
     """
     took: dict[int, list[float]] = {number: [] for number in tried}
     typical: dict[int, float] = {}
-    left = list(tried)
+    left, winners = list(tried), set[int]()
     for done in range(pace.rounds):
         for number in left if done % 2 else left[::-1]:
-            yield number  # to warm up: kernels prepare for it, threads of the block before end
-            seconds = yield number
-            steps = 1
-            while seconds < pace.block:
-                seconds += yield number
-                steps += 1
-            took[number].append(seconds / steps)
-        typical = {number: statistics.median(took[number]) for number in left}
+            # The first step warms up: kernels prepare, threads of the block before still spin.
+            mean = yield number
+            if mean <= pace.hopeless * max(pace.block, min(typical.values(), default=mean)):
+                mean = yield from _block(number, pace.block)
+            took[number].append(mean)
+            typical[number] = statistics.median(took[number])
+        winners.add(min(left, key=lambda number: took[number][-1]))
         slow = (pace.clearly if done else pace.hopeless) * min(typical.values())
         left = [number for number in left if typical[number] <= slow]
-        if len(left) == 1:
+        typical = {number: typical[number] for number in left}
+        if len(left) == 1 or (len(winners) == 1 and done + 1 >= pace.agreeing):
             break
-    return {number: typical[number] for number in left}
+    return typical
+
+
+def _block(number: int, length: float) -> Generator[int, float, float]:
+    """The mean seconds of steps that take `length` together."""
+    seconds = yield number
+    steps = 1
+    while seconds < length:
+        seconds += yield number
+        steps += 1
+    return seconds / steps
 
 
 class ThreadChoice:
@@ -96,30 +109,21 @@ class ThreadChoice:
     ) -> None:
         self.most, self.threads = most, first or most
         self.changes = ""
-        self._knows = first is not None
-        self._waiting, self._pace = waiting, pace
-        self._steps = 0
-        self._next_look: float | None = None
+        self._waiting, self._pace, self._first = waiting, pace, first
+        self._steps, self._spent = 0, 0.0
+        self._next_look = 0.0
         self._crowded: bool | None = None  # as it was at the first look after the last trial
-        self._ended, self._length = 0.0, 0.0  # when the last trial ended, how long it was
+        self._rest, self._soon = 0.0, 0.0  # before so much is spent, or that time, none is tried
         self._trial: Generator[int, float, dict[int, float]] | None = None
-        self._tried = 0
-
-    @property
-    def is_trying(self) -> bool:
-        """Whether a trial is going on."""
-        return self._trial is not None
+        self._tried, self._length = 0, 0.0
 
     def begin(self, now: float) -> int:
         """The number of threads for the step that begins at `now`, in seconds of any clock."""
         if self._trial is not None:
             return self._tried
-        self._steps += 1
-        if self._next_look is None:
-            self._next_look = now + self._pace.look
-            if not self._knows and (self._waiting() or 0.0) > self._pace.crowded:
-                self.threads = 1
-        elif now >= self._next_look and self._steps > self._pace.warm:
+        if not self._steps:
+            self._start(now)
+        elif now >= self._next_look and self._steps >= self._pace.warm:
             self._next_look = now + self._pace.look
             if self._is_due(now):
                 self._trial = trial(numbers(self.most), self._pace)
@@ -129,27 +133,37 @@ class ThreadChoice:
 
     def end(self, now: float, seconds: float) -> None:
         """The step that ended at `now` took so many seconds."""
+        self._steps += 1
+        self._spent += seconds
         if self._trial is None:
             return
         self._length += seconds
         try:
             self._tried = self._trial.send(seconds)
         except StopIteration as ended:
-            self._trial, self._crowded, self._ended = None, None, now
+            self._trial, self._crowded = None, None
+            self._rest = self._spent + self._pace.rest * self._length
+            self._soon = now + self._pace.soon * self._length
+            self._next_look = now + self._pace.look
+            self._waiting()  # what waited in the trial says nothing of what follows
             self._decide(ended.value)
+
+    def _start(self, now: float) -> None:
+        self._next_look = now + self._pace.look
+        if self._first is None and (self._waiting() or 0.0) > self._pace.crowded:
+            self.threads, self._crowded, self._rest = 1, True, self._pace.patience
 
     def _is_due(self, now: float) -> bool:
         waiting = self._waiting()
         if waiting is None:
             return False
-        before = self._crowded
-        crowded = waiting > (self._pace.quiet if before else self._pace.crowded)
-        if before is None:
-            self._crowded = before = crowded
+        crowded = waiting > (self._pace.quiet if self._crowded else self._pace.crowded)
+        if self._crowded is None:
+            self._crowded = crowded
         if self.threads == self.most and not crowded:
             return False
-        rest = self._pace.rest if crowded is before else self._pace.soon
-        return now >= self._ended + rest * self._length
+        rested = self._spent >= self._rest
+        return rested or (crowded is not self._crowded and now >= self._soon)
 
     def _decide(self, found: dict[int, float]) -> None:
         best, present = min(found, key=found.__getitem__), self.threads

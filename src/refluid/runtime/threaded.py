@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from refluid.core.threads import operator_threads
+from refluid.core.threads import begin_thread, operator_threads
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
@@ -117,7 +117,7 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
         pool = ThreadPoolExecutor(
             count,
             thread_name_prefix="refluid-operators",
-            initializer=torch.set_num_threads,
+            initializer=begin_thread,
             initargs=(operator_threads(count),),
         )
     try:

@@ -10,6 +10,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import torch
+
+from refluid.core.threads import begin_thread
 from refluid.runtime.code import Code
 
 _log = logging.getLogger("refluid")
@@ -46,11 +49,13 @@ class Trial:
         self._compiled: Code | None = None
         self._failed = ""
         self._took: float | None = None  # seconds, once the compiler has ended
+        self._operator_threads = 1
         self._seconds: tuple[list[float], list[float]] = ([], [])
         self._thread = threading.Thread(target=self._work, name="refluid-compile", daemon=True)
 
     def _work(self) -> None:
         start = time.perf_counter()
+        begin_thread(self._operator_threads)  # code is made for as many as the step has
         try:
             self._compiled = self._compile()
         except Exception as error:  # whatever the compiler stumbled over, training goes on
@@ -63,6 +68,7 @@ class Trial:
         """The code of the next step; ends the trial once it is decided."""
         if self._thread.ident is None:
             _open.add(self)
+            self._operator_threads = torch.get_num_threads()
             self._thread.start()
         if self._took is None:
             return holder.code
