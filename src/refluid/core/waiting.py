@@ -1,9 +1,8 @@
-"""How many threads of this process wait for a core, which tells that others hold the cores."""
+"""How much the threads of this process wait for cores, which tells that others hold them."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,13 +11,16 @@ try:
 except ImportError:  # not a Unix
     resource = None  # type: ignore[assignment]
 
+# Seconds that each thread ran, and seconds that it was ready to run but had no core, by its number.
+Times = dict[int, tuple[float, float]]
+
 _TASKS = Path("/proc/self/task")
 # A thread that is stopped for another waits for about as long as the other may run.
 _TURN = 0.004
 
 
-def waited() -> dict[int, float]:
-    """Seconds that each thread of this process was ready to run but had no core, by its number.
+def times() -> Times:
+    """Those of this process, since its threads began.
 
     Exact on Linux. Elsewhere, or where the kernel doesn't count them, a guess by how often threads
     were stopped for others, as thread 0; nothing where that isn't known either.
@@ -26,8 +28,8 @@ def waited() -> dict[int, float]:
     return _by_kernel() or _by_switches()
 
 
-def _by_kernel() -> dict[int, float]:
-    found, ran = {}, False
+def _by_kernel() -> Times:
+    found = {}
     try:
         threads = os.listdir(_TASKS)
     except OSError:
@@ -35,41 +37,40 @@ def _by_kernel() -> dict[int, float]:
     for thread in threads:
         try:
             running, waiting, _ = (_TASKS / thread / "schedstat").read_text().split()
+            found[int(thread)] = int(running) * 1e-9, int(waiting) * 1e-9
         except (OSError, ValueError):  # the thread has ended, or the kernel lacks the file
             continue
-        found[int(thread)] = int(waiting) * 1e-9
-        ran = ran or running != "0"  # a kernel that was told not to count writes zeros
-    return found if ran else {}
+    counts = any(running for running, _ in found.values())  # else it was told not to
+    return found if counts else {}
 
 
-def _by_switches() -> dict[int, float]:
+def _by_switches() -> Times:
     if resource is None:
         return {}
-    return {0: resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw * _TURN}
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {0: (used.ru_utime + used.ru_stime, used.ru_nivcsw * _TURN)}
 
 
-_AT_START = time.monotonic(), waited()
+_AT_START = times()
 
 
 class Waiting:
     """Called, it gives the mean number of threads that waited since the call before.
 
-    read: as `waited`. clock: seconds. since: what both gave when counting began; that is when
-    refluid was imported.
+    The mean is over the time in which the busiest thread ran or waited, so pauses don't count.
+    read: as `times`. since: what it gave when counting began; that is when refluid was imported.
     """
 
-    def __init__(
-        self,
-        read: Callable[[], dict[int, float]] = waited,
-        clock: Callable[[], float] = time.monotonic,
-        since: tuple[float, dict[int, float]] = _AT_START,
-    ) -> None:
-        self._read, self._clock = read, clock
-        self._then, self._before = since
+    def __init__(self, read: Callable[[], Times] = times, since: Times = _AT_START) -> None:
+        self._read, self._before = read, since
 
     def __call__(self) -> float:
-        now, found = self._clock(), self._read()
-        before, seconds = self._before, now - self._then
-        self._then, self._before = now, found
-        waits = sum(found[thread] - before.get(thread, 0.0) for thread in found)
-        return max(0.0, waits) / seconds if seconds > 0 else 0.0
+        found, before = self._read(), self._before
+        self._before = found
+        none = 0.0, 0.0
+        busiest = waits = 0.0
+        for thread, (running, waiting) in found.items():
+            ran, waited = before.get(thread, none)
+            busiest = max(busiest, running - ran + waiting - waited)
+            waits += waiting - waited
+        return max(0.0, waits) / busiest if busiest > 0 else 0.0
