@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
+resource: ModuleType | None
 try:
     import resource
 except ImportError:  # not a Unix
-    resource = None  # type: ignore[assignment]
+    resource = None
 
 # Seconds that each thread ran, and seconds that it was ready to run but had no core, by its number.
 Times = dict[int, tuple[float, float]]

@@ -41,7 +41,7 @@ class Pace:
     agreeing: int = 3
     hopeless: float = 4.0
     gain: float = 1.05
-    patience: float = 20.0
+    patience: float = 60.0
     rest: float = 50.0
     soon: float = 5.0
 
@@ -112,7 +112,7 @@ class ThreadChoice:
         self._waiting, self._pace, self._first = waiting, pace, first
         self._steps, self._spent = 0, 0.0
         self._next_look = 0.0
-        self._crowded: bool | None = None  # as it was at the first look after the last trial
+        self._crowded: bool | None = None  # what a change is seen by
         self._rest, self._soon = 0.0, 0.0  # before so much is spent, or that time, none is tried
         self._trial: Generator[int, float, dict[int, float]] | None = None
         self._tried, self._length = 0, 0.0
@@ -158,12 +158,14 @@ class ThreadChoice:
         if waiting is None:
             return False
         crowded = waiting > (self._pace.quiet if self._crowded else self._pace.crowded)
-        if self._crowded is None:
+        by_all = self.threads == self.most
+        if self._crowded is None or crowded is not by_all:
             self._crowded = crowded
-        if self.threads == self.most and not crowded:
+        if by_all and not crowded:
             return False
-        rested = self._spent >= self._rest
-        return rested or (crowded is not self._crowded and now >= self._soon)
+        # What matters is that waiting began by all threads, or ceased by fewer.
+        changed = crowded is not self._crowded
+        return self._spent >= self._rest or (changed and now >= self._soon)
 
     def _decide(self, found: dict[int, float]) -> None:
         best, present = min(found, key=found.__getitem__), self.threads
