@@ -20,6 +20,7 @@ from refluid.fluid.feeding import FeedSlot, feed_slots
 from refluid.fluid.fetch_handler import FetchHandler
 from refluid.fluid.fusing import fuse_always
 from refluid.fluid.merged import join
+from refluid.fluid.preparing import preparing
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -246,11 +247,12 @@ class Executor:
         lends: bool = False,
     ) -> Plan:
         memory, kernels, watched = self._settings()
-        fused = program if watched else fuse_always(program, (*feeds, *fetches))
-        block = half_for(early_updates(fused), self._device).global_block()
         use_operator_threads()
-        request = Request(block, feeds, fetches, self._device, fed_lods, memory, lends=lends)
-        return Plan(replace(request, instruments=watched, kernels=kernels))
+        with preparing(program, feeds):
+            fused = program if watched else fuse_always(program, (*feeds, *fetches))
+            block = half_for(early_updates(fused), self._device).global_block()
+            request = Request(block, feeds, fetches, self._device, fed_lods, memory, lends=lends)
+            return Plan(replace(request, instruments=watched, kernels=kernels))
 
 
 def _fetch_names(fetch_list: Any) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from refluid.fluid.exchanging import optimized, require_loss_gradient
 from refluid.fluid.feeding import FeedSlot, feed_slots
 from refluid.fluid.fusing import ignored
 from refluid.fluid.parting import part_feed
+from refluid.fluid.preparing import preparing
 from refluid.fluid.replica_rewriting import ReplicaRewriting
 from refluid.fluid.replica_variables import replica_scopes, updates_variables
 from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy
@@ -175,7 +176,8 @@ class Replicated:
     def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> Prepared:
         found, now = self._recent.get((fed, fetches)), self._now()
         if found is None or found[0] != now:
-            found = now, self._prepare(fed, fetches)
+            with preparing(self.program, fed):
+                found = now, self._prepare(fed, fetches)
             if len(self._recent) == _PLANS:
                 self._recent.clear()
             self._recent[fed, fetches] = found
@@ -224,7 +226,9 @@ class Replicated:
                     kept, optimize = (*fed, *fetches), memories[0].optimize
                     whole = requests(rewritten(kept, False, optimize, owning=False), with_lod)
                     joined = Joined(whole, self.scopes, self.replicas, self._held)
-                plans[with_lod] = [Plan(one) for one in requests(programs, with_lod)], joined
+                with preparing(self.program, fed):
+                    made = [Plan(one) for one in requests(programs, with_lod)]
+                plans[with_lod] = made, joined
             found: tuple[list[Plan], Joined | None] = plans[with_lod]
             return found
 

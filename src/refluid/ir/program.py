@@ -176,7 +176,7 @@ class Program:
     @staticmethod
     def parse_from_string(binary_str: bytes) -> Program:
         """Reads a ProgramDesc message; EnforceNotMet where it is none."""
-        from refluid.ir.desc import decode_program
+        from refluid.ir.reading import decode_program
 
         return decode_program(binary_str)
 
