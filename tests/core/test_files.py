@@ -10,7 +10,8 @@ import torch
 
 from refluid.core.codec import write_lod_tensor
 from refluid.core.errors import EnforceNotMet
-from refluid.core.files import decode_file, write_file
+from refluid.core.files import decode_file
+from refluid.core.writing import write_file
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -31,7 +32,7 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path) -> None:
         file.write(b"half")
         raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(EnforceNotMet, match="w: cannot be written: disk full"):
         write_file(path, fail)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

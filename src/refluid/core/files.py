@@ -1,13 +1,13 @@
-"""Whole files of tensors: read with nothing left over, written so that no reader sees a part."""
+"""Whole files of tensors: read with nothing left over, written so that no reader sees a part.
+
+How files are put in place, several at once where they belong together, is `refluid.core.writing`.
+"""
 
 from __future__ import annotations
 
 import mmap
 import os
-import uuid
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import BinaryIO
+from collections.abc import Sequence
 
 from refluid.core.codec import Buffer, decode_lod_tensor, decode_selected_rows
 from refluid.core.errors import EnforceNotMet
@@ -15,26 +15,6 @@ from refluid.core.lod_tensor import LoDTensor
 from refluid.core.selected_rows import SelectedRows
 
 PathLike = str | os.PathLike[str]
-
-
-def write_file(path: PathLike, write: Callable[[BinaryIO], object], durable: bool = True) -> None:
-    """Calls `write` with a file that takes the place of `path` once it is complete.
-
-    Folders are made as needed. If anything fails, `path` is as before. Unless `durable` is False
-    the data is on disk when this returns.
-    """
-    target = Path(path).resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        with part.open("xb") as file:
-            write(file)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def decode_file(path: PathLike) -> LoDTensor:
@@ -79,8 +59,9 @@ def map_file(path: PathLike) -> Buffer:
             return (
                 b"" if empty else memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
             )
-    except OSError as error:
-        raise EnforceNotMet(f"{path}: cannot be opened: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # ValueError: no file can have this name
+        reason = getattr(error, "strerror", None) or error
+        raise EnforceNotMet(f"{path}: cannot be opened: {reason}") from error
 
 
 def check_end(data: Buffer, end: int, path: PathLike) -> None:

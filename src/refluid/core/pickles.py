@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from refluid.core.errors import EnforceNotMet
-from refluid.core.files import PathLike, map_file, write_file
+from refluid.core.files import PathLike, map_file
 from refluid.core.unpickler import ArrayUnpickler, plain_value
+from refluid.core.writing import Write, write_file
 
 Array = npt.NDArray[Any]
 
@@ -74,12 +75,17 @@ def load_state_bytes(data: bytes, name: str = "the buffer") -> State:
 
 def dump_arrays(path: PathLike, arrays: Mapping[str, npt.ArrayLike]) -> None:
     """Writes arrays as Fluid does: the same bytes as Python 3.7 and NumPy 1 made of this dict."""
+    write_file(path, dumping(arrays))
+
+
+def dumping(arrays: Mapping[str, npt.ArrayLike]) -> Write:
+    """What writes these arrays into an open file; see `dump_arrays`."""
     exact = {name: _exact(array) for name, array in arrays.items()}
     refused = [name for name, array in exact.items() if array.dtype.kind not in "biufc"]
     if refused:
         raise TypeError(f"{', '.join(refused)}: only arrays of numbers and booleans can be saved")
     data = pickle.dumps(exact, protocol=2)
-    write_file(path, lambda file: _write_with_old_name(file, data))
+    return lambda file: _write_with_old_name(file, data)
 
 
 def _exact(array: npt.ArrayLike) -> Array:

@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from refluid.core.dtypes import dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.core.fetched import fetched
-from refluid.core.files import decode_combined_file, decode_file, write_file
-from refluid.core.pickles import dump_arrays, load_arrays
+from refluid.core.files import decode_combined_file, decode_file
+from refluid.core.folders import file_of
+from refluid.core.pickles import dumping, load_arrays
 from refluid.core.values import LoDTensor
+from refluid.core.writing import Write, write_files
 from refluid.fluid.persistence import (
     initialized_cell,
     is_belong_to_optimizer,
     is_parameter,
     is_persistable,
-    store,
 )
+from refluid.fluid.storing import Loaded, store
 from refluid.ir.program import Program
-from refluid.ir.variable import Parameter, Variable
+from refluid.ir.variable import Variable
 
 
 def get_program_parameter(program: Program) -> list[Variable]:
@@ -65,15 +66,18 @@ def _base(model_path: str | Path) -> str:
 def save(program: Program, model_path: str | Path) -> None:
     """Saves the current scope's values of a program, and the program, as `model_path.pd*`.
 
-    Raises EnforceNotMet for a variable without value.
+    All three files are new or, if anything fails, as before. Raises EnforceNotMet for a variable
+    without value and for files that can't be written.
     """
     base = _base(model_path)
+    files: dict[Path, Write] = {}
     for suffix, chosen in ((".pdparams", is_parameter), (".pdopt", is_belong_to_optimizer)):
         names = [var.name for var in program.list_vars() if chosen(var)]
         arrays = {name: np.asarray(initialized_cell(name).get_tensor()) for name in names}
         if arrays or suffix == ".pdparams":
-            dump_arrays(base + suffix, arrays)
-    write_file(base + ".pdmodel", lambda file: file.write(program.serialize_to_string()))
+            files[Path(base + suffix)] = dumping(arrays)
+    files[Path(base + ".pdmodel")] = lambda file: file.write(program.serialize_to_string())
+    write_files(files)
 
 
 def load_program_state(
@@ -89,11 +93,8 @@ def load_program_state(
             arrays |= load_arrays(base + ".pdopt")
         return {name: fetched(array) for name, array in arrays.items()}
     if path.is_dir():
-        wanted = None if var_list is None else {var.name for var in var_list}
-        files = [file for file in sorted(path.iterdir()) if file.is_file()]
-        files = [file for file in files if wanted is None or file.name in wanted]
-        files = [file for file in files if file.name != "__model__"]
-        return {file.name: fetched(np.array(decode_file(file))) for file in files}
+        files = _files_in(path, var_list)
+        return {name: fetched(np.array(decode_file(file))) for name, file in files.items()}
     if path.is_file():
         if var_list is None:
             raise ValueError(
@@ -106,24 +107,36 @@ def load_program_state(
     raise EnforceNotMet(f"Parameter file {base}.pdparams does not exist, nor does {base}")
 
 
+def _files_in(folder: Path, var_list: Sequence[Variable] | None) -> dict[str, Path]:
+    """The files of variables in a folder and its sub-folders, by the variables' names."""
+    if var_list is not None:
+        files = {var.name: file_of(folder, var.name) for var in var_list}
+        return {name: file for name, file in files.items() if file.is_file()}
+    found = (file for file in sorted(folder.rglob("*")) if file.is_file())
+    named = {file.relative_to(folder).as_posix(): file for file in found}
+    return {name: file for name, file in named.items() if name != "__model__"}
+
+
 def set_program_state(program: Program, state_dict: Mapping[str, Any]) -> None:
     """Puts arrays into the current scope, each checked against its variable of the program.
 
-    Names that the program lacks are ignored, as in Fluid. Raises EnforceNotMet for a wrong shape.
+    Names that the program lacks are ignored, as in Fluid. Raises EnforceNotMet for a wrong shape
+    or type; no value is changed then.
     """
-    for var in program.list_vars():
-        if is_persistable(var) and var.name in state_dict:
-            _store_array(var, np.asarray(state_dict[var.name]), "the state given", "cpu")
+    given = [
+        _loaded(var, state_dict[var.name], "the state given")
+        for var in program.list_vars()
+        if is_persistable(var) and var.name in state_dict
+    ]
+    store(given, "cpu")
 
 
-def _store_array(var: Variable, array: Any, origin: object, device: Any) -> None:
-    tensor = torch.from_numpy(np.array(array, copy=True))
-    if isinstance(var, Parameter) and dtype_name(var.dtype) != str(array.dtype):
-        raise EnforceNotMet(
-            f"{origin}: parameter {var.name} is {dtype_name(var.dtype)} in the program and "
-            f"{array.dtype} in the file"
-        )
-    store(var, LoDTensor(tensor), device, origin)
+def _loaded(var: Variable, array: Any, origin: object) -> Loaded:
+    try:
+        tensor = torch.from_numpy(np.array(array, copy=True, order="C"))
+    except TypeError as error:
+        raise EnforceNotMet(f"{origin}: variable {var.name}: {error}") from error
+    return Loaded(var, LoDTensor(tensor), origin)
 
 
 def load(
@@ -134,11 +147,12 @@ def load(
 ) -> None:
     """Loads what `save` (or `save_persistables` and the like) saved into the current scope.
 
-    Raises EnforceNotMet for missing or damaged files, missing variables and wrong shapes.
+    Raises EnforceNotMet for missing or damaged files, missing variables, wrong shapes and types.
     """
     device = getattr(getattr(executor, "place", None), "device", "cpu")
     arrays = load_program_state(model_path, var_list)
     wanted = {var.name for var in var_list} if var_list is not None else None
+    loaded: list[Loaded] = []
     for var in program.list_vars():
         if not is_persistable(var) or (wanted is not None and var.name not in wanted):
             continue
@@ -147,4 +161,5 @@ def load(
                 f"Can not find [{var.name}] in model file [{model_path}]. Was the model saved by "
                 "another program?"
             )
-        _store_array(var, arrays[var.name], model_path, device)
+        loaded.append(_loaded(var, arrays[var.name], model_path))
+    store(loaded, device)

@@ -9,8 +9,9 @@ from typing import Any
 
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
-from refluid.core.files import map_file, write_file
-from refluid.fluid.persistence import is_persistable, load_vars, save_vars
+from refluid.core.files import map_file
+from refluid.core.writing import Write, write_files
+from refluid.fluid.persistence import is_persistable, load_vars, writing
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.prune import prune
@@ -82,21 +83,23 @@ def save_inference_model(
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     program = default_main_program() if main_program is None else main_program
     folder = Path(dirname)
+    files: dict[Path, Write] = {}
     if not export_for_deployment:
         _log.warning("export_for_deployment=False: the program is saved with its training part")
-        write_file(folder / (model_filename or "__model__.main_program"), _writer(program))
+        files[folder / (model_filename or "__model__.main_program")] = _writer(program)
     pruned = prune(program.clone(for_test=True), [var.name for var in targets], feeds)
     outputs = [_named_output(pruned, var.name, index) for index, var in enumerate(targets)]
     prepend_feed_ops(pruned, feeds)
     append_fetch_ops(pruned, outputs)
-    write_file(folder / (model_filename or "__model__"), _writer(pruned))
+    files[folder / (model_filename or "__model__")] = _writer(pruned)
     if not program_only:
         kept = [var for var in pruned.list_vars() if is_persistable(var)]
-        save_vars(executor, folder, pruned, vars=kept, filename=params_filename)
+        files |= writing(folder, kept, params_filename)
+    write_files(files)
     return outputs
 
 
-def _writer(program: Program) -> Any:
+def _writer(program: Program) -> Write:
     return lambda file: file.write(program.serialize_to_string())
 
 

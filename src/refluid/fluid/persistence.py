@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import torch
+
 from refluid.core.codec import write_lod_tensor, write_selected_rows
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
@@ -18,9 +20,11 @@ from refluid.core.files import (
     decode_combined_file,
     decode_file,
     decode_selected_rows_file,
-    write_file,
 )
-from refluid.core.values import LoDTensor, SelectedRows
+from refluid.core.folders import file_of, file_to_write
+from refluid.core.values import SelectedRows
+from refluid.core.writing import Write, write_files
+from refluid.fluid.storing import Loaded, store
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
@@ -73,6 +77,11 @@ def initialized_cell(name: str) -> Cell:
             f"The variable {name} to be saved has no value. Run the startup program, or load the "
             "variable, in the scope that you save from."
         )
+    if not isinstance(cell.value, torch.Tensor | SelectedRows):
+        raise EnforceNotMet(
+            f"The variable {name} to be saved is a {type(cell.value).__name__}. Only tensors and "
+            "selected rows have a file format; make it not persistable, or don't save it"
+        )
     return cell
 
 
@@ -88,19 +97,19 @@ def save_vars(
 
     vars: which ones; without it those of `main_program` that `predicate` accepts. filename: all
     in this one file, ordered by name, instead of a file each.
-    Raises EnforceNotMet for a variable without value; nothing is left half written.
+    Raises EnforceNotMet for a variable without value, for one whose name leads out of the folder
+    and for files that can't be written; all files are then as before.
     """
-    chosen = {
-        var.name: initialized_cell(var.name) for var in _chosen(main_program, vars, predicate)
-    }
-    folder = Path(dirname)
-    folder.mkdir(parents=True, exist_ok=True)
-    if filename is None:
-        for name, cell in chosen.items():
-            write_file(folder / name, partial(_write, [cell]))
-        return
-    cells = [chosen[name] for name in sorted(chosen)]
-    write_file(folder / filename, partial(_write, cells))
+    chosen = _chosen(main_program, vars, predicate)
+    write_files(writing(Path(dirname), chosen, filename))
+
+
+def writing(folder: Path, chosen: Iterable[Variable], filename: str | None) -> dict[Path, Write]:
+    """What writes variables of the current scope, by the files in `folder`; see `save_vars`."""
+    cells = {var.name: initialized_cell(var.name) for var in chosen}
+    if filename is not None:
+        return {folder / filename: partial(_write, [cells[name] for name in sorted(cells)])}
+    return {file_to_write(folder, name): partial(_write, [cell]) for name, cell in cells.items()}
 
 
 def _write(cells: Sequence[Cell], file: BinaryIO) -> None:
@@ -121,44 +130,24 @@ def load_vars(
 ) -> None:
     """Loads variables saved by `save_vars` into the current scope.
 
-    Raises EnforceNotMet for a missing, truncated or damaged file and for a value whose shape is
-    not the variable's.
+    Raises EnforceNotMet for a missing, truncated or damaged file, for a value whose shape or
+    element type is not the variable's, and for a variable whose name leads out of the folder;
+    the scope is then as before.
     """
     chosen = _chosen(main_program, vars, predicate)
     folder = Path(dirname)
     device = getattr(getattr(executor, "place", None), "device", "cpu")
     if filename is not None:
-        names = sorted(var.name for var in chosen)
-        values: dict[str, Any] = dict(decode_combined_file(folder / filename, names))
+        path = folder / filename
+        values = decode_combined_file(path, sorted(var.name for var in chosen))
+        store([Loaded(var, values[var.name], path) for var in chosen], device)
     else:
-        values = {var.name: _read(folder / var.name, var) for var in chosen}
-    for var in chosen:
-        store(var, values[var.name], device, folder)
+        store([_read(file_of(folder, var.name), var) for var in chosen], device)
 
 
-def _read(path: Path, var: Variable) -> LoDTensor | SelectedRows:
+def _read(path: Path, var: Variable) -> Loaded:
     sparse = var.type == VarType.SELECTED_ROWS
-    return decode_selected_rows_file(path) if sparse else decode_file(path)
-
-
-def store(var: Variable, value: Any, device: Any, origin: object) -> None:
-    """Puts a loaded value into the scope, if it has the shape of its variable."""
-    cell = global_scope().find_var(var.name) or global_scope().var(var.name)
-    if isinstance(value, SelectedRows):
-        cell.value = value
-        return
-    shape = tuple(value.tensor.shape)
-    declared = var.shape
-    fits = len(shape) == len(declared) and all(
-        want in (-1, size) for size, want in zip(shape, declared, strict=True)
-    )
-    if isinstance(var, Parameter) and not fits:
-        raise EnforceNotMet(
-            f"{origin}: variable {var.name} has shape {list(declared)} in the program and "
-            f"{list(shape)} in the file. Load with the program that saved it."
-        )
-    cell.value = value.tensor.to(device)
-    cell.lod = value.lod()
+    return Loaded(var, decode_selected_rows_file(path) if sparse else decode_file(path), path)
 
 
 def save_params(

@@ -1,4 +1,4 @@
-"""Reads programs from ProgramDesc messages. Whatever is damaged in one is refused, with its place."""
+"""Reads programs from ProgramDesc messages; what is damaged in one is refused, with its place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from refluid.core.dtypes import VarType, is_element
 from refluid.core.errors import EnforceNotMet
 from refluid.ir import framework_pb2 as pb
-from refluid.ir.attributes import CALLSTACK, AttrType
+from refluid.ir.attributes import CALLSTACK, COMMON, AttrType
 from refluid.ir.block import Block
 from refluid.ir.desc import FIELD, TENSOR_FIELD, encode_type
 from refluid.ir.operator import Operator
@@ -125,6 +125,8 @@ def _decode_op(message: pb.OpDesc, block: Block) -> Operator:
     for attr in message.attrs:
         name = _text(attr.name)
         op.attr_types[name] = kind = AttrType(attr.type)
+        if COMMON.get(name, kind) != kind:
+            raise ValueError(f"attribute {name!r} is a {kind.name}, not a {COMMON[name].name}")
         op.attrs[name] = _decode_value(name, kind, getattr(attr, FIELD[kind]), block)
     op.is_target = message.is_target if message.HasField("is_target") else None
     return op

@@ -105,6 +105,10 @@ class Variable(Overloads):
         """Whether shape inference has something to go by."""
         return self._shape is not None
 
+    def has_element_type(self) -> bool:
+        """Whether an element type was said, or read from a file."""
+        return self._dtype is not None
+
     def describe(self, *, shape: Sequence[int], dtype: VarType | None) -> None:
         """Sets shape and, unless None, element type without marking the program as changed."""
         self._shape = tuple(shape)

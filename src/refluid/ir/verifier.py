@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir import schema
-from refluid.ir.attributes import COMMON, AttrType
+from refluid.ir.attributes import AttrType
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -146,9 +146,6 @@ def _slots(op: Operator, facts: _Facts) -> Iterator[str]:
 
 
 def _attributes(op: Operator, facts: _Facts) -> Iterator[str]:
-    for name, common in COMMON.items():
-        if op.attr_types.get(name, common) != common:
-            yield f"attribute {name!r} is {op.attrs[name]!r}, which is no {common.name}"
     found = schema.find(op.type)
     for name, attribute in found.attributes.items() if found else ():
         kind = op.attr_types.get(name)

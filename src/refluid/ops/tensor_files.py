@@ -17,9 +17,10 @@ from refluid.core.codec import (
     write_selected_rows,
 )
 from refluid.core.errors import EnforceNotMet
-from refluid.core.files import map_file, write_file
+from refluid.core.files import map_file
 from refluid.core.offsets import Levels, as_levels, as_lod
 from refluid.core.selected_rows import SelectedRows
+from refluid.core.writing import write_file
 from refluid.ops.infer import no_inference
 from refluid.ops.registry import operator
 from refluid.ops.signature import Long, Longs, Value

@@ -1,0 +1,85 @@
+"""Loaded values are put into the scope: all of them, or none where one doesn't fit its variable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from refluid.core.dtypes import VarType, as_dtype, dtype_name
+from refluid.core.errors import EnforceNotMet
+from refluid.core.values import LoDTensor, SelectedRows
+from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.operator import Operator
+from refluid.ir.variable import Parameter, Variable
+from refluid.runtime.scope import global_scope
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A value, the variable that it is for, and the file it is from."""
+
+    var: Variable
+    value: LoDTensor | SelectedRows
+    origin: object
+
+
+def store(loaded: Iterable[Loaded], device: Any) -> None:
+    """Puts values into the current scope, on a device.
+
+    Raises EnforceNotMet where shape or element type are not those that the program declares; the
+    scope is then as before. -1 is any size, and a variable of no declared dimensions takes any
+    shape, as does one that is no parameter and that forward or backward operators write: those
+    give it the shape that they need, such as `auc` its buckets.
+    """
+    kept = list(loaded)
+    for one in kept:
+        _check(one)
+    for one in kept:
+        cell = global_scope().find_var(one.var.name) or global_scope().var(one.var.name)
+        if isinstance(one.value, SelectedRows):
+            cell.value, cell.lod = one.value, []
+        else:
+            cell.value, cell.lod = one.value.tensor.to(device), one.value.lod()
+
+
+def _check(one: Loaded) -> None:
+    var, value = one.var, one.value
+    tensor: torch.Tensor = value.value if isinstance(value, SelectedRows) else value.tensor
+    declared, found = list(var.shape), list(tensor.shape)
+    if var.type == VarType.SELECTED_ROWS:  # which may hold any number of rows
+        declared[:1] = [-1]
+    kind = as_dtype(tensor.dtype)
+    if declared and not _fits(declared, found):
+        _refuse(one, f"shape {declared}", f"shape {found}")
+    if var.has_element_type() and var.dtype != kind:
+        _refuse(one, f"type {dtype_name(var.dtype)}", f"type {dtype_name(kind)}")
+
+
+def _fits(declared: list[int], found: list[int]) -> bool:
+    return len(declared) == len(found) and all(
+        want in (-1, size) for size, want in zip(found, declared, strict=True)
+    )
+
+
+def _refuse(one: Loaded, expected: str, found: str) -> None:
+    if not isinstance(one.var, Parameter) and _is_shaped_by_operators(one.var):
+        return
+    raise EnforceNotMet(
+        f"{one.origin}: variable {one.var.name} has {expected} in the program and {found} in the "
+        "file. Load with the program that saved it; nothing was loaded"
+    )
+
+
+def _is_shaped_by_operators(var: Variable) -> bool:
+    blocks = var.block.program.blocks
+    return any(_writes(op, var.name) for block in blocks for op in block.ops)
+
+
+def _writes(op: Operator, name: str) -> bool:
+    """Whether the operator writes it, other than as an optimizer or only in training."""
+    keeps = int(op.attrs.get(ROLE, 0)) & (OpRole.OPTIMIZE | OpRole.LR_SCHED)
+    idle = op.attrs.get("is_test") and name in op.input_arg_names
+    return not keeps and not idle and name in op.output_arg_names
