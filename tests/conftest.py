@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -15,9 +16,17 @@ import refluid.ops  # noqa: F401
 from refluid.ops import registry
 from refluid.runtime.control import CONTROL, FEEDING
 from tests.golden import GOLDEN
+from tests.interrupting import interruptible
 
 # More threads than cores slow small operators down, and test machines are often shared.
 torch.set_num_threads(2)
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """For tests that send Ctrl-C: it arrives here and in what the test starts."""
+    with interruptible():
+        yield
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

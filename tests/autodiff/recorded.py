@@ -15,9 +15,9 @@ import numpy as np
 
 from refluid.ir.attributes import ROLE, ROLE_VAR
 from refluid.ir.block import Block
-from refluid.ir.reading import decode_program
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.ir.reading import decode_program
 from refluid.ir.variable import Variable
 from tests.golden import GOLDEN
 

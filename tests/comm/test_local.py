@@ -92,5 +92,5 @@ def test_threads_end() -> None:
     made.close()
     for thread in threading.enumerate():
         if thread.name.startswith("refluid-replica"):
-            thread.join(timeout=5)
+            thread.join(timeout=60)
     assert not any(thread.name.startswith("refluid-replica") for thread in threading.enumerate())

@@ -33,7 +33,7 @@ def test_joining_what_does_not_run_here_returns() -> None:
     thread.start()
     child = multiprocessing.get_context("fork").Process(target=thread.join)
     child.start()
-    child.join(10)
+    child.join(60)
     code = child.exitcode
     child.kill()
     work.end()

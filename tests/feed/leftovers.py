@@ -6,12 +6,22 @@ import multiprocessing
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-_PATIENCE = 10.0
+# Seconds after which what is waited for will never come.
+PATIENCE = 60.0
 _OURS = ("refluid", "paddle.reader")
 # Threads that plans and replicas keep for their next step, and the one that closes readers.
 _KEPT = ("refluid-operators", "refluid-replica", "refluid closing")
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Waits for what another thread is doing."""
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def threads() -> list[str]:
@@ -35,7 +45,7 @@ def memory() -> list[str]:
 
 def assert_nothing_left() -> None:
     """Waits a moment for what is just ending."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and (threads() or processes() or memory()):
         time.sleep(0.02)
     left = threads(), processes(), memory()

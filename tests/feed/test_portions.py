@@ -10,6 +10,7 @@ import pytest
 from refluid.core.errors import EOFException
 from refluid.feed import Reader
 from refluid.feed.portions import Turn
+from tests.feed.leftovers import PATIENCE
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -31,7 +32,7 @@ def test_items_are_dealt_in_turn(size: int) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(10)
+            thread.join(PATIENCE)
         for rank in range(size):
             assert found[rank] == list(range(rank, 20, size))
     reader.reset()

@@ -10,6 +10,7 @@ import pytest
 from refluid.core import flags
 from refluid.core.errors import EOFException
 from refluid.feed import BlockingQueue, NotStarted
+from tests.feed.leftovers import PATIENCE, until
 
 
 def test_order_and_end() -> None:
@@ -62,10 +63,11 @@ def test_a_full_queue_holds_its_producer() -> None:
 
     thread = threading.Thread(target=produce)
     thread.start()
+    until(lambda: pushed == [0, 1])
     time.sleep(0.1)
     assert pushed == [0, 1]
     assert [queue.pop() for _ in range(5)] == list(range(5))
-    thread.join(5)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -75,12 +77,13 @@ def test_a_waiting_producer_is_let_go(end: str) -> None:
     ticket = queue.reopen()
     results: list[bool] = []
     thread = threading.Thread(
-        target=lambda: results.extend(queue.push(item, ticket) for item in range(2))
+        target=lambda: [results.append(queue.push(item, ticket)) for item in range(2)]
     )
     thread.start()
+    until(lambda: results == [True])
     time.sleep(0.05)
     getattr(queue, end)()
-    thread.join(5)
+    thread.join(PATIENCE)
     assert results == [True, False]
     assert queue.size() == 0
 

@@ -13,7 +13,7 @@ import pytest
 from refluid.core.errors import EOFException
 from refluid.feed import NotStarted, Reader, ReaderFailed
 from refluid.feed.staging import Staged
-from tests.feed.leftovers import assert_nothing_left
+from tests.feed.leftovers import PATIENCE, assert_nothing_left
 
 Make = Callable[[Reader], Any]
 
@@ -137,7 +137,7 @@ def test_waiting_consumers_are_let_go(make: Make) -> None:
     go_on = threading.Event()
 
     def blocked() -> Iterator[int]:
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
         yield 1
 
     def consume() -> None:
@@ -151,7 +151,7 @@ def test_waiting_consumers_are_let_go(make: Make) -> None:
     thread.start()
     time.sleep(0.1)
     reader.abandon(reader.generation)
-    thread.join(5)
+    thread.join(PATIENCE)
     assert len(errors) == 1
     go_on.set()
 
@@ -165,6 +165,6 @@ def test_several_consumers_share_a_pass(make: Make) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert sorted(found) == list(range(200))
     reader.reset()

@@ -67,8 +67,8 @@ def _end(process: subprocess.Popen[str], how: int | None) -> tuple[int, str]:
     if how is not None:
         time.sleep(0.2)
         os.killpg(process.pid, how) if how == signal.SIGINT else process.send_signal(how)
-    _, errors = process.communicate(timeout=30)
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, errors = process.communicate(timeout=300)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
     return process.returncode, errors
 
@@ -77,6 +77,7 @@ def _slow(*case: Any) -> Any:
     return pytest.param(*case, marks=pytest.mark.slow)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize(
     ("ending", "how", "status", "said"),
     [

@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from refluid.core.errors import EOFException
-from refluid.feed import Reader, Snapshot, measured
-from refluid.feed.statistics import BALANCED, COMPUTE_BOUND, READER_BOUND, UNKNOWN
+from refluid.feed import Reader, Snapshot, measured, statistics
+from refluid.feed.statistics import (
+    BALANCED,
+    COMPUTE_BOUND,
+    READER_BOUND,
+    UNKNOWN,
+    ReaderStatistics,
+)
 
 
 def _paced(count: int, seconds: float) -> Callable[[], Iterator[int]]:
@@ -30,22 +36,39 @@ def _consume(reader: Reader, seconds: float) -> Snapshot:
         return reader.statistics.snapshot()
 
 
-@pytest.mark.parametrize(
-    ("making", "using", "verdict"),
-    [(0.02, 0.0, READER_BOUND), (0.0, 0.01, COMPUTE_BOUND), (0.002, 0.02, COMPUTE_BOUND)],
-)
-def test_verdict(making: float, using: float, verdict: str) -> None:
+@pytest.mark.parametrize(("making", "using"), [(0.02, 0.0), (0.0, 0.01), (0.002, 0.02)])
+def test_counts(making: float, using: float) -> None:
     reader = Reader(f"paced {making} {using}", 4)
     reader.start(_paced(12, making))
     found = _consume(reader, using)
     reader.reset()
-    assert found.verdict == verdict
     assert (found.produced, found.consumed, found.intervals) == (12, 12, 11)
     assert 0 <= found.depth <= 4
-    if making:
-        assert 0.3 / making < found.produced_per_second < 1 / making
+    assert found.making >= 12 * making
+    assert found.active >= found.waited + 11 * using
     assert measured()[reader.statistics] == found
     assert found.verdict in str(found)
+
+
+@pytest.mark.parametrize(
+    ("waited", "using", "verdict"),
+    [(0.02, 0.0, READER_BOUND), (0.0, 0.01, COMPUTE_BOUND), (0.002, 0.018, BALANCED)],
+)
+def test_verdict(
+    monkeypatch: pytest.MonkeyPatch, waited: float, using: float, verdict: str
+) -> None:
+    clock = 0.0
+    monkeypatch.setattr(statistics.time, "perf_counter", lambda: clock)
+    one = ReaderStatistics("clocked", 4)
+    one.begin()
+    for depth in (0, 1, 2, 1):
+        clock += waited + using
+        one.note_taken(waited, depth)
+    found = one.snapshot()
+    assert found.verdict == verdict
+    assert found.waiting_share == pytest.approx(waited / (waited + using))
+    assert found.consumed_per_second == pytest.approx(1 / (waited + using))
+    assert (found.warmup, found.depth) == (waited, 4 / 3)
 
 
 def _snapshot(waited: float, intervals: int = 10) -> Snapshot:
@@ -72,8 +95,7 @@ def test_the_first_wait_is_warm_up() -> None:
     for _ in range(2):
         reader.start(items)
         found = _consume(reader, 0.01)
-    assert found.warmup > 0.3
-    assert found.waited < 0.1
+    assert found.warmup >= 0.4
     assert found.intervals == 8
 
 
@@ -84,5 +106,5 @@ def test_time_without_data_is_no_wait() -> None:
     time.sleep(0.1)
     reader.next()
     found = reader.statistics.snapshot()
-    assert found.active > 0.1 > 0.05 > found.waited
+    assert found.active - found.waited >= 0.1
     reader.reset()

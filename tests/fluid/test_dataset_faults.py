@@ -96,6 +96,17 @@ except KeyboardInterrupt as error:
 """
 
 
+def _wait_for_child(script: subprocess.Popen[str], name: str) -> list[psutil.Process]:
+    """All that a script started, as soon as a process of that name is among it."""
+    children: list[psutil.Process] = []
+    while not any(one.name() == name for one in children):
+        assert script.poll() is None
+        time.sleep(0.05)
+        children = psutil.Process(script.pid).children(recursive=True)
+    return children
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize(("command", "threads"), [("yes 1 7", "1"), ("sleep 100", "2")])
 def test_ctrl_c_ends_everything(tmp_path: Path, command: str, threads: str) -> None:
     files = [tmp_path / "a", tmp_path / "b"]
@@ -107,9 +118,9 @@ def test_ctrl_c_ends_everything(tmp_path: Path, command: str, threads: str) -> N
         text=True,
     )
     assert script.stdout is not None and script.stdout.readline() == "ready\n"
-    time.sleep(1.5)
+    _wait_for_child(script, command.split()[0])
     script.send_signal(signal.SIGINT)
-    out, _ = script.communicate(timeout=30)
+    out, _ = script.communicate(timeout=300)
     assert script.returncode == 0
     assert out.startswith("interrupted [") and "rows in" in out and out.endswith("[]\n")
 
@@ -123,13 +134,10 @@ def test_commands_end_with_a_killed_process(tmp_path: Path, how: int) -> None:
         [sys.executable, "-c", SCRIPT, command, "1", str(file)], stdout=subprocess.PIPE, text=True
     )
     assert script.stdout is not None and script.stdout.readline() == "ready\n"
-    children: list[psutil.Process] = []
-    while not any(one.name() == "sleep" for one in children):
-        time.sleep(0.05)
-        children = psutil.Process(script.pid).children(recursive=True)
+    children = _wait_for_child(script, "sleep")
     script.send_signal(how)
-    script.communicate(timeout=30)
-    _, alive = psutil.wait_procs(children, timeout=10)
+    script.communicate(timeout=300)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive and script.returncode == -how
 
 
@@ -169,7 +177,7 @@ def test_a_data_generator_in_a_pipe_command(tmp_path: Path, files: list[str]) ->
         env={**os.environ, "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "data: [15.5]" in done.stdout and "data: [40.5]" in done.stdout

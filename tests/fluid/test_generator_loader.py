@@ -7,7 +7,6 @@ import json
 import os
 import random
 import signal
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -144,10 +143,8 @@ def test_a_killed_worker_is_named(feeds: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     loader = from_generator(feeds, use_multiprocess=True).set_batch_generator(suicide, CPU)
-    start = time.monotonic()
     with pytest.raises(ReaderFailed, match=r"worker 0 of 1 of reader .*x, label.*SIGKILL"):
         list(loader())
-    assert time.monotonic() - start < 5
 
 
 def test_infinite_generators(feeds: Any) -> None:

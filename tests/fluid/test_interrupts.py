@@ -108,9 +108,10 @@ memory.release_memory(); slow.release_memory()
 assert_nothing_left()
 print("over", flush=True)
 """
+pytestmark = pytest.mark.usefixtures("ctrl_c")
 QUICK = ("train", "workers")
 PHASES = ("threads", "load", "preload", "exchange", "steps", "generator", "process", "program")
-SECONDS = 90
+SECONDS = 300
 
 
 def line(process: subprocess.Popen[str]) -> str:

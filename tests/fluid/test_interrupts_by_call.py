@@ -17,7 +17,10 @@ from refluid.paddle import reader as readers
 from tests.feed.leftovers import assert_nothing_left
 
 # An interrupt right after a socket was made leaves it to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("ctrl_c"),
+]
 COUNT = 4
 PARTS = ("/refluid/feed/", "/fluid/reader/")
 Work = Callable[[], list[int]]

@@ -105,5 +105,5 @@ def test_buffered_thread_ends_with_its_consumer() -> None:
     samples.close()
     for thread in threading.enumerate():
         if thread.name == "paddle.reader.buffered":
-            thread.join(timeout=5)
+            thread.join(timeout=60)
             assert not thread.is_alive()

@@ -51,7 +51,7 @@ def test_xmap_works_in_parallel_and_not_too_far_ahead() -> None:
             read.append(number)
             yield number
 
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=60)
 
     def meet(sample: int) -> int:
         if sample < 4:

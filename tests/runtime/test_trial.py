@@ -47,7 +47,7 @@ def test_ctrl_c_at_any_call_leaves_the_compiler_running() -> None:
     done, recorded = threading.Event(), Code.__new__(Code)
 
     def compiling() -> Code:
-        assert done.wait(20)
+        assert done.wait(60)
         return recorded
 
     trial = Trial(compiling)
@@ -67,7 +67,7 @@ def test_undecided_are_those_that_began() -> None:
     recorded, before, asked = Code.__new__(Code), undecided(), threading.Event()
 
     def failing() -> Code:
-        assert asked.wait(20)
+        assert asked.wait(60)
         raise ValueError("not compiled")
 
     trial = Trial(failing)

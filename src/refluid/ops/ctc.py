@@ -49,6 +49,9 @@ def _loss_and_gradient(batch: _Batch, blank: int, wanted: bool) -> tuple[Tensor,
     log_probs = torch.log_softmax(batch.logits, 2)
     labels, lengths = batch.labels, batch.label_lengths
     used = inside(lengths, labels.shape[1], labels.device)
+    classes = log_probs.shape[2]
+    if bool((used & ((labels < 0) | (labels >= classes))).any()):
+        raise EnforceNotMet(f"Label holds numbers that are none of the {classes} classes")
     if bool(((labels == blank) & used).any()):
         device = labels.device
         return align(

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.ops.sizes import require_equal
+
 Tensors = list[Tensor]
 Rate = Any  # a float or a tensor of one element; torch has an overload for each
 # torch's Adam divides by 1 - beta ** step; after so many steps that is 1 in any precision, and
@@ -26,11 +28,17 @@ def _constant(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.full((1,), value, dtype=dtype, device=device)
 
 
-_stride = torch._C.TensorBase.stride
+_size, _stride = torch._C.TensorBase.size, torch._C.TensorBase.stride
 
 
 def _laid_out_as(params: Tensors, values: Tensors) -> list[Tensor]:
-    """`values` in the memory layout of `params`; a copy where it differs."""
+    """`values` in the memory layout of `params`; a copy where it differs.
+
+    EnforceNotMet where a shape differs, of which torch's kernels take no notice either.
+    """
+    if list(map(_size, values)) != list(map(_size, params)):
+        for param, value in zip(params, values, strict=True):
+            require_equal("a gradient or state", value, "its parameter", param.shape)
     if list(map(_stride, values)) == list(map(_stride, params)):
         return values
     return [

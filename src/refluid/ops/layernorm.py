@@ -163,6 +163,7 @@ def instance_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Each channel of each sample normalised; SavedVariance is 1 / sqrt(variance + epsilon)."""
     n, channels = X.shape[:2]
+    require_channels(channels, Scale=Scale, Bias=Bias)
     scale, bias = Scale.repeat(n), Bias.repeat(n)
     y, mean, inverse = aten.native_batch_norm(
         X.reshape(1, n * channels, -1), scale, bias, None, None, True, 0.0, epsilon
@@ -183,6 +184,9 @@ def instance_norm_grad(
 ) -> Grads:
     """Gradients of X, Scale and Bias: those of a batch norm with a channel for each plane."""
     n, channels = X.shape[:2]
+    require_channels(channels, Scale=Scale)
+    require_channels(n * channels, SavedMean=SavedMean, SavedVariance=SavedVariance)
+    require_equal("the gradient of Y", d_Y, "X", X.shape)
     planes = (1, n * channels, -1)
     d_x, d_scale, d_bias = aten.native_batch_norm_backward(
         d_Y.reshape(planes),

@@ -11,6 +11,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import GRAD
+from refluid.ops.sizes import require_channels, require_equal
 
 aten = torch.ops.aten
 
@@ -54,6 +55,7 @@ def batch_norm(
     running ones. SavedMean and SavedVariance (1 / sqrt(variance + epsilon)) are the batch's.
     """
     x = channels_first(X, data_layout)
+    require_channels(x.shape[1], Scale=Scale, Bias=Bias, Mean=Mean, Variance=Variance)
     if use_global_stats or (is_test and not trainable_statistics):
         y = aten.native_batch_norm(x, Scale, Bias, Mean, Variance, False, 0.0, epsilon)[0]
         saved = torch.zeros_like(Mean), torch.zeros_like(Variance)
@@ -89,6 +91,12 @@ def batch_norm_grad(
     if not x.numel():  # torch's kernel divides by the number of elements and ends the process
         return torch.zeros_like(X), torch.zeros_like(Scale), torch.zeros_like(Bias)
     running = (Mean, Variance) if use_global_stats else (None, None)
+    saved = (None, None) if use_global_stats else (SavedMean, SavedVariance)
+    require_equal("the gradient of Y", grad, "X", x.shape)
+    kept = dict(
+        zip(("Mean", "Variance", "SavedMean", "SavedVariance"), running + saved, strict=True)
+    )
+    require_channels(x.shape[1], Scale=Scale, **kept)
     d_x, d_scale, d_bias = aten.native_batch_norm_backward(
         grad,
         x,

@@ -25,11 +25,14 @@ def explain(
     name_of: Mapping[tuple[int, str], str],
 ) -> Exception:
     """The error to raise instead of `error`, which came out of the plan in `filename`."""
-    found = _plan_frame(error.__traceback__, filename, origin)
+    found = _plan_frame(error.__traceback__, filename)
     passed_on = isinstance(error, EOFException | PeerFailed | ReaderFailed)
-    if passed_on or found is None:
+    line = None if found is None else _line_of_operator(found.tb_lineno, origin)
+    if passed_on or found is None or line is None:
         return error
-    op = origin[found.tb_lineno]
+    if line != found.tb_lineno and isinstance(error, EnforceNotMet):
+        return error  # it says what is missing, and no operator is at fault
+    op = origin[line]
     values = found.tb_frame.f_locals
     described = []
     for slot, names in op.inputs.items():
@@ -39,7 +42,8 @@ def explain(
                 described.append(f"  {slot}({name}): no longer held")
                 continue
             value = values.get(own)
-            if value is None and not isinstance(error, EnforceNotMet) and "@" not in name:
+            unset = value is None and line == found.tb_lineno and "@" not in name
+            if unset and not isinstance(error, EnforceNotMet):
                 return EnforceNotMet(not_initialized(op, slot, name))
             described.append(f"  {slot}({name}): {_describe(value)}")
     level = int(flags.value("call_stack_level"))
@@ -54,15 +58,18 @@ def explain(
     )
 
 
-def _plan_frame(
-    trace: TracebackType | None, filename: str, origin: Mapping[int, Operator]
-) -> TracebackType | None:
-    """The frame of the plan that stands at an operator's line."""
+def _plan_frame(trace: TracebackType | None, filename: str) -> TracebackType | None:
+    """The frame of the plan."""
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == filename and trace.tb_lineno in origin:
+        if trace.tb_frame.f_code.co_filename == filename:
             return trace
         trace = trace.tb_next
     return None
+
+
+def _line_of_operator(line: int, origin: Mapping[int, Operator]) -> int | None:
+    """The line itself, or where it only prepares for operators the nearest line of one."""
+    return line if line in origin else min(origin, key=lambda one: abs(one - line), default=None)
 
 
 def _describe(value: Any) -> str:

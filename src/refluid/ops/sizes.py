@@ -1,0 +1,28 @@
+"""Sizes that torch's kernels take for granted: where they are wrong, memory of others is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+
+
+def require_channels(count: int, **vectors: Tensor | None) -> None:
+    """EnforceNotMet where one of the named vectors hasn't one number for each of the channels."""
+    for name, vector in vectors.items():
+        if vector is not None and vector.numel() != count and not vector.is_meta:
+            raise EnforceNotMet(
+                f"{name} has shape {list(vector.shape)}, but X has {count} channels: it needs one "
+                "number for each of them"
+            )
+
+
+def require_equal(what: str, value: Tensor, other: str, shape: Sequence[int]) -> None:
+    """EnforceNotMet where `value` hasn't the shape of the other."""
+    if value.shape != tuple(shape) and not value.is_meta:
+        raise EnforceNotMet(
+            f"{what} has shape {list(value.shape)}, but {other} has shape {list(shape)}: they "
+            "must be equal"
+        )
