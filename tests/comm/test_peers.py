@@ -25,7 +25,7 @@ def together(works: Sequence[Callable[[], Any]]) -> list[Any]:
     """What each returned or raised."""
     with ThreadPoolExecutor(len(works)) as pool:
         futures = [pool.submit(work) for work in works]
-        return [one.exception(60) or one.result() for one in futures]
+        return [one.exception(300) or one.result() for one in futures]
 
 
 def as_group(size: int, work: Callable[[Peers], Any], address: Address | None = None) -> list[Any]:
@@ -111,7 +111,7 @@ def test_those_that_do_not_come_are_named() -> None:
 
 def test_two_of_one_number_are_an_error() -> None:
     address = free_address()
-    works = [lambda rank=rank: meet(rank, 3, address, wait=60) for rank in (0, 1, 1)]  # type: ignore[misc]
+    works = [lambda rank=rank: meet(rank, 3, address, wait=10) for rank in (0, 1, 1)]  # type: ignore[misc]
     assert "numbers must differ" in str(together(works)[0])
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

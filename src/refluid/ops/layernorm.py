@@ -12,6 +12,7 @@ from torch import Tensor
 from refluid.ops.extras import MKLDNN
 from refluid.ops.products import infer_instance_norm, infer_layer_norm
 from refluid.ops.registry import gradient, operator
+from refluid.ops.sizes import require_channels, require_equal
 
 aten = torch.ops.aten
 Grads = tuple[Tensor | None, ...]

@@ -93,10 +93,8 @@ def batch_norm_grad(
     running = (Mean, Variance) if use_global_stats else (None, None)
     saved = (None, None) if use_global_stats else (SavedMean, SavedVariance)
     require_equal("the gradient of Y", grad, "X", x.shape)
-    kept = dict(
-        zip(("Mean", "Variance", "SavedMean", "SavedVariance"), running + saved, strict=True)
-    )
-    require_channels(x.shape[1], Scale=Scale, **kept)
+    require_channels(x.shape[1], Scale=Scale, Mean=running[0], Variance=running[1])
+    require_channels(x.shape[1], SavedMean=saved[0], SavedVariance=saved[1])
     d_x, d_scale, d_bias = aten.native_batch_norm_backward(
         grad,
         x,

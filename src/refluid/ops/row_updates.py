@@ -22,7 +22,8 @@ def takes(grad: SelectedRows, *kept: Tensor) -> bool:
     if value.dim() != 2 or value.dtype not in _NUMBERS or not value.is_cpu:
         return False
     rows, width = value.shape
-    return rows == len(grad.index) and all(_is_like(one, value, width) for one in kept)
+    equal = all(one.shape == kept[0].shape for one in kept)
+    return equal and rows == len(grad.index) and all(_is_like(one, value, width) for one in kept)
 
 
 def _is_like(kept: Tensor, value: Tensor, width: int) -> bool:
