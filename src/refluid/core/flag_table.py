@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from refluid.core.bounds import MOST_THREADS
+
 Value = bool | int | float | str
 
 
@@ -25,9 +27,9 @@ class Status(Enum):
 class Flag:
     """One knob; the type of its values is that of `default`.
 
-    `gpu` marks a flag that only GPU code looks at; `minimum` bounds integers Fluid keeps unsigned;
-    `choices` are all values there are, if not empty. `why`: why setting it changes nothing, where
-    the status alone doesn't say so.
+    `gpu` marks a flag that only GPU code looks at; `minimum` and `maximum` bound integers, as
+    Fluid keeps them in so many bits, signed or not; `choices` are all values there are, if not
+    empty. `why`: why setting it changes nothing, where the status alone doesn't say so.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Flag:
     help: str
     gpu: bool = False
     minimum: int | None = None
+    maximum: int = 2**63 - 1
     choices: tuple[str, ...] = ()
     why: str = ""
 
@@ -170,6 +173,8 @@ _WHY = {
     "on the stream that computes them, so there is nothing to wait for",
 }
 
+_MOST = {"paddle_num_threads": MOST_THREADS}
+
 _CHOICES = {
     "refluid_tier": ("auto", "interpreted", "recorded", "compiled"),
     "refluid_replicas": ("auto", "threads"),
@@ -183,6 +188,7 @@ FLAGS: dict[str, Flag] = {
         text,
         gpu,
         0 if name in _UNSIGNED else None,
+        _MOST.get(name, 2**63 - 1),
         _CHOICES.get(name, ()),
         _WHY.get(name, ""),
     )

@@ -180,6 +180,8 @@ def _check(flag: Flag, given: Any) -> Value:
         raise ValueError(f"{_PREFIX}{flag.name} is {', '.join(flag.choices)}, not {given!r}")
     if flag.minimum is not None and accepted < flag.minimum:
         raise ValueError(f"{_PREFIX}{flag.name} must be at least {flag.minimum}, not {given!r}")
+    if flag.kind is int and accepted > flag.maximum:
+        raise ValueError(f"{_PREFIX}{flag.name} must be at most {flag.maximum}, not {given!r}")
     result: Value = accepted
     return result
 

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 import torch
 
 from refluid.core import flags
+from refluid.core.bounds import MOST_PLACES, whole_number
 from refluid.core.errors import EnforceNotMet
 
 _LOGGER = logging.getLogger("refluid")
+# torch keeps the number in a byte.
+_LAST_DEVICE = 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,8 @@ class CUDAPlace:
     def __post_init__(self) -> None:
         if isinstance(self.id, bool) or not isinstance(self.id, int):
             raise TypeError(f"CUDAPlace takes a device number, not {self.id!r}")
-        if self.id < 0:
-            raise EnforceNotMet(f"CUDAPlace({self.id}): device numbers start at 0")
+        if not 0 <= self.id <= _LAST_DEVICE:
+            raise EnforceNotMet(f"CUDAPlace({self.id}): device numbers are 0 to {_LAST_DEVICE}")
 
     @property
     def device(self) -> torch.device:
@@ -139,9 +142,7 @@ def _host_count(device_count: int | None) -> int:
     if device_count is None:
         _say_cpu_num_unset()
         return 1
-    if device_count < 1:
-        raise ValueError(f"the number of CPU devices (CPU_NUM) must be >= 1, not {device_count}")
-    return device_count
+    return whole_number("the number of CPU devices (CPU_NUM)", device_count, MOST_PLACES, 1)
 
 
 @functools.cache

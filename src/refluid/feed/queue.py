@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from refluid.core import flags
+from refluid.core.bounds import whole_number
 from refluid.core.errors import EOFException
 from refluid.feed.errors import NotStarted
 
@@ -34,9 +35,7 @@ class BlockingQueue:
     """
 
     def __init__(self, capacity: int) -> None:
-        if capacity < 1:
-            raise ValueError(f"the capacity of a reader must be at least 1, not {capacity}")
-        self._capacity = int(capacity)
+        self._capacity = whole_number("the capacity of a reader", capacity, least=1)
         self._items: deque[Any] = deque()
         # Entering a lock can't be interrupted halfway, as entering a condition can.
         self._lock = threading.Lock()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from refluid.core.bounds import MOST_THREADS, whole_number
 from refluid.core.flags import environment_str
 from refluid.feed.dataset_desc import new_desc, print_desc
 from refluid.feed.dataset_feed import DatasetFeed, Shaped, feed_from_files
@@ -61,7 +62,8 @@ class DatasetBase:
     def set_fea_eval(self, record_candidate_size: int, fea_eval: bool = True) -> None:
         """Lets `slots_shuffle` be used. record_candidate_size: kept for Fluid's sake; refluid
         draws from all rows."""
-        self._fea_eval, self._candidates = bool(fea_eval), int(record_candidate_size)
+        self._candidates = whole_number("record_candidate_size", record_candidate_size)
+        self._fea_eval = bool(fea_eval)
 
     def slots_shuffle(self, slots: Sequence[str]) -> None:
         """Only an InMemoryDataset can: raises NotImplementedError."""
@@ -71,22 +73,21 @@ class DatasetBase:
 
     def set_batch_size(self, batch_size: int) -> None:
         """Rows of a batch; the last one of a thread may have less."""
-        if batch_size < 1:
-            raise ValueError(f"a batch has at least 1 row, not {batch_size}")
-        self.proto_desc.batch_size = batch_size
+        rows = whole_number("the number of rows of a batch", batch_size, least=1)
+        self.proto_desc.batch_size = rows
 
     def set_pv_batch_size(self, pv_batch_size: int) -> None:
         """Page views of a batch; only written into `desc()`."""
-        self.proto_desc.pv_batch_size = pv_batch_size
+        views = whole_number("the number of page views of a batch", pv_batch_size, least=0)
+        self.proto_desc.pv_batch_size = views
 
     def set_thread(self, thread_num: int) -> None:
         """Threads that read, and that train unless `train_from_dataset` is told otherwise.
 
         More than there are files are not used.
         """
-        if thread_num < 1:
-            raise ValueError(f"a dataset needs at least 1 thread, not {thread_num}")
-        self.proto_desc.thread_num = self.thread_num = int(thread_num)
+        threads = whole_number("the number of threads of a dataset", thread_num, least=1)
+        self.proto_desc.thread_num = self.thread_num = threads
 
     def set_filelist(self, filelist: Sequence[str]) -> None:
         """The files: local paths or URLs; those packed with gzip or zstd are unpacked."""
@@ -169,7 +170,8 @@ class DatasetBase:
 
     def usable_threads(self, wanted: int = 0) -> int:
         """As many threads as wanted (0: as set_thread said), but not more than files."""
-        return max(1, min(wanted or self.thread_num, len(self.filelist)))
+        threads = whole_number("the number of threads", wanted or self.thread_num)
+        return max(1, min(threads, len(self.filelist), MOST_THREADS))
 
     def feed(self, consumers: int) -> DatasetFeed:
         """Starts a pass over all rows for `consumers` threads. Stop what is returned.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.joined_thread import JoinedThread
 from refluid.feed.dataset_exchange import exchange
@@ -150,13 +151,12 @@ class InMemoryDataset(LineSettings):
 
     def set_queue_num(self, queue_num: int) -> None:
         """Fluid's number of queues; refluid has one, which all threads take from."""
-        self.queue_num = queue_num
+        self.queue_num = whole_number("the number of queues", queue_num)
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size: int = 1024) -> None:
         """Rows of a message between trainers; without effect for one trainer."""
-        if fleet_send_batch_size < 1:
-            raise ValueError(f"a message has at least 1 row, not {fleet_send_batch_size}")
-        self._rows_at_once = int(fleet_send_batch_size)
+        what = "the number of rows of a message"
+        self._rows_at_once = whole_number(what, fleet_send_batch_size, least=1)
 
     # -- for train_from_dataset -----------------------------------------------
 

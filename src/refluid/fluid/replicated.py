@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refluid.core import flags
+from refluid.core.bounds import MOST_PLACES, whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
 from refluid.fluid.exchanging import optimized, require_loss_gradient
@@ -57,6 +58,7 @@ class Replicated:
         scope: Scope,
         shared: Replicated | None,
     ) -> None:
+        whole_number("the number of places", len(places), MOST_PLACES, 1)
         self.program, self.places, self.loss = program, list(places), loss
         self.build = build
         self._devices = {place.device for place in self.places}

@@ -1,7 +1,7 @@
 """`BuildStrategy` and `ExecutionStrategy`: how a compiled program is built and run.
 
 Defaults are those of Fluid 1.8. A wrong name is an AttributeError, a wrong type a TypeError, a
-change after the program was compiled an EnforceNotMet.
+number out of bounds a ValueError, a change after the program was compiled an EnforceNotMet.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, ClassVar
 
+from refluid.core.bounds import MOST, MOST_THREADS, whole_number
 from refluid.core.errors import EnforceNotMet
 
 __all__ = ["BuildStrategy", "ExecutionStrategy"]
@@ -33,6 +34,8 @@ class _Options:
     """Named options with a type each."""
 
     _defaults: ClassVar[dict[str, Any]] = {}
+    # The largest value where it isn't that of 32 bits; none is negative.
+    _most: ClassVar[dict[str, int]] = {}
     _label: ClassVar[str] = ""
 
     def __init__(self) -> None:
@@ -74,6 +77,9 @@ class _Options:
             raise TypeError(f"{self._label}.{name} must be {wanted}, not {type(value).__name__}")
         if isinstance(default, set):
             return set(value)
+        if type(default) is int:
+            most = self._most.get(name, MOST)
+            return whole_number(f"{self._label}.{name}", value, most, 0)
         return type(default)(value) if isinstance(default, IntEnum) else value
 
     def _finalize(self, **resolved: Any) -> None:
@@ -135,6 +141,7 @@ class ExecutionStrategy(_Options):
     """How a compiled program is run. `num_threads` 0 is resolved when the program is compiled."""
 
     _label = "ExecutionStrategy"
+    _most: ClassVar[dict[str, int]] = {"num_threads": MOST_THREADS}
     _defaults: ClassVar[dict[str, Any]] = {
         "allow_op_delay": False,
         "num_iteration_per_drop_scope": 100,

@@ -91,10 +91,12 @@ def batch_norm_grad(
     if not x.numel():  # torch's kernel divides by the number of elements and ends the process
         return torch.zeros_like(X), torch.zeros_like(Scale), torch.zeros_like(Bias)
     running = (Mean, Variance) if use_global_stats else (None, None)
-    saved = (None, None) if use_global_stats else (SavedMean, SavedVariance)
     require_equal("the gradient of Y", grad, "X", x.shape)
-    require_channels(x.shape[1], Scale=Scale, Mean=running[0], Variance=running[1])
-    require_channels(x.shape[1], SavedMean=saved[0], SavedVariance=saved[1])
+    require_channels(x.shape[1], Scale=Scale)
+    if use_global_stats:
+        require_channels(x.shape[1], Mean=Mean, Variance=Variance)
+    else:
+        require_channels(x.shape[1], SavedMean=SavedMean, SavedVariance=SavedVariance)
     d_x, d_scale, d_bias = aten.native_batch_norm_backward(
         grad,
         x,

@@ -12,7 +12,9 @@ from refluid.core.errors import EnforceNotMet
 def require_channels(count: int, **vectors: Tensor | None) -> None:
     """EnforceNotMet where one of the named vectors hasn't one number for each of the channels."""
     for name, vector in vectors.items():
-        if vector is not None and vector.numel() != count and not vector.is_meta:
+        if vector is None:
+            raise EnforceNotMet(f"{name} has no value")
+        if vector.numel() != count and not vector.is_meta:
             raise EnforceNotMet(
                 f"{name} has shape {list(vector.shape)}, but X has {count} channels: it needs one "
                 "number for each of them"

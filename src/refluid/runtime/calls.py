@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from refluid.analysis.liveness import EMPTY, key_of, written_in_place
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
@@ -39,6 +40,7 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
     """Writes `outputs = type(inputs, attributes)` and what the scope must learn of it."""
     definition = find(op.type)
     assert definition is not None
+    _require_inputs(op, definition)
     made = writer.lods.made(op, definition)
     target = ", ".join([_targets(writer, op, definition), *writer.lods.targets(definition, made)])
     options = keywords(op, definition, how.unread) + writer.lods.arguments(
@@ -69,6 +71,13 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
     _note_outputs(writer, op, definition)
     for line in writer.lods.note(op, definition, made):
         writer.source.add(line, op)
+
+
+def _require_inputs(op: Operator, definition: OperatorDef) -> None:
+    for slot in definition.inputs:
+        if not slot.optional and not op.input(slot.name):
+            where = "\n".join(op.callstack)
+            raise EnforceNotMet(f"operator {op.title}: its input {slot.name!r} is missing\n{where}")
 
 
 def _write_derived(

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+from refluid.core.bounds import MOST_THREADS, whole_number
 from refluid.core.errors import EOFException
 from refluid.feed.closing import ClosingIterator
 from refluid.feed.decorators.arranging import Reader
@@ -20,8 +21,10 @@ def buffered(reader: Reader, size: int) -> Reader:
     stops early stops the thread.
     """
 
+    capacity = max(whole_number("the size of a buffer", size), 1)
+
     def ahead() -> Generator[Any, None, None]:
-        samples = BlockingQueue(max(size, 1))
+        samples = BlockingQueue(capacity)
         thread = threading.Thread(
             target=_fill,
             args=(reader, samples, samples.reopen()),
@@ -64,7 +67,10 @@ def xmap_readers(
     come first that are ready first. What `mapper` or `reader` raises is raised to the consumer.
     """
 
+    threads = whole_number("process_num", process_num, MOST_THREADS)
+    ahead = whole_number("buffer_size", buffer_size) + threads
+
     def mapped() -> Iterator[Any]:
-        return parallel_map(mapper, reader, process_num, buffer_size + process_num, order)
+        return parallel_map(mapper, reader, threads, ahead, order)
 
     return mapped

@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from refluid.core.bounds import whole_number
+
 Reader = Callable[[], Iterable[Any]]
 
 _ENDED = object()
@@ -40,9 +42,11 @@ def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
 def shuffle(reader: Reader, buf_size: int) -> Reader:
     """Reads `buf_size` samples at a time and gives them in random order (module `random`)."""
 
+    size = whole_number("buf_size", buf_size, least=0)
+
     def shuffled() -> Iterator[Any]:
         samples = iter(reader())
-        while held := list(itertools.islice(samples, buf_size)):
+        while held := list(itertools.islice(samples, size)):
             random.shuffle(held)
             yield from held
 
@@ -91,10 +95,12 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
             f"paddle.batch: batch_size should be a positive integer value, but got {batch_size!r}"
         )
 
+    size = whole_number("batch_size", batch_size)
+
     def batch_reader() -> Iterator[list[Any]]:
         samples = iter(reader())
-        while group := list(itertools.islice(samples, int(batch_size))):
-            if len(group) == batch_size or not drop_last:
+        while group := list(itertools.islice(samples, size)):
+            if len(group) == size or not drop_last:
                 yield group
 
     return batch_reader
@@ -103,8 +109,10 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
 def firstn(reader: Reader, n: int) -> Reader:
     """The first `n` samples."""
 
+    count = whole_number("the number of samples", n, least=0)
+
     def first() -> Iterator[Any]:
-        return itertools.islice(reader(), n)
+        return itertools.islice(reader(), count)
 
     return first
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
+from refluid.core.bounds import MOST_PROCESSES, whole_number
 from refluid.feed.closing import ClosingIterator
 from refluid.feed.decorators.arranging import Reader
 from refluid.feed.workers import Stream
@@ -24,8 +25,10 @@ def multiprocess_reader(
     assert isinstance(readers, list | tuple), "readers must be a list of reader creators"
     assert len(readers) > 0, "multiprocess_reader needs at least one reader"
 
+    processes = whole_number("the number of readers", len(readers), MOST_PROCESSES)
+    ahead = max(whole_number("queue_size", queue_size) // processes, 1)
+
     def merged() -> Generator[Any, None, None]:
-        ahead = max(queue_size // len(readers), 1)
         makes = [_checked(reader) for reader in readers]
         yield from Stream("multiprocess_reader", makes, ahead, rotate=False).items()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from refluid.core.bounds import MOST_PROCESSES, whole_number
 from refluid.core.places import CPUPlace
 from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets import (
@@ -60,6 +61,7 @@ class DataLoader(DataLoaderBase):
             "feed_list should be set when return_list=False"
         )
         assert num_workers >= 0, f"num_workers should be a non-negative value, not {num_workers}"
+        num_workers = whole_number("num_workers", num_workers, MOST_PROCESSES)
         assert timeout >= 0, f"timeout should be a non-negative value, not {timeout}"
         self.dataset = dataset
         self.batch_sampler = _sampler(dataset, batch_sampler, batch_size, shuffle, drop_last)
