@@ -76,7 +76,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
 
 def test_all_or_none(tmp_path: Path, disk: FullDisk) -> None:
     def save(text: bytes, names: str) -> None:
-        write_files({tmp_path / name: lambda file: file.write(text) for name in names})
+        write_files([(tmp_path / name, lambda file: file.write(text)) for name in names])
 
     save(b"old", "abc")
     old = contents(tmp_path)
@@ -99,7 +99,7 @@ def test_whatever_is_raised(tmp_path: Path, error: type[BaseException]) -> None:
 
     (tmp_path / "a").write_bytes(b"old")
     with pytest.raises(error):
-        write_files({tmp_path / "a": lambda file: file.write(b"new"), tmp_path / "b": fail})
+        write_files([(tmp_path / "a", lambda file: file.write(b"new")), (tmp_path / "b", fail)])
     assert contents(tmp_path) == {"a": b"old"}
 
 
@@ -107,10 +107,10 @@ def test_a_folder_in_the_way_and_two_of_a_name(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "a").write_bytes(b"old")
     with pytest.raises(EnforceNotMet, match="b: cannot be written: a folder has this name"):
-        write_files({tmp_path / name: lambda file: file.write(b"new") for name in "ab"})
+        write_files([(tmp_path / name, lambda file: file.write(b"new")) for name in "ab"])
     (tmp_path / "link").symlink_to(tmp_path / "a")
     with pytest.raises(EnforceNotMet, match="would be written twice"):
-        write_files({tmp_path / name: lambda file: file.write(b"new") for name in ("a", "link")})
+        write_files([(tmp_path / name, lambda file: file.write(b"new")) for name in ("a", "link")])
     assert contents(tmp_path)["a"] == b"old"
 
 
@@ -122,7 +122,7 @@ def test_a_file_system_without_second_names(
 
     monkeypatch.setattr(os, "link", link)
     for text in (b"old", b"new"):
-        write_files({tmp_path / name: lambda file, text=text: file.write(text) for name in "ab"})
+        write_files([(tmp_path / name, lambda file, text=text: file.write(text)) for name in "ab"])
     assert contents(tmp_path) == {"a": b"new", "b": b"new"}
 
 

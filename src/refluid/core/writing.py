@@ -22,11 +22,11 @@ Write = Callable[[BinaryIO], object]
 
 def write_file(path: str | os.PathLike[str], write: Write, durable: bool = True) -> None:
     """Calls `write` with a file that takes the place of `path`; see `write_files`."""
-    write_files({Path(path): write}, durable)
+    write_files([(Path(path), write)], durable)
 
 
-def write_files(files: Mapping[Path, Write], durable: bool = True) -> None:
-    """Calls each function with a file; all take the places of their paths once all are complete.
+def write_files(files: Iterable[tuple[Path, Write]], durable: bool = True) -> None:
+    """Calls each function with a file; all take their places once all are complete.
 
     Folders are made as needed. If anything fails, all paths are as before. Unless `durable` is
     False the data is on disk when this returns.
@@ -35,7 +35,7 @@ def write_files(files: Mapping[Path, Write], durable: bool = True) -> None:
     """
     parts: dict[Path, Path] = {}
     try:
-        for path, write in files.items():
+        for path, write in files:
             target = _target(path)
             if target in parts:
                 raise EnforceNotMet(f"{path} would be written twice: two things have its name")

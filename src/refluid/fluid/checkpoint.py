@@ -70,13 +70,14 @@ def save(program: Program, model_path: str | Path) -> None:
     without value and for files that can't be written.
     """
     base = _base(model_path)
-    files: dict[Path, Write] = {}
+    files: list[tuple[Path, Write]] = []
     for suffix, chosen in ((".pdparams", is_parameter), (".pdopt", is_belong_to_optimizer)):
         names = [var.name for var in program.list_vars() if chosen(var)]
         arrays = {name: np.asarray(initialized_cell(name).get_tensor()) for name in names}
         if arrays or suffix == ".pdparams":
-            files[Path(base + suffix)] = dumping(arrays)
-    files[Path(base + ".pdmodel")] = lambda file: file.write(program.serialize_to_string())
+            files.append((Path(base + suffix), dumping(arrays)))
+    message = program.serialize_to_string()
+    files.append((Path(base + ".pdmodel"), lambda file: file.write(message)))
     write_files(files)
 
 

@@ -83,18 +83,18 @@ def save_inference_model(
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     program = default_main_program() if main_program is None else main_program
     folder = Path(dirname)
-    files: dict[Path, Write] = {}
+    files: list[tuple[Path, Write]] = []
     if not export_for_deployment:
         _log.warning("export_for_deployment=False: the program is saved with its training part")
-        files[folder / (model_filename or "__model__.main_program")] = _writer(program)
+        files.append((folder / (model_filename or "__model__.main_program"), _writer(program)))
     pruned = prune(program.clone(for_test=True), [var.name for var in targets], feeds)
     outputs = [_named_output(pruned, var.name, index) for index, var in enumerate(targets)]
     prepend_feed_ops(pruned, feeds)
     append_fetch_ops(pruned, outputs)
-    files[folder / (model_filename or "__model__")] = _writer(pruned)
+    files.append((folder / (model_filename or "__model__"), _writer(pruned)))
     if not program_only:
         kept = [var for var in pruned.list_vars() if is_persistable(var)]
-        files |= writing(folder, kept, params_filename)
+        files += writing(folder, kept, params_filename)
     write_files(files)
     return outputs
 

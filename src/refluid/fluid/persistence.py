@@ -104,12 +104,14 @@ def save_vars(
     write_files(writing(Path(dirname), chosen, filename))
 
 
-def writing(folder: Path, chosen: Iterable[Variable], filename: str | None) -> dict[Path, Write]:
-    """What writes variables of the current scope, by the files in `folder`; see `save_vars`."""
+def writing(
+    folder: Path, chosen: Iterable[Variable], filename: str | None
+) -> list[tuple[Path, Write]]:
+    """Files in `folder`, and what writes variables of the current scope there; see `save_vars`."""
     cells = {var.name: initialized_cell(var.name) for var in chosen}
     if filename is not None:
-        return {folder / filename: partial(_write, [cells[name] for name in sorted(cells)])}
-    return {file_to_write(folder, name): partial(_write, [cell]) for name, cell in cells.items()}
+        return [(folder / filename, partial(_write, [cells[name] for name in sorted(cells)]))]
+    return [(file_to_write(folder, name), partial(_write, [cell])) for name, cell in cells.items()]
 
 
 def _write(cells: Sequence[Cell], file: BinaryIO) -> None:

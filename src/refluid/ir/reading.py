@@ -46,7 +46,7 @@ def _message(data: bytes) -> pb.ProgramDesc:
     if not message.blocks:
         raise EnforceNotMet("the program has no block; an empty file is not a Fluid program")
     if not message.IsInitialized():  # a number that names no type counts as missing
-        missing = message.FindInitializationErrors()  # type: ignore[no-untyped-call]
+        missing = message.FindInitializationErrors()  # type: ignore[attr-defined]
         raise EnforceNotMet(
             f"the program is damaged: {', '.join(missing[:3])} is missing or of an unknown kind"
         )
