@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format bench bench-full docs gpu proto clean
+.PHONY: help setup demo test test-all test-avx2 check format bench bench-full docs gpu proto clean
 MAKEFLAGS += --no-print-directory
 
 help: ## list the targets
@@ -31,8 +31,12 @@ demo: $(READY) ## train a conv net on MNIST, save it, load it, draw what it reco
 test: $(READY) ## the tests, without the slow ones
 	@$(PYTEST) -n auto -m "not slow and not gpu"
 
-test-all: $(READY) ## every test that needs no GPU
+test-all: $(READY) ## every test that needs no GPU, then `make test-avx2`
 	@$(PYTEST) -n auto -m "not gpu"
+	@$(MAKE) test-avx2
+
+test-avx2: $(READY) ## the tests as on a processor with AVX2 only
+	@ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(MAKE) test
 
 check: $(READY) ## lint, format, types, layers and policies
 	@$(BIN)/ruff check --quiet .

@@ -56,7 +56,10 @@ def run(folder: Path, kind: str, *, errors: bool, output: bool, watch: bool) -> 
     os.close(theirs)
     looking = threading.Thread(target=look)
     looking.start()
-    out, other = process.communicate(timeout=100)
+    try:
+        out, other = process.communicate(timeout=900)
+    finally:
+        process.kill()
     looking.join()
     os.close(ours)
     assert process.returncode == 0, (shown, other)
