@@ -28,7 +28,7 @@ def onednn_multiplies_faster() -> bool:
 
 def _both_are_there() -> bool:
     mkl, onednn = torch.backends.mkl, torch.backends.mkldnn
-    return mkl.is_available() and onednn.is_available()  # type: ignore[no-untyped-call]
+    return bool(mkl.is_available() and onednn.is_available())  # type: ignore[no-untyped-call]
 
 
 def _measured_apart() -> bool:
