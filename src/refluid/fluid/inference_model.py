@@ -137,14 +137,29 @@ def load_inference_model(
         raise ValueError(f"There is no directory named {str(dirname)!r}")
     if pserver_endpoints:
         raise EnforceNotMet("loading for a parameter server (pserver_endpoints) is not there yet")
-    program = Program.parse_from_string(bytes(map_file(folder / (model_filename or "__model__"))))
+    program = _read(folder / (model_filename or "__model__"))
+    feeds, fetches = _ends(program, "feed"), _ends(program, "fetch")
     persistables = [var for var in program.list_vars() if is_persistable(var)]
     load_vars(executor, folder, program, vars=persistables, filename=params_filename)
-    block = program.global_block()
-    feeds = [(op.attr("col"), op.output("Out")[0]) for op in block.ops if op.type == "feed"]
-    fetches = [(op.attr("col"), op.input("X")[0]) for op in block.ops if op.type == "fetch"]
-    return [
-        program,
-        [name for _, name in sorted(feeds)],
-        [block.var(name) for _, name in sorted(fetches)],
-    ]
+    return [program, [var.name for var in feeds], fetches]
+
+
+def _read(path: Path) -> Program:
+    data = bytes(map_file(path))
+    try:
+        return Program.parse_from_string(data)
+    except EnforceNotMet as error:
+        raise EnforceNotMet(f"{path}: {error}") from error
+
+
+def _ends(program: Program, kind: str) -> list[Variable]:
+    """The variables that are fed or fetched, in the order of their columns."""
+    block, found = program.global_block(), []
+    for op in block.ops:
+        if op.type == kind:
+            names = op.output("Out") if kind == "feed" else op.input("X")
+            column = op.attr("col")
+            if len(names) != 1 or not isinstance(column, int) or not block.has_var(names[0]):
+                raise EnforceNotMet(f"the saved program is damaged: one of its operators is {op}")
+            found.append((column, names[0]))
+    return [block.var(name) for _, name in sorted(found)]
