@@ -60,8 +60,9 @@ TAKES: dict[str, Callable[[int], Any]] = {
 @pytest.mark.parametrize("number", HUGE, ids=hex)
 @pytest.mark.parametrize("name", TAKES)
 def test_a_number_out_of_bounds_is_refused(name: str, number: int) -> None:
-    with pytest.raises(ValueError, match=rf"(at most|\d+ to) \d+, not {number}"):
+    with pytest.raises(ValueError, match=rf"(at most|\d+ to) \d+, not {number}") as caught:
         TAKES[name](number)
+    assert isinstance(caught.value, fluid.core.EnforceNotMet)
 
 
 @pytest.mark.parametrize("name", ["num_threads", "num_iteration_per_drop_scope"])

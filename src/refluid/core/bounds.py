@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from refluid.core.errors import OutOfBounds
+
 # Of one kind in one process; each takes memory, and no machine runs as many at once.
 MOST_THREADS, MOST_PROCESSES, MOST_PLACES = 4096, 1024, 1024
 # Fluid keeps such numbers in 32 bits.
@@ -12,7 +14,7 @@ MOST = 2**31 - 1
 
 
 def whole_number(what: str, given: Any, most: int = MOST, least: int | None = None) -> int:
-    """`given` as int. TypeError unless it is a whole number, ValueError out of bounds."""
+    """`given` as int. TypeError unless it is a whole number, OutOfBounds where it is."""
     try:
         whole = isinstance(given, float) and given.is_integer()
         number = int(given) if whole else operator.index(given)
@@ -20,5 +22,5 @@ def whole_number(what: str, given: Any, most: int = MOST, least: int | None = No
         raise TypeError(f"{what} is a whole number, not {given!r}") from None
     if number > most or (least is not None and number < least):
         bounds = f"at most {most}" if least is None else f"{least} to {most}"
-        raise ValueError(f"{what} is {bounds}, not {number}")
+        raise OutOfBounds(f"{what} is {bounds}, not {number}")
     return number

@@ -15,5 +15,9 @@ class OperatorNotImplemented(EnforceNotMet):
     """A program asks for an operator that refluid does not have."""
 
 
+class OutOfBounds(EnforceNotMet, ValueError):
+    """A number is too small or too large: what Fluid's core refuses, and Python's word for it."""
+
+
 class PeerFailed(Exception):
     """Another replica failed, so this one can't go on; the other's error says why."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from refluid.core.errors import OutOfBounds
 from refluid.core.flag_table import FLAGS, Flag, Status, Value
 
 _LOGGER = logging.getLogger("refluid")
@@ -181,7 +182,7 @@ def _check(flag: Flag, given: Any) -> Value:
     if flag.minimum is not None and accepted < flag.minimum:
         raise ValueError(f"{_PREFIX}{flag.name} must be at least {flag.minimum}, not {given!r}")
     if flag.kind is int and accepted > flag.maximum:
-        raise ValueError(f"{_PREFIX}{flag.name} must be at most {flag.maximum}, not {given!r}")
+        raise OutOfBounds(f"{_PREFIX}{flag.name} must be at most {flag.maximum}, not {given!r}")
     result: Value = accepted
     return result
 

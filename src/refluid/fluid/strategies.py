@@ -1,7 +1,8 @@
 """`BuildStrategy` and `ExecutionStrategy`: how a compiled program is built and run.
 
 Defaults are those of Fluid 1.8. A wrong name is an AttributeError, a wrong type a TypeError, a
-number out of bounds a ValueError, a change after the program was compiled an EnforceNotMet.
+number out of bounds an OutOfBounds (an EnforceNotMet and a ValueError), a change after the program
+was compiled an EnforceNotMet.
 """
 
 from __future__ import annotations
