@@ -41,7 +41,7 @@ def test_nothing_before_the_start() -> None:
     queue = BlockingQueue(1)
     with pytest.raises(NotStarted, match=r"start\(\)"):
         queue.pop()
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="is 1 to"):
         BlockingQueue(0)
 
 
