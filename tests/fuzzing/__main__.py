@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, help="stop after so many")
     parser.add_argument("--seed", type=int, help="of the first program; the next has the next")
     parser.add_argument("--only", default="", choices=["", *KINDS], help="programs fed so")
+    parser.add_argument("--without", nargs="*", default=[], help="layers that are not drawn")
     parser.add_argument("--shrink", action="store_true", help="make what is found smaller")
     parser.add_argument("--layers", action="store_true", help="say how often each layer was used")
     asked = parser.parse_args()
@@ -29,6 +30,8 @@ def main() -> int:
     logging.getLogger("refluid").setLevel(logging.ERROR)
     seed = int(time.time()) % 10**9 * 100 if asked.seed is None else asked.seed
     count = itertools.count(seed) if asked.programs is None else range(seed, seed + asked.programs)
+    for name in asked.without:
+        del rows()[name]
     print(f"first seed {seed}", flush=True)
     began = time.monotonic()
     tally = fuzz(iter(count), seconds=asked.seconds, only=asked.only, starting=_starting)

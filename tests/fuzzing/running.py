@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,7 @@ class Way:
     places: int = 1
     copies: bool = False
     nudged: tuple[float, int] | None = None
+    reader: bool = False
 
 
 @dataclass
@@ -84,8 +85,20 @@ def run_fed(
     RandomSource(torch.device("cpu"))(0).manual_seed(seed)
     with flags.override(way.flags):
         program = way.compiled(built) if way.compiled else built.main
+        if way.reader:
+            feeds = _loaded(built, list(feeds))
         steps = [_step(executor, program, feed, built.fetches, scope, way) for feed in feeds]
         return Trace(steps, held(built, scope))
+
+
+def _loaded(built: Built, feeds: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """The same through a loader's thread and queue."""
+    names = [*feeds[0]]
+    variables = [built.main.global_block().var(name) for name in names]
+    loader = fluid.io.DataLoader.from_generator(feed_list=variables, capacity=2)
+    batches = ([feed[name] for name in names] for feed in feeds)
+    loader.set_batch_generator(lambda: batches, places=fluid.cpu_places(1))
+    return ({**one[0]} if isinstance(one, list) else one for one in loader())
 
 
 def _step(

@@ -51,6 +51,10 @@ def _memory(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
     yield Comparison(_strategy(f"memory {row}", {**_FIXED, "places": 1, **row}), refuses=False)
 
 
+def _reader(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
+    yield Comparison(Way("reader", {TIER: draw.choice(("auto", "interpreted"))}, reader=True))
+
+
 def _is_of_memory(name: str) -> bool:
     words = "eager_deletion eager_delete inplace memory_optimize idle_chunk drop_scope num_threads"
     return any(word in name for word in words.split())
@@ -88,7 +92,8 @@ def _replicas(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
 
 
 _SOMETIMES: tuple[tuple[float, Callable[[Random, Spec, Built], Iterator[Comparison]]], ...] = (
-    (0.1, _memory),
+    (0.08, _memory),
+    (0.04, _reader),
     (0.2, _strategies),
     (0.15, _replicas),
 )

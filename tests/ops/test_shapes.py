@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import refluid.ops  # noqa: F401
+from refluid import fluid
 from refluid.cli.recordings import load_recording
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
@@ -63,3 +64,21 @@ def test_inferred_as_recorded(path: Path) -> None:
                 assert found == expected, op.type
                 for var, (_, shape, dtype) in zip(outputs, expected, strict=True):
                     var.describe(shape=shape, dtype=dtype)
+
+
+@pytest.mark.parametrize("rank", [4, 5, 6])
+def test_any_number_of_unknown_sizes(rank: int) -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [None] * rank, "float32")
+        assert fluid.layers.relu(x).shape == (-1,) * rank
+        assert fluid.layers.cumsum(x, 1).shape == (-1,) * rank
+        assert fluid.layers.reduce_sum(x, [1]).shape == (-1,) * (rank - 1)
+        assert fluid.layers.concat([x, x], 0).shape == (-1,) * rank
+
+
+def test_pixels_of_images_of_unknown_size_attend_to_each_other() -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [None, 8, None, None], "float32")
+        pixels = fluid.layers.reshape(x, [0, 8, -1])
+        scores = fluid.layers.matmul(pixels, pixels, transpose_x=True)
+        assert scores.shape == (-1, -1, -1)

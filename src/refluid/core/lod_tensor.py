@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from refluid.core.arrays import is_plain
 from refluid.core.dtypes import VarType, as_dtype, dtype_name, to_torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod, lengths_to_offsets, lod_error, offsets_to_lengths
@@ -61,7 +62,7 @@ class LoDTensor:
         source = np.asarray(array)
         wanted = to_torch(as_dtype(source.dtype))
         source = np.asarray(source, order="C", dtype=source.dtype.newbyteorder("="))
-        if not (zero_copy and source.flags.writeable):
+        if not (zero_copy and is_plain(source)):
             source = source.copy()
         data = torch.from_numpy(source).to(device=place.device, dtype=wanted)
         self._tensor = data.pin_memory() if isinstance(place, CUDAPinnedPlace) else data

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from refluid.core.arrays import plain
 from refluid.core.values import Lod, LoDTensor
 
 Array = npt.NDArray[Any]
@@ -41,9 +42,7 @@ def as_batch(columns: Sequence[Column]) -> Batch:
 
 
 def _tensor(array: Array) -> torch.Tensor:
-    if not (array.flags.writeable and array.flags.c_contiguous and array.dtype.isnative):
-        array = np.array(array, order="C", dtype=array.dtype.newbyteorder("="))
-    return torch.from_numpy(array)
+    return torch.from_numpy(plain(array))
 
 
 def pin(batch: Batch) -> Batch:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from refluid.core.arrays import plain
 from refluid.core.dtypes import VarType, as_dtype, dtype_name, to_numpy, to_torch
 from refluid.core.values import LoDTensor
 from refluid.ir.program import Program
@@ -77,9 +78,7 @@ class FeedSlot:
     def _from_array(self, value: Any) -> Tensor:
         if not isinstance(value, np.ndarray):
             value = _as_array(value, self.name, self._numpy)
-        if not value.flags.writeable or not value.flags.c_contiguous:
-            value = value.copy(order="C")
-        return torch.from_numpy(value)
+        return torch.from_numpy(plain(value))
 
 
 def _as_array(value: Any, name: str, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from refluid.core.arrays import is_plain
 from refluid.core.errors import EnforceNotMet
 from refluid.core.values import LoDTensor
 from refluid.ir.program import Program
@@ -80,8 +81,8 @@ def _part_rows(value: Any, lengths: list[list[int]], start: int, end: int) -> An
 
 def _one_memory(value: np.ndarray[Any, Any]) -> Any:
     """The array as a tensor where torch can use its memory, so that its parts stay neighbours."""
-    plain = value.flags.writeable and value.flags.c_contiguous and value.dtype.str in _PLAIN
-    return torch.from_numpy(value) if plain else value
+    usable = is_plain(value) and value.dtype.str in _PLAIN
+    return torch.from_numpy(value) if usable else value
 
 
 def _part_sequences(value: LoDTensor, lengths: list[list[int]], start: int, end: int) -> LoDTensor:

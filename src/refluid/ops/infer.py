@@ -32,7 +32,9 @@ call_all_plainly()
 
 # What torch's shape rules import at the first call.
 _SHAPES = "torch.fx.experimental.symbolic_shapes"
-PROBES = (55440, 110880)
+# Two sizes that stand for an unknown one; smaller ones where a tensor of the first has more elements
+# than can be counted. Each is a multiple of many numbers, since layers divide and fold sizes.
+PROBES = ((55440, 110880), (2520, 5040), (120, 240))
 _META = torch.device("meta")
 Infer = Callable[["OperatorDef", Operator], None]
 Spec = tuple[tuple[int, ...], VarType]
@@ -149,18 +151,33 @@ def outputs_of(
     Unknown sizes are -1: those that follow from unknown ones, or from elements of inputs. Raises
     whatever the body does.
     """
+    for sizes in PROBES[:-1]:
+        try:
+            return _between(op_type, inputs, attrs, sizes)
+        except RuntimeError as error:
+            if "overflow" not in str(error):
+                raise
+    return _between(op_type, inputs, attrs, PROBES[-1])
+
+
+def _between(
+    op_type: str,
+    inputs: tuple[tuple[Spec, ...] | None, ...],
+    attrs: tuple[tuple[str, Any], ...],
+    sizes: tuple[int, int],
+) -> list[list[Spec | None]]:
     from refluid.ops.registry import find
 
     definition = find(op_type)
     assert definition is not None
     import_many(_SHAPES)
     unknown = any(min(shape, default=0) < 0 for specs in inputs for shape, _ in specs or ())
-    with probing(PROBES[0]) as probe:
-        first = _probe(definition, inputs, dict(attrs), PROBES[0])
+    with probing(sizes[0]) as probe:
+        first = _probe(definition, inputs, dict(attrs), sizes[0])
     if not unknown and not probe.used:
         return first
-    with probing(PROBES[1]):
-        second = _probe(definition, inputs, dict(attrs), PROBES[1])
+    with probing(sizes[1]):
+        second = _probe(definition, inputs, dict(attrs), sizes[1])
     return [
         [_merge(one, two) for one, two in zip(*pair, strict=True)]
         for pair in zip(first, second, strict=True)
