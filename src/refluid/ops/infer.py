@@ -32,8 +32,8 @@ call_all_plainly()
 
 # What torch's shape rules import at the first call.
 _SHAPES = "torch.fx.experimental.symbolic_shapes"
-# Two sizes that stand for an unknown one; smaller ones where a tensor of the first has more elements
-# than can be counted. Each is a multiple of many numbers, since layers divide and fold sizes.
+# Two sizes that stand for an unknown one; smaller ones where a tensor of the first would have more
+# elements than can be counted. Each is a multiple of many numbers: layers divide and fold sizes.
 PROBES = ((55440, 110880), (2520, 5040), (120, 240))
 _META = torch.device("meta")
 Infer = Callable[["OperatorDef", Operator], None]
