@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
+from refluid.ir.variable import Variable
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
 
@@ -28,6 +29,12 @@ def key_of(block: Block, name: str) -> Key:
             return forward.idx, name
         home = home.parent
     return block.idx, name
+
+
+def find_variable(block: Block, name: str) -> Variable | None:
+    """The variable's description, where any block that `key_of` looks at declares it."""
+    home, _ = key_of(block, name)
+    return block.program.blocks[home].vars.get(name)
 
 
 def forward_of(block: Block) -> Block | None:

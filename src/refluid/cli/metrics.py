@@ -11,18 +11,22 @@ from refluid.cli.recordings import Array
 OPERATOR_BOUND = 1e-5
 STEP_BOUND = 1e-4
 DIGEST_BOUND = 1e-3
-_FLOOR = 1e-7
+FLOOR = 1e-7
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """Relative error of one result of one step, and the bound it must keep."""
+    """Relative error of one result of one step, and the bound it must keep.
+
+    wanted_size: the root mean square that a variable has in Fluid.
+    """
 
     step: int
     label: str
     error: float
     bound: float
     fetch: bool = False
+    wanted_size: float = 0.0
 
     @property
     def key(self) -> tuple[int, str]:
@@ -39,7 +43,7 @@ def relative_error(actual: Array, expected: Array) -> float:
         return float("inf")
     a, b = a[finite], b[finite]
     scale = np.abs(b) + np.abs(b).mean()
-    excess = np.maximum(np.abs(a - b) - _FLOOR, 0.0)
+    excess = np.maximum(np.abs(a - b) - FLOOR, 0.0)
     scale = np.where(scale > 0, scale, np.abs(a))
     errors = np.divide(excess, scale, out=np.zeros_like(a), where=excess > 0)
     return float(np.where(np.isnan(errors), np.inf, errors).max())
@@ -54,9 +58,28 @@ def digest(array: Array) -> Array:
 
 def digest_error(got: Array, want: Array, size: int) -> float:
     """Largest error of a digest: sums relative to their terms, elements to themselves or the root
-    mean square."""
+    mean square. Each element may be off by 1e-7, and by 1e-7 of itself."""
     typical = np.sqrt(want[2] / size)
     scale = np.array([want[1], want[1], want[2], *np.maximum(np.abs(want[3:]), typical)])
-    floor = _FLOOR * np.array([size, size, size * typical, 1.0, 1.0, 1.0])
+    off = FLOOR * (1.0 + typical)
+    sums = size * off
+    floor = np.array([sums, sums, sums * (2.0 * typical + off), *FLOOR * (1.0 + scale[3:])])
     excess = np.maximum(np.abs(got - want) - floor, 0.0)
     return float(np.max(excess / np.maximum(scale, 1e-30)))
+
+
+def change_bound(found: Array, start: Array | None) -> float:
+    """The bound of a variable's digest: a thousandth of itself, or of its change if that is less.
+
+    start: the variable before the run, where there was one of that shape.
+    """
+    if start is None or start.shape != found.shape or found.dtype.kind != "f":
+        return DIGEST_BOUND
+    value, before = found.astype(np.float64), start.astype(np.float64)
+    whole = np.abs(value).sum()
+    return DIGEST_BOUND * min(1.0, np.abs(value - before).sum() / whole) if whole else DIGEST_BOUND
+
+
+def root_mean_square(sums: Array, size: int) -> float:
+    """Of an array of `size` elements, by its digest."""
+    return float(np.sqrt(sums[2] / size)) if size else 0.0

@@ -52,7 +52,8 @@ class Recording:
 
     after: step number -> name -> expected value. digests: step number -> name -> sum, sum of
     magnitudes, sum of squares, first, middle and last element. random: outputs can't be equal,
-    only alike.
+    only alike. spreads: step number and name (or "fetch POSITION") -> how far rounding alone moved
+    that result in Fluid.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Recording:
     random: bool = False
     training: bool = False
     parallel: Mapping[str, Any] | None = None
+    spreads: Mapping[tuple[int, str], float] = field(default_factory=dict)
 
 
 def find_recordings(paths: Iterable[Path]) -> Iterator[Path]:
@@ -159,7 +161,26 @@ def _load_training(path: Path) -> Recording:
             for run, key in ((runs_of_one_step - 1, "first"), (len(steps) - 1, "last"))
         }
     live = bool(meta.get("random_live"))
-    return Recording(path.name, programs, state, steps, digests=digests, random=live, training=True)
+    return Recording(
+        path.name,
+        programs,
+        state,
+        steps,
+        digests=digests,
+        random=live,
+        training=True,
+        spreads=dict(_spreads(path / "spread.json")),
+    )
+
+
+def _spreads(path: Path) -> Iterator[tuple[tuple[int, str], float]]:
+    if not path.is_file():
+        return
+    for key, spread in json.loads(path.read_text()).items():
+        step, label = key.split(" ", 1)
+        if label.startswith("fetch."):
+            label = label.replace(".", " ", 1)
+        yield (int(step), label), float(spread)
 
 
 def _programs(path: Path) -> Iterator[tuple[str, Program]]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from refluid.analysis.liveness import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
@@ -116,7 +117,7 @@ def _on_gpu(op: Operator, kind: str, kernels: Kernels) -> Settings:
 
 
 def _of_products(op: Operator, kernels: Kernels) -> Settings:
-    found = (op.block.find_var_recursive(name) for name in op.input_arg_names)
+    found = (find_variable(op.block, name) for name in op.input_arg_names)
     half = any(var is not None and var.dtype in _HALVES for var in found)
     if half:
         names = ("sums of float16", "sums of bfloat16")

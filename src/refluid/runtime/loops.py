@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refluid.analysis.liveness import key_of, writes
+from refluid.analysis.liveness import find_variable, key_of, writes
 from refluid.core.dtypes import VarType
 from refluid.core.lod_tensor import LoDTensorArray
 from refluid.ir.operator import Operator
@@ -103,7 +103,7 @@ def _kinds(op: Operator) -> tuple[Pairs, Pairs, Pairs]:
     passed: Pairs = []
     summed: Pairs = []
     for name, grad in gradient_names(op, "X"):
-        var = op.block.find_var_recursive(name)
+        var = find_variable(op.block, name)
         if var is not None and var.type == VarType.LOD_TENSOR_ARRAY:
             arrays.append((name, grad))
         else:
@@ -118,7 +118,7 @@ def _enter_arrays(writer: Writer, op: Operator, arrays: Pairs) -> None:
     names = [name for name, _ in arrays]
     names += [grad.removesuffix(GRAD) for grad in op.input("Out" + GRAD)]
     for name in dict.fromkeys(names):
-        var = op.block.find_var_recursive(name)
+        var = find_variable(op.block, name)
         if var is None or var.type != VarType.LOD_TENSOR_ARRAY:
             continue
         outer = writer.names.get(key_of(op.block, name + GRAD))

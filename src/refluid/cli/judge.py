@@ -1,0 +1,130 @@
+"""Whether a training run is Fluid's but for what rounding does to it.
+
+Some recorded networks amplify rounding: a ReLU flips that another order of summation would not
+flip, and a few steps later the loss is another. How far is known of Fluid itself: a model's
+`spread.json` says how far each result moves when Fluid repeats the run from parameters changed by
+a few units in the last place. The rule, in the order in which it is asked:
+
+1. A result within its bound is right. Models without spreads have no other excuse.
+2. A result beyond it may be off by `FACTOR` times its own spread.
+3. Flips too rare for Fluid's few repetitions: of the variables of a step, `RARE` may be off by
+   more, if repetitions by refluid move the very same variable by a `FACTOR`th of that. Fetches
+   have no such excuse.
+4. Where spreads excuse a variable after the first step, its root mean square must still be
+   Fluid's: within `SIGMAS` standard deviations of what repetitions by refluid give. Flips go
+   either way and cancel there, while a gradient that is 1% too large is 1% larger.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from refluid.cli.metrics import DIGEST_BOUND, FLOOR, Deviation
+
+FACTOR = 10.0
+RARE = 0.01
+SIGMAS = 5.0
+
+Key = tuple[int, str]
+Spreads = Mapping[Key, float]
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """What repetitions from slightly changed parameters did to one variable after one step.
+
+    moved: the furthest any of them was from the run itself. sizes: root mean squares, of the run
+    itself too.
+    """
+
+    moved: float
+    sizes: Sequence[float]
+
+
+Repeat = Callable[[int], Mapping[Key, Repeated]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a run passes; ill_conditioned where it does so only because rounding explains it."""
+
+    passed: bool
+    ill_conditioned: bool = False
+    reason: str = ""
+
+
+def judge(deviations: Sequence[Deviation], spreads: Spreads, repeat: Repeat) -> Verdict:
+    """Judges a run by how far its results are from Fluid's.
+
+    spreads: (step, result) -> how far rounding alone moves it in Fluid. repeat: what repetitions
+    up to a step do to the variables; asked for only where the rule needs it.
+    """
+    excused = [one for one in deviations if one.error > one.bound]
+    if not excused:
+        return Verdict(True)
+    flips = [one for one in excused if one.error > allowed(one, spreads)]
+    refused = [one for one in flips if one.fetch] or _too_many(flips, deviations)
+    if refused or not spreads:
+        return Verdict(False, reason=_refusal((refused or flips)[0], spreads))
+    if flips:
+        moved = repeat(max(one.step for one in flips))
+        for one in flips:
+            if one.error > FACTOR * moved[one.key].moved:
+                return Verdict(False, reason=_refusal(one, spreads))
+    first = min(one.step for one in deviations if not one.fetch)
+    early = [one for one in excused if one.step == first and not one.fetch]
+    if early:
+        reason = _another_size(early, repeat(first))
+        if reason:
+            return Verdict(False, reason=reason)
+    widest = max((spreads.get(one.key, 0.0) for one in excused if one.fetch), default=0.0)
+    rare = f", {len(flips)} of them rare flips" if flips else ""
+    return Verdict(
+        True,
+        True,
+        f"ill-conditioned: rounding explains {len(excused)} of {len(deviations)} results{rare};"
+        f" it moves fetches beyond their bound by up to {widest:.1e}",
+    )
+
+
+def allowed(one: Deviation, spreads: Spreads) -> float:
+    """How far a result may be from Fluid's."""
+    return max(one.bound, FACTOR * spreads.get(one.key, 0.0))
+
+
+def _too_many(flips: Sequence[Deviation], deviations: Sequence[Deviation]) -> list[Deviation]:
+    """The flips of a step that has more of them than are rare."""
+    variables = Counter(one.step for one in deviations if not one.fetch)
+    found = Counter(one.step for one in flips)
+    return [one for one in flips if found[one.step] > math.ceil(RARE * variables[one.step])]
+
+
+def _another_size(early: Sequence[Deviation], repeated: Mapping[Key, Repeated]) -> str:
+    """Why the root mean square of one of the variables isn't Fluid's; nothing if all are."""
+    sizes = {one.key: repeated[one.key].sizes for one in early}
+    # Relative to the mean. Few repetitions may agree by chance, so none counts as surer than most.
+    scatter = {key: statistics.pstdev(all_) / (statistics.mean(all_) or 1.0) for key, all_ in sizes.items()}
+    usual = statistics.median(scatter.values())
+    for one in early:
+        mean, sigma = statistics.mean(sizes[one.key]), max(scatter[one.key], usual)
+        off = abs(mean - one.wanted_size)
+        limit = max(DIGEST_BOUND, SIGMAS * sigma) * max(mean, one.wanted_size) + FLOOR
+        if off > limit:
+            share = off / max(mean, one.wanted_size)
+            return (
+                f"{one.label} after step {one.step}: its root mean square differs by {share:.1e},"
+                f" {share / max(sigma, 1e-12):.0f} standard deviations of what rounding does to it"
+            )
+    return ""
+
+
+def _refusal(one: Deviation, spreads: Spreads) -> str:
+    spread = f"; rounding alone moves it by {spreads.get(one.key, 0.0):.1e}" if spreads else ""
+    return (
+        f"{one.label} after step {one.step}: relative error {one.error:.2e}"
+        f" is above {one.bound:.0e}{spread}"
+    )
