@@ -99,9 +99,28 @@ def test_decayed(decay: Any) -> None:
     np.testing.assert_allclose(train(make, True), train(make, False), rtol=2e-5, atol=1e-6)
 
 
-def test_padding_gets_no_gradient() -> None:
-    dense, sparse = (train(MAKERS["sgd"], kind, pad=3) for kind in (False, True))
-    np.testing.assert_allclose(sparse, dense, rtol=2e-5, atol=1e-6)
+@pytest.mark.parametrize("name", ["sgd", "lamb", "lars"])
+def test_only_a_sparse_gradient_keeps_the_row_of_padding(name: str) -> None:
+    """The row of padding counts in norms over the whole table, as the other rows show."""
+    dense, sparse, whole = (
+        train(MAKERS[name], kind, pad=pad) for kind, pad in ((False, 3), (True, 3), (True, None))
+    )
+    others = np.arange(HEIGHT) != 3
+    assert not np.allclose(sparse[3], dense[3], rtol=1e-4)
+    if name == "sgd":
+        np.testing.assert_allclose(sparse[others], dense[others], rtol=2e-5, atol=1e-6)
+    else:
+        assert not np.allclose(sparse[others], dense[others], rtol=1e-6)
+    assert not np.allclose(sparse, whole, rtol=1e-4)
+
+
+def test_clipping_by_global_norm_counts_the_row_of_padding() -> None:
+    def make() -> Any:
+        return opt.SGD(RATE, grad_clip=CLIPS["global"])
+
+    dense, sparse = (train(make, kind, pad=3) for kind in (False, True))
+    others = np.arange(HEIGHT) != 3
+    assert not np.allclose(sparse[others], dense[others], rtol=1e-6)
 
 
 def _adam(ids: list[list[list[int]]], lazy: bool) -> np.ndarray[Any, Any]:

@@ -11,15 +11,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from refluid.cli.judge import Key, Repeated
+from refluid.cli.judge import WIDER, Key
 from refluid.cli.metrics import digest, digest_error, root_mean_square
-from refluid.cli.recordings import Recording, Value
+from refluid.cli.recordings import Array, Recording, Value
 
 REPETITIONS = 8
 # Eight units in the last place: what a float32 sum of about a hundred terms loses. The sums of a
 # network are longer, and there is one for each of its values.
 ROUNDING = 8 * 2.0**-23
 
+Digest = tuple[Array, int]
 Results = list[dict[str, Value]]
 Run = Callable[[Recording], Results]
 
@@ -41,7 +42,7 @@ def perturbed(
 
 
 def repetition(recording: Recording, seed: int, noise: float = ROUNDING) -> Recording:
-    """The recording from changed parameters; the state of optimizers, as powers of beta < 1, stays."""
+    """The recording from changed parameters; what optimizers keep, as powers of beta < 1, stays."""
     blocks = [block for program in recording.programs.values() for block in program.blocks]
     updates = [op for block in blocks for op in block.ops if op.input("Param")]
     read = {name for op in updates for name in op.input_arg_names}
@@ -50,33 +51,39 @@ def repetition(recording: Recording, seed: int, noise: float = ROUNDING) -> Reco
 
 
 class Repetitions:
-    """Repeats a recording as often as needed, up to the step needed; each only once."""
+    """Repeats a recording up to the step asked for, as a judge needs it."""
 
     def __init__(self, recording: Recording, run: Run) -> None:
         self._recording, self._run = recording, run
-        self._known: dict[int, dict[Key, Repeated]] = {}
+        self._known: dict[tuple[int, float], list[dict[Key, Digest]]] = {}
 
-    def __call__(self, step: int) -> Mapping[Key, Repeated]:
-        """What they do to every variable that is compared, up to a step."""
-        for known in sorted(self._known):
-            if known >= step:
-                return self._known[known]
-        short = replace(self._recording, steps=self._recording.steps[: step + 1])
-        runs = [_digests(self._run(short))]
-        runs += [
-            _digests(self._run(repetition(short, seed))) for seed in range(1, 1 + REPETITIONS)
-        ]
-        self._known[step] = {
-            key: Repeated(
-                max(_moved(one[key], runs[0][key]) for one in runs[1:]),
-                [root_mean_square(*one[key]) for one in runs],
-            )
-            for key in runs[0]
+    def moved(self, step: int) -> dict[Key, float]:
+        """How far any run from further changed parameters is from the run itself."""
+        (base,), far = self._digests(step, 0.0), self._digests(step, WIDER * ROUNDING)
+        return {
+            key: max(_moved(one[key], base[key]) for one in far) for key in base if key[0] <= step
         }
-        return self._known[step]
 
+    def sizes(self, step: int) -> dict[Key, list[float]]:
+        """Root mean squares in the run itself and in its repetitions."""
+        runs = self._digests(step, 0.0) + self._digests(step, ROUNDING)
+        return {
+            key: [root_mean_square(*one[key]) for one in runs]
+            for key in runs[0]
+            if key[0] <= step
+        }
 
-Digest = tuple[np.ndarray, int]
+    def _digests(self, step: int, noise: float) -> list[dict[Key, Digest]]:
+        """Of all variables compared, in runs up to a step with parameters changed so much."""
+        longer = [one for one in self._known if one[0] >= step and one[1] == noise]
+        key = min(longer, default=(step, noise))
+        if key not in self._known:
+            short = replace(self._recording, steps=self._recording.steps[: step + 1])
+            seeds = range(REPETITIONS if noise else 1)
+            self._known[key] = [
+                _digests(self._run(repetition(short, seed, noise))) for seed in seeds
+            ]
+        return self._known[key]
 
 
 def _digests(results: Results) -> dict[Key, Digest]:

@@ -6,12 +6,12 @@ flip, and a few steps later the loss is another. How far is known of Fluid itsel
 a few units in the last place. The rule, in the order in which it is asked:
 
 1. A result within its bound is right. Models without spreads have no other excuse.
-2. A result beyond it may be off by `FACTOR` times its own spread.
+2. A result beyond it may be off by `FACTOR` times its own spread. What counts, as accuracy does,
+   jumps: it is compared where rounding keeps the losses of its step within their bound.
 3. Flips too rare for Fluid's few repetitions: of the variables of a step, `RARE` may be off by
-   more, if repetitions by refluid move the very same variable by a `FACTOR`th of that. Fetches
-   have no such excuse.
+   more, if repetitions by refluid move the very same variable as far. Fetches have no such excuse.
 4. Where spreads excuse a variable after the first step, its root mean square must still be
-   Fluid's: within `SIGMAS` standard deviations of what repetitions by refluid give. Flips go
+   Fluid's, unless rounding moves it by `NOISE` of itself: within `SIGMAS` standard deviations of what repetitions by refluid give. Flips go
    either way and cancel there, while a gradient that is 1% too large is 1% larger.
 """
 
@@ -20,32 +20,31 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from refluid.cli.metrics import DIGEST_BOUND, FLOOR, Deviation
 
 FACTOR = 10.0
 RARE = 0.01
+WIDER = 4.0
+NOISE = 0.5
 SIGMAS = 5.0
 
 Key = tuple[int, str]
 Spreads = Mapping[Key, float]
 
 
-@dataclass(frozen=True)
-class Repeated:
-    """What repetitions from slightly changed parameters did to one variable after one step.
+class Repeats(Protocol):
+    """What repetitions from slightly changed parameters do to the variables up to a step."""
 
-    moved: the furthest any of them was from the run itself. sizes: root mean squares, of the run
-    itself too.
-    """
+    def moved(self, step: int) -> Mapping[Key, float]:
+        """The furthest from the run itself that any was whose parameters were changed `WIDER`
+        times as much as by rounding, so that rare flips are among them."""
 
-    moved: float
-    sizes: Sequence[float]
-
-
-Repeat = Callable[[int], Mapping[Key, Repeated]]
+    def sizes(self, step: int) -> Mapping[Key, Sequence[float]]:
+        """Root mean squares in the run and in those changed as much as by rounding."""
 
 
 @dataclass(frozen=True)
@@ -57,28 +56,33 @@ class Verdict:
     reason: str = ""
 
 
-def judge(deviations: Sequence[Deviation], spreads: Spreads, repeat: Repeat) -> Verdict:
+def judge(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -> Verdict:
     """Judges a run by how far its results are from Fluid's.
 
-    spreads: (step, result) -> how far rounding alone moves it in Fluid. repeat: what repetitions
-    up to a step do to the variables; asked for only where the rule needs it.
+    spreads: (step, result) -> how far rounding alone moves it in Fluid. repeats: asked only
+    where the rule needs it.
     """
     excused = [one for one in deviations if one.error > one.bound]
     if not excused:
         return Verdict(True)
-    flips = [one for one in excused if one.error > allowed(one, spreads)]
+    beyond = [one for one in excused if one.error > allowed(one, spreads)]
+    flips = [one for one in beyond if not _jumps(one, deviations, spreads)]
     refused = [one for one in flips if one.fetch] or _too_many(flips, deviations)
     if refused or not spreads:
         return Verdict(False, reason=_refusal((refused or flips)[0], spreads))
     if flips:
-        moved = repeat(max(one.step for one in flips))
+        moved = repeats.moved(max(one.step for one in flips))
         for one in flips:
-            if one.error > FACTOR * moved[one.key].moved:
+            if one.error > FACTOR / WIDER * moved[one.key]:
                 return Verdict(False, reason=_refusal(one, spreads))
     first = min(one.step for one in deviations if not one.fetch)
-    early = [one for one in excused if one.step == first and not one.fetch]
+    early = [
+        one
+        for one in excused
+        if one.step == first and not one.fetch and spreads.get(one.key, 0.0) < NOISE
+    ]
     if early:
-        reason = _another_size(early, repeat(first))
+        reason = _another_size(early, repeats.sizes(first))
         if reason:
             return Verdict(False, reason=reason)
     widest = max((spreads.get(one.key, 0.0) for one in excused if one.fetch), default=0.0)
@@ -93,7 +97,21 @@ def judge(deviations: Sequence[Deviation], spreads: Spreads, repeat: Repeat) -> 
 
 def allowed(one: Deviation, spreads: Spreads) -> float:
     """How far a result may be from Fluid's."""
-    return max(one.bound, FACTOR * spreads.get(one.key, 0.0))
+    spread = spreads.get(one.key, 0.0)
+    if spreads and one.bound < DIGEST_BOUND and not one.fetch and one.wanted_size:
+        # A parameter is bound by its change; spreads don't say what is below their metric's floor.
+        spread += FLOOR / one.wanted_size
+    # What is nothing but noise has the size that an implementation's rounding gives it.
+    return max(one.bound, FACTOR * spread * (FACTOR if spread > NOISE and not one.fetch else 1.0))
+
+
+def _jumps(one: Deviation, deviations: Sequence[Deviation], spreads: Spreads) -> bool:
+    """Whether the result counts something, and rounding moves what is counted."""
+    return one.counts and any(
+        FACTOR * spreads.get(other.key, 0.0) > other.bound
+        for other in deviations
+        if other.fetch and not other.counts and other.step == one.step
+    )
 
 
 def _too_many(flips: Sequence[Deviation], deviations: Sequence[Deviation]) -> list[Deviation]:
@@ -103,11 +121,14 @@ def _too_many(flips: Sequence[Deviation], deviations: Sequence[Deviation]) -> li
     return [one for one in flips if found[one.step] > math.ceil(RARE * variables[one.step])]
 
 
-def _another_size(early: Sequence[Deviation], repeated: Mapping[Key, Repeated]) -> str:
+def _another_size(early: Sequence[Deviation], repeated: Mapping[Key, Sequence[float]]) -> str:
     """Why the root mean square of one of the variables isn't Fluid's; nothing if all are."""
-    sizes = {one.key: repeated[one.key].sizes for one in early}
+    sizes = {one.key: repeated[one.key] for one in early}
     # Relative to the mean. Few repetitions may agree by chance, so none counts as surer than most.
-    scatter = {key: statistics.pstdev(all_) / (statistics.mean(all_) or 1.0) for key, all_ in sizes.items()}
+    scatter = {
+        key: statistics.pstdev(found) / (statistics.mean(found) or 1.0)
+        for key, found in sizes.items()
+    }
     usual = statistics.median(scatter.values())
     for one in early:
         mean, sigma = statistics.mean(sizes[one.key]), max(scatter[one.key], usual)

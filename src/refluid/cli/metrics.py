@@ -18,7 +18,8 @@ FLOOR = 1e-7
 class Deviation:
     """Relative error of one result of one step, and the bound it must keep.
 
-    wanted_size: the root mean square that a variable has in Fluid.
+    wanted_size: the root mean square that a variable has in Fluid. counts: a fetch that counts, as
+    accuracy does, and so jumps where others move.
     """
 
     step: int
@@ -27,6 +28,7 @@ class Deviation:
     bound: float
     fetch: bool = False
     wanted_size: float = 0.0
+    counts: bool = False
 
     @property
     def key(self) -> tuple[int, str]:
@@ -58,13 +60,15 @@ def digest(array: Array) -> Array:
 
 def digest_error(got: Array, want: Array, size: int) -> float:
     """Largest error of a digest: sums relative to their terms, elements to themselves or the root
-    mean square. Each element may be off by 1e-7, and by 1e-7 of itself."""
+    mean square. Each element may be off by 1e-7, and by 1e-7 of itself; by ten times that where
+    all of them are less, which is nothing but rounding."""
     typical = np.sqrt(want[2] / size)
+    floor = FLOOR if typical > FLOOR else 10 * FLOOR
     scale = np.array([want[1], want[1], want[2], *np.maximum(np.abs(want[3:]), typical)])
-    off = FLOOR * (1.0 + typical)
+    off = floor * (1.0 + typical)
     sums = size * off
-    floor = np.array([sums, sums, sums * (2.0 * typical + off), *FLOOR * (1.0 + scale[3:])])
-    excess = np.maximum(np.abs(got - want) - floor, 0.0)
+    slack = np.array([sums, sums, sums * (2.0 * typical + off), *floor * (1.0 + scale[3:])])
+    excess = np.maximum(np.abs(got - want) - slack, 0.0)
     return float(np.max(excess / np.maximum(scale, 1e-30)))
 
 

@@ -32,6 +32,9 @@ from refluid.ops import registry
 from refluid.runtime.control import CONTROL, FEEDING
 from refluid.runtime.scope import Scope
 
+# What they give counts something.
+METRICS = frozenset({"accuracy", "auc", "chunk_eval", "detection_map", "precision_recall"})
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -129,13 +132,15 @@ def compare(recording: Recording, results: Results) -> list[Deviation]:
     bound = STEP_BOUND if recording.training else OPERATOR_BOUND
     deviations = []
     for number, (step, found) in enumerate(zip(recording.steps, results, strict=True)):
+        counted = _counted(recording.programs[step.program])
         for position, expected in step.expected.items():
             key = f"fetch {position}"
             label = f"step {number}: {step.fetches[int(position.split('.')[0])]}"
             if key not in found:
                 raise MismatchError(f"{label}: {key} is missing")
             error = _error(label, found[key], expected, recording.random)
-            deviations.append(Deviation(number, key, error, bound, fetch=True))
+            counts = step.fetches[int(position.split(".")[0])] in counted
+            deviations.append(Deviation(number, key, error, bound, fetch=True, counts=counts))
         for name, expected in recording.after.get(number, {}).items():
             error = _error(name, found[name], expected, recording.random)
             deviations.append(Deviation(number, name, error, bound))
@@ -147,6 +152,16 @@ def compare(recording: Recording, results: Results) -> list[Deviation]:
                 size = root_mean_square(want, array.size)
                 deviations.append(Deviation(number, name, error, limit, wanted_size=size))
     return deviations
+
+
+def _counted(program: Program) -> set[str]:
+    """What the program's metrics give."""
+    return {
+        name
+        for op in program.global_block().ops
+        if op.type in METRICS
+        for name in op.output_arg_names
+    }
 
 
 def _fed(value: Value) -> Any:

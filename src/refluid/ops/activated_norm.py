@@ -10,7 +10,7 @@ from torch import Tensor
 
 from refluid.ir.operator import Operator
 from refluid.ops.gradient_slots import gradient_reads
-from refluid.ops.normalization import batch_norm, batch_norm_grad
+from refluid.ops.normalization import batch_norm, batch_norm_grad, channels_first, is_single
 from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import GRAD
 
@@ -125,7 +125,8 @@ def inplace_abn_grad(
     mean, inverse = SavedMean, SavedVariance
     if use_global_stats and Mean is not None and Variance is not None:
         mean, inverse = Mean, torch.rsqrt(Variance + epsilon)
-    x = unit / inverse.view(shape) + mean.view(shape)
+    single = is_single(channels_first(Y, data_layout)) and not use_global_stats
+    x = undo(Y, alpha) if single else unit / inverse.view(shape) + mean.view(shape)
     grad = d_Y * slope(Y, alpha)
     Y.copy_(x)
     grads: tuple[Tensor | None, ...] = batch_norm_grad(

@@ -51,10 +51,15 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
         *,
         is_sparse: bool = False,
         padding_idx: Long = -1,
+        as_dense: bool = False,
     ) -> Tensor | SelectedRows:
         ids = ids_of(Ids)
         if is_sparse:
-            return _sparse_gradient(W, ids, d_Out, padding_idx)
+            rows, values = ids.reshape(-1), d_Out.reshape(-1, *W.shape[1:])
+            if as_dense and padding_idx != -1:
+                kept = (rows != padding_idx).nonzero().reshape(-1)
+                rows, values = rows[kept], values[kept]
+            return SelectedRows(rows, W.shape[0], values)
         grad: Tensor = aten.embedding_dense_backward(d_Out, ids, W.shape[0], padding_idx, False)
         return grad
 
@@ -62,17 +67,10 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
     forward.__doc__ = f"Rows of W (rows, width) named by the int64 {what}; zeros for padding_idx."
     backward.__doc__ = (
         "The gradient rows added up at their ids, none for padding_idx; with is_sparse as they "
-        "are, with the ids they belong to."
+        "are, with the ids they belong to: there those of padding_idx count too, as in Fluid, "
+        "but with as_dense, which passes set on gradients that were dense."
     )
     _finish(name, forward, backward, extra)
-
-
-def _sparse_gradient(W: Tensor, ids: Tensor, grad: Tensor, padding_idx: int) -> SelectedRows:
-    rows, values = ids.reshape(-1), grad.reshape(-1, *W.shape[1:])
-    if padding_idx != -1:
-        kept = (rows != padding_idx).nonzero().reshape(-1)
-        rows, values = rows[kept], values[kept]
-    return SelectedRows(rows, W.shape[0], values)
 
 
 def _finish(

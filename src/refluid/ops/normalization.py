@@ -24,6 +24,11 @@ def in_layout(value: Tensor, layout: str) -> Tensor:
     return value.movedim(1, -1) if layout == "NHWC" and value.dim() > 2 else value
 
 
+def is_single(value: Tensor) -> bool:
+    """Whether each channel of (n, channels, ...) has one element: nothing to normalise by."""
+    return value.numel() == value.shape[1]
+
+
 @operator(
     "batch_norm",
     outputs="Y MeanOut VarianceOut SavedMean SavedVariance ReserveSpace?",
@@ -53,6 +58,7 @@ def batch_norm(
     In training mean and (biased) variance are the batch's, and the running ones become
     momentum * running + (1 - momentum) * batch. With is_test or use_global_stats they are the
     running ones. SavedMean and SavedVariance (1 / sqrt(variance + epsilon)) are the batch's.
+    Channels of a single element are left as they are in training: Out is X, the running ones stay.
     """
     x = channels_first(X, data_layout)
     require_channels(x.shape[1], Scale=Scale, Bias=Bias, Mean=Mean, Variance=Variance)
@@ -60,6 +66,8 @@ def batch_norm(
         y = aten.native_batch_norm(x, Scale, Bias, Mean, Variance, False, 0.0, epsilon)[0]
         saved = torch.zeros_like(Mean), torch.zeros_like(Variance)
         return in_layout(y, data_layout), Mean, Variance, *saved, None
+    if is_single(x):
+        return X.clone(), Mean, Variance, torch.zeros_like(Mean), torch.zeros_like(Variance), None
     y, mean, inverse = aten.native_batch_norm(x, Scale, Bias, None, None, True, 0.0, epsilon)
     keep = momentum if MomentumTensor is None else MomentumTensor.item()
     variance = (inverse * inverse).reciprocal_().sub_(epsilon)
@@ -86,10 +94,15 @@ def batch_norm_grad(
     use_global_stats: bool = False,
     need: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of X, Scale and Bias; the running statistics count as constants."""
+    """Gradients of X, Scale and Bias; the running statistics count as constants.
+
+    Channels of a single element were left as they are: the gradient of X is that of Out.
+    """
     x, grad = channels_first(X, data_layout), channels_first(d_Y, data_layout)
     if not x.numel():  # torch's kernel divides by the number of elements and ends the process
         return torch.zeros_like(X), torch.zeros_like(Scale), torch.zeros_like(Bias)
+    if is_single(x) and not (use_global_stats or is_test):
+        return d_Y.clone(), torch.zeros_like(Scale), torch.zeros_like(Bias)
     running = (Mean, Variance) if use_global_stats else (None, None)
     require_equal("the gradient of Y", grad, "X", x.shape)
     require_channels(x.shape[1], Scale=Scale)

@@ -222,7 +222,7 @@ def gradient(
                 type or forward_type + "_grad",
                 given,
                 forward.gradient_slots(),
-                forward.attributes,
+                {**found.attributes, **forward.attributes},
                 body,
                 found.keywords,
                 found.context,

@@ -40,7 +40,8 @@ def _rewrite(op: Operator, position: int, values: Values, kept: frozenset[str]) 
     for name in sparse:
         maker = makers[name]
         assert maker is not None
-        maker.attrs["is_sparse"] = True
+        maker.set_attr("is_sparse", True)
+        maker.set_attr("as_dense", True)
         block.vars[name].type = VarType.SELECTED_ROWS
     op.inputs["X"] = dense + sparse
     return [f"rows added to {dense[0]}" for _ in sparse]
