@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from refluid.cli.conditioning import judge
+from refluid.cli import verify
 from refluid.cli.main import app
-from refluid.cli.metrics import Deviation, digest, relative_error
-from refluid.cli.recordings import find_recordings, load_recording, seeded_array
-from refluid.cli.replay import missing_operators, replay
+from refluid.cli.metrics import change_bound, digest, digest_error, relative_error
+from refluid.cli.recordings import Recording, find_recordings, load_recording, seeded_array
+from refluid.cli.replay import Outcome, missing_operators, replay
+from refluid.core import flags
 from tests.golden import GOLDEN, needs_golden
 
 REQUIRED = (
@@ -75,24 +76,23 @@ def test_relative_error_sees_differences_and_forgives_rounding() -> None:
     assert relative_error(np.array([0.0, 1e-3]), np.array([0.0, 0.0])) > 0.99
 
 
+def test_a_digest_is_bound_by_what_the_run_changed() -> None:
+    start = np.linspace(1, 2, 1000, dtype="float32")
+    after = start * np.float32(1.01)
+    assert change_bound(after, start) == pytest.approx(1e-5, rel=0.02)
+    assert change_bound(start, start) == 0.0
+    assert change_bound(after, None) == 1e-3
+    late = digest(start * np.float32(1.0099))
+    assert digest_error(late, digest(after), after.size) > change_bound(after, start)
+    assert digest_error(digest(after * (1 + 1e-7)), digest(after), after.size) == 0.0
+
+
 def test_seeded_arrays_repeat() -> None:
     one = seeded_array("w", [3, 2], "float32", 0.05, 0.0)
     np.testing.assert_array_equal(one, seeded_array("w", [3, 2], "float32", 0.05, 0.0))
     wide = seeded_array("w", [3, 2], "float32", 0.5, 1.0)
     np.testing.assert_allclose(wide, one * 10 + 1, rtol=1e-6)
     assert digest(one)[3] == one[0, 0]
-
-
-def test_an_ill_conditioned_run_is_told_from_a_wrong_one() -> None:
-    def deviations(error: float) -> list[Deviation]:
-        kept = [Deviation(1, f"w{index}", error, 1e-3) for index in range(20)]
-        return [Deviation(1, "fetch 0", error, 1e-4, fetch=True), *kept]
-
-    wild = {one.key: 0.01 for one in deviations(0.0)}
-    tame = {one.key: 1e-7 for one in deviations(0.0)}
-    assert judge(deviations(0.05), wild)[0]
-    assert not judge(deviations(0.5), wild)[0]
-    assert not judge(deviations(0.05), tame)[0]
 
 
 @needs_golden
@@ -109,3 +109,22 @@ def test_the_command_reports_and_fails(tmp_path: Path) -> None:
     broken.write_bytes(b"not an archive")
     assert CliRunner().invoke(app, ["verify", str(broken)]).exit_code == 1
     assert CliRunner().invoke(app, ["verify", str(tmp_path / "absent")]).exit_code == 2
+    for tier in ("interpreted", "recorded"):
+        assert CliRunner().invoke(app, ["verify", case, "--tier", tier]).exit_code == 0
+    assert CliRunner().invoke(app, ["verify", case, "--tier", "fast"]).exit_code == 2
+
+
+@needs_golden
+def test_the_tier_is_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[str] = []
+
+    def replayed(recording: Recording, case: str) -> Outcome:
+        used.append(str(flags.value("refluid_tier")))
+        return Outcome(case, True, 0.0, 0.0, "why", True)
+
+    monkeypatch.setattr(verify, "replay", replayed)
+    for tier in ("interpreted", "recorded", "compiled", "auto"):
+        case = str(GOLDEN / "zoo" / "book_fit_a_line")
+        result = CliRunner().invoke(app, ["verify", case, "--tier", tier])
+        assert "pass as ill-conditioned: book_fit_a_line" in " ".join(result.output.split())
+    assert used == ["interpreted", "recorded", "compiled", "auto"]

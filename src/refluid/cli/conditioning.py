@@ -68,9 +68,7 @@ class Repetitions:
         """Root mean squares in the run itself and in its repetitions."""
         runs = self._digests(step, 0.0) + self._digests(step, ROUNDING)
         return {
-            key: [root_mean_square(*one[key]) for one in runs]
-            for key in runs[0]
-            if key[0] <= step
+            key: [root_mean_square(*one[key]) for one in runs] for key in runs[0] if key[0] <= step
         }
 
     def _digests(self, step: int, noise: float) -> list[dict[Key, Digest]]:

@@ -9,10 +9,12 @@ a few units in the last place. The rule, in the order in which it is asked:
 2. A result beyond it may be off by `FACTOR` times its own spread. What counts, as accuracy does,
    jumps: it is compared where rounding keeps the losses of its step within their bound.
 3. Flips too rare for Fluid's few repetitions: of the variables of a step, `RARE` may be off by
-   more, if repetitions by refluid move the very same variable as far. Fetches have no such excuse.
-4. Where spreads excuse a variable after the first step, its root mean square must still be
-   Fluid's, unless rounding moves it by `NOISE` of itself: within `SIGMAS` standard deviations of what repetitions by refluid give. Flips go
-   either way and cancel there, while a gradient that is 1% too large is 1% larger.
+   more: by `FLIP` of what the run changed them by, or as far as repetitions by refluid move the
+   very same variable. Fetches have no such excuse.
+4. The root mean square of what 3 excuses, and 2 after the first step, must still be Fluid's,
+   unless rounding moves the variable by `NOISE` of itself: within `SAME`, or `SIGMAS` standard
+   deviations of what repetitions by refluid give. Flips go either way and cancel there, while a
+   gradient that is 1% too large is 1% larger.
 """
 
 from __future__ import annotations
@@ -28,9 +30,13 @@ from refluid.cli.metrics import DIGEST_BOUND, FLOOR, Deviation
 
 FACTOR = 10.0
 RARE = 0.01
+FLIP = 0.1
 WIDER = 4.0
-NOISE = 0.5
+NOISE = 0.1
+SAME = 0.008
 SIGMAS = 5.0
+# Of fewer elements a root mean square doesn't average flips out.
+FEW = 16
 
 Key = tuple[int, str]
 Spreads = Mapping[Key, float]
@@ -70,19 +76,16 @@ def judge(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -
     refused = [one for one in flips if one.fetch] or _too_many(flips, deviations)
     if refused or not spreads:
         return Verdict(False, reason=_refusal((refused or flips)[0], spreads))
-    if flips:
-        moved = repeats.moved(max(one.step for one in flips))
-        for one in flips:
+    far = [one for one in flips if one.error > FLIP / DIGEST_BOUND * one.bound]
+    if far:
+        moved = repeats.moved(max(one.step for one in far))
+        for one in far:
             if one.error > FACTOR / WIDER * moved[one.key]:
                 return Verdict(False, reason=_refusal(one, spreads))
     first = min(one.step for one in deviations if not one.fetch)
-    early = [
-        one
-        for one in excused
-        if one.step == first and not one.fetch and spreads.get(one.key, 0.0) < NOISE
-    ]
-    if early:
-        reason = _another_size(early, repeats.sizes(first))
+    for step in sorted({first, *(one.step for one in flips)}):
+        early = [one for one in (excused if step == first else flips) if one.step == step]
+        reason = _another_size([one for one in early if _has_size(one, spreads)], step, repeats)
         if reason:
             return Verdict(False, reason=reason)
     widest = max((spreads.get(one.key, 0.0) for one in excused if one.fetch), default=0.0)
@@ -95,12 +98,16 @@ def judge(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -
     )
 
 
+def spread_of(one: Deviation, spreads: Spreads) -> float:
+    """How far rounding moves a result; of small variables at least what the metric's floor hides,
+    below which spreads were not recorded."""
+    hidden = FLOOR / one.wanted_size if spreads and one.wanted_size and not one.fetch else 0.0
+    return spreads.get(one.key, 0.0) + hidden
+
+
 def allowed(one: Deviation, spreads: Spreads) -> float:
     """How far a result may be from Fluid's."""
-    spread = spreads.get(one.key, 0.0)
-    if spreads and one.bound < DIGEST_BOUND and not one.fetch and one.wanted_size:
-        # A parameter is bound by its change; spreads don't say what is below their metric's floor.
-        spread += FLOOR / one.wanted_size
+    spread = spread_of(one, spreads)
     # What is nothing but noise has the size that an implementation's rounding gives it.
     return max(one.bound, FACTOR * spread * (FACTOR if spread > NOISE and not one.fetch else 1.0))
 
@@ -121,24 +128,31 @@ def _too_many(flips: Sequence[Deviation], deviations: Sequence[Deviation]) -> li
     return [one for one in flips if found[one.step] > math.ceil(RARE * variables[one.step])]
 
 
-def _another_size(early: Sequence[Deviation], repeated: Mapping[Key, Sequence[float]]) -> str:
+def _has_size(one: Deviation, spreads: Spreads) -> bool:
+    """Whether its root mean square says more than its elements do."""
+    return not one.fetch and one.elements >= FEW and spread_of(one, spreads) < NOISE
+
+
+def _another_size(some: Sequence[Deviation], step: int, repeats: Repeats) -> str:
     """Why the root mean square of one of the variables isn't Fluid's; nothing if all are."""
-    sizes = {one.key: repeated[one.key] for one in early}
+    if not some:
+        return ""
+    repeated = repeats.sizes(step)
+    sizes = {one.key: repeated[one.key] for one in some}
     # Relative to the mean. Few repetitions may agree by chance, so none counts as surer than most.
     scatter = {
         key: statistics.pstdev(found) / (statistics.mean(found) or 1.0)
         for key, found in sizes.items()
     }
     usual = statistics.median(scatter.values())
-    for one in early:
+    for one in some:
         mean, sigma = statistics.mean(sizes[one.key]), max(scatter[one.key], usual)
+        size = max(mean, one.wanted_size)
         off = abs(mean - one.wanted_size)
-        limit = max(DIGEST_BOUND, SIGMAS * sigma) * max(mean, one.wanted_size) + FLOOR
-        if off > limit:
-            share = off / max(mean, one.wanted_size)
+        if off > max(SAME, SIGMAS * sigma) * size + FLOOR:
             return (
-                f"{one.label} after step {one.step}: its root mean square differs by {share:.1e},"
-                f" {share / max(sigma, 1e-12):.0f} standard deviations of what rounding does to it"
+                f"{one.label} after step {one.step}: its root mean square is another by"
+                f" {off / size:.1e}; repetitions scatter by {sigma:.1e}"
             )
     return ""
 

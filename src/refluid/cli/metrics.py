@@ -18,8 +18,8 @@ FLOOR = 1e-7
 class Deviation:
     """Relative error of one result of one step, and the bound it must keep.
 
-    wanted_size: the root mean square that a variable has in Fluid. counts: a fetch that counts, as
-    accuracy does, and so jumps where others move.
+    wanted_size, elements: the root mean square that a variable has in Fluid, and of how many.
+    counts: a fetch that counts, as accuracy does, and so jumps where others move.
     """
 
     step: int
@@ -28,6 +28,7 @@ class Deviation:
     bound: float
     fetch: bool = False
     wanted_size: float = 0.0
+    elements: int = 0
     counts: bool = False
 
     @property

@@ -150,7 +150,9 @@ def compare(recording: Recording, results: Results) -> list[Deviation]:
                 error = digest_error(digest(array), want, array.size)
                 limit = change_bound(array, None if before is None else before.array)
                 size = root_mean_square(want, array.size)
-                deviations.append(Deviation(number, name, error, limit, wanted_size=size))
+                deviations.append(
+                    Deviation(number, name, error, limit, wanted_size=size, elements=array.size)
+                )
     return deviations
 
 

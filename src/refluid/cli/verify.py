@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -17,13 +19,17 @@ from refluid.cli.recordings import find_recordings, load_recording
 from refluid.cli.replay import Outcome, replay
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
+from refluid.core.flag_table import FLAGS
+from refluid.runtime.recorded.trial import compiling_at_once
 
-TIERS = ("interpreted",)
+TIERS = FLAGS["refluid_tier"].choices
 
 
 def verify(
     cases: Annotated[list[Path], typer.Argument(help="Recordings, or folders of them.")],
-    tier: Annotated[str, typer.Option(help="Execution tier: interpreted.")] = "interpreted",
+    tier: Annotated[
+        str, typer.Option(help="How steps run, as FLAGS_refluid_tier: " + ", ".join(TIERS) + ".")
+    ] = "auto",
     json_out: Annotated[
         Path | None, typer.Option("--json", help="Write the outcomes as a JSON list.")
     ] = None,
@@ -41,13 +47,27 @@ def verify(
         raise typer.BadParameter(str(error)) from error
     if not paths:
         raise typer.BadParameter("no recordings there", param_hint="CASES")
-    with flags.override({"FLAGS_refluid_adaptive_threads": False}):  # the same bits every time
+    with running(tier):
         outcomes = _replay_all(paths, _common_root(cases), console, quiet=quiet)
     if json_out is not None:
         json_out.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
     _summary(outcomes, console)
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(1)
+
+
+@contextmanager
+def running(tier: str) -> Iterator[None]:
+    """Within the block steps run in that tier; compiled ones as soon as they are recorded.
+
+    The number of threads stays, so that a step gives the same bits every time.
+    """
+    with flags.override({"FLAGS_refluid_tier": tier, "FLAGS_refluid_adaptive_threads": False}):
+        if tier == "compiled":
+            with compiling_at_once():
+                yield
+        else:
+            yield
 
 
 def _common_root(cases: list[Path]) -> Path:
@@ -103,3 +123,6 @@ def _summary(outcomes: list[Outcome], console: Console) -> None:
     for reason, count in counts.most_common(20):
         table.add_row(reason, str(count))
     console.print(table if counts else f"{passed} of {len(outcomes)} recordings pass")
+    ill = sorted(outcome.case for outcome in outcomes if outcome.ill_conditioned)
+    if ill:
+        console.print(f"{len(ill)} of them pass as ill-conditioned: {', '.join(ill)}")

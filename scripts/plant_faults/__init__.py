@@ -1,0 +1,1 @@
+"""Plants faults in recorded models, and says which of them `refluid verify` finds."""

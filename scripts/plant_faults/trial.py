@@ -1,0 +1,112 @@
+"""One planted fault: does the judge find it?"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from random import Random
+
+from refluid.cli.conditioning import Repetitions, Results
+from refluid.cli.judge import judge
+from refluid.cli.metrics import digest, digest_error, relative_error
+from refluid.cli.recordings import Recording
+from refluid.cli.replay import MismatchError, compare, run
+from scripts.plant_faults.kinds import KINDS
+
+# Changes that alter no result by more are none: another order of the same computation.
+ALTERS = 1e-6
+# So many attributes are tried until one alters something.
+TRIES = 30
+
+
+@dataclass(frozen=True)
+class Planted:
+    """found: whether the model fails with it. altered: the most it changes any result by."""
+
+    model: str
+    kind: str
+    what: str
+    found: bool
+    altered: float
+    reason: str
+
+
+def beginning(recording: Recording) -> Recording:
+    """The recording up to the first step after which its variables are known."""
+    first = min(recording.digests)
+    digests = {first: recording.digests[first]}
+    return replace(recording, steps=recording.steps[: first + 1], digests=digests)
+
+
+def plant(recording: Recording, base: Results, kind: str, seed: int) -> Planted | None:
+    """Plants a fault of that kind at random; None where there is nowhere to.
+
+    base: results of `beginning(recording)` without it.
+    """
+    for attempt in range(TRIES):
+        name = f"{recording.name} {kind} {seed} {attempt}"
+        draw = Random(zlib.crc32(name.encode()))
+        programs = {tag: program.clone() for tag, program in recording.programs.items()}
+        what = KINDS[kind](draw.choice([programs[tag] for tag in sorted(programs)]), draw)
+        if not what:
+            if len(programs) > 1:
+                continue
+            return None
+        faulty = replace(recording, programs=programs)
+        try:
+            short = run(beginning(faulty))
+        except Exception:  # such a program is refused: no fault of a computation
+            continue
+        altered = _altered(short, base)
+        if altered > ALTERS:
+            found, reason = _found(faulty, short)
+            return Planted(recording.name, kind, what, found, altered, reason)
+    return None
+
+
+def _altered(found: Results, base: Results) -> float:
+    most = 0.0
+    for one, other in zip(found, base, strict=True):
+        for label, value in one.items():
+            a, b = value.array, other[label].array
+            if a.shape != b.shape:
+                return float("inf")
+            if not b.size:
+                continue
+            fetch = label.startswith("fetch ")
+            error = relative_error(a, b) if fetch else digest_error(digest(a), digest(b), b.size)
+            most = max(most, error)
+    return most
+
+
+def _found(faulty: Recording, short: Results) -> tuple[bool, str]:
+    """Judges the first steps, and where these pass all of them."""
+    for part, results in ((beginning(faulty), short), (faulty, None)):
+        try:
+            deviations = compare(part, results or run(part))
+        except MismatchError as mismatch:
+            return True, str(mismatch)
+        verdict = judge(deviations, part.spreads, Repetitions(part, run))
+        if not verdict.passed:
+            return True, verdict.reason
+    return False, verdict.reason
+
+
+def table(planted: Mapping[tuple[str, str], Planted | None]) -> str:
+    """Markdown: found or missed, by model and kind."""
+    models = sorted({model for model, _ in planted})
+    lines = ["| model | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 1) + "|"]
+    marks = {None: "–", True: "found", False: "**missed**"}
+    for model in models:
+        cells = []
+        for kind in KINDS:
+            one = planted.get((model, kind))
+            cells.append(marks[None if one is None else one.found])
+        lines.append(f"| {model} | " + " | ".join(cells) + " |")
+    totals = []
+    for kind in KINDS:
+        known = [one for (_, other), one in planted.items() if other == kind and one is not None]
+        totals.append(f"{sum(one.found for one in known)} of {len(known)}")
+    lines.append("| **all** | " + " | ".join(totals) + " |")
+    return "\n".join(lines)
