@@ -31,8 +31,9 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write each planted fault as a line of it")
     arguments = parser.parse_args()
     planted: dict[tuple[str, str], Planted | None] = {}
-    for path in find_recordings([arguments.recordings]):
-        if path.is_dir() and (not arguments.only or path.name in arguments.only):
+    only = arguments.only or [path.name for path in find_recordings([arguments.recordings])]
+    for path in find_recordings([arguments.recordings / name for name in only]):
+        if path.is_dir():
             planted |= plant_all(path, arguments.seed, arguments.json)
     print(table(planted))
     known = [one for one in planted.values() if one is not None]

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from refluid.cli import replay as replaying
-from refluid.cli.recordings import load_recording
+from refluid.cli.conditioning import Repetitions, Results, Run
+from refluid.cli.recordings import Recording, load_recording
 from refluid.core import flags
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Holder, Trial
@@ -39,12 +40,14 @@ def test_compiled_recording(model: str, monkeypatch: pytest.MonkeyPatch) -> None
         used.append(trial)
         return trial._compiled
 
-    def widen(*arguments: Any) -> None:
-        with flags.override({"FLAGS_refluid_tier": "recorded"}):
-            widen_by(*arguments)
+    def repetitions(recording: Recording, run: Run) -> Repetitions:
+        def recorded(one: Recording) -> Results:
+            with flags.override({"FLAGS_refluid_tier": "recorded"}):
+                return run(one)
 
-    widen_by = replaying.widen
-    monkeypatch.setattr(replaying, "widen", widen)
+        return Repetitions(recording, recorded)
+
+    monkeypatch.setattr(replaying, "Repetitions", repetitions)
     monkeypatch.setattr(Trial, "next", at_once)
     with flags.override({"FLAGS_refluid_tier": "compiled"}):
         outcome = replaying.replay(load_recording(GOLDEN / "zoo" / model), model)

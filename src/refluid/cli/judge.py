@@ -5,7 +5,8 @@ flip, and a few steps later the loss is another. How far is known of Fluid itsel
 `spread.json` says how far each result moves when Fluid repeats the run from parameters changed by
 a few units in the last place. The rule, in the order in which it is asked:
 
-1. A result within its bound is right. Models without spreads have no other excuse.
+1. A result within its bound is right, a variable if it is within `STRICT` of it: else spreads or
+   repetitions by refluid must explain it. Models without spreads have no other excuse.
 2. A result beyond it may be off by `FACTOR` times its own spread. What counts, as accuracy does,
    jumps: it is compared where rounding keeps the losses of its step within their bound.
 3. Flips too rare for Fluid's few repetitions: of the variables of a step, `RARE` may be off by
@@ -29,6 +30,7 @@ from typing import Protocol
 from refluid.cli.metrics import DIGEST_BOUND, FLOOR, Deviation
 
 FACTOR = 10.0
+STRICT = 1 / 16
 RARE = 0.01
 FLIP = 0.1
 WIDER = 4.0
@@ -69,6 +71,9 @@ def judge(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -
     where the rule needs it.
     """
     excused = [one for one in deviations if one.error > one.bound]
+    wrong = _unmoved(_doubtful(deviations, spreads), repeats)
+    if wrong is not None:
+        return Verdict(False, reason=_refusal(wrong, spreads))
     if not excused:
         return Verdict(True)
     beyond = [one for one in excused if one.error > allowed(one, spreads)]
@@ -76,12 +81,9 @@ def judge(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -
     refused = [one for one in flips if one.fetch] or _too_many(flips, deviations)
     if refused or not spreads:
         return Verdict(False, reason=_refusal((refused or flips)[0], spreads))
-    far = [one for one in flips if one.error > FLIP / DIGEST_BOUND * one.bound]
-    if far:
-        moved = repeats.moved(max(one.step for one in far))
-        for one in far:
-            if one.error > FACTOR / WIDER * moved[one.key]:
-                return Verdict(False, reason=_refusal(one, spreads))
+    wrong = _unmoved([one for one in flips if one.error > FLIP / DIGEST_BOUND * one.bound], repeats)
+    if wrong is not None:
+        return Verdict(False, reason=_refusal(wrong, spreads))
     first = min(one.step for one in deviations if not one.fetch)
     for step in sorted({first, *(one.step for one in flips)}):
         early = [one for one in (excused if step == first else flips) if one.step == step]
@@ -110,6 +112,31 @@ def allowed(one: Deviation, spreads: Spreads) -> float:
     spread = spread_of(one, spreads)
     # What is nothing but noise has the size that an implementation's rounding gives it.
     return max(one.bound, FACTOR * spread * (FACTOR if spread > NOISE and not one.fetch else 1.0))
+
+
+def _doubtful(deviations: Sequence[Deviation], spreads: Spreads) -> list[Deviation]:
+    """Variables within their bound that are off by more than results usually are.
+
+    Of models with spreads only those of the first step: later ones differ as fetches do.
+    """
+    first = min((one.step for one in deviations if not one.fetch), default=0)
+    return [
+        one
+        for one in deviations
+        if not one.fetch
+        and STRICT * one.bound < one.error <= one.bound
+        and one.elements
+        and (not spreads or one.step == first)
+        and one.error > FACTOR * spread_of(one, spreads)
+    ]
+
+
+def _unmoved(some: Sequence[Deviation], repeats: Repeats) -> Deviation | None:
+    """The first that no repetition by refluid moves as far."""
+    if not some:
+        return None
+    moved = repeats.moved(max(one.step for one in some))
+    return next((one for one in some if one.error > FACTOR / WIDER * moved[one.key]), None)
 
 
 def _jumps(one: Deviation, deviations: Sequence[Deviation], spreads: Spreads) -> bool:
@@ -161,5 +188,5 @@ def _refusal(one: Deviation, spreads: Spreads) -> str:
     spread = f"; rounding alone moves it by {spreads.get(one.key, 0.0):.1e}" if spreads else ""
     return (
         f"{one.label} after step {one.step}: relative error {one.error:.2e}"
-        f" is above {one.bound:.0e}{spread}"
+        f" is above {one.bound if one.error > one.bound else STRICT * one.bound:.0e}{spread}"
     )
