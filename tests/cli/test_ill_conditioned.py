@@ -21,7 +21,8 @@ xception41 xception41_deeplab yolov3
 """
 ILL_CONDITIONED = frozenset(LISTED.split())
 LONGEST = 37
-# What Fluid computed from memory that is not its own; docs/deviations.md says how that is known.
+# What Fluid computed from memory that another step left; docs/deviations.md says how far that is
+# known.
 FAULTS_OF_FLUID = {
     "simnet_cnn": "a row of the sparse Adam of `emb`",
     "dcn_sparse": "rows of the sparse Adam of `embedding_6.w_0` and `embedding_18.w_0`",

@@ -71,13 +71,15 @@ def test_what_counts_jumps_only_where_the_loss_moves() -> None:
 
 def test_rare_flips_are_bounded_in_number_and_size() -> None:
     few = [_variable(4, one, 0.05) for one in range(2)]
-    assert judge(run_of(*few), RATHER_WELL, Repeats()).passed
+    ill = RATHER_WELL | {(4, f"w{one}"): 0.01 for one in range(100, 130)}
+    assert judge(run_of(*few), ill, Repeats()).passed
+    assert not judge(run_of(*few), RATHER_WELL, Repeats()).passed
     assert not judge(run_of(*few), {}, Repeats()).passed
     many = [*few, _variable(4, 2, 0.05)]
-    assert not judge(run_of(*many), RATHER_WELL, Repeats()).passed
+    assert not judge(run_of(*many), ill, Repeats()).passed
     large = replace(few[0], error=0.5)
-    assert not judge(run_of(large), RATHER_WELL, Repeats()).passed
-    assert judge(run_of(large), RATHER_WELL, Repeats(far={large.key: 0.5})).passed
+    assert not judge(run_of(large), ill, Repeats()).passed
+    assert judge(run_of(large), ill, Repeats(far={large.key: 0.5})).passed
 
 
 @pytest.mark.parametrize(("size", "right"), [(1.0, True), (1.01, False)])

@@ -10,8 +10,8 @@ a few units in the last place. The rule, in the order in which it is asked:
 2. A result beyond it may be off by `FACTOR` times its own spread. What counts, as accuracy does,
    jumps: it is compared where rounding keeps the losses of its step within their bound.
 3. Flips too rare for Fluid's few repetitions: of the variables of a step, `RARE` may be off by
-   more: by `FLIP` of what the run changed them by, or as far as repetitions by refluid move the
-   very same variable. Fetches have no such excuse.
+   more (and one for ten that Fluid's repetitions move): by `FLIP` of what the run changed them by,
+   or as far as repetitions by refluid move the very same variable. Fetches have no such excuse.
 4. The root mean square of what 3 excuses, and 2 after the first step, must still be Fluid's,
    unless rounding moves the variable by `NOISE` of itself: within `SAME`, or `SIGMAS` standard
    deviations of what repetitions by refluid give. Flips go either way and cancel there, while a
@@ -78,7 +78,7 @@ def judge(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -
         return Verdict(True)
     beyond = [one for one in excused if one.error > allowed(one, spreads)]
     flips = [one for one in beyond if not _jumps(one, deviations, spreads)]
-    refused = [one for one in flips if one.fetch] or _too_many(flips, deviations)
+    refused = [one for one in flips if one.fetch] or _too_many(flips, deviations, spreads)
     if refused or not spreads:
         return Verdict(False, reason=_refusal((refused or flips)[0], spreads))
     wrong = _unmoved([one for one in flips if one.error > FLIP / DIGEST_BOUND * one.bound], repeats)
@@ -148,11 +148,23 @@ def _jumps(one: Deviation, deviations: Sequence[Deviation], spreads: Spreads) ->
     )
 
 
-def _too_many(flips: Sequence[Deviation], deviations: Sequence[Deviation]) -> list[Deviation]:
-    """The flips of a step that has more of them than are rare."""
+def _too_many(
+    flips: Sequence[Deviation], deviations: Sequence[Deviation], spreads: Spreads
+) -> list[Deviation]:
+    """The flips of a step that has more of them than are rare, or than one for `FACTOR` variables
+    that Fluid's own repetitions move beyond their bound."""
     variables = Counter(one.step for one in deviations if not one.fetch)
+    moved = Counter(
+        one.step
+        for one in deviations
+        if not one.fetch and FACTOR * spreads.get(one.key, 0.0) > DIGEST_BOUND
+    )
     found = Counter(one.step for one in flips)
-    return [one for one in flips if found[one.step] > math.ceil(RARE * variables[one.step])]
+
+    def most(step: int) -> float:
+        return min(math.ceil(RARE * variables[step]), moved[step] / FACTOR)
+
+    return [one for one in flips if found[one.step] > most(one.step)]
 
 
 def _has_size(one: Deviation, spreads: Spreads) -> bool:

@@ -55,11 +55,7 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
     ) -> Tensor | SelectedRows:
         ids = ids_of(Ids)
         if is_sparse:
-            rows, values = ids.reshape(-1), d_Out.reshape(-1, *W.shape[1:])
-            if as_dense and padding_idx != -1:
-                kept = (rows != padding_idx).nonzero().reshape(-1)
-                rows, values = rows[kept], values[kept]
-            return SelectedRows(rows, W.shape[0], values)
+            return _rows(W, ids, d_Out, padding_idx if as_dense else -1)
         grad: Tensor = aten.embedding_dense_backward(d_Out, ids, W.shape[0], padding_idx, False)
         return grad
 
@@ -71,6 +67,14 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
         "but with as_dense, which passes set on gradients that were dense."
     )
     _finish(name, forward, backward, extra)
+
+
+def _rows(W: Tensor, ids: Tensor, grad: Tensor, dropped: int) -> SelectedRows:
+    rows, values = ids.reshape(-1), grad.reshape(-1, *W.shape[1:])
+    if dropped != -1:
+        kept = (rows != dropped).nonzero().reshape(-1)
+        rows, values = rows[kept], values[kept]
+    return SelectedRows(rows, W.shape[0], values)
 
 
 def _finish(
