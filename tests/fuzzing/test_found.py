@@ -94,17 +94,8 @@ FOUND: dict[str, tuple[Network, Sequence[int | None], Sequence[Sequence[int]]]] 
 }
 
 
-KNOWN = {"a constant that is overwritten": "recorded steps write into what they keep"}
-CASES = [
-    pytest.param(name, marks=pytest.mark.xfail(reason=KNOWN[name], strict=True))
-    if name in KNOWN
-    else name
-    for name in FOUND
-]
-
-
 @pytest.mark.parametrize("tier", ["recorded", "auto"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_stays_mended(name: str, tier: str) -> None:
     network, shape, sizes = FOUND[name]
     assert not _differences(shape, network, sizes, tier)

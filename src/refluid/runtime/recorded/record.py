@@ -152,6 +152,9 @@ class Recorder:
         line = Line(parsed.statement, before, {}, op)
         settled = settles(op, before) and not kernels.unsettled
         line.stores = self._made(line, parsed.stores, settled, outside)
+        if kernels.refused and op is not None:  # who knows what it wrote
+            touched = (*line.loads.values(), *line.stores.values())
+            self.values.doubt({value.storage for value in touched})
         self._keep(line, None if reason else kernels.kernels)
 
     def _unknown(self, stores: frozenset[str]) -> str:
@@ -161,6 +164,8 @@ class Recorder:
             if isinstance(thing, Tensor):
                 if self.values.find(thing) is None:
                     return "makes a tensor that no kernel made"
+                if self.values.is_kept(thing):
+                    return "gives away a constant, which others may write to"
             elif thing is not None and not isinstance(thing, pairing.Recording):
                 return f"makes a {type(thing).__name__}"
         return ""
@@ -195,9 +200,6 @@ class Recorder:
     def _keep(self, line: Line, kernels: list[Kernel] | None = None) -> None:
         kept = _Statement(line, kernels)
         if kernels is None:
-            if line.op is not None:
-                touched = (*line.loads.values(), *line.stores.values())
-                self.values.doubt({value.storage for value in touched})
             # What reads autograd's recording of an operator needs that operator's own line.
             for value in line.loads.values():
                 if value in self.tapes:

@@ -35,6 +35,7 @@ class Values:
         # A storage that is only weakly held is freed, but its number is not given to another.
         self._storages: dict[int, StorageWeakRef] = {}
         self._certain: dict[int | None, list[Value]] = {}
+        self._kept: set[int | None] = set()
         self._count = 0
 
     def find(self, tensor: Tensor) -> Value | None:
@@ -62,6 +63,18 @@ class Values:
         value = self._new(weak.cdata)
         value.settled = False
         return value
+
+    def keep(self, tensor: Tensor) -> Value:
+        """The value of a tensor that the recording keeps: a constant that no kernel made."""
+        value = self.add(tensor)
+        value.constant = tensor
+        self._kept.add(value.storage)
+        self.trust(value)
+        return value
+
+    def is_kept(self, tensor: Tensor) -> bool:
+        """Whether a tensor lies in the memory of a constant."""
+        return tensor.untyped_storage()._cdata in self._kept
 
     def doubt(self, places: Set[int | None]) -> None:
         """What lies in that memory may hold other elements in another step."""
@@ -162,9 +175,7 @@ class Kernels(DispatchMode):
         if value is None:
             if self.values.seen(leaf):
                 self.refused = "uses a view that no kernel made"
-            value = self.values.add(leaf)
-            value.constant = leaf
-            self.values.trust(value)
+            value = self.values.keep(leaf)
         return value
 
     def _written(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
@@ -177,8 +188,7 @@ class Kernels(DispatchMode):
             for tensor in given if isinstance(given, list | tuple) else [given]:
                 if not isinstance(tensor, Tensor):
                     continue
-                value = self.values.find(tensor)
-                if value is None or value.constant is not None:
+                if self.values.find(tensor) is None or self.values.is_kept(tensor):
                     self.refused = "writes to a constant"
                 written.append(tensor)
         return written
