@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from refluid.cli.recordings import load_recording
-from refluid.cli.replay import missing_operators, replay
+from refluid.cli.replay import compare, missing_operators, replay, run
 from tests.golden import GOLDEN, needs_golden
 
 CASES = sorted((GOLDEN / "ops").glob("*/*.npz"))
@@ -14,7 +14,11 @@ DEVIATIONS = {
     "paddle.fluid.dygraph.TreeConv-0/opgrad.001": "Fluid reads the filter transposed: wrong",
     "paddle.fluid.dygraph.GroupNorm-0/op.000": "Fluid's result for a 3-D input is not computed",
     "paddle.fluid.dygraph.GroupNorm-0/opgrad.000": "Fluid's result for a 3-D input is not computed",
-    "paddle.fluid.layers.batch_norm-0/grad.000": "1.6e-5: a gradient that is 0 but for rounding",
+}
+# Results that cancel almost to nothing: another processor leaves another rest.
+NOTHING = {
+    "paddle.fluid.layers.batch_norm-0/grad.000": {"fetch 2", "fetch 3"},
+    "paddle.fluid.layers.inplace_abn-0/auto.000": {"inplace_abn_1.w_1"},
 }
 
 
@@ -32,6 +36,10 @@ def test_recorded_run(path: Path) -> None:
     if recording.parallel is not None:
         pytest.skip("data parallel runs are tested with the replicas")
     outcome = replay(recording, _name(path))
+    if _name(path) in NOTHING:
+        above = {one.label for one in compare(recording, run(recording)) if one.error > one.bound}
+        assert above <= NOTHING[_name(path)]
+        return
     if _name(path) in DEVIATIONS:
         assert not outcome.passed, f"{_name(path)} agrees now: take it out of DEVIATIONS"
         pytest.xfail(DEVIATIONS[_name(path)])

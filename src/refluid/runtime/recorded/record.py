@@ -152,6 +152,8 @@ class Recorder:
         line = Line(parsed.statement, before, {}, op)
         settled = settles(op, before) and not kernels.unsettled
         line.stores = self._made(line, parsed.stores, settled, outside)
+        if reason:
+            self._make_anew(line)
         if kernels.refused and op is not None:  # who knows what it wrote
             touched = (*line.loads.values(), *line.stores.values())
             self.values.doubt({value.storage for value in touched})
@@ -196,6 +198,12 @@ class Recorder:
             else:
                 made[name] = self.values.apart(thing)
         return made
+
+    def _make_anew(self, line: Line) -> None:
+        """What a line makes is no constant, though a kernel's argument of the same memory was."""
+        for name, value in line.stores.items():
+            if value.constant is not None:
+                line.stores[name] = self.values.made_anew(self.namespace[name])
 
     def _keep(self, line: Line, kernels: list[Kernel] | None = None) -> None:
         kept = _Statement(line, kernels)

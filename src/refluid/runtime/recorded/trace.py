@@ -49,12 +49,18 @@ class Values:
     def add(self, tensor: Tensor) -> Value:
         """The value of a tensor; a new one if it has not been seen."""
         key = _geometry(tensor)
-        if key not in self._known:
-            weak = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-            self._storages.setdefault(weak.cdata, weak)
-            value = self._known[key] = self._new(key[0])
-            value.layout = Layout(key[2], key[3], key[4], tensor.device)
-        return self._known[key]
+        return self._known[key] if key in self._known else self._register(tensor, key)
+
+    def made_anew(self, tensor: Tensor) -> Value:
+        """The value of a tensor that a line makes in every step, even if it was kept before."""
+        return self._register(tensor, _geometry(tensor))
+
+    def _register(self, tensor: Tensor, key: Geometry) -> Value:
+        weak = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+        self._storages.setdefault(weak.cdata, weak)
+        value = self._known[key] = self._new(key[0])
+        value.layout = Layout(key[2], key[3], key[4], tensor.device)
+        return value
 
     def apart(self, tensor: Tensor) -> Value:
         """A value of its own for a tensor that may be another, or of another shape, next time."""
