@@ -87,3 +87,22 @@ def test_watch_says_whether_readers_keep_up(tmp_path: Path) -> None:
     assert found.stdout == "8\n"
     assert "DataLoader(x): reader-bound; produces" in found.stderr
     assert "use_multiprocess=True" in found.stderr
+
+
+def test_copies_of_what_was_fetched_are_numbers(tmp_path: Path) -> None:
+    """As in scripts that were written for NumPy before 2.4."""
+    (tmp_path / "loss.py").write_text(
+        "import numpy as np\n"
+        "import paddle.fluid as fluid\n"
+        "x = fluid.layers.fill_constant([1], 'float32', 2.5)\n"
+        "exe = fluid.Executor()\n"
+        "one, = exe.run(fetch_list=[x])\n"
+        "two, = exe.run(fetch_list=[x], return_numpy=False)\n"
+        "for copied in (np.array(one), np.asarray(one), np.array(two), np.array([one])):\n"
+        "    assert isinstance(copied, np.ndarray)\n"
+        "    print(float(copied), '%.1f' % copied, int(copied))\n"
+        "print(type(np.array([1.0])) is np.ndarray, np.array([[1, 2]], dtype='int8').shape)\n"
+    )
+    ran = refluid("run", "loss.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "2.5 2.5 2\n" * 4 + "True (1, 2)\n"

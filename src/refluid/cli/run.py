@@ -14,6 +14,7 @@ import typer
 
 from refluid import paddle
 from refluid.cli.missing import advise
+from refluid.core.fetched import keep_when_copied
 from refluid.core.importing import import_many
 from refluid.paddle import beside
 
@@ -74,6 +75,9 @@ def _prepare() -> None:
     """
     for name in _NEEDED:
         import_many(name)
+    from refluid.core.values import LoDTensor
+
+    keep_when_copied(LoDTensor)
     gc.freeze()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +18,7 @@ class FetchedArray(np.ndarray[Any, Any]):
     did before NumPy 2.4; TypeError for other sizes. So do a few methods that NumPy has dropped.
     Slices and results of arithmetic are such arrays too. In all else it is an `ndarray`: it prints
     as one, and pickles as one, to be loaded where there is no refluid. `numpy.array` and
-    `numpy.asarray` give a plain one.
+    `numpy.asarray` give a plain one, but in scripts that `refluid run` runs (`keep_when_copied`).
     """
 
     __slots__ = ()
@@ -92,3 +94,28 @@ class FetchedArray(np.ndarray[Any, Any]):
 def fetched(value: Any) -> Any:
     """A value for users: an array as one of theirs, sharing memory; whatever else as it is."""
     return value.view(FetchedArray) if type(value) is np.ndarray else value
+
+
+def keep_when_copied(*others: type) -> None:
+    """Has `numpy.array` and `numpy.asarray` of what was fetched give arrays for users, too.
+
+    So `float(numpy.array(loss))` works as it did before NumPy 2.4, for the whole process. others:
+    further types of what is fetched, which aren't arrays themselves.
+    """
+    kinds = (FetchedArray, *others)
+    for name in ("array", "asarray"):
+        function = getattr(np, name)
+        if not hasattr(function, "__wrapped__"):
+            setattr(np, name, _keeping(function, kinds))
+
+
+def _keeping(function: Callable[..., Any], kinds: tuple[type, ...]) -> Callable[..., Any]:
+    @wraps(function)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        given = args[0] if args else None
+        if type(given) is list and given:
+            given = given[0]
+        return fetched(made) if isinstance(given, kinds) else made
+
+    return make
