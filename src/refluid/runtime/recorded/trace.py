@@ -53,7 +53,12 @@ class Values:
 
     def made_anew(self, tensor: Tensor) -> Value:
         """The value of a tensor that a line makes in every step, even if it was kept before."""
-        return self._register(tensor, _geometry(tensor))
+        key = _geometry(tensor)
+        certain = key in self._known and self._known[key].certain
+        value = self._register(tensor, key)
+        if certain:
+            self.trust(value)
+        return value
 
     def _register(self, tensor: Tensor, key: Geometry) -> Value:
         weak = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
