@@ -91,3 +91,15 @@ def test_a_fetch_handler_gets_them() -> None:
     latest = SimpleNamespace(latest={"auc": SimpleNamespace(value=np.full(1, 0.5))})
     found = _watched(FetchHandler({"key": "auc"}), latest)  # type: ignore[arg-type]
     assert float(found["key"]) == 0.5
+
+
+def test_elements_of_a_fetched_array_are_lod_tensors() -> None:
+    layers = fluid.layers
+    with fluid.program_guard(fluid.Program()):
+        array = layers.create_array("float32")
+        for place, number in enumerate((1.5, 2.5)):
+            index = layers.fill_constant([1], "int64", place)
+            layers.array_write(layers.fill_constant([1], "float32", number), index, array)
+        (found,) = fluid.Executor().run(fetch_list=[array])
+    assert [type(one) for one in found] == [fluid.LoDTensor] * 2
+    assert [np.array(one).tolist() for one in found] == [[1.5], [2.5]]

@@ -14,7 +14,7 @@ from refluid.core import flags
 from refluid.core.fetched import fetched
 from refluid.core.places import CPUPlace, CUDAPlace, require_available
 from refluid.core.threads import use_operator_threads
-from refluid.core.values import LoDTensor
+from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
 from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.feeding import FeedSlot, feed_slots
 from refluid.fluid.fetch_handler import FetchHandler
@@ -272,6 +272,8 @@ def _returned(result: Fetched, return_numpy: bool) -> Any:
     value = result.value
     if value is None:  # a variable that this run didn't write, such as a branch not taken
         return fetched(np.array([])) if return_numpy else LoDTensor()
+    if isinstance(value, LoDTensorArray):  # whose elements are bare tensors inside of plans
+        return LoDTensorArray(as_lod_tensor(one) for one in value)
     if not isinstance(value, torch.Tensor):
         return value
     if value.dtype == torch.bfloat16:  # which NumPy lacks
