@@ -163,3 +163,9 @@ def test_every_truncation_is_refused(tmp_path: Path) -> None:
     for size in range(len(whole)):
         with pytest.raises(EnforceNotMet):
             load_state_bytes(whole[:size])
+
+
+def test_a_place_in_the_memo_that_would_take_all_memory() -> None:
+    data = b"\x80\x02}r\xff\xff\xff\x3f."  # an empty dict, kept at place 2**30 - 1
+    with pytest.raises(EnforceNotMet, match="numbers a value 1073741823 in 9 bytes"):
+        load_state_bytes(data)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.files import PathLike, map_file
-from refluid.core.unpickler import ArrayUnpickler, plain_value
+from refluid.core.unpickler import ArrayUnpickler, check_numbers, plain_value
 from refluid.core.writing import Write, write_file
 
 Array = npt.NDArray[Any]
@@ -58,6 +58,7 @@ def load_state_bytes(data: bytes, name: str = "the buffer") -> State:
     """As `load_state`, from bytes; `name` is used in errors."""
     stream = io.BytesIO(data)
     try:
+        check_numbers(data)
         content = ArrayUnpickler(stream, encoding="latin1").load()
         if stream.tell() != len(data):
             raise pickle.UnpicklingError(f"{len(data) - stream.tell()} bytes follow after its end")

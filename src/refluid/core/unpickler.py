@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import pickletools
 import re
 from collections.abc import Callable
 from typing import Any, Literal
@@ -118,6 +119,19 @@ class ArrayUnpickler(pickle.Unpickler):
             return _ALLOWED[module, name]
         except KeyError:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}") from None
+
+
+_NUMBERED = ("PUT", "BINPUT", "LONG_BINPUT")
+
+
+def check_numbers(data: bytes) -> None:
+    """UnpicklingError for a place in the memo beyond any that such a file can fill.
+
+    The memo is made as long as the highest place, so a damaged one would take all memory.
+    """
+    for opcode, place, _ in pickletools.genops(data):
+        if opcode.name in _NUMBERED and not 0 <= int(place or 0) <= len(data):
+            raise pickle.UnpicklingError(f"it numbers a value {place} in {len(data)} bytes")
 
 
 def plain_value(value: Any) -> Any:
