@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +21,15 @@ from tests.interrupting import interruptible
 
 # More threads than cores slow small operators down, and test machines are often shared.
 torch.set_num_threads(2)
+
+
+@pytest.fixture(autouse=True)
+def _compilers_end() -> Iterator[None]:
+    """What a test had compiled in the background is done before the next one begins."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "refluid-compile":
+            thread.join()
 
 
 @pytest.fixture
