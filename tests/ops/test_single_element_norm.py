@@ -64,3 +64,23 @@ def test_two_elements_are_normalised() -> None:
         wanted = batch - batch.mean(0) if rows > 1 else batch
         wanted = wanted / batch.std(0) if rows > 1 else wanted
         np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_with_running_statistics_the_fused_gradient_is_the_same(rows: int) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        y = L.batch_norm(fluid.data("x", [None, 3]), act="relu", is_test=True)
+        loss = L.mean(L.square(y))
+        fluid.optimizer.SGD(0.0).minimize(loss)
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    exe.run(startup, scope=scope)
+    build = fluid.BuildStrategy()
+    build.fuse_bn_act_ops = True
+    fused = fluid.CompiledProgram(main).with_data_parallel(
+        loss.name, build_strategy=build, places=fluid.cpu_places(1)
+    )
+    feed, bias = {"x": np.tile(X, (rows, 1))}, ["batch_norm_0.b_0@GRAD"]
+    plain, other = (exe.run(one, feed, bias, scope=scope)[0] for one in (main, fused))
+    np.testing.assert_allclose(plain, np.maximum(X, 0) * 2 / 3, rtol=1e-4)
+    np.testing.assert_allclose(other, plain, rtol=1e-6)

@@ -107,6 +107,7 @@ def inplace_abn_grad(
     Variance: Tensor | None,
     d_Y: Tensor,
     *,
+    is_test: bool = False,
     epsilon: float = 1e-5,
     data_layout: str = "NCHW",
     use_global_stats: bool = False,
@@ -125,7 +126,7 @@ def inplace_abn_grad(
     mean, inverse = SavedMean, SavedVariance
     if use_global_stats and Mean is not None and Variance is not None:
         mean, inverse = Mean, torch.rsqrt(Variance + epsilon)
-    single = is_single(channels_first(Y, data_layout)) and not use_global_stats
+    single = is_single(channels_first(Y, data_layout)) and not (use_global_stats or is_test)
     x = undo(Y, alpha) if single else unit / inverse.view(shape) + mean.view(shape)
     grad = d_Y * slope(Y, alpha)
     Y.copy_(x)
@@ -139,6 +140,7 @@ def inplace_abn_grad(
         Mean,
         Variance,
         grad,
+        is_test=is_test,
         epsilon=epsilon,
         data_layout=data_layout,
         use_global_stats=use_global_stats,
