@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -86,19 +85,6 @@ class Model:
         return {
             name: np.asarray(self.scope.find_var(name).get_tensor()).tobytes() for name in names
         }
-
-
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
-    """What has been logged since the last look."""
-
-    def look() -> list[str]:
-        messages = [record.getMessage() for record in caplog.records]
-        caplog.clear()
-        return messages
-
-    with caplog.at_level(logging.INFO, "refluid"):
-        yield look
 
 
 NETWORKS = {"images": _images, "words": _words, "loop": _loop}

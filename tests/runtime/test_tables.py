@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 from refluid import fluid
 from refluid.runtime.plan import Plan
 from refluid.runtime.recorded import bysize
-from refluid.runtime.recorded.bysize import BySize
 
 layers = fluid.layers
 
@@ -22,19 +20,6 @@ layers = fluid.layers
 def _flags() -> Iterator[None]:
     yield
     fluid.set_flags({"FLAGS_refluid_tier": "auto"})
-
-
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
-    """What has been logged since the last look."""
-
-    def look() -> list[str]:
-        messages = [record.getMessage() for record in caplog.records]
-        caplog.clear()
-        return messages
-
-    with caplog.at_level(logging.INFO, "refluid"):
-        yield look
 
 
 def _attention() -> tuple[Any, Any]:
@@ -114,7 +99,7 @@ def test_a_size_is_served_only_after_it_was_recorded() -> None:
     model = Model(_attention)
     model.steps([(4, length) for length in range(2, 12)])
     (plan,) = _plans(model)
-    served = [one for one in plan._tiers._made if isinstance(one, BySize)]
+    served = plan._tiers._tables.made
     lengths = sorted(shapes[0][1] for one in served for shapes in one._rows)
     assert lengths == [7, 8, 9, 10, 11]  # the first five have recordings of their own
     feeds = [torch.zeros(4, 20, dtype=torch.int64)]

@@ -94,7 +94,7 @@ class Tables:
         if len(table.rows) > 1:
             rows = text.source.constant("rows", table.rows)
             shapes = "".join(f"F[{number}].shape, " for number in range(len(feeds)))
-            text.source.add(f"N = {rows}[{shapes}]" if shapes else f"N = {rows}[()]")
+            text.source.add(f"N = {rows}[{shapes}]")
         recording = table.recording
         source, names = text.write(simplify(recording.steps)), recording.names_of(self._code)
         _log.info("recorded a step for feeds of shapes %s", table)

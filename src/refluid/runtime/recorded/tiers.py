@@ -67,7 +67,7 @@ class Tiers:
         self._given_up = flags.value("refluid_tier") == "interpreted"
 
     def _search(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code:
-        for one in self._made:
+        for one in (*self._tables.made, *self._made):
             if one.fits(feeds, cells):
                 self._current = one
                 return one.code
@@ -82,7 +82,7 @@ class Tiers:
         if len(self._counts) > VARIED and self._tables.wants(feeds):
             if self._counts[key] > patience + (0 if eager else self._tables.sizes // MANY):
                 return self.interpreted.with_step(self._tabulate)
-        elif len(self._made) - len(self._tables.made) >= KEPT:
+        elif len(self._made) >= KEPT:
             self._give_up("its shapes change too often")
         elif self._counts[key] > patience:
             return self.interpreted.with_step(self._record)
@@ -92,7 +92,7 @@ class Tiers:
         """Runs one step, operator by operator, and keeps a recording of it."""
         start = time.perf_counter()
         code = self.interpreted
-        recorder = Recorder(code)
+        recorder = self._recorder()
         try:
             recorder.check(feeds, cells)
         except Refused as error:
@@ -113,19 +113,21 @@ class Tiers:
 
     def _tabulate(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> Results:
         """Runs one step, operator by operator, and adds it to the table of sizes it fits."""
-        recorder = Recorder(self.interpreted, self._body)
-        self._body = recorder.body
+        recorder = self._recorder()
         try:
             recorder.check(feeds, cells)
         except Refused as error:
             self._tables.close(str(error))
             return self.interpreted.step(feeds, cells, levels)
         results = self._recorded_run(recorder, feeds, cells, levels)
-        former = self._tables.made
         self._current = self._tables.add(recorder.recording, feeds, cells)
-        own = [one for one in self._made if one not in former]
-        self._made = [*self._tables.made, *own]
         return results
+
+    def _recorder(self) -> Recorder:
+        """A new one; the plan is parsed once."""
+        recorder = Recorder(self.interpreted, self._body)
+        self._body = recorder.body
+        return recorder
 
     def _recorded_run(
         self, recorder: Recorder, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any
@@ -137,7 +139,8 @@ class Tiers:
 
     def _give_up(self, reason: str) -> None:
         self._given_up = True
-        which = "feeds of other shapes are" if self._made else "a plan stays"
+        made = self._made or self._tables.made
+        which = "feeds of other shapes are" if made else "a plan stays"
         _log.info("%s interpreted: %s", which, reason)
 
 

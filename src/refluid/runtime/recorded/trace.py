@@ -61,19 +61,21 @@ class Values:
         return value
 
     def _register(self, tensor: Tensor, key: Geometry) -> Value:
-        weak = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-        self._storages.setdefault(weak.cdata, weak)
-        value = self._known[key] = self._new(key[0])
+        value = self._known[key] = self._new(self._held(tensor))
         value.layout = Layout(key[2], key[3], key[4], tensor.device)
         return value
 
     def apart(self, tensor: Tensor) -> Value:
         """A value of its own for a tensor that may be another, or of another shape, next time."""
-        weak = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-        self._storages.setdefault(weak.cdata, weak)
-        value = self._new(weak.cdata)
+        value = self._new(self._held(tensor))
         value.settled = False
         return value
+
+    def _held(self, tensor: Tensor) -> int:
+        """The number of a tensor's memory, which stays its own from now on."""
+        weak = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+        self._storages.setdefault(weak.cdata, weak)
+        return int(weak.cdata)
 
     def keep(self, tensor: Tensor) -> Value:
         """The value of a tensor that the recording keeps: a constant that no kernel made."""
@@ -121,11 +123,6 @@ class Kernels(DispatchMode):
     `refused` says why a statement cannot be replaced by its kernels, "" while it can. `unsettled`:
     what the statement makes may be of another shape where the same shapes are fed.
     """
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """False: torch would wrap every call in its compiler's guard, and import all of that."""
-        return False
 
     def __init__(self, values: Values, refused: str = "") -> None:
         super().__init__()  # type: ignore[no-untyped-call]
