@@ -19,6 +19,7 @@ from benchmarks.suite.peers import how_to_install
 from benchmarks.suite.rivals import RIVALS, ROOT
 from scripts.against_paddle.case import Case, Outcome, differences
 from scripts.against_paddle.cases import recorded, variations, with_gradients
+from scripts.against_paddle.declared import declarations
 from scripts.against_paddle.known import KNOWN, WITHOUT_SEQUENCES
 
 PADDLE = RIVALS["paddle2"]
@@ -26,9 +27,12 @@ RTOL = 1e-4
 Run = tuple[Case, Outcome]
 
 
-def refluids(folder: Path, words: Sequence[str], changes: int, seed: int) -> list[Run]:
+def refluids(options: argparse.Namespace) -> list[Run]:
     """All cases, with refluid's results."""
-    random = Random(seed)
+    folder, words, changes = options.recordings, options.only, options.changes
+    random = Random(options.seed)
+    if options.declared:
+        return list(track(declarations(folder, words, changes, random), "refluid", transient=True))
     found = [(o, r) for o, r in recorded(folder) if not words or any(w in o for w in words)]
     runs: list[Run] = []
     for origin, recording in track(found, "refluid", transient=True):
@@ -85,10 +89,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", default=(), help="recordings whose name has a word")
     parser.add_argument("--refused", action="store_true", help="list what one side alone refuses")
+    parser.add_argument(
+        "--declared", action="store_true", help="compare declared shapes; sizes are unknown"
+    )
     options = parser.parse_args()
     if not PADDLE.installed:
         parser.error(how_to_install(PADDLE))
-    runs = refluids(options.recordings, options.only, options.changes, options.seed)
+    runs = refluids(options)
     verdicts = list(judged(runs, paddles([case for case, _ in runs])))
     for verdict, case, what in sorted(verdicts, key=lambda one: one[0]):
         if verdict == "differ" or (options.refused and "alone" in verdict):

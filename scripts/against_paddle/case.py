@@ -15,7 +15,10 @@ Tensor = tuple[Array, list[list[int]]]
 
 @dataclass
 class Case:
-    """A program with its inputs. origin: the recording. change: what is not as recorded."""
+    """A program with its inputs. origin: the recording. change: what is not as recorded.
+
+    declared: asks for the shapes that `fetches` are declared to have, and runs nothing.
+    """
 
     origin: str
     change: str
@@ -24,6 +27,7 @@ class Case:
     feeds: dict[str, Tensor]
     state: dict[str, Tensor]
     fetches: tuple[str, ...]
+    declared: bool = False
 
     def __str__(self) -> str:
         change = f", {self.change}" if self.change else ""
@@ -32,10 +36,11 @@ class Case:
 
 @dataclass
 class Outcome:
-    """The fetched tensors, None for what is no tensor; or the error."""
+    """The fetched tensors, None for what is no tensor, or declared shapes; or the error."""
 
     tensors: list[Tensor | None] = field(default_factory=list)
     error: str = ""
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def differences(one: Outcome, other: Outcome, rtol: float) -> list[str]:
@@ -45,7 +50,16 @@ def differences(one: Outcome, other: Outcome, rtol: float) -> list[str]:
         if pair[0] is not None and pair[1] is not None:
             what = _difference(pair[0], pair[1], rtol)
             found += [f"fetch {number}: {what}"] if what else []
+    for name, shape in one.shapes.items():
+        if name in other.shapes and not _alike(shape, other.shapes[name]):
+            found.append(f"{name} is declared {list(shape)} and {list(other.shapes[name])}")
     return found
+
+
+def _alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Equal but for how an unknown size is written, and for a number without dimensions."""
+    a, b = ([max(size, -1) for size in shape] for shape in (one, other))
+    return a == b or (a == [1] and not b)
 
 
 def _difference(one: Tensor, other: Tensor, rtol: float) -> str:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.offsets import Levels, Offsets, as_levels
-from refluid.ops.infer import by_slot
+from refluid.ops.probing import by_slot
 from refluid.ops.registry import GRAD, OperatorDef, find
 
 Lods = dict[str, Any]

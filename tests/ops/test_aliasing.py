@@ -12,7 +12,7 @@ from torch import Tensor
 from refluid.cli.recordings import Recording, load_recording
 from refluid.cli.replay import missing_operators
 from refluid.ir.operator import Operator
-from refluid.ops.infer import by_slot
+from refluid.ops.probing import by_slot
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import Body
 from tests.golden import GOLDEN, needs_golden

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from refluid.ir.operator import Operator
-from refluid.ops.broadcasting import common
 from refluid.ops.infer import infer_by_probing, share_lod_level
 from refluid.ops.reading import integer, integers
 from refluid.ops.registry import GradOp, OperatorDef, gradient, operator
@@ -55,24 +54,28 @@ def transpose2_grad(XShape: Tensor, d_Out: Tensor, *, axis: Sequence[int]) -> Te
 def infer_concat(definition: OperatorDef, op: Operator) -> None:
     """Sizes add up along the axis; elsewhere a size that is known wins over unknown ones."""
     inputs = [op.block.var_recursive(name) for name in op.input("X")]
-    if op.input("AxisTensor") or not all(one.has_description() for one in inputs):
-        infer_by_probing(definition, op)
+    if not all(one.has_description() for one in inputs):
         return
-    axis = op.attrs.get("axis", 0) % len(inputs[0].shape)
-    along = [one.shape[axis] for one in inputs]
-    others = [(*one.shape[:axis], 1, *one.shape[axis + 1 :]) for one in inputs]
-    shape = others[0]
-    for other in others[1:]:
-        found = common(shape, other) if len(shape) == len(other) else None
-        if found is None:
-            infer_by_probing(definition, op)  # says what doesn't fit
-            return
-        shape = found
-    whole = -1 if min(along) < 0 else sum(along)
-    for name in op.output("Out"):
-        var = op.block.var_recursive(name)
-        var.describe(shape=(*shape[:axis], whole, *shape[axis + 1 :]), dtype=inputs[0].dtype)
+    shape = _joined(op, [one.shape for one in inputs])
+    if shape is None:
+        infer_by_probing(definition, op)  # says what doesn't fit
+        return
+    op.block.var_recursive(op.output("Out")[0]).describe(shape=shape, dtype=inputs[0].dtype)
     share_lod_level(definition, op)
+
+
+def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The shape of all together, None if they don't fit; unknown where the axis is."""
+    if len({len(shape) for shape in shapes}) > 1:
+        return None
+    if op.input("AxisTensor"):
+        return (-1,) * len(shapes[0])
+    axis = op.attrs.get("axis", 0) % len(shapes[0])
+    sizes = list(zip(*shapes, strict=True))
+    if any(len({*of} - {-1}) > 1 for place, of in enumerate(sizes) if place != axis):
+        return None
+    whole = -1 if min(sizes[axis]) < 0 else sum(sizes[axis])
+    return tuple(whole if place == axis else max(of) for place, of in enumerate(sizes))
 
 
 @operator(

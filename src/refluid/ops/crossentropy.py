@@ -27,7 +27,14 @@ def _without(value: Tensor, ignored: Tensor | None) -> Tensor:
     return value if ignored is None else value.masked_fill(ignored, 0.0)
 
 
-@operator("cross_entropy", outputs="Y", uses="X Label", differentiable="X", amp="keep")
+@operator(
+    "cross_entropy",
+    outputs="Y",
+    uses="X Label",
+    differentiable="X",
+    amp="keep",
+    follows={"Y": "Label"},
+)
 def cross_entropy(
     X: Tensor, Label: Tensor, *, soft_label: bool = False, ignore_index: int = -100
 ) -> Tensor:
@@ -59,7 +66,14 @@ def cross_entropy_grad(
     return torch.zeros_like(X).scatter_(-1, index, value)
 
 
-@operator("cross_entropy2", outputs="Y XShape MatchX", uses="Label", differentiable="X", amp="keep")
+@operator(
+    "cross_entropy2",
+    outputs="Y XShape MatchX",
+    uses="Label",
+    differentiable="X",
+    amp="keep",
+    follows={"Y": "Label"},
+)
 def cross_entropy2(
     X: Tensor, Label: Tensor, *, ignore_index: int = -100
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -134,10 +134,10 @@ def strided_slice(
     decrease_axis: Sequence[int] = (),
 ) -> Tensor:
     """Input[start:end:stride] along each of `axes`; a negative stride goes backwards."""
-    if Input.is_meta and -1 in infer_flags:
+    if Input.is_meta:
         shape = list(Input.shape)
         for place, axis in enumerate(axes):
-            if infer_flags[place] == -1:
+            if -1 in infer_flags[place : place + 1] or is_unknown(shape[axis]):
                 shape[axis] = unknown()
             else:
                 part = slice(starts[place], ends[place], strides[place])

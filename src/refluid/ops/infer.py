@@ -1,43 +1,21 @@
-"""Shapes and types of an operator's outputs, found by running its body on meta tensors.
-
-A size that is not known yet (-1) is replaced by a probe. The body runs twice, with two probe
-sizes; an output size that changes with the probe is itself unknown. The probes have many
-divisors, so that reshapes of an unknown size work out.
-"""
+"""Rules for what a program says of an operator's outputs: shapes, types, LoD levels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from refluid.comm import ALONE
-from refluid.core.dtypes import VarType, as_dtype, to_torch
 from refluid.core.errors import EnforceNotMet
-from refluid.core.importing import import_many
-from refluid.core.without_dynamo import call_all_plainly
 from refluid.ir.operator import Operator
-from refluid.ir.schema import Slot
 from refluid.ir.variable import Variable
-from refluid.ops.reading import probing
+from refluid.ops.probing import Spec as Spec
+from refluid.ops.probing import outputs_of
 from refluid.ops.signature import GRAD
 
 if TYPE_CHECKING:
     from refluid.ops.registry import OperatorDef
 
-call_all_plainly()
-
-# What torch's shape rules import at the first call.
-_SHAPES = "torch.fx.experimental.symbolic_shapes"
-# Two sizes that stand for an unknown one; smaller ones where a tensor of the first would have more
-# elements than can be counted. Each is a multiple of many numbers: layers divide and fold sizes.
-PROBES = ((55440, 110880), (2520, 5040), (120, 240))
-_META = torch.device("meta")
 Infer = Callable[["OperatorDef", Operator], None]
-Spec = tuple[tuple[int, ...], VarType]
 
 
 def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
@@ -138,96 +116,6 @@ def _describe(var: Variable, spec: Spec | None) -> None:
 
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-@lru_cache(maxsize=4096)
-def outputs_of(
-    op_type: str,
-    inputs: tuple[tuple[Spec, ...] | None, ...],
-    attrs: tuple[tuple[str, Any], ...],
-) -> list[list[Spec | None]]:
-    """Shapes and types of all outputs, slot by slot, by the body on meta tensors of such inputs.
-
-    Unknown sizes are -1: those that follow from unknown ones, or from elements of inputs. Raises
-    whatever the body does.
-    """
-    for sizes in PROBES[:-1]:
-        try:
-            return _between(op_type, inputs, attrs, sizes)
-        except RuntimeError as error:
-            if "overflow" not in str(error):
-                raise
-    return _between(op_type, inputs, attrs, PROBES[-1])
-
-
-def _between(
-    op_type: str,
-    inputs: tuple[tuple[Spec, ...] | None, ...],
-    attrs: tuple[tuple[str, Any], ...],
-    sizes: tuple[int, int],
-) -> list[list[Spec | None]]:
-    from refluid.ops.registry import find
-
-    definition = find(op_type)
-    assert definition is not None
-    import_many(_SHAPES)
-    unknown = any(min(shape, default=0) < 0 for specs in inputs for shape, _ in specs or ())
-    with probing(sizes[0]) as probe:
-        first = _probe(definition, inputs, dict(attrs), sizes[0])
-    if not unknown and not probe.used:
-        return first
-    with probing(sizes[1]):
-        second = _probe(definition, inputs, dict(attrs), sizes[1])
-    return [
-        [_merge(one, two) for one, two in zip(*pair, strict=True)]
-        for pair in zip(first, second, strict=True)
-    ]
-
-
-def _merge(one: Spec | None, two: Spec | None) -> Spec | None:
-    if one is None or two is None:
-        return None
-    sizes = zip(one[0], two[0], strict=True)
-    return tuple(a if a == b else -1 for a, b in sizes), one[1]
-
-
-def _probe(
-    definition: OperatorDef,
-    inputs: Sequence[tuple[Spec, ...] | None],
-    attrs: dict[str, Any],
-    size: int,
-) -> list[list[Spec | None]]:
-    values: list[Any] = []
-    for slot, specs in zip(definition.inputs, inputs, strict=True):
-        tensors = [_meta(spec, size) for spec in specs or ()]
-        values.append((tensors or None) if slot.many else (tensors[0] if tensors else None))
-    context: dict[str, Any] = {"comm": ALONE, "device": _META, "random": lambda seed: None}
-    context["counts"] = (1,) * len(definition.outputs)
-    given = {name: context[name] for name in definition.context}
-    assert definition.body is not None
-    with torch.no_grad():
-        result = definition.body(*values, **attrs, **given)
-    return [[_spec(one) for one in slot] for slot in by_slot(definition.outputs, result)]
-
-
-def by_slot(slots: tuple[Slot, ...], result: Any) -> list[list[Tensor | None]]:
-    """What a body returned, as one list per output slot."""
-    parts = (result,) if len(slots) == 1 else result
-    return [
-        list(part) if slot.many and part is not None else [part]
-        for slot, part in zip(slots, parts, strict=True)
-    ]
-
-
-def _meta(spec: Spec, size: int) -> Tensor:
-    shape = [size if one < 0 else one for one in spec[0]]
-    return torch.empty(shape, dtype=to_torch(spec[1]), device=_META)
-
-
-def _spec(value: Tensor | None) -> Spec | None:
-    if value is None:
-        return None
-    return tuple(value.shape), as_dtype(value.dtype)
 
 
 def _explain(definition: OperatorDef, op: Operator, error: Exception) -> str:

@@ -133,7 +133,7 @@ def _factor(x: Tensor, y: Tensor, transposed: bool, alpha: float) -> Tensor:
     return out if alpha == 1.0 else out.mul_(alpha)
 
 
-@operator("addmm", outputs="Out", uses="Input X Y", extra=MKLDNN)
+@operator("addmm", outputs="Out", uses="Input X Y", extra=MKLDNN, follows={"Out": "X"})
 def addmm(Input: Tensor, X: Tensor, Y: Tensor, *, Alpha: float = 1.0, Beta: float = 1.0) -> Tensor:
     """Beta * Input + Alpha * X · Y, of matrices."""
     return torch.addmm(Input, X, Y, beta=Beta, alpha=Alpha)

@@ -31,7 +31,12 @@ def log_loss_grad(Predicted: Tensor, Labels: Tensor, d_Loss: Tensor, *, epsilon:
     return d_Loss * (unlikely - Labels / (Predicted + epsilon))
 
 
-@operator("huber_loss", outputs="Residual Out", uses="Residual")
+@operator(
+    "huber_loss",
+    outputs="Residual Out",
+    uses="Residual",
+    follows={"Out": "Y", "Residual": "Y"},
+)
 def huber_loss(X: Tensor, Y: Tensor, *, delta: float) -> tuple[Tensor, Tensor]:
     """r²/2 where |r| is at most delta, else delta * (|r| - delta/2), of Residual r = Y - X."""
     x = X.reshape(Y.shape)

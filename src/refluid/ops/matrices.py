@@ -101,7 +101,9 @@ def index_select_grad(X: Tensor, Index: Tensor, d_Out: Tensor, *, dim: int = 0) 
     return torch.zeros_like(X).index_add_(dim, Index.reshape(-1), d_Out)
 
 
-@operator("index_sample", outputs="Out", uses="X Index", differentiable="X")
+@operator(
+    "index_sample", outputs="Out", uses="X Index", differentiable="X", follows={"Out": "Index"}
+)
 def index_sample(X: Tensor, Index: Tensor) -> Tensor:
     """Out[i, j] = X[i, Index[i, j]]."""
     if not X.is_meta and X.shape[0] != Index.shape[0]:

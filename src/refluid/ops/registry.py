@@ -52,11 +52,11 @@ class OperatorDef:
     - `levels`: keyword of the body -> input slot whose LoD it is given (see `signature`).
     - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
     - `filter`: input slot of a convolution's filter, which decides the layout of its output.
+    - `follows`: output slot -> input slot whose size is declared where another input's is unknown.
     - `starts_without`: input slots (`"Seed"`) whose persistable variable may have no value yet.
     - `untouched`: output slots that programs name and the body leaves as they are.
     - `effects`: must run even if nobody reads the outputs.
-    - `reusing`: input slot -> variant of the body that overwrites that input and returns it as
-      the first output; a plan calls it where nobody needs that input any more.
+    - `reusing`: input slot -> variant of the body that overwrites it and returns it first.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
       returns them; None for all inputs.
@@ -75,6 +75,7 @@ class OperatorDef:
     lod: str | Callable[[Operator], str] = ""
     makes_lod: str = ""
     levels: Mapping[str, str] = field(default_factory=dict)
+    follows: Mapping[str, str] = field(default_factory=dict)
     starts_without: str = ""
     untouched: frozenset[str] = frozenset()
     amp: str = "follow"

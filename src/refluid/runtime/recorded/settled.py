@@ -9,7 +9,8 @@ from torch import Tensor
 from refluid.analysis.liveness import Key, key_of
 from refluid.core.dtypes import as_dtype
 from refluid.ir.operator import Operator
-from refluid.ops.infer import infer_gradient, outputs_of
+from refluid.ops.infer import infer_gradient
+from refluid.ops.probing import outputs_of
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
 from refluid.runtime.control import CONTROL

@@ -1,0 +1,264 @@
+"""Shapes and types of an operator's outputs, found by running its body on meta tensors.
+
+A size that is not known yet (-1) is replaced by a probe. The body runs twice, with two probe
+sizes; an output size that changes with the probe is itself unknown. The probes have many
+divisors, so that reshapes of an unknown size work out.
+
+An unknown size may also be one of those that are known: where the body refuses the probes, known
+sizes that may have to equal them are replaced too. Then an output size that changes is as known as
+the first input that has it, in the order of the operator's slots, or as the slot that `follows` of
+its definition names: Fluid's rules copy the shape of one input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from refluid.comm import ALONE
+from refluid.core.dtypes import VarType, as_dtype, to_torch
+from refluid.core.importing import import_many
+from refluid.core.without_dynamo import call_all_plainly
+from refluid.ir.schema import Slot
+from refluid.ops.reading import probing
+
+if TYPE_CHECKING:
+    from refluid.ops.registry import OperatorDef
+
+call_all_plainly()
+
+# What torch's shape rules import at the first call.
+_SHAPES = "torch.fx.experimental.symbolic_shapes"
+# Two sizes that stand for an unknown one; smaller ones where a tensor of the first would have more
+# elements than can be counted. Each is a multiple of many numbers: layers divide and fold sizes.
+PROBES = ((55440, 110880), (2520, 5040), (120, 240))
+_META = torch.device("meta")
+_NUMBER = re.compile(r"\d+")
+Spec = tuple[tuple[int, ...], VarType]
+# Per slot the inputs, None for an optional slot without any.
+Inputs = tuple[tuple[Spec, ...] | None, ...]
+Attributes = tuple[tuple[str, Any], ...]
+Outputs = list[list[Spec | None]]
+# A size of an input: slot, number in the slot, axis.
+Place = tuple[int, int, int]
+
+
+class Equal(NamedTuple):
+    """Sizes taken for one: where it is unknown, where it is known, and what it is there."""
+
+    unknown: frozenset[Place]
+    known: frozenset[Place]
+    size: int
+
+
+@lru_cache(maxsize=4096)
+def outputs_of(op_type: str, inputs: Inputs, attrs: Attributes) -> Outputs:
+    """Shapes and types of all outputs, slot by slot, by the body on meta tensors of such inputs.
+
+    Unknown sizes are -1: those that follow from unknown ones, or from elements of inputs. Raises
+    whatever the body does, ValueError if that might speak of sizes that stand for unknown ones.
+    """
+    try:
+        return _probed(op_type, inputs, attrs)
+    except Exception as error:
+        for equal in _equalities(inputs):
+            try:
+                return _as_known(op_type, inputs, attrs, equal)
+            except Exception:
+                continue
+        if any(_unknown(inputs)):
+            raise ValueError(_without_probes(error, op_type, inputs, attrs)) from error
+        raise
+
+
+def _places(inputs: Inputs) -> Iterator[tuple[Place, int]]:
+    """Every size of every input, in the order of slots."""
+    for slot, specs in enumerate(inputs):
+        for number, (shape, _) in enumerate(specs or ()):
+            for axis, size in enumerate(shape):
+                yield (slot, number, axis), size
+
+
+def _unknown(inputs: Inputs) -> list[Place]:
+    return [place for place, size in _places(inputs) if size < 0]
+
+
+def _equalities(inputs: Inputs) -> Iterator[list[Equal]]:
+    """Which unknown sizes may be which known ones, the likeliest first: sizes of one axis that
+    are alike, in inputs of the same rank and in all; of two axes; then any two sizes, and 1."""
+    ranks = Counter(place[:2] for place, _ in _places(inputs))
+    unknown = _unknown(inputs)
+    known = [(place, size) for place, size in _places(inputs) if size >= 0]
+    alike: dict[Equal, None] = {}
+    for axis in sorted({axis for _, _, axis in unknown}):
+        these = frozenset(place for place in unknown if place[2] == axis)
+        there = [(place, size) for place, size in known if place[2] == axis]
+        rank = {ranks[place[:2]] for place in these}
+        for among in [one for one in there if ranks[one[0][:2]] in rank], there:
+            for size in dict.fromkeys(size for _, size in among):
+                places = frozenset(place for place, one in among if one == size)
+                alike[Equal(these, places, size)] = None
+    yield from ([one] for one in alike)
+    for one, other in combinations(alike, 2):
+        if one.unknown != other.unknown:
+            yield [one, other]
+    for place in unknown:
+        for origin, size in known:
+            yield [Equal(frozenset((place,)), frozenset((origin,)), size)]
+    for place in unknown:
+        yield [Equal(frozenset((place,)), frozenset(), 1)]
+
+
+def _as_known(op_type: str, inputs: Inputs, attrs: Attributes, equal: list[Equal]) -> Outputs:
+    """The outputs if these sizes are equal, each following the slot that its operator names."""
+    definition = _definition(op_type)
+    slots = [slot.name for slot in definition.inputs]
+    sources = [definition.follows.get(slot.name) for slot in definition.outputs]
+    made = {
+        source: _followed(op_type, inputs, attrs, equal, slots.index(source) if source else None)
+        for source in dict.fromkeys(sources)
+    }
+    return [made[source][number] for number, source in enumerate(sources)]
+
+
+def _followed(
+    op_type: str, inputs: Inputs, attrs: Attributes, equal: list[Equal], source: int | None
+) -> Outputs:
+    """The outputs if these sizes are equal: as known as the first input that has each.
+
+    source: the slot whose sizes go before all others.
+    """
+    for one in equal:
+        first = min(one.unknown | one.known, key=lambda place: (place[0] != source, place))
+        if first in one.known or not one.known:
+            inputs = _replaced(inputs, one.unknown, one.size)
+        else:
+            inputs = _replaced(inputs, one.known, -1)
+    return _probed(op_type, inputs, attrs)
+
+
+def _replaced(inputs: Inputs, places: Iterable[Place], size: int) -> Inputs:
+    """The inputs with another size at these places."""
+    chosen = frozenset(places)
+    return tuple(
+        None
+        if specs is None
+        else tuple(
+            (
+                tuple(
+                    size if (slot, number, axis) in chosen else one
+                    for axis, one in enumerate(shape)
+                ),
+                dtype,
+            )
+            for number, (shape, dtype) in enumerate(specs)
+        )
+        for slot, specs in enumerate(inputs)
+    )
+
+
+def _without_probes(error: Exception, op_type: str, inputs: Inputs, attrs: Attributes) -> str:
+    """The error's text with -1 for each number that changes with the probe."""
+    text = str(error)
+    for sizes in PROBES:
+        try:
+            _between(op_type, inputs, attrs, (sizes[1], sizes[1]))
+        except Exception as again:
+            other = str(again)
+            if _NUMBER.sub("", text) == _NUMBER.sub("", other):
+                return _common(text, other)
+    return "its sizes don't fit"
+
+
+def _common(text: str, other: str) -> str:
+    """Texts that are alike but for numbers, with -1 where these differ."""
+    numbers = zip(_NUMBER.findall(text), _NUMBER.findall(other), strict=True)
+    common = iter([one if one == two else "-1" for one, two in numbers])
+    return _NUMBER.sub(lambda _: next(common), text)
+
+
+def _probed(op_type: str, inputs: Inputs, attrs: Attributes) -> Outputs:
+    """By two probes for what is unknown."""
+    for sizes in PROBES[:-1]:
+        try:
+            return _between(op_type, inputs, attrs, sizes)
+        except RuntimeError as error:
+            if "overflow" not in str(error):
+                raise
+    return _between(op_type, inputs, attrs, PROBES[-1])
+
+
+def _between(op_type: str, inputs: Inputs, attrs: Attributes, sizes: tuple[int, int]) -> Outputs:
+    definition = _definition(op_type)
+    import_many(_SHAPES)
+    with probing(sizes[0]) as probe:
+        first = _probe(definition, inputs, dict(attrs), sizes[0])
+    if not _unknown(inputs) and not probe.used:
+        return first
+    with probing(sizes[1]):
+        second = _probe(definition, inputs, dict(attrs), sizes[1])
+    return [
+        [_merge(one, two) for one, two in zip(*pair, strict=True)]
+        for pair in zip(first, second, strict=True)
+    ]
+
+
+def _definition(op_type: str) -> OperatorDef:
+    from refluid.ops.registry import find
+
+    definition = find(op_type)
+    assert definition is not None
+    return definition
+
+
+def _merge(one: Spec | None, two: Spec | None) -> Spec | None:
+    if one is None or two is None:
+        return None
+    sizes = zip(one[0], two[0], strict=True)
+    return tuple(a if a == b else -1 for a, b in sizes), one[1]
+
+
+def _probe(
+    definition: OperatorDef,
+    inputs: Sequence[tuple[Spec, ...] | None],
+    attrs: dict[str, Any],
+    size: int,
+) -> list[list[Spec | None]]:
+    values: list[Any] = []
+    for slot, specs in zip(definition.inputs, inputs, strict=True):
+        tensors = [_meta(spec, size) for spec in specs or ()]
+        values.append((tensors or None) if slot.many else (tensors[0] if tensors else None))
+    context: dict[str, Any] = {"comm": ALONE, "device": _META, "random": lambda seed: None}
+    context["counts"] = (1,) * len(definition.outputs)
+    given = {name: context[name] for name in definition.context}
+    assert definition.body is not None
+    with torch.no_grad():
+        result = definition.body(*values, **attrs, **given)
+    return [[_spec(one) for one in slot] for slot in by_slot(definition.outputs, result)]
+
+
+def by_slot(slots: tuple[Slot, ...], result: Any) -> list[list[Tensor | None]]:
+    """What a body returned, as one list per output slot."""
+    parts = (result,) if len(slots) == 1 else result
+    return [
+        list(part) if slot.many and part is not None else [part]
+        for slot, part in zip(slots, parts, strict=True)
+    ]
+
+
+def _meta(spec: Spec, size: int) -> Tensor:
+    shape = [size if one < 0 else one for one in spec[0]]
+    return torch.empty(shape, dtype=to_torch(spec[1]), device=_META)
+
+
+def _spec(value: Tensor | None) -> Spec | None:
+    if value is None:
+        return None
+    return tuple(value.shape), as_dtype(value.dtype)

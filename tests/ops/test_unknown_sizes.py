@@ -1,0 +1,278 @@
+"""One size unknown, the other known: what programs declare, and what they then compute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refluid.ops  # noqa: F401
+from refluid import fluid
+from refluid.cli.recordings import load_recording
+from refluid.core.errors import EnforceNotMet
+from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+from refluid.ops.probing import PROBES
+from refluid.ops.registry import find
+from tests.golden import GOLDEN, needs_golden
+
+layers = fluid.layers
+CASES = sorted([*(GOLDEN / "ops").glob("*/auto.*.npz"), *(GOLDEN / "ops").glob("*/op.*.npz")])
+Sizes = tuple[int, ...]
+
+
+def _data(name: str, shape: list[int | None], dtype: str = "float32") -> Variable:
+    var = fluid.data(name, shape, dtype)
+    var.stop_gradient = dtype != "float32"
+    return var
+
+
+# Layers of two inputs whose rows `a` and `b` are alike, one of which is unknown; the shapes for the
+# first unknown and for the second, by Fluid 1.8.5 or, where nothing is recorded, by paddle 2.6.2.
+Layer = Callable[[int | None, int | None], Variable]
+PAIRS: dict[str, tuple[Layer, Sizes, Sizes]] = {
+    "fc": (
+        lambda a, b: layers.fc([_data("x", [a, 2]), _data("y", [b, 3])], 5),
+        (-1, 5),
+        (4, 5),
+    ),
+    "matmul": (
+        lambda a, b: layers.matmul(_data("x", [a, 2, 3]), _data("y", [b, 3, 2])),
+        (-1, 2, 2),
+        (4, 2, 2),
+    ),
+    "matmul_of_rows": (
+        lambda a, b: layers.matmul(_data("x", [a, 4]), _data("y", [b, 4]), transpose_y=True),
+        (-1, 4),
+        (4, -1),
+    ),
+    "sums": (
+        lambda a, b: layers.sums([_data("x", [a, 2]), _data("y", [b, 2])]),
+        (-1, 2),
+        (4, 2),
+    ),
+    "cos_sim": (
+        lambda a, b: layers.cos_sim(_data("x", [a, 3]), _data("y", [b, 3])),
+        (-1, 1),
+        (4, 1),
+    ),
+    "bilinear_tensor_product": (
+        lambda a, b: layers.bilinear_tensor_product(_data("x", [a, 2]), _data("y", [b, 4]), 3),
+        (-1, 3),
+        (4, 3),
+    ),
+    "huber_loss": (
+        lambda a, b: layers.huber_loss(_data("x", [a, 1]), _data("y", [b, 1]), 1.0),
+        (4, 1),
+        (-1, 1),
+    ),
+    "kldiv_loss": (
+        lambda a, b: layers.kldiv_loss(_data("x", [a, 3]), _data("y", [b, 3]), "none"),
+        (-1, 3),
+        (4, 3),
+    ),
+    "bpr_loss": (
+        lambda a, b: layers.bpr_loss(_data("x", [a, 5]), _data("y", [b, 1], "int64")),
+        (-1, 1),
+        (4, 1),
+    ),
+    "log_loss": (
+        lambda a, b: layers.log_loss(_data("x", [a, 1]), _data("y", [b, 1])),
+        (-1, 1),
+        (4, 1),
+    ),
+    "sigmoid_cross_entropy_with_logits": (
+        lambda a, b: layers.sigmoid_cross_entropy_with_logits(
+            _data("x", [a, 3]), _data("y", [b, 3])
+        ),
+        (-1, 3),
+        (4, 3),
+    ),
+    "teacher_student_sigmoid_loss": (
+        lambda a, b: layers.teacher_student_sigmoid_loss(_data("x", [a, 1]), _data("y", [b, 1])),
+        (-1, 1),
+        (4, 1),
+    ),
+    "cross_entropy": (
+        lambda a, b: layers.cross_entropy(_data("x", [a, 3]), _data("y", [b, 1], "int64")),
+        (4, 1),
+        (-1, 1),
+    ),
+    "softmax_with_cross_entropy": (
+        lambda a, b: layers.softmax_with_cross_entropy(
+            _data("x", [a, 3]), _data("y", [b, 1], "int64")
+        ),
+        (-1, 1),
+        (4, 1),
+    ),
+    "fsp_matrix": (
+        lambda a, b: layers.fsp_matrix(_data("x", [a, 2, 4, 4]), _data("y", [b, 3, 4, 4])),
+        (-1, 2, 3),
+        (4, 2, 3),
+    ),
+    "grid_sampler": (
+        lambda a, b: layers.grid_sampler(_data("x", [a, 2, 3, 3]), _data("y", [b, 3, 3, 2])),
+        (-1, 2, 3, 3),
+        (4, 2, 3, 3),
+    ),
+    "elementwise_add": (
+        lambda a, b: layers.elementwise_add(_data("x", [a, 3]), _data("y", [b, 3])),
+        (4, 3),
+        (4, 3),
+    ),
+    "concat": (
+        lambda a, b: layers.concat([_data("x", [a, 3]), _data("y", [b, 3])], 1),
+        (4, 6),
+        (4, 6),
+    ),
+    "concat_by_a_tensor": (
+        lambda a, b: layers.concat(
+            [_data("x", [a, 3]), _data("y", [b, 3])], layers.fill_constant([1], "int32", 1)
+        ),
+        (-1, -1),
+        (-1, -1),
+    ),
+    "accuracy": (
+        lambda a, b: layers.accuracy(_data("x", [a, 3]), _data("y", [b, 1], "int64")),
+        (1,),
+        (1,),
+    ),
+    "center_loss": (
+        lambda a, b: layers.center_loss(
+            _data("x", [a, 5]),
+            _data("y", [b, 1], "int64"),
+            10,
+            0.1,
+            fluid.initializer.Constant(0.5),
+        ),
+        (-1, 1),
+        (4, 1),
+    ),
+}
+
+
+def _build(layer: Layer, a: int | None, b: int | None) -> tuple[Program, Program, Variable]:
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 3
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        out = layer(a, b)
+    return main, startup, out
+
+
+def _run(main: Program, startup: Program, out: Variable) -> list[Any]:
+    """The result, and the gradients of its sum by the inputs."""
+    feeds = {}
+    with fluid.program_guard(main, startup):
+        for place, name in enumerate(("x", "y")):
+            var = main.global_block().var(name)
+            shape = [4, *var.shape[1:]]
+            random = np.random.RandomState(place)
+            feeds[name] = (
+                random.randint(0, 3, shape).astype("int64")
+                if var.stop_gradient
+                else random.uniform(0.1, 0.9, shape).astype("float32")
+            )
+        inputs = [main.global_block().var(name) for name in feeds]
+        wanted = [var for var in inputs if not var.stop_gradient]
+        grads = [] if out.stop_gradient else fluid.gradients([layers.reduce_sum(out)], wanted)
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    with fluid.scope_guard(scope):
+        exe.run(startup)
+        return list(exe.run(main, feed=feeds, fetch_list=[out, *filter(None, grads)]))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_declared_and_computed(name: str) -> None:
+    layer, first, second = PAIRS[name]
+    whole = _run(*_build(layer, 4, 4))
+    for (a, b), expected in (((None, 4), first), ((4, None), second)):
+        main, startup, out = _build(layer, a, b)
+        assert tuple(out.shape) == expected
+        for found, wanted in zip(_run(main, startup, out), whole, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dim", [None, 1])
+def test_a_number_of_unknown_size(dim: int | None) -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        assert layers.fill_constant([3, 2], "float32", _data("v", [dim])).shape == (3, 2)
+
+
+@needs_golden
+@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_each_recorded_input_unknown_in_turn(path: Path) -> None:
+    """Nothing is refused, and what is declared holds for the sizes that were recorded."""
+    recording = load_recording(path)
+    (program, *_) = recording.programs.values()
+    # Fluid doesn't infer the shape of expand_as.
+    if len(program.blocks) > 1 or any(op.type == "expand_as" for op in program.global_block().ops):
+        return
+    shapes = {name: one.array.shape for name, one in recording.steps[0].feeds.items()}
+    known = _declare(program, shapes, "")
+    assert known is not None
+    for name, shape in shapes.items():
+        if not shape or name in recording.state:
+            continue
+        found = _declare(program, shapes, name)
+        assert found is not None, name
+        for result, sizes in found.items():
+            actual = known[result]
+            pairs = zip(sizes, actual, strict=True) if len(sizes) == len(actual) else [(0, 1)]
+            assert all(size < 0 or real < 0 or size == real for size, real in pairs), (
+                f"{result} is declared {sizes} where {name} is unknown, else {actual}"
+            )
+
+
+# Inputs whose size nobody leaves open: parameters, and lists of sizes, which decide a rank.
+_WHOLE = {"Scale.0", "Bias.0", "V.0", "U.0", "Weight.0", "weight", "var_shape", "var_shape_int32"}
+
+
+def _declare(program: Program, shapes: dict[str, Sizes], unknown: str) -> dict[str, Sizes] | None:
+    """What operators say of their results, without the rows of one input."""
+    own = Program.parse_from_string(program.serialize_to_string())
+    block = own.global_block()
+    if unknown in _WHOLE:
+        return {}
+    for name, shape in shapes.items():
+        rows = (-1,) if name == unknown else shape[:1]
+        block.vars[name].describe(shape=(*rows, *shape[1:]), dtype=None)
+    results = [name for op in block.ops for name in op.output_arg_names if name not in shapes]
+    for op in block.ops:
+        definition = find(op.type)
+        if definition is not None:
+            definition.infer(op)
+    described = (name for name in results if name in block.vars)
+    return {n: tuple(block.vars[n].shape) for n in described if block.vars[n].has_description()}
+
+
+REFUSED: dict[str, Callable[[], Any]] = {
+    "matmul": lambda: layers.matmul(_data("x", [None, 3]), _data("y", [4, 5])),
+    "bilinear_tensor_product": lambda: layers.bilinear_tensor_product(
+        _data("x", [None, 3]), _data("y", [None, 5, 2]), 3
+    ),
+    "reshape": lambda: layers.reshape(_data("x", [None, 7]), [2, 0, 3, 0]),
+    "concat": lambda: layers.concat([_data("x", [None, 3]), _data("y", [None, 4])], 0),
+    "conv2d": lambda: layers.conv2d(_data("x", [None, 3, 2, 2]), 4, 5),
+    "elementwise_add": lambda: layers.elementwise_add(_data("x", [None, 3]), _data("y", [None, 4])),
+    "layer_norm": lambda: layers.layer_norm(_data("x", [3, None, 5])),
+    "affine_channel": lambda: layers.affine_channel(
+        _data("x", [None, 3, 4, 4]), _data("s", [5]), _data("b", [5])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_probes_are_never_spoken_of(name: str) -> None:
+    with (
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        pytest.raises((EnforceNotMet, ValueError, TypeError)) as refusal,
+    ):
+        REFUSED[name]()
+    numbers = [int(one) for one in re.findall(r"\d+", str(refusal.value).split("\n")[0])]
+    probes = {size for pair in PROBES for size in pair}
+    assert not [one for one in numbers if one > 1 and any(one % probe == 0 for probe in probes)]
+    assert max(numbers, default=0) < 1000
