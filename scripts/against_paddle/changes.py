@@ -32,7 +32,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 
 def change(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
     """Changes them in place; what was changed, "" for nothing."""
-    made = random.choices(_CHANGES, (50, 25, 18, 7), k=random.choice((1, 1, 2)))
+    made = random.choices(_CHANGES, (45, 23, 16, 6, 6, 4), k=random.choice((1, 1, 2)))
     texts = [one(program, feeds, state, random) for one in made]
     return "; ".join(filter(None, texts))
 
@@ -117,9 +117,33 @@ def _double(program: Program, feeds: Tensors, state: Tensors, random: Random) ->
     return "float64"
 
 
+def _ties(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
+    """Few different numbers, so that maxima, orders and comparisons meet equal ones."""
+    names = [name for name, (array, _) in feeds.items() if array.dtype.kind == "f" and array.size]
+    step = random.choice((0.25, 0.5, 1.0))
+    for name in names:
+        array, lengths = feeds[name]
+        feeds[name] = (np.round(array / step) * step).astype(array.dtype), lengths
+    return f"multiples of {step}" if names else ""
+
+
+def _negative(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
+    """Some integers of an input are negative."""
+    names = [name for name, (array, _) in feeds.items() if array.dtype.kind == "i" and array.size]
+    if not names:
+        return ""
+    name = random.choice(names)
+    array, lengths = feeds[name]
+    signs = np.array([random.choice((-1, 1)) for _ in range(array.size)]).reshape(array.shape)
+    feeds[name] = (array * signs).astype(array.dtype), lengths
+    return f"negative integers in {name}"
+
+
 _CHANGES: tuple[Callable[[Program, Tensors, Tensors, Random], str], ...] = (
     _attribute,
     _shape,
     _sequences,
     _double,
+    _ties,
+    _negative,
 )

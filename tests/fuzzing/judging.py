@@ -34,14 +34,28 @@ Spread = dict[Any, float]
 
 
 def beyond_rounding(oracle: Trace, found: Trace, spread: Spread) -> Iterator[str]:
-    """What differs by more than RELATIVE of the largest, and TIMES what nudged inputs do."""
+    """What differs by more than RELATIVE of the largest, and TIMES what nudged inputs do.
+
+    Where one overflows and the other nearly does, the order in which numbers are added decides it,
+    and nothing is compared from there on.
+    """
+    over = False
 
     def same(key: Any, a: Any, b: Any) -> bool:
+        nonlocal over
         if a.shape != b.shape or a.dtype != b.dtype or a.dtype.kind != "f":
-            return same_bits(a, b)
-        return _distance(a, b) <= RELATIVE * _largest(a) + TIMES * spread.get(key, 0.0)
+            return over or same_bits(a, b)
+        over = over or _overflows(a, b)
+        return over or _distance(a, b) <= RELATIVE * _largest(a) + TIMES * spread.get(key, 0.0)
 
     yield from _compare(oracle, found, same)
+
+
+def _overflows(one: Any, other: Any) -> bool:
+    """Whether an element is infinite or NaN in one, and nearly infinite in the other."""
+    finite = np.isfinite(one), np.isfinite(other)
+    left, right = np.abs(other[finite[1] & ~finite[0]]), np.abs(one[finite[0] & ~finite[1]])
+    return bool((left > HUGE).any() or (right > HUGE).any())
 
 
 def widen(spread: Spread, oracle: Trace, nudged: Trace) -> None:
@@ -55,7 +69,7 @@ def widen(spread: Spread, oracle: Trace, nudged: Trace) -> None:
     list(_compare(oracle, nudged, note))
 
 
-RELATIVE, TIMES = 1e-5, 30.0
+RELATIVE, TIMES, HUGE = 1e-5, 30.0, 1e30
 
 
 def _distance(a: Any, b: Any) -> float:

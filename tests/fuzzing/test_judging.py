@@ -71,3 +71,18 @@ def test_numbers_that_are_not_finite_in_one_run_only_are_a_difference() -> None:
     right, wrong = _trace(_array(1, np.inf)), _trace(_array(np.nan, np.inf))
     assert list(beyond_rounding(right, wrong, {}))
     assert not list(beyond_rounding(wrong, wrong, {}))
+
+
+def test_what_overflows_is_not_compared_up_to_rounding() -> None:
+    inf = float("inf")
+    right, other = (
+        _trace(_array(1), _array(inf), _array(2)),
+        _trace(_array(1), _array(2e37), _array(3)),
+    )
+    assert not list(beyond_rounding(right, other, {}))
+    assert list(differences(right, other))
+    before = _trace(_array(1.5), _array(inf), _array(2))
+    assert [one.partition(":")[0] for one in beyond_rounding(right, before, {})] == [
+        "step 0, fetch 0"
+    ]
+    assert list(beyond_rounding(_trace(_array(inf)), _trace(_array(1)), {}))
