@@ -19,7 +19,8 @@ def partially_sorted(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     values, places = torch.topk(x, min(count + 1, x.shape[-1]), -1)
     tied = (values[..., 1:] == values[..., :-1]).any(-1)
     values, places = values[..., :count].contiguous(), places[..., :count].contiguous()
-    rows, chosen = x.reshape(-1, x.shape[-1]), places.view(-1, count)
+    rows = x.reshape(-1, x.shape[-1])
+    chosen = places.view(rows.shape[0], count)
     for row in tied.flatten().nonzero().flatten().tolist():
         chosen[row] = torch.tensor([place for _, place in _largest(rows[row].tolist(), count)])
     return values, places
