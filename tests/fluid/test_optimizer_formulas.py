@@ -55,12 +55,14 @@ def rmsprop(centered: bool) -> Formula:
 
 
 def ftrl(power: float) -> Formula:
+    """With l1 in the place of l2, as Fluid has it."""
+
     def step(param: Array, grad: Array, kept: dict[str, Any]) -> Array:
         old = kept.get("s", np.zeros_like(grad))
         kept["s"] = old + grad**2
         pull = (kept["s"] ** -power - old**-power) / RATE
         kept["l"] = kept.get("l", 0.0) + grad - pull * param
-        moved = (0.1 * np.sign(kept["l"]) - kept["l"]) / (kept["s"] ** -power / RATE + 2 * 0.2)
+        moved = (0.1 * np.sign(kept["l"]) - kept["l"]) / (kept["s"] ** -power / RATE + 2 * 0.1)
         return np.where(np.abs(kept["l"]) > 0.1, moved, 0.0)
 
     return step

@@ -33,12 +33,14 @@ def gradients(
 ) -> list[Variable | None]:
     """Appends the gradients of `targets` by `inputs`; None for an input without influence.
 
-    See `refluid.autodiff.gradients`.
+    See `refluid.autodiff.gradients`. Where the only input has no influence, the list is empty,
+    as in Fluid.
 
         x.stop_gradient = False
         (x_gradient,) = fluid.gradients([y], x)
     """
-    return autodiff.gradients(targets, inputs, target_gradients, no_grad_set)
+    found = autodiff.gradients(targets, inputs, target_gradients, no_grad_set)
+    return [] if len(found) == 1 and found[0] is None else found
 
 
 def calc_gradient(

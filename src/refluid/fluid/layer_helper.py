@@ -8,6 +8,7 @@ from typing import Any
 
 from refluid.core import names
 from refluid.core.dtypes import VarType
+from refluid.fluid.accepted_types import check_accepted
 from refluid.fluid.layer_helper_base import LayerHelperBase
 from refluid.fluid.param_attr import ParamAttr, to_attr
 from refluid.ir.operator import Operator
@@ -46,6 +47,7 @@ class LayerHelper(LayerHelperBase):
         there instead. more: further output slots. TypeError for inputs that are no variables.
         """
         check_variables(op_type, inputs)
+        check_accepted(self.layer_type, inputs)
         if dtype is None:
             dtype = _first(inputs).dtype
         if out is None:

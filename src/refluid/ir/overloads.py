@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from refluid.core import names
-from refluid.core.dtypes import FLOATING, VarType, as_dtype
+from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
 from refluid.ir.subscript import append_subscript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from refluid.ir.block import Block
     from refluid.ir.variable import Variable
@@ -55,15 +55,24 @@ def _scale(var: Variable, scale: float, bias: float) -> Variable:
     return out
 
 
-def _constant(like: Variable, value: float) -> Variable:
+def _constant(like: Variable, value: float, shape: Sequence[int] = (1,)) -> Variable:
+    """A constant of `shape`, which may have an unknown size: that of `like`.
+
+    One of unknown size holds float32 whatever is declared: Fluid gives its operator no type.
+    """
     block = _block(like)
     out = _new(block, like.dtype)
-    block.append_op(
-        type="fill_constant",
-        outputs={"Out": [out]},
-        attrs={"dtype": int(like.dtype), "shape": [1], "value": float(value), "force_cpu": False},
-    )
     out.stop_gradient = True
+    attrs: dict[str, Any] = {"shape": list(shape), "value": float(value)}
+    if -1 in shape:
+        unknown = list(shape).index(-1)
+        attrs |= {"input_dim_idx": unknown, "output_dim_idx": unknown}
+        sized, inputs = "fill_constant_batch_size_like", {"Input": [like]}
+        block.append_op(type=sized, inputs=inputs, outputs={"Out": [out]}, attrs=attrs)
+        out.describe(shape=out.shape, dtype=like.dtype)
+        return out
+    attrs |= {"dtype": int(like.dtype), "force_cpu": False}
+    block.append_op(type="fill_constant", outputs={"Out": [out]}, attrs=attrs)
     return out
 
 
@@ -71,19 +80,34 @@ def _block(var: Variable) -> Block:
     return var.block.program.current_block()
 
 
+def _scalar(
+    var: Variable, other: Any, op_type: str, *, reverse: bool
+) -> tuple[Variable | None, Variable | None]:
+    """A number as a constant and None, or None and the result where one `scale` will do.
+
+    The constant is of the variable's type: of 1.5 a whole-number variable sees 1.
+    """
+    value = float(other) if isinstance(other, float | np.floating) else int(other)
+    whole = var.dtype not in FLOATING
+    if op_type == "elementwise_sub" and reverse:
+        op_type = "elementwise_rsub"
+    rule = None if op_type == "elementwise_div" and (reverse or whole) else _SCALE.get(op_type)
+    if rule is None:
+        return _constant(var, value, var.shape if reverse else (1,)), None
+    if whole and value != int(value):
+        raise AssertionError(
+            f"float value {value} cannot convert to integer: variable {var.name!r} is "
+            f"{dtype_name(var.dtype)}; cast it to float32 first"
+        )
+    return None, _scale(var, *rule(value))
+
+
 def _binary(var: Any, other: Any, op_type: str, *, reverse: bool = False) -> Any:
     """Appends `op_type` of a variable and a variable or Python number; the result variable."""
     if isinstance(other, _SCALAR):
-        other = float(other) if isinstance(other, float | np.floating) else int(other)
-        whole = var.dtype not in FLOATING
-        if whole and (isinstance(other, float) or op_type == "elementwise_div"):
-            var = _cast(var, VarType.FP32)
-        rule = _SCALE.get(
-            "elementwise_rsub" if op_type == "elementwise_sub" and reverse else op_type
-        )
-        if rule and not (reverse and op_type == "elementwise_div"):
-            return _scale(var, *rule(other))
-        other = _constant(var, other)
+        other, scaled = _scalar(var, other, op_type, reverse=reverse)
+        if scaled is not None:
+            return scaled
     elif not hasattr(other, "block"):
         raise TypeError(
             f"variable {var.name!r} can't be combined with {type(other).__name__}; "

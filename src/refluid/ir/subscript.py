@@ -1,4 +1,4 @@
-"""`variable[item]` as one `slice` or `strided_slice` operator.
+"""`variable[item]` as one `slice`, `strided_slice` or `reverse` operator.
 
 Supported as in Fluid 1.8: integers, slices, `...` and tuples of them; integers and bounds may be
 whole-number variables of shape (1,). An integer removes its dimension; a result of no dimension
@@ -36,6 +36,12 @@ class Part:
         bounds = (self.start, self.end, self.step)
         return all(isinstance(one, int) for one in bounds) and bounds == (0, _END, 1)
 
+    @property
+    def reversed(self) -> bool:
+        """Whether it takes everything, last element first."""
+        bounds = (self.start, self.end, self.step)
+        return all(isinstance(one, int) for one in bounds) and bounds == (_END, -_END, -1)
+
 
 def _expand(item: Any, rank: int, name: str) -> list[Any]:
     """One index per dimension from the left, `...` written out."""
@@ -70,7 +76,7 @@ def _part(axis: int, one: Any, name: str) -> Part:
         start = _bound(one.start, _END if back else 0)
         return Part(axis, start, _bound(one.stop, -_END if back else _END), step, False)
     if _is_variable(one):
-        return Part(axis, one, one + 1, 1, True)
+        return Part(axis, one, _after(one), 1, True)
     if isinstance(one, int) and not isinstance(one, bool):
         return Part(axis, one, _END if one == -1 else one + 1, 1, True)
     raise TypeError(
@@ -86,6 +92,8 @@ def append_subscript(var: Variable, item: Any) -> Variable:
     parts = [part for part in parts if not part.whole]
     if not parts:
         return var
+    if len(parts) == 1 and parts[0].reversed:
+        return _reversed(var, parts[0].axis)
     strided = any(not isinstance(part.step, int) or part.step != 1 for part in parts)
     bounds = {"starts": [part.start for part in parts], "ends": [part.end for part in parts]}
     bounds |= {"strides": [part.step for part in parts]} if strided else {}
@@ -108,11 +116,36 @@ def append_subscript(var: Variable, item: Any) -> Variable:
     return out
 
 
+def _reversed(var: Variable, axis: int) -> Variable:
+    block = var.block.program.current_block()
+    out = block.create_var(name=names.generate(var.name + "_slice_reverse"), dtype=var.dtype)
+    outputs = {"Out": [out]}
+    block.append_op(type="reverse", inputs={"X": [var]}, outputs=outputs, attrs={"axis": [axis]})
+    return out
+
+
 def _as_variable(var: Variable, bound: Bound) -> Variable:
     """A bound as a variable: a number becomes an int32 constant."""
     if _is_variable(bound):
         found: Variable = bound
         return found
+    return _number(var, bound)
+
+
+def _after(index: Variable) -> Variable:
+    """The bound that follows an index; as in Fluid, int32 as the index has to be."""
+    block = index.block.program.current_block()
+    one = _number(index, 1)
+    out = block.create_var(name=names.generate("tmp"), dtype=index.dtype)
+    inputs = {"X": [index], "Y": [one]}
+    block.append_op(
+        type="elementwise_add", inputs=inputs, outputs={"Out": [out]}, attrs={"axis": -1}
+    )
+    return out
+
+
+def _number(var: Variable, bound: int) -> Variable:
+    """An int32 constant of the current block."""
     block = var.block.program.current_block()
     out = block.create_var(name=names.generate("tmp"), dtype=VarType.INT32)
     out.stop_gradient = True

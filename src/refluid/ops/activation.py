@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.ops.extras import ACTIVATION, Extras
+from refluid.ops.infer import infer_like
 from refluid.ops.registry import gradient, in_place, operator
 
 aten = torch.ops.aten
@@ -79,8 +80,8 @@ def square_grad(X: Tensor, d_Out: Tensor) -> Tensor:
 
 @operator("exp", outputs="Out", uses="Out", extra=ACTIVATION)
 def exp(X: Tensor) -> Tensor:
-    """e to the power of X."""
-    return torch.exp(X)
+    """e to the power of X; of integers cut towards zero."""
+    return torch.exp(X) if X.is_floating_point() else torch.exp(X.double()).to(X.dtype)
 
 
 @gradient("exp")
@@ -136,7 +137,7 @@ def _define(
         return compute(X)
 
     body.__name__, body.__doc__ = name, doc
-    operator(name, outputs="Out", uses=uses, extra=extra)(body)
+    operator(name, outputs="Out", uses=uses, extra=extra, infer=infer_like("Out", "X"))(body)
 
 
 _define("log", torch.log, "Natural logarithm of X.")

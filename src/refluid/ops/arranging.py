@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_by_probing, share_lod_level
-from refluid.ops.reading import integer, integers
+from refluid.ops.reading import integer, integers, is_unknown
 from refluid.ops.registry import GradOp, OperatorDef, gradient, operator
 from refluid.ops.signature import GRAD, Longs
 
@@ -70,7 +71,13 @@ def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] 
         return None
     if op.input("AxisTensor"):
         return (-1,) * len(shapes[0])
-    axis = op.attrs.get("axis", 0) % len(shapes[0])
+    rank, axis = len(shapes[0]), op.attrs.get("axis", 0)
+    if not -rank <= axis < rank:
+        raise EnforceNotMet(
+            f"The axis is expected to be in range of [-{rank}, {rank}), but got {axis}: concat of "
+            f"{list(map(list, shapes))}\n" + "\n".join(op.callstack)
+        )
+    axis %= rank
     sizes = list(zip(*shapes, strict=True))
     if any(len({*of} - {-1}) > 1 for place, of in enumerate(sizes) if place != axis):
         return None
@@ -123,6 +130,14 @@ def split(
     if num:
         return list(torch.split(X, X.shape[axis] // num, axis))
     sizes = integers(sections, None, SectionsTensorList)
+    given, whole = sum(max(size, 0) for size in sizes), X.shape[axis]
+    known = not SectionsTensorList and not (X.is_meta and is_unknown(whole))
+    if known and given != whole and (given > whole or -1 not in sizes):
+        raise EnforceNotMet(
+            "Sum of Attr(num_or_sections) must be equal to the input's size along the split "
+            f"dimension. But received Attr(num_or_sections) = {sizes}, input(X)'s shape = "
+            f"{list(X.shape)}, Attr(dim) = {axis}"
+        )
     if X.is_meta and (SectionsTensorList or sum(sizes) > X.shape[axis]):
         lead, tail = X.shape[:axis], X.shape[axis:][1:]
         return [X.new_empty((*lead, size, *tail)) for size in sizes]

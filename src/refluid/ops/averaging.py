@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -37,8 +38,8 @@ def average_accumulates(
 ) -> tuple[Tensor, ...]:
     """Adds param to sum_1 and counts it.
 
-    Once as many are in as the window takes (average_window of all updates, between the two
-    bounds), the sums move to sum_3 and a new window begins.
+    Once as many are in as the window takes (average_window of all updates as a whole number,
+    between the two bounds), the sums move to sum_3 and a new window begins.
     """
     kept = (
         in_sum_1,
@@ -81,7 +82,7 @@ def average_accumulates_many(
         if updates % _AT_ONCE == 0:
             in_sum_2[i].add_(in_sum_1[i])
             in_sum_1[i].zero_()
-        window = min(max_average_window, updates * average_window)
+        window = min(max_average_window, int(np.float32(updates) * np.float32(average_window)))
         if held >= min_average_window and held >= window:
             torch.add(in_sum_1[i], in_sum_2[i], out=in_sum_3[i])
             in_sum_1[i].zero_()

@@ -45,6 +45,20 @@ def _size(one: int, other: int) -> int | None:
     return max(one, other) if min(one, other) < 0 else None
 
 
+def infer_comparison(definition: OperatorDef, op: Operator) -> None:
+    """The rule of comparisons, whose X has to be of Y's rank at least: the result is bool."""
+    x, y = (op.block.var_recursive(op.input(slot)[0]) for slot in "XY")
+    if x.has_description() and y.has_description() and len(x.shape) < len(y.shape):
+        raise EnforceNotMet(
+            f"The size of dim_y should not be greater than dim_x's, but received dim_y: "
+            f"{len(y.shape)} > dim_x: {len(x.shape)}: X {x.name} is {list(x.shape)} and Y "
+            f"{y.name} {list(y.shape)}\n"
+            + "\n".join(op.callstack)
+            + f"\n  [operator < {op.type} > error]"
+        )
+    infer_broadcast(VarType.BOOL)(definition, op)
+
+
 def infer_broadcast(dtype: VarType | None = None) -> Infer:
     """A rule: the broadcast shape of X and Y, and their type or `dtype`."""
 

@@ -14,17 +14,15 @@ from refluid.ops.infer import infer_like
 from refluid.ops.registry import OperatorDef, gradient, operator
 
 
-def _hard(rank: int, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor | None]:
-    """Labels of that rank to gather with, and where they are ignored: None where none can be."""
+def _hard(rank: int, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """Labels of that rank to gather with, and where they are ignored."""
     Label = Label.unsqueeze(-1) if Label.dim() < rank else Label
-    if ignore_index == -100:
-        return Label, None
     ignored = Label == ignore_index
     return Label.masked_fill(ignored, 0), ignored
 
 
-def _without(value: Tensor, ignored: Tensor | None) -> Tensor:
-    return value if ignored is None else value.masked_fill(ignored, 0.0)
+def _without(value: Tensor, ignored: Tensor) -> Tensor:
+    return value.masked_fill(ignored, 0.0)
 
 
 @operator(
@@ -171,10 +169,6 @@ def softmax_with_cross_entropy_grad(
     return (Softmax * d_loss).scatter_add_(axis, index, -d_loss)
 
 
-def _count(kept: Tensor) -> Tensor:
-    return kept.sum().clamp(min=1)
-
-
 @operator(
     "sigmoid_cross_entropy_with_logits",
     outputs="Out",
@@ -187,12 +181,12 @@ def sigmoid_cross_entropy_with_logits(
 ) -> Tensor:
     """max(X, 0) - X * Label + log(1 + exp(-|X|)); 0 where Label is ignore_index.
 
-    normalize: divided by the number of labels that are not ignored.
+    normalize: divided by the number of labels that are not ignored; NaN where there is none.
     """
     kept = indicator(torch.ne, Label, ignore_index)
     loss = X.clamp(min=0.0).addcmul_(X, Label, value=-1.0)
     loss.sub_(F.logsigmoid(X.abs())).mul_(kept)
-    return loss.div_(_count(kept)) if normalize else loss
+    return loss.div_(kept.sum()) if normalize else loss
 
 
 @gradient("sigmoid_cross_entropy_with_logits")
@@ -204,10 +198,10 @@ def sigmoid_cross_entropy_with_logits_grad(
     normalize: bool = False,
     ignore_index: int = -100,
 ) -> Tensor:
-    """d_Out * (sigmoid(X) - Label)."""
+    """d_Out * (sigmoid(X) - Label); 0 where Label is ignore_index."""
     kept = indicator(torch.ne, Label, ignore_index)
     grad = torch.sigmoid(X).sub_(Label).mul_(d_Out).mul_(kept)
-    return grad.div_(_count(kept)) if normalize else grad
+    return grad.div_(kept.sum()) if normalize else grad
 
 
 @operator("label_smooth", outputs="Out", uses="", differentiable="X")

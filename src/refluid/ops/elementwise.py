@@ -1,4 +1,4 @@
-"""Binary operators, Y broadcast onto X from dimension `axis`."""
+"""Binary operators: the one of lower rank is broadcast onto the other from dimension `axis`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from refluid.ops.registry import gradient, in_place, operator
 from refluid.ops.sparse import keeps_rows
 
 Comparison = Callable[..., Tensor]
+_HALF = {torch.float16, torch.bfloat16}
+Pair = Callable[[Tensor, Tensor], Tensor]
 _FLAGS: dict[str, Any] = {"extra": ELEMENTWISE, "amp": "promote", "infer": infer_broadcast()}
 
 
@@ -37,6 +39,30 @@ def align(X: Tensor, Y: Tensor, axis: int) -> Tensor:
     return Y.reshape(shape + [1] * (X.dim() - axis - len(shape)))
 
 
+def align_both(X: Tensor, Y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """X and Y, dimensions added to the one of lower rank so that they broadcast.
+
+    They have to be of one element type; half precision goes with float32.
+    """
+    if X.dtype != Y.dtype and not {X.dtype, Y.dtype} & _HALF:
+        raise EnforceNotMet(
+            f"Tensor holds the wrong type, it holds {Y.dtype}, but desires to be {X.dtype}: X and "
+            "Y have to be of one type; cast one of them"
+        )
+    return (align(Y, X, axis), Y) if X.dim() < Y.dim() else (X, align(X, Y, axis))
+
+
+def unbroadcast_both(
+    X: Tensor, Y: Tensor, d_x: Tensor | None, d_y: Tensor | None, axis: int
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of X and Y from those of what `align_both` made of them; None stays None."""
+    of_x, of_y = (axis, -1) if X.dim() < Y.dim() else (-1, axis)
+    return (
+        None if d_x is None else unbroadcast(d_x, X, of_x),
+        None if d_y is None else unbroadcast(d_y, Y, of_y),
+    )
+
+
 def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
     """The gradient of Y from that of the broadcast Y: summed over the dimensions added."""
     if grad.shape == like.shape:
@@ -56,34 +82,29 @@ def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
     return grad.sum(dims).reshape(like.shape) if dims else grad.reshape(like.shape)
 
 
-@operator(
-    "elementwise_add",
-    outputs="Out",
-    uses="X Y",
-    extra=ELEMENTWISE,
-    amp="promote",
-    infer=infer_broadcast(),
-)
+@operator("elementwise_add", outputs="Out", uses="X Y", **_FLAGS)
 def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X + Y."""
-    return X + align(X, Y, axis)
+    x, y = align_both(X, Y, axis)
+    return x + y
 
 
 @in_place("elementwise_add", "X")
 def elementwise_add_(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """`elementwise_add` over X, where the result is of X's shape and type."""
-    y = align(X, Y, axis)
+    x, y = align_both(X, Y, axis)
     if y.dim() > X.dim() or y.numel() > X.numel() or X.dtype != y.dtype:
-        return X + y
+        return x + y
     return X.add_(y)
 
 
 @in_place("elementwise_add", "Y")
 def elementwise_add_over_y(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """`elementwise_add` over Y, where the result is of Y's shape and type."""
-    if X.shape != Y.shape or X.dtype != Y.dtype:
-        return X + align(X, Y, axis)
-    return Y.add_(X)
+    if X.shape == Y.shape and X.dtype == Y.dtype:
+        return Y.add_(X)
+    x, y = align_both(X, Y, axis)
+    return x + y
 
 
 @gradient("elementwise_add", views={"d_X": "d_Out", "d_Y": "d_Out"})
@@ -96,21 +117,15 @@ def elementwise_add_grad(
     need: Sequence[bool] = (True, True),
 ) -> tuple[Tensor | None, Tensor | None]:
     """d_X = d_Out, d_Y = d_Out summed over what was broadcast."""
-    d_X = unbroadcast(d_Out, X, -1) if need[0] else None
-    return d_X, unbroadcast(d_Out, Y, axis) if need[1] else None
+    d_x, d_y = d_Out if need[0] else None, d_Out if need[1] else None
+    return unbroadcast_both(X, Y, d_x, d_y, axis)
 
 
-@operator(
-    "elementwise_sub",
-    outputs="Out",
-    uses="X Y",
-    extra=ELEMENTWISE,
-    amp="promote",
-    infer=infer_broadcast(),
-)
+@operator("elementwise_sub", outputs="Out", uses="X Y", **_FLAGS)
 def elementwise_sub(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X - Y."""
-    return X - align(X, Y, axis)
+    x, y = align_both(X, Y, axis)
+    return x - y
 
 
 @gradient("elementwise_sub", views={"d_X": "d_Out"})
@@ -123,22 +138,17 @@ def elementwise_sub_grad(
     need: Sequence[bool] = (True, True),
 ) -> tuple[Tensor | None, Tensor | None]:
     """d_X = d_Out, d_Y = -d_Out summed over what was broadcast."""
-    d_X = unbroadcast(d_Out, X, -1) if need[0] else None
-    return d_X, -unbroadcast(d_Out, Y, axis) if need[1] else None
+    d_x, d_y = d_Out if need[0] else None, d_Out if need[1] else None
+    d_X, d_Y = unbroadcast_both(X, Y, d_x, d_y, axis)
+    return d_X, None if d_Y is None else -d_Y
 
 
-@operator(
-    "elementwise_mul",
-    outputs="Out",
-    uses="X Y",
-    extra=ELEMENTWISE,
-    amp="promote",
-    infer=infer_broadcast(),
-)
+@operator("elementwise_mul", outputs="Out", uses="X Y", **_FLAGS)
 @keeps_rows()
 def elementwise_mul(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X * Y."""
-    return X * align(X, Y, axis)
+    x, y = align_both(X, Y, axis)
+    return x * y
 
 
 @gradient("elementwise_mul")
@@ -151,38 +161,70 @@ def elementwise_mul_grad(
     need: Sequence[bool] = (True, True),
 ) -> tuple[Tensor | None, Tensor | None]:
     """d_X = d_Out * Y, d_Y = d_Out * X summed over what was broadcast."""
-    d_X = unbroadcast(d_Out * align(X, Y, axis), X, -1) if need[0] else None
-    return d_X, unbroadcast(d_Out * X, Y, axis) if need[1] else None
+    x, y = align_both(X, Y, axis)
+    d_x, d_y = d_Out * y if need[0] else None, d_Out * x if need[1] else None
+    return unbroadcast_both(X, Y, d_x, d_y, axis)
 
 
-def _define(name: str, compute: Callable[[Tensor, Tensor], Tensor], doc: str, uses: str) -> None:
+def _define(name: str, compute: Pair, doc: str, uses: str) -> None:
     def body(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
-        return compute(X, align(X, Y, axis))
+        return compute(*align_both(X, Y, axis))
 
     body.__name__, body.__doc__ = name, doc
-    operator(
-        name,
-        outputs="Out",
-        uses=uses or None,
-        extra=ELEMENTWISE,
-        amp="promote",
-        infer=infer_broadcast(),
-    )(body)
+    operator(name, outputs="Out", uses=uses or None, **_FLAGS)(body)
+
+
+def _define_exchanging(name: str, compute: Pair, doc: str, uses: str) -> None:
+    """Of these operators, the one of lower rank is always the second operand in Fluid."""
+
+    def body(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
+        x, y = align_both(X, Y, axis)
+        return compute(y, x) if X.dim() < Y.dim() else compute(x, y)
+
+    body.__name__, body.__doc__ = name, f"{doc} With an X of lower rank, X and Y are exchanged."
+    operator(name, outputs="Out", uses=uses or None, **_FLAGS)(body)
 
 
 def _divide(x: Tensor, y: Tensor) -> Tensor:
     return x / y if x.is_floating_point() else torch.div(x, y, rounding_mode="trunc")
 
 
+def _remainder(x: Tensor, y: Tensor) -> Tensor:
+    return torch.remainder(x, y) if x.is_floating_point() else torch.fmod(x, y)
+
+
 _define("elementwise_div", _divide, "X / Y; integers are cut towards zero.", "X Y Out")
-_define("elementwise_pow", torch.pow, "X to the power of Y.", "X Y")
 _define("elementwise_max", torch.maximum, "The larger of X and Y.", "X Y")
 _define("elementwise_min", torch.minimum, "The smaller of X and Y.", "X Y")
-_define("elementwise_mod", torch.remainder, "Remainder of X / Y, with the sign of Y.", "")
-_define("elementwise_floordiv", torch.floor_divide, "X / Y rounded down.", "")
+_define_exchanging("elementwise_pow", torch.pow, "X to the power of Y.", "X Y")
+_define_exchanging(
+    "elementwise_mod",
+    _remainder,
+    "Remainder of X / Y, with the sign of Y, of integers with that of X.",
+    "",
+)
+_define_exchanging("elementwise_floordiv", _divide, "X / Y of integers, cut towards zero.", "")
 
 
-def _define_extreme_gradient(name: str, beyond: Comparison, reaching: Comparison) -> None:
+@gradient("elementwise_pow")
+def elementwise_pow_grad(
+    X: Tensor,
+    Y: Tensor,
+    d_Out: Tensor,
+    *,
+    axis: int = -1,
+    need: Sequence[bool] = (True, True),
+) -> tuple[Tensor | None, Tensor | None]:
+    """Those of X to the power of Y, also where the operator exchanges them."""
+    x, y = align_both(X, Y, axis)
+    d_x = d_Out * (y * torch.pow(x, y - 1)).masked_fill(y == 0, 0.0) if need[0] else None
+    d_y: Tensor | None = None
+    if need[1]:
+        d_y = d_Out * (torch.pow(x, y) * torch.log(x)).masked_fill((x == 0) & (y >= 0), 0.0)
+    return unbroadcast_both(X, Y, d_x, d_y, axis)
+
+
+def _define_extreme_gradient(name: str, beyond: Comparison) -> None:
     def body(
         X: Tensor,
         Y: Tensor,
@@ -191,21 +233,19 @@ def _define_extreme_gradient(name: str, beyond: Comparison, reaching: Comparison
         axis: int = -1,
         need: Sequence[bool] = (True, True),
     ) -> tuple[Tensor | None, Tensor | None]:
-        y = align(X, Y, axis).expand_as(d_Out)
-        x = X.expand_as(d_Out)
-        share = indicator(beyond, x, y).add_(indicator(reaching, x, y)).mul_(0.5)
-        d_X = unbroadcast(d_Out * share, X, -1) if need[0] else None
-        if not need[1]:
-            return d_X, None
-        return d_X, unbroadcast(share.neg_().add_(1.0).mul_(d_Out), Y, axis)
+        x, y = (one.expand_as(d_Out) for one in align_both(X, Y, axis))
+        share = indicator(beyond, x, y)
+        d_x = d_Out * share if need[0] else None
+        d_y = share.neg_().add_(1.0).mul_(d_Out) if need[1] else None
+        return unbroadcast_both(X, Y, d_x, d_y, axis)
 
     body.__name__ = f"{name}_grad"
-    body.__doc__ = "d_Out for the one that was chosen; half of it for each where they are equal."
+    body.__doc__ = "d_Out for the one that was chosen; for Y where they are equal."
     gradient(name)(body)
 
 
-_define_extreme_gradient("elementwise_max", torch.gt, torch.ge)
-_define_extreme_gradient("elementwise_min", torch.lt, torch.le)
+_define_extreme_gradient("elementwise_max", torch.gt)
+_define_extreme_gradient("elementwise_min", torch.lt)
 
 
 @gradient("elementwise_div")
@@ -219,5 +259,6 @@ def elementwise_div_grad(
     need: Sequence[bool] = (True, True),
 ) -> tuple[Tensor | None, Tensor | None]:
     """d_X = d_Out / Y, d_Y = -d_Out * Out / Y summed over what was broadcast."""
-    d_X = d_Out / align(Out, Y, axis)
-    return d_X if need[0] else None, unbroadcast(-d_X * Out, Y, axis) if need[1] else None
+    d_x = d_Out / align_both(X, Y, axis)[1]
+    d_y = -d_x * Out if need[1] else None
+    return unbroadcast_both(X, Y, d_x if need[0] else None, d_y, axis)

@@ -25,11 +25,11 @@ def auc(
     num_thresholds: int = 8191,
     slide_steps: int = 1,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Area under the ROC or PR curve of the last column of Predict (rows, classes), float64 (1,).
+    """Area under the ROC curve of the last column of Predict (rows, classes), float64 (1,).
 
     StatPos and StatNeg (int64) count samples by their prediction, in num_thresholds + 1 buckets.
     slide_steps 0 counts all batches. Else the buckets of the last `slide_steps` batches come
-    first, then their sum, then the number of batches.
+    first, then their sum, then the number of batches. As in Fluid, `curve` has no effect.
     """
     if Predict.is_meta:
         return Predict.new_empty(1, dtype=torch.float64), StatPos, StatNeg
@@ -39,7 +39,7 @@ def auc(
     for stat, chosen in ((StatPos, positive), (StatNeg, ~positive)):
         counts = torch.bincount(place[chosen], minlength=num_thresholds + 1)
         totals.append(_slide(stat.view(-1), counts, slide_steps))
-    return _area(totals[0].double(), totals[1].double(), curve), StatPos, StatNeg
+    return _area(totals[0].double(), totals[1].double()), StatPos, StatNeg
 
 
 def _slide(stat: Tensor, counts: Tensor, steps: int) -> Tensor:
@@ -55,14 +55,9 @@ def _slide(stat: Tensor, counts: Tensor, steps: int) -> Tensor:
     return total
 
 
-def _area(positive: Tensor, negative: Tensor, curve: str) -> Tensor:
+def _area(positive: Tensor, negative: Tensor) -> Tensor:
     """The area, going from the highest threshold down; 0 where one class is missing."""
     hits, alarms = positive.flip(0).cumsum(0), negative.flip(0).cumsum(0)
-    if curve == "PR":
-        recall, precision = hits / hits[-1], hits / (hits + alarms)
-        points = torch.nan_to_num(torch.stack((recall, precision)))
-        area = torch.trapezoid(points[1], points[0])
-        return area.reshape(1)
     start = torch.zeros_like(hits[:1])
     area = torch.trapezoid(torch.cat((start, hits)), torch.cat((start, alarms)))
     whole = hits[-1] * alarms[-1]

@@ -27,6 +27,22 @@ def _ranges(
     return tuple(parts)
 
 
+def _check_bounds(X: Tensor, axes: Sequence[int], *bounds: Sequence[int]) -> None:
+    """EnforceNotMet where the attributes leave nothing of a size that is known."""
+    for axis, *ends in zip(axes, *bounds, strict=False):
+        size = X.shape[axis]
+        if size and not (X.is_meta and is_unknown(size)) and not _part(size, *ends):
+            raise EnforceNotMet(
+                f"end should be greater than start, but of axis {axis} of size {size} "
+                f"{':'.join(map(str, ends))} takes nothing: the input is {list(X.shape)}"
+            )
+
+
+def _part(size: int, start: int, end: int, stride: int = 1) -> range:
+    """The positions that `[start:end:stride]` takes of a dimension."""
+    return range(*slice(start, end, stride).indices(size))
+
+
 def _decreased(out: Tensor, axes: Sequence[int]) -> Tensor:
     """`out` without the dimensions `axes`, but of at least one dimension."""
     if not axes:
@@ -51,8 +67,7 @@ def _sliced_shape(
         elif -1 in infer_flags[place : place + 1] or is_unknown(shape[axis]):
             shape[axis] = unknown()
         else:
-            part = slice(starts[place], ends[place])
-            shape[axis] = len(range(*part.indices(shape[axis])))
+            shape[axis] = len(_part(shape[axis], starts[place], ends[place]))
     return _decreased(Input.new_empty(shape), decrease_axis)
 
 
@@ -80,6 +95,8 @@ def slice_(
 
     Negative positions count from the end. Tensors replace the attributes of the same name.
     """
+    if -1 not in infer_flags and StartsTensor is None and EndsTensor is None:
+        _check_bounds(Input, axes, starts, ends)
     if Input.is_meta:
         return _sliced_shape(Input, axes, starts, ends, infer_flags, decrease_axis)
     starts = integers(starts, StartsTensor, StartsTensorList)
@@ -134,21 +151,23 @@ def strided_slice(
     decrease_axis: Sequence[int] = (),
 ) -> Tensor:
     """Input[start:end:stride] along each of `axes`; a negative stride goes backwards."""
+    if -1 not in infer_flags:
+        _check_bounds(Input, axes, starts, ends, strides)
     if Input.is_meta:
         shape = list(Input.shape)
         for place, axis in enumerate(axes):
             if -1 in infer_flags[place : place + 1] or is_unknown(shape[axis]):
                 shape[axis] = unknown()
             else:
-                part = slice(starts[place], ends[place], strides[place])
-                shape[axis] = len(range(*part.indices(shape[axis])))
+                part = _part(shape[axis], starts[place], ends[place], strides[place])
+                shape[axis] = len(part)
         return Input.new_empty(shape)
     starts = integers(starts, StartsTensor, StartsTensorList)
     ends = integers(ends, EndsTensor, EndsTensorList)
     strides = integers(strides, StridesTensor, StridesTensorList)
     out, parts, turned = Input, [_FULL] * Input.dim(), []
     for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
-        chosen = range(*slice(start, end, stride).indices(Input.shape[axis]))
+        chosen = _part(Input.shape[axis], start, end, stride)
         if stride < 0:
             chosen = chosen[::-1]
             turned.append(axis)
@@ -234,13 +253,12 @@ def scatter(X: Tensor, Ids: Tensor, Updates: Tensor, *, overwrite: bool = True) 
     return X.index_fill(0, rows, 0.0).index_add_(0, rows, Updates)
 
 
-@gradient("scatter")
+@gradient("scatter", views={"d_X": "d_Out"})
 def scatter_grad(
     Ids: Tensor, Updates: Tensor, d_Out: Tensor, *, overwrite: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """d_X is d_Out but zero in the rows Ids; d_Updates are these rows of d_Out."""
-    rows = Ids.reshape(-1).long()
-    return d_Out.index_fill(0, rows, 0.0), d_Out.index_select(0, rows)
+    """d_X is d_Out, also in the rows that were replaced; d_Updates are these rows of d_Out."""
+    return d_Out, d_Out.index_select(0, Ids.reshape(-1).long())
 
 
 @operator("scatter_nd_add", outputs="Out", uses="Index Updates", differentiable="X Updates")

@@ -7,13 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from refluid.core.dtypes import VarType
-from refluid.ops.broadcasting import infer_broadcast
+from refluid.ops.broadcasting import infer_comparison
 from refluid.ops.elementwise import align
 from refluid.ops.registry import operator
 from refluid.ops.sparse import on_values
 
-_INFER = infer_broadcast(VarType.BOOL)
 Compare = Callable[[Tensor, Tensor], Tensor]
 
 _COMPARE: dict[str, tuple[Compare, str]] = {
@@ -36,7 +34,9 @@ def _define_comparison(name: str, compute: Compare, doc: str) -> None:
         return compute(X, align(X, Y, axis))
 
     body.__name__, body.__doc__ = name, doc
-    operator(name, outputs="Out", uses=None, extra={"force_cpu": False}, infer=_INFER)(body)
+    operator(name, outputs="Out", uses=None, extra={"force_cpu": False}, infer=infer_comparison)(
+        body
+    )
 
 
 def _define_logic(name: str, compute: Compare, doc: str) -> None:

@@ -9,7 +9,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_by_probing, share_lod_level
-from refluid.ops.largest import largest
+from refluid.ops.partial_sort import partially_sorted
 from refluid.ops.registry import OperatorDef, gradient, operator
 
 
@@ -29,14 +29,18 @@ def infer_top_k(definition: OperatorDef, op: Operator) -> None:
 def top_k(X: Tensor, K: Tensor | None = None, *, k: int = 1) -> tuple[Tensor, Tensor]:
     """The k largest elements of the last dimension, largest first, and their int64 positions.
 
-    Of equal elements the first come first (beyond 1024 of them, in any order).
+    Equal elements come in the order in which Fluid's partial sort finds them.
     """
-    if K is None and k == 1:
+    count = k if K is None else int(K.flatten()[0])
+    if K is None and not 1 <= k <= X.shape[-1]:
+        raise EnforceNotMet(
+            f"k has to be at least 1 and at most the size of the last dimension, but is {count}: "
+            f"X is {list(X.shape)}"
+        )
+    if count == 1:
         values, indices = X.max(-1, keepdim=True)
         return values, indices
-    if K is None and k < 1:
-        raise EnforceNotMet(f"k has to be at least 1 but is {k}")
-    return largest(X, k if K is None else int(K.flatten()[0]))
+    return partially_sorted(X, count)
 
 
 @gradient("top_k", bare=True)

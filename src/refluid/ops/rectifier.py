@@ -7,6 +7,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ops.extras import ACTIVATION, MKLDNN
+from refluid.ops.indicating import indicator
 from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten
@@ -41,8 +42,8 @@ def brelu_grad(X: Tensor, d_Out: Tensor, *, t_min: float = 0.0, t_max: float = 2
 
 @operator("leaky_relu", outputs="Out", uses="Out", extra=MKLDNN)
 def leaky_relu(X: Tensor, *, alpha: float = 0.02) -> Tensor:
-    """X where it is positive, else alpha * X."""
-    return F.leaky_relu(X, alpha)
+    """max(X, alpha * X): with alpha above 1, positive numbers are multiplied."""
+    return torch.maximum(X, X * alpha) if alpha > 1.0 else F.leaky_relu(X, alpha)
 
 
 @gradient("leaky_relu")
@@ -54,8 +55,17 @@ def leaky_relu_grad(Out: Tensor, d_Out: Tensor, *, alpha: float = 0.02) -> Tenso
 
 @operator("elu", outputs="Out", uses="X")
 def elu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """X where it is positive, else alpha * (exp(X) - 1)."""
+    """max(X, 0) + min(0, alpha * (exp(X) - 1))."""
+    if alpha < 0.0:
+        return X.clamp(min=0.0) + torch.expm1(X).mul_(alpha).clamp_(max=0.0)
     return F.elu(X, alpha)
+
+
+@gradient("elu")
+def elu_grad(X: Tensor, d_Out: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """d_Out where X is positive, else alpha * exp(X) * d_Out."""
+    grad: Tensor = aten.elu_backward(d_Out, alpha, 1.0, 1.0, False, X)
+    return grad
 
 
 @operator("selu", outputs="Out", uses="Out")
@@ -133,14 +143,13 @@ def hard_swish(
 def hard_swish_grad(
     X: Tensor, d_Out: Tensor, *, threshold: float = 6.0, scale: float = 6.0, offset: float = 3.0
 ) -> Tensor:
-    """d_Out * (clamp(X + offset, 0, threshold) + X where nothing is clamped) / scale."""
+    """d_Out * (2 * X + offset) / scale where nothing is clamped; above, d_Out as it is."""
     if (threshold, scale, offset) == _HARD_SWISH:
         grad: Tensor = aten.hardswish_backward(d_Out, X)
         return grad
     moved = X + offset
-    slope: Tensor = aten.hardtanh_backward(X, moved, 0.0, threshold)
-    slope.add_(moved.clamp_(0.0, threshold))
-    return slope.mul_(d_Out).div_(scale)
+    slope: Tensor = aten.hardtanh_backward((X + moved).div_(scale), moved, 0.0, threshold)
+    return slope.add_(indicator(torch.ge, moved, threshold)).mul_(d_Out)
 
 
 @operator("soft_relu", outputs="Out", uses="Out")
@@ -165,7 +174,8 @@ def stanh(X: Tensor, *, scale_a: float = 0.67, scale_b: float = 1.7159) -> Tenso
 @operator("mish", outputs="Out", uses="X")
 def mish(X: Tensor, *, threshold: float = 20.0) -> Tensor:
     """X * tanh(softplus(X)); softplus(X) is X above the threshold, exp(X) below -threshold."""
-    soft = torch.where(-threshold > X, X.exp(), F.softplus(X, 1.0, threshold))
+    low = X.clamp(max=-threshold).exp()
+    soft = torch.where(-threshold > X, low, F.softplus(X, 1.0, threshold))
     return X * torch.tanh(soft)
 
 
@@ -177,8 +187,14 @@ def thresholded_relu(X: Tensor, *, threshold: float = 1.0) -> Tensor:
 
 @operator("hard_shrink", outputs="Out", uses="X")
 def hard_shrink(X: Tensor, *, threshold: float = 0.5) -> Tensor:
-    """X where |X| is above the threshold, else 0."""
-    return F.hardshrink(X, threshold)
+    """X where |X| is above the threshold, else 0.
+
+    The sum of the parts above the threshold and below its negative: where it is negative itself,
+    these overlap.
+    """
+    if threshold >= 0.0:
+        return F.hardshrink(X, threshold)
+    return X * (indicator(torch.gt, X, threshold) + indicator(torch.lt, X, -threshold))
 
 
 @operator("softshrink", outputs="Out", uses="X")
@@ -189,5 +205,11 @@ def softshrink(X: Tensor, *, lambda_: float = 0.5) -> Tensor:
 
 @operator("pow", outputs="Out", uses="X FactorTensor", differentiable="X", amp="keep")
 def pow(X: Tensor, FactorTensor: Tensor | None = None, *, factor: float = 1.0) -> Tensor:
-    """X to the power `factor`, or that of a FactorTensor of one element."""
+    """X to the power `factor`, or that of a FactorTensor of one element.
+
+    Of integers it is an integer, cut towards zero, and so is the factor.
+    """
+    if not X.is_floating_point():
+        power = int(factor) if FactorTensor is None else FactorTensor.to(X.dtype)
+        return torch.pow(X.double(), power).to(X.dtype)
     return torch.pow(X, factor if FactorTensor is None else FactorTensor.to(X.dtype))

@@ -17,12 +17,16 @@ Dims = tuple[int, ...]
 
 
 def _dims(X: Tensor, dim: Sequence[int], reduce_all: bool) -> Dims:
+    """The dimensions to reduce, from 0; that none is named twice is checked at run time."""
     if reduce_all or len(dim) == X.dim():
         return tuple(range(X.dim()))
     rank = X.dim()
     if not all(-rank <= place < rank for place in dim):
         raise EnforceNotMet(f"dim is {list(dim)} but X, {list(X.shape)}, has {rank} dimensions")
-    return tuple(place % rank for place in dim)
+    dims = tuple(dict.fromkeys(place % rank for place in dim))
+    if len(dims) < len(dim) and not X.is_meta:
+        raise EnforceNotMet(f"dim is {list(dim)}: it names a dimension of {list(X.shape)} twice")
+    return dims
 
 
 def _shaped(out: Tensor) -> Tensor:
@@ -42,10 +46,18 @@ def _product(X: Tensor, dims: Dims, keep: bool) -> Tensor:
     return X
 
 
+def _mean(X: Tensor, dims: Dims, keep: bool) -> Tensor:
+    """The mean; of integers cut towards zero."""
+    if X.is_floating_point():
+        return X.mean(dims, keep)
+    total = X.sum(dims, keep, dtype=X.dtype)
+    return torch.div(total, X.numel() // max(total.numel(), 1), rounding_mode="trunc")
+
+
 Reduction = Callable[[Tensor, Dims, bool], Tensor]
 _TABLE: dict[str, tuple[Reduction, str, str | None]] = {
     "reduce_sum": (lambda x, d, k: x.sum(d, k, dtype=x.dtype), "Sum", "X"),
-    "reduce_mean": (lambda x, d, k: x.mean(d, k), "Mean", "X"),
+    "reduce_mean": (_mean, "Mean", "X"),
     "reduce_max": (lambda x, d, k: x.amax(d, k), "Maximum", "X Out"),
     "reduce_min": (lambda x, d, k: x.amin(d, k), "Minimum", "X Out"),
     "reduce_prod": (_product, "Product", "X Out"),

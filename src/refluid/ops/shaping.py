@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
@@ -40,11 +41,23 @@ def _meta_reshape(X: Tensor, sizes: list[int]) -> Tensor:
 def _reshape(
     X: Tensor, Shape: Tensor | None, several: list[Tensor] | None, shape: Sequence[int]
 ) -> Tensor:
+    if X.is_meta and Shape is not None and not several and shape:
+        return _meta_reshape(X, _resolve(X, shape))  # Fluid declares what the attribute says
     if Shape is not None or several:
+        _require_int32(several or [Shape])
         shape = integers(shape, None if several else Shape, several)
     elif X.is_meta:
         return _meta_reshape(X, _resolve(X, shape))
     return X.new_empty(shape) if X.is_meta else X.reshape(_resolve(X, shape))
+
+
+def _require_int32(sizes: Sequence[Tensor | None]) -> None:
+    for one in sizes:
+        if one is not None and not one.is_meta and one.dtype != torch.int32:
+            raise EnforceNotMet(
+                f"Tensor holds the wrong type, it holds {one.dtype}, but desires to be int: sizes "
+                "in tensors have to be int32; cast them"
+            )
 
 
 @operator("reshape", outputs="Out", views=SAME)
@@ -100,20 +113,23 @@ def flatten2(X: Tensor, *, axis: int = 1) -> tuple[Tensor, Tensor]:
 
 
 def _squeeze(X: Tensor, axes: Sequence[int]) -> Tensor:
-    if X.is_meta and axes:
-        gone = {axis % X.dim() for axis in axes}
-        kept = [
-            size
-            for dim, size in enumerate(X.shape)
-            if dim not in gone or not (size == 1 or is_unknown(size))
-        ]
-        return X.new_empty(kept)
-    return X.squeeze(tuple(axes)) if axes else X.squeeze()
+    if not axes:
+        return X.squeeze()
+    gone = {axis % X.dim() for axis in axes}
+    if X.is_meta:
+        return X.new_empty([size for dim, size in enumerate(X.shape) if dim not in gone])
+    for axis in gone:
+        if X.shape[axis] != 1:
+            raise EnforceNotMet(
+                "The size of axis that will be squeezed should be equal to 1. But current axis = "
+                f"{axis}, input tensor's shape = {list(X.shape)}"
+            )
+    return X.squeeze(tuple(gone))
 
 
 @operator("squeeze", outputs="Out", uses="X", views=SAME)
 def squeeze(X: Tensor, *, axes: Sequence[int] = ()) -> Tensor:
-    """X without those of the dimensions `axes` that have size 1; no axes: without all such."""
+    """X without the dimensions `axes`, which have size 1; no axes: without all such."""
     return _squeeze(X, axes)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from refluid.analysis.liveness import EMPTY, key_of, written_in_place
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
+from refluid.ops.element_types import check_kind
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
 from refluid.runtime.pairing import Pair, recompute, recorder, replayer, wanted_inputs
@@ -41,6 +42,7 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
     definition = find(op.type)
     assert definition is not None
     _require_inputs(op, definition)
+    check_kind(op)
     made = writer.lods.made(op, definition)
     target = ", ".join([_targets(writer, op, definition), *writer.lods.targets(definition, made)])
     options = keywords(op, definition, how.unread) + writer.lods.arguments(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.core.dtypes import as_dtype
+from refluid.core.notices import tell_once
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.layer_function_generator import unary
@@ -79,8 +80,10 @@ def hard_swish(
 
 
 def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
-    """x / (1 + exp(-beta x))."""
-    return _with("swish", x, name, beta=beta)
+    """x / (1 + exp(-x)). As in Fluid 1.8.5, `beta` has no effect: a warning in the log says so."""
+    if beta != 1.0:
+        tell_once("swish: Fluid 1.8.5 ignores beta and computes with 1, and so does refluid")
+    return _with("swish", x, name)
 
 
 def brelu(

@@ -89,12 +89,15 @@ def logical_not(x: Variable, out: Variable | None = None, name: str | None = Non
 
 
 def _test(op_type: str, x: Variable) -> Variable:
-    return LayerHelper(op_type).emit(op_type, {"X": x}, dtype=VarType.BOOL)
+    """A variable declared as of x's type, as in Fluid; its value is bool."""
+    out = LayerHelper(op_type).emit(op_type, {"X": x})
+    out.describe(shape=out.shape, dtype=x.dtype)
+    return out
 
 
 def isfinite(x: Variable) -> Variable:
-    """Whether all of `x` is finite; shape (1,)."""
-    return _test("isfinite", x)
+    """Whether all of `x` is finite; bool of shape (1,)."""
+    return LayerHelper("isfinite").emit("isfinite", {"X": x}, dtype=VarType.BOOL)
 
 
 def has_inf(x: Variable) -> Variable:

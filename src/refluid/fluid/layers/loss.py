@@ -215,4 +215,5 @@ def teacher_student_sigmoid_loss(
     }
     helper = LayerHelper("teacher_student_sigmoid_loss")
     inputs = {"X": [input], "Label": [label]}
-    return helper.emit("teacher_student_sigmoid_loss", inputs, attrs, slot="Y")
+    out = helper.create_variable(dtype=input.dtype)
+    return helper.emit("teacher_student_sigmoid_loss", inputs, attrs, slot="Y", out=out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refluid.core.dtypes import VarType
+from refluid.core.notices import tell_once
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.selection import topk
@@ -46,15 +47,20 @@ def auc(
 
     input: (N, 2), the second column is the score; label: (N, 1). Returns both values and the
     four variables that count positives and negatives per threshold: of the batches, then of all.
+    As in Fluid, the curve is ROC whatever `curve` says: a warning in the log says so.
     """
+    if curve != "ROC":
+        tell_once(
+            f"auc: Fluid 1.8.5 computes the ROC curve for curve={curve!r} too, as does refluid"
+        )
     helper = LayerHelper("auc")
     overall = helper.create_variable_for_type_inference(VarType.FP64)
     recent = helper.create_variable_for_type_inference(VarType.FP64)
     width = num_thresholds + 1
-    sizes = [(1 + slide_steps) * width + 1] * 2 + [width] * 2
+    shapes = [[(1 + slide_steps) * width + 1]] * 2 + [[1, width]] * 2
     counts = [
-        helper.create_global_variable(persistable=True, dtype="int64", shape=[1, size])
-        for size in sizes
+        helper.create_global_variable(persistable=True, dtype="int64", shape=shape)
+        for shape in shapes
     ]
     for count in counts:
         helper.set_variable_initializer(count, Constant(0.0))

@@ -21,7 +21,6 @@ __all__ = [
 _KINDS = {
     "BILINEAR": ("bilinear", 4),
     "NEAREST": ("nearest", 4),
-    "BICUBIC": ("bicubic", 4),
     "TRILINEAR": ("trilinear", 5),
 }
 _FIRST = {4: "NCHW", 5: "NCDHW"}
@@ -67,17 +66,22 @@ def image_resize(
 
     input: (N, C, H, W), for TRILINEAR (N, C, D, H, W), or with channels last as `data_format`
     says. out_shape: a size per spatial dimension, numbers and variables of shape (1,), or one
-    int32 variable. resample: BILINEAR, NEAREST, BICUBIC or TRILINEAR. align_corners: the centres
-    of the corners stay in place; else align_mode 0 takes (i + 0.5) * ratio - 0.5 and 1 takes i *
+    int32 variable. resample: BILINEAR, NEAREST or TRILINEAR. align_corners: the centres of
+    the corners stay in place; else align_mode 0 takes (i + 0.5) * ratio - 0.5 and 1 takes i *
     ratio. actual_shape: an int32 variable that wins over `out_shape`.
 
     Raises ValueError for another resample or rank, or where neither size nor factor is given.
     """
-    kind, rank = _KINDS.get(resample, ("", 0))
+    if resample not in _KINDS:
+        raise ValueError(
+            "The 'resample' of image_resize can only be 'BILINEAR', 'TRILINEAR' or 'NEAREST' "
+            f"currently, not {resample!r}"
+        )
+    kind, rank = _KINDS[resample]
     if len(input.shape) != rank:
         raise ValueError(
-            f"image_resize: resample {resample!r} must be one of {', '.join(_KINDS)}; TRILINEAR "
-            f"takes 5 dimensions, the others 4, and {input.name} has {len(input.shape)}"
+            f"image_resize: TRILINEAR takes 5 dimensions, the others 4, and {input.name} has "
+            f"{len(input.shape)}"
         )
     data_format = _FIRST[5] if rank == 5 and data_format == "NCHW" else data_format
     if data_format not in (_FIRST[rank], _LAST[rank]):

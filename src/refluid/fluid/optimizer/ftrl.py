@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from refluid.core.notices import tell_once
 from refluid.fluid.gradient_clip import GradientClipBase
 from refluid.fluid.optimizer.base import Rate
 from refluid.fluid.optimizer.kept import KeepingOptimizer
@@ -20,7 +21,8 @@ class FtrlOptimizer(KeepingOptimizer):
         param = (l1 * sign(linear) - linear) / (new ** -lr_power / learning_rate + 2 * l2)
                 where |linear| > l1, else 0
 
-    l1, l2: strengths of the two penalties. Of a sparse gradient only its rows are touched.
+    l1, l2: strengths of the two penalties; as in Fluid 1.8.5, l1 is taken for l2 (the log says so
+    where they differ). Of a sparse gradient only its rows are touched.
     Other arguments as in `Optimizer`.
     """
 
@@ -48,7 +50,12 @@ class FtrlOptimizer(KeepingOptimizer):
         self._lr_power = lr_power
 
     def _attributes(self, param: Parameter) -> Mapping[str, Any]:
-        return {"l1": self._l1, "l2": self._l2, "lr_power": self._lr_power}
+        if self._l2 != self._l1:
+            tell_once(
+                f"Ftrl: Fluid 1.8.5 gives its operator l1={self._l1} as l2 too, whatever l2 is "
+                f"({self._l2}), and so does refluid"
+            )
+        return {"l1": self._l1, "l2": self._l1, "lr_power": self._lr_power}
 
 
 Ftrl = FtrlOptimizer

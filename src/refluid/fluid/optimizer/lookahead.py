@@ -12,8 +12,6 @@ from refluid.ir.defaults import default_startup_program, program_guard
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
 
-_STEPS = "@LOOKAHEAD_STEP_COUNTER@"
-
 
 class LookaheadOptimizer:
     """Lookahead (Zhang et al., 2019). Every k steps:
@@ -49,14 +47,20 @@ class LookaheadOptimizer:
         return result
 
     def _append_sync(self, pairs: list[tuple[Parameter, Variable]]) -> None:
-        steps = layers.autoincreased_step_counter(counter_name=_STEPS)
-        every = layers.fill_constant([1], "int64", self.k)
-        none = layers.fill_constant([1], "int64", 0)
+        every = _kept("lookahead_k", self.k, "int32")
+        alpha = _kept("lookahead_alpha", self.alpha, "float32")
+        steps = layers.increment(_kept("lookahead_step", 0, "int32"), value=1.0)
+        none = layers.fill_constant([1], "int32", 0)
         with layers.Switch() as switch, switch.case(layers.elementwise_mod(steps, every) == none):
             for fast, slow in pairs:
-                moved = slow + (fast - slow) * self.alpha
+                moved = slow + layers.elementwise_mul(fast - slow, alpha)
                 layers.assign(moved, output=slow)
                 layers.assign(moved, output=fast)
+
+
+def _kept(name: str, value: float, dtype: str) -> Variable:
+    """State of the optimizer in a variable of one element."""
+    return layers.create_global_var([1], value, dtype, persistable=True, name=name)
 
 
 def _slow(fast: Parameter, startup: Program) -> Variable:

@@ -42,7 +42,7 @@ class ExponentialMovingAverage:
         self._thres_steps = thres_steps
         self._name = "" if name is None else name
         self._decay_var = layers.create_global_var(
-            [1], decay, "float32", persistable=True, name=names.generate("scheduled_decay_rate")
+            [1], decay, "float32", persistable=True, name="scheduled_ema_decay_rate"
         )
         self._pairs = [(param, self._spare(param)) for param in averaged_parameters()]
         self._averages = {param.name: self._average(param) for param, _ in self._pairs}

@@ -1,0 +1,91 @@
+"""Which kinds of elements an operator takes, as Fluid's CPU kernels do.
+
+Floating types stand for each other, and so do whole-number types: refluid has more kernels than
+Fluid, half precision for example. What an operator refuses is the other kind.
+"""
+
+from __future__ import annotations
+
+from refluid.core.dtypes import FLOATING, VarType, dtype_name
+from refluid.core.errors import EnforceNotMet
+from refluid.ir.operator import Operator
+
+_FLOATING = """
+    accuracy acos adadelta adagrad adam adamax add_position_encoding addmm affine_channel
+    affine_grid allclose anchor_generator asin atan attention_lstm auc average_accumulates
+    batch_norm bce_loss bicubic_interp bilinear_tensor_product bipartite_match bmm box_clip
+    box_coder box_decoder_and_assign bpr_loss brelu ceil center_loss clip clip_by_norm
+    collect_fpn_proposals conv2d conv2d_transpose conv3d conv3d_transpose conv_shift cos cos_sim
+    crf_decoding crop cross_entropy cross_entropy2 cudnn_lstm cvm data_norm decayed_adagrad
+    deformable_conv deformable_conv_v1 deformable_psroi_pooling density_prior_box
+    depthwise_conv2d depthwise_conv2d_transpose detection_map dgc_clip_by_norm dgc_momentum dist
+    distribute_fpn_proposals dpsgd dropout elu erf fc floor frobenius_norm fsp ftrl
+    fused_elemwise_activation fused_embedding_fc_lstm fused_embedding_seq_pool fusion_gru
+    fusion_lstm fusion_repeated_fc_relu fusion_seqconv_eltadd_relu fusion_seqexpand_concat_fc
+    fusion_seqpool_concat fusion_seqpool_cvm_concat fusion_squared_mat_sub gelu
+    generate_mask_labels generate_proposal_labels generate_proposals grid_sampler group_norm gru
+    gru_unit hard_shrink hard_sigmoid hard_swish hierarchical_sigmoid hinge_loss huber_loss
+    im2sequence inplace_abn instance_norm iou_similarity kldiv_loss l1_norm label_smooth lamb
+    lars_momentum layer_norm leaky_relu linear_chain_crf linspace locality_aware_nms log log1p
+    log_loss logsigmoid lookup_table_v2 lrn lstm lstm_unit lstmp margin_rank_loss
+    match_matrix_tensor matmul matrix_nms max_pool2d_with_index max_pool3d_with_index maxout
+    mean merge_ids merge_selected_rows mine_hard_examples minus mish modified_huber_loss
+    momentum moving_average_abs_max_scale mul multiclass_nms multiclass_nms2 nce nll_loss norm
+    p_norm pixel_shuffle polygon_box_transform pool2d pool3d positive_negative_pair
+    precision_recall prelu prior_box proximal_adagrad proximal_gd psroi_pool rank_attention
+    rank_loss reciprocal relu relu6 retinanet_detection_output retinanet_target_assign rmsprop
+    roi_perspective_transform round row_conv rpn_target_assign rsqrt sample_logits sampling_id
+    selu sequence_conv sequence_pool sequence_softmax sequence_topk_avg_pooling sgd
+    shuffle_channel sigmoid sigmoid_cross_entropy_with_logits sigmoid_focal_loss sign
+    similarity_focus sin smooth_l1_loss soft_relu softmax softmax_with_cross_entropy softplus
+    softshrink softsign spectral_norm split_selected_rows spp sqrt squared_l2_distance
+    squared_l2_norm stanh swish tanh tanh_shrink teacher_student_sigmoid_loss temporal_shift
+    thresholded_relu top_k transpose tree_conv unfold unpool var_conv_2d warpctc yolo_box
+    yolov3_loss
+"""
+_WHOLE = """
+    ctc_align elementwise_floordiv gather_tree hash mean_iou one_hot one_hot_v2 randint randperm
+    seed sequence_enumerate sequence_erase shard_index
+"""
+_BOOL = """
+    logical_and logical_not logical_or logical_xor reduce_all reduce_any
+"""
+KINDS = {
+    **dict.fromkeys(_FLOATING.split(), "floating-point numbers"),
+    **dict.fromkeys(_WHOLE.split(), "integers"),
+    **dict.fromkeys(_BOOL.split(), "bool"),
+}
+_CPP = {
+    VarType.BOOL: "bool",
+    VarType.FP32: "float",
+    VarType.FP64: "double",
+    VarType.INT32: "int",
+    VarType.INT64: "int64_t",
+}
+
+
+def check_kind(op: Operator) -> None:
+    """EnforceNotMet where no input of the operator is declared as the kind that it takes.
+
+    A variable that was never declared counts as bool, so bool is left to the operator.
+    """
+    takes = KINDS.get(op.type)
+    if takes is None:
+        return
+    found = [op.block.find_var_recursive(name) for name in op.input_arg_names]
+    types = [var.dtype for var in found if var is not None and var.has_description()]
+    if not types or any(_kind(one) in (takes, "bool") for one in types):
+        return
+    name = dtype_name(types[0])
+    raise EnforceNotMet(
+        f"op {op.type} does not have kernel for data_type[{_CPP.get(types[0], name)}]: its inputs "
+        f"{', '.join(op.input_arg_names)} are {name}, it takes {takes}\n"
+        + "\n".join(op.callstack)
+        + f"\n  [operator < {op.title} > error]"
+    )
+
+
+def _kind(dtype: VarType) -> str:
+    if dtype in FLOATING:
+        return "floating-point numbers"
+    return "bool" if dtype == VarType.BOOL else "integers"
