@@ -59,7 +59,14 @@ def cross_entropy_grad(
     return torch.zeros_like(X).scatter_(-1, index, value)
 
 
-@operator("cross_entropy2", outputs="Y XShape MatchX", uses="Label", differentiable="X", amp="keep")
+@operator(
+    "cross_entropy2",
+    outputs="Y XShape MatchX",
+    uses="Label",
+    differentiable="X",
+    amp="keep",
+    without_lod="MatchX",
+)
 def cross_entropy2(
     X: Tensor, Label: Tensor, *, ignore_index: int = -100
 ) -> tuple[Tensor, Tensor, Tensor]:

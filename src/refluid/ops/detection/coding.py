@@ -89,7 +89,7 @@ def box_coder(
     return decode(prior, target, box_normalized), lod_PriorBox if axis else lod_TargetBox
 
 
-@operator("box_decoder_and_assign", outputs="DecodeBox OutputAssignBox", uses=None)
+@operator("box_decoder_and_assign", outputs="DecodeBox OutputAssignBox", uses=None, lod="TargetBox")
 def box_decoder_and_assign(
     PriorBox: Tensor,
     PriorBoxVar: Tensor | None,

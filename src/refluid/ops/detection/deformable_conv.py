@@ -165,6 +165,7 @@ def deformable_conv(
     uses="Input Offset Filter",
     amp="keep",
     infer=infer_by(_infer),
+    lod="",
 )
 def deformable_conv_v1(
     Input: Tensor,
