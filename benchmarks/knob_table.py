@@ -100,7 +100,7 @@ _WHY_NOT = {
     "amp_lists": "see `decorate`",
     "DGCMomentumOptimizer": "gains on slow networks between machines; one process has none",
     "PipelineOptimizer": "gains with several devices",
-    "correct_cpu_faults": "for right numbers where Fluid's CPU kernels give wrong ones",
+    "refluid_fluid_cpu_faults": "for comparisons with what Fluid computed on a CPU",
     "refluid_tier": "see benchmarks.md, which compares the tiers",
     "refluid_adaptive_threads": "see benchmarks.md, which measures it beside busy processes",
     "refluid_cuda_graphs": f"{NEEDS_GPU}; none has measured it yet",

@@ -41,7 +41,6 @@ from benchmarks.operator_report import LIMIT, SHOWN, Measured, markdown, slowest
 from benchmarks.report import record
 from benchmarks.timing import alternate
 from refluid import fluid
-from refluid.core import flags
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -157,7 +156,6 @@ def failures(found: list[Measured], failed: list[str]) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     options = parse_options(arguments)
     torch.set_num_threads(options.threads)
-    flags.set_flags({"FLAGS_correct_cpu_faults": True})  # PyTorch computes the whole gradient
     words = options.only or [""]
     found: list[Measured] = []
     failed: list[str] = []

@@ -137,8 +137,6 @@ def environment(rival: Rival, threads: int, tier: str, caches: Path | None) -> d
     if threads:
         found |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
         found["FLAGS_paddle_num_threads"] = str(threads)
-    if rival.kind == "refluid":
-        found["FLAGS_correct_cpu_faults"] = "1"  # arithmetic as the peers do it
     tier = rival.variant if rival.name == COMPILED else tier
     if rival.kind == "refluid" and tier != "auto":
         found["FLAGS_refluid_tier"] = tier

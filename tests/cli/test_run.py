@@ -70,6 +70,21 @@ def test_version(tmp_path: Path) -> None:
     assert ran.stdout.startswith("refluid ")
 
 
+def test_as_fluid_cpu_computes_its_faults(tmp_path: Path) -> None:
+    """Fluid's CPU leaves out images that don't fill a group of im2col_step."""
+    (tmp_path / "deform.py").write_text(
+        "import numpy as np, paddle.fluid as fluid\n"
+        "x, o = fluid.data('x', [1, 1, 3, 3]), fluid.data('o', [1, 2, 3, 3])\n"
+        "out = fluid.layers.deformable_conv(x, o, None, 1, 1, modulated=False, bias_attr=False)\n"
+        "exe = fluid.Executor()\n"
+        "exe.run(fluid.default_startup_program())\n"
+        "feed = {'x': np.ones((1, 1, 3, 3), 'f4'), 'o': np.zeros((1, 2, 3, 3), 'f4')}\n"
+        "print(bool(exe.run(feed=feed, fetch_list=[out])[0].any()))\n"
+    )
+    assert refluid("run", "deform.py", folder=tmp_path).stdout == "True\n"
+    assert refluid("run", "--as-fluid-cpu", "deform.py", folder=tmp_path).stdout == "False\n"
+
+
 def test_watch_says_whether_readers_keep_up(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(

@@ -194,3 +194,12 @@ def test_a_default_that_is_set_is_another_state() -> None:
 def test_a_choice_is_one_of_those_there_are() -> None:
     with pytest.raises(ValueError, match=r"FLAGS_refluid_tier is auto, interpreted, .*'fast'"):
         flags.set_flags({"FLAGS_refluid_tier": "fast"})
+
+
+def test_the_former_flag_for_right_numbers_says_which_one_there_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    flags.set_flags({"FLAGS_correct_cpu_faults": True})
+    assert not caplog.records
+    flags.set_flags({"FLAGS_correct_cpu_faults": False})
+    assert "FLAGS_refluid_fluid_cpu_faults=1" in caplog.text

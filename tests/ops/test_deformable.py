@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,13 +17,6 @@ from tests.ops.test_region_pooling import body, numbers
 
 SETTING = {"strides": (2, 1), "paddings": (1, 2), "dilations": (1, 2)}
 WINDOW = (3, 2)
-
-
-@pytest.fixture(autouse=True)
-def _every_image() -> Iterator[None]:
-    """Fluid's CPU leaves out images that don't fill a group of im2col_step."""
-    with flags.override({"FLAGS_correct_cpu_faults": True}):
-        yield
 
 
 def _padded(plane: Tensor, y: float, x: float) -> Tensor:
@@ -160,11 +152,11 @@ def test_gradients_of_deformable_pooling() -> None:
     assert still[1].abs().sum() == 0
 
 
-def test_images_behind_the_last_whole_group_are_zero() -> None:
+def test_fluids_cpu_leaves_out_images_behind_the_last_whole_group() -> None:
     X, weight = numbers(3, 2, 5, 5), numbers(2, 2, 3, 3)
     offset = torch.zeros(3, 18, 3, 3, dtype=X.dtype)
     whole = body("deformable_conv_v1")(X, offset, weight)
-    with flags.override({"FLAGS_correct_cpu_faults": False}):
+    with flags.override({"FLAGS_refluid_fluid_cpu_faults": True}):
         out = body("deformable_conv_v1")(X, offset, weight, im2col_step=2)
     assert torch.equal(out[:2], whole[:2])
     assert not out[2].any()

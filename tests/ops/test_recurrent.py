@@ -156,19 +156,19 @@ def test_steps_are_noted_as_in_fluid() -> None:
     assert [list(level.values) for level in lod] == [[0, 4, 6], [1, 4, 0, 3, 2, 5], [1, 3, 0, 2]]
 
 
-def test_cell_gradient_is_lost_where_fluid_loses_it() -> None:
+def test_cell_gradient_is_lost_where_fluids_cpu_loses_it() -> None:
     """On a CPU in float32, at a width divisible by 8, without cell clipping."""
     lod = (Offsets.of_lengths([3, 2]),)
     weights = torch.randn(8, 32), torch.zeros(1, 32)
     x = torch.randn(5, 32)
     attrs: dict[str, Any] = {"use_peepholes": False, "lod_Input": lod}
     made = lstm(x, None, None, *weights, **attrs)[:4]
-    lost = lstm_grad(x, None, None, *weights, *made, torch.ones(5, 8), **attrs)
+    with flags.override({"FLAGS_refluid_fluid_cpu_faults": True}):
+        lost = lstm_grad(x, None, None, *weights, *made, torch.ones(5, 8), **attrs)
     assert lost[0] is not None
     assert not lost[0][:, :24].any()
     assert lost[0][:, 24:].all()
-    with flags.override({"FLAGS_correct_cpu_faults": True}):
-        whole = lstm_grad(x, None, None, *weights, *made, torch.ones(5, 8), **attrs)
+    whole = lstm_grad(x, None, None, *weights, *made, torch.ones(5, 8), **attrs)
     double = [one.double() for one in (x, *weights)]
     exact = [one.double() for one in made]
     attrs["lod_Input"] = lod

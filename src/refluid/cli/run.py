@@ -42,6 +42,10 @@ def run(
         Path | None,
         typer.Option(metavar="OUT", help="Write what a step's memory goes to: .html or text."),
     ] = None,
+    as_fluid_cpu: Annotated[
+        bool,
+        typer.Option("--as-fluid-cpu", help="Compute as Fluid's CPU, also where that is wrong."),
+    ] = False,
 ) -> None:
     """Run a script that imports paddle.fluid.
 
@@ -54,6 +58,8 @@ def run(
     sys.argv = [script, *(arguments or [])]
     paddle.install()
     _prepare()
+    if as_fluid_cpu:
+        _take_faults()
     try:
         with _watched(Path(script).name, watch, profile, memory):
             (_run_module if module else _run_file)(script)
@@ -79,6 +85,12 @@ def _prepare() -> None:
 
     keep_when_copied(LoDTensor)
     gc.freeze()
+
+
+def _take_faults() -> None:
+    from refluid.core import flags
+
+    flags.set_flags({"FLAGS_refluid_fluid_cpu_faults": True})
 
 
 def _watched(title: str, watch: bool, profile: Path | None, memory: Path | None) -> ExitStack:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from refluid.core.texts import screenful
+
 
 class EnforceNotMet(Exception):
-    """A condition of the runtime does not hold: bad input, missing variable, failing operator."""
+    """A condition of the runtime does not hold: bad input, missing variable, failing operator.
+
+    Its message fits on a screen, whatever values it quotes.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(screenful(one) if isinstance(one, str) else one for one in args))
 
 
 class EOFException(Exception):

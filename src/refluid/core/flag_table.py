@@ -56,7 +56,7 @@ _EFFECTIVE: list[_Row] = [
     ("fraction_of_cpu_memory_to_use", 1.0, "most of host memory in naive_best_fit's chunk"),
     ("initial_cpu_memory_in_mb", 500, "MB of naive_best_fit's first chunk"),
     ("free_idle_chunk", False, "give idle chunks back at once"),
-    ("correct_cpu_faults", False, "compute rightly what Fluid's CPU kernels don't (refluid only)"),
+    ("refluid_fluid_cpu_faults", False, "compute as Fluid's CPU kernels where these are wrong"),
     ("refluid_tier", "auto", "how plans run (refluid only), see docs/tiers.md"),
     ("refluid_replicas", "auto", "how CPU replicas run (refluid only), see docs/strategies.md"),
     ("refluid_adaptive_threads", True, "fewer threads where cores are taken (refluid only)"),
@@ -90,6 +90,7 @@ _EFFECTIVE_GPU: list[_Row] = [
 ]
 
 _ALWAYS: list[_Row] = [
+    ("correct_cpu_faults", True, "right numbers where Fluid's CPU kernels give wrong ones"),
     ("cpu_deterministic", False, "sum gradients of devices in a fixed order"),
     ("enable_parallel_graph", False, "one graph per device, each with its own workers"),
 ]
@@ -167,6 +168,8 @@ _UNSIGNED = {
 }
 
 _WHY = {
+    "correct_cpu_faults": "changes nothing: numbers are right in any case, those of Fluid's CPU "
+    "kernels where they are wrong come by FLAGS_refluid_fluid_cpu_faults=1",
     "local_exe_sub_scope_limit": "bounds what local scopes keep from run to run; here they keep "
     "nothing, and num_iteration_per_drop_scope says when freed memory goes back to the system",
     "sync_nccl_allreduce": "is about NCCL; replicas of one process exchange gradients without it, "

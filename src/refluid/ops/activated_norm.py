@@ -56,6 +56,7 @@ _KINDS: dict[str, tuple[Activation, Activation, Activation]] = {
     amp="keep",
     mutates={"MeanOut": "Mean", "VarianceOut": "Variance"},
     extra={"use_mkldnn": False, "fuse_with_relu": False, "use_sync_bn": False},
+    without_lod="MeanOut VarianceOut SavedMean SavedVariance ReserveSpace",
 )
 def inplace_abn(
     X: Tensor,

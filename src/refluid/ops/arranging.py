@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_by_probing, share_lod_level
+from refluid.ops.lod_rules import joins_rows, keeps_rows
 from refluid.ops.reading import integer, integers, is_unknown
 from refluid.ops.registry import GradOp, OperatorDef, gradient, operator
 from refluid.ops.signature import GRAD, Longs
@@ -92,6 +93,7 @@ def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] 
     differentiable="X",
     extra={"use_mkldnn": False, "use_quantizer": False},
     infer=infer_concat,
+    lod_by=joins_rows,
 )
 def concat(X: list[Tensor], AxisTensor: Tensor | None = None, *, axis: int = 0) -> Tensor:
     """All X one after the other along `axis`."""
@@ -115,7 +117,7 @@ def split_gradient(op: Operator) -> list[GradOp]:
     return [GradOp("concat", inputs, outputs)]
 
 
-@operator("split", outputs="Out*", maker=split_gradient, views={"Out": "X"})
+@operator("split", outputs="Out*", maker=split_gradient, views={"Out": "X"}, lod_by=keeps_rows)
 def split(
     X: Tensor,
     AxisTensor: Tensor | None = None,
@@ -158,7 +160,7 @@ def stack_grad(d_Y: Tensor, *, axis: int = 0) -> list[Tensor]:
     return list(d_Y.unbind(axis))
 
 
-@operator("unstack", outputs="Y*", uses="", views={"Y": "X"})
+@operator("unstack", outputs="Y*", uses="", views={"Y": "X"}, lod="")
 def unstack(X: Tensor, *, axis: int = 0, num: int) -> list[Tensor]:
     """The slices of X along `axis`, whose dimension goes away."""
     return list(X.unbind(axis))

@@ -55,7 +55,7 @@ def prelu_grad(
     return d_x, d_alpha
 
 
-@operator("maxout", outputs="Out")
+@operator("maxout", outputs="Out", lod="")
 def maxout(X: Tensor, *, groups: int, axis: int = 1) -> Tensor:
     """The largest of each `groups` neighbouring channels, which are dimension `axis`."""
     place = axis % X.dim()
@@ -63,7 +63,9 @@ def maxout(X: Tensor, *, groups: int, axis: int = 1) -> Tensor:
     return X.reshape(shape).amax(place + 1)
 
 
-@operator("multiplex", outputs="Out", uses="Ids", differentiable="X", infer=infer_like("Out", "X"))
+@operator(
+    "multiplex", outputs="Out", uses="Ids", differentiable="X", infer=infer_like("Out", "X"), lod=""
+)
 def multiplex(X: list[Tensor], Ids: Tensor) -> Tensor:
     """Row i of Out is row i of X[Ids[i]]; Ids is int32 (rows, 1)."""
     rows = torch.arange(X[0].shape[0], device=X[0].device)

@@ -33,7 +33,7 @@ def cvm(X: Tensor, CVM: Tensor, *, use_cvm: bool = True) -> Tensor:
 def cvm_grad(X: Tensor, CVM: Tensor, d_Y: Tensor, *, use_cvm: bool = True, lod_X: Levels) -> Tensor:
     """d_Y, with the counts CVM of the instance in front: they are summed up like a gradient."""
     counts = CVM.to(d_Y.dtype)
-    if lod_X and len(counts) == len(lod_X[-1]):
+    if lod_X:
         counts = counts[lod_X[-1].owners(counts.device)]
     return torch.cat([counts, d_Y[:, 2:] if use_cvm else d_Y], 1)
 
@@ -52,6 +52,7 @@ def _shown(X: Tensor, slot_dim: int) -> Tensor:
     differentiable="scale_w bias X BatchSize BatchSum BatchSquareSum",
     amp="keep",
     extra={"use_mkldnn": False, "sync_stats": False, "data_layout": "NCHW"},
+    lod="X",
 )
 def data_norm(
     scale_w: Tensor | None,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
+from refluid.core.offsets import Levels
 from refluid.ops.reading import integers, unknown
 from refluid.ops.registry import operator
 from refluid.ops.signature import Long, Longs
@@ -65,9 +66,15 @@ def fill_constant_batch_size_like(
     value: float = 0.0,
     str_value: str = "",
     force_cpu: bool = False,
+    lod_Input: Levels = (),
 ) -> Tensor:
-    """A constant of `shape`, one size of which is that of Input."""
+    """A constant of `shape`, one size of which is that of Input.
+
+    Of sequences it is their number, where that of rows is asked for.
+    """
     sizes = batch_shape(shape, Input, input_dim_idx, output_dim_idx)
+    if lod_Input and input_dim_idx == 0:
+        sizes[output_dim_idx] = len(lod_Input[-1])
     kind = to_torch(VarType(dtype))
     return torch.full(sizes, _number(value, str_value), dtype=kind, device=Input.device)
 

@@ -71,6 +71,7 @@ def cross_entropy_grad(
     differentiable="X",
     amp="keep",
     follows={"Y": "Label"},
+    without_lod="MatchX",
 )
 def cross_entropy2(
     X: Tensor, Label: Tensor, *, ignore_index: int = -100

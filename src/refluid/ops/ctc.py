@@ -165,7 +165,7 @@ def _align_padded(
     lod="",
     makes_lod="Output",
     infer=infer_from(
-        {"Output": lambda Input: Input, "OutputLength": lambda InputLength: InputLength},
+        {"Output": lambda Input: Input, "OutputLength": lambda Input: (Input[0], 1)},
         levels={"Output": lambda Input: 0},
     ),
 )

@@ -9,7 +9,14 @@ from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import Random
 
 
-@operator("dropout", outputs="Out Mask", uses="Mask", differentiable="X", views={"Out": "X"})
+@operator(
+    "dropout",
+    outputs="Out Mask",
+    uses="Mask",
+    differentiable="X",
+    views={"Out": "X"},
+    without_lod="Mask",
+)
 def dropout(
     X: Tensor,
     Seed: Tensor | None = None,

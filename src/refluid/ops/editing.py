@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -12,22 +14,25 @@ from refluid.ops.padded import pad_rows
 from refluid.ops.registry import operator
 from refluid.ops.sequence_padding import lengths_of
 
+Shape = Sequence[int]
+
 
 def padded_ids(
     ids: Tensor, length: Tensor | None, lod: Levels, slot: str
 ) -> tuple[Tensor, Offsets]:
     """Numbers as (sequences, longest) with their lengths, from either form.
 
-    Either (n, 1) with sequences, or (sequences, longest) and lengths.
+    Either (n, 1) with sequences, or (sequences, longest) and lengths. Fluid takes the offsets of
+    the first level of sequences for those of rows.
     """
     if length is not None:
         flat = ids.flatten(1)
         return flat, lengths_of(length, flat.shape[1])
-    if not lod or lod[-1].total == 0:
-        sequences = lod[-1] if lod else sequences_of(ids, lod, slot)
+    sequences = lod[0] if lod else sequences_of(ids, lod, slot)
+    if sequences.total == 0:
         return ids.new_zeros((len(sequences), 1)), sequences
-    sequences = sequences_of(ids, lod, slot)
-    return pad_rows(ids.flatten(), sequences, sequences.longest), sequences
+    rows = ids.flatten()[: sequences.total]
+    return pad_rows(rows, sequences, sequences.longest), sequences
 
 
 def distances(hyps: Tensor, refs: Tensor, lengths: Tensor, ref_lengths: Tensor) -> Tensor:
@@ -49,13 +54,26 @@ def distances(hyps: Tensor, refs: Tensor, lengths: Tensor, ref_lengths: Tensor) 
     return rows.gather(1, ref_lengths.unsqueeze(1)).squeeze(1).float()
 
 
+def _described(
+    Hyps: Shape, Refs: Shape, HypsLength: Shape | None, RefsLength: Shape | None
+) -> Shape:
+    """Fluid says Out has the shape of Refs, and that as many lengths have to be known."""
+    rows = [one[0] for one in (Hyps, HypsLength, RefsLength) if one is not None]
+    if HypsLength is not None and RefsLength is not None and len(set(rows)) > 1:
+        raise EnforceNotMet(
+            f"edit_distance: Hyps {list(Hyps)}, HypsLength {list(HypsLength)} and RefsLength "
+            f"{list(RefsLength)} must declare the same first size"
+        )
+    return Refs
+
+
 @operator(
     "edit_distance",
     outputs="SequenceNum Out",
     uses=None,
     lod="",
     infer=infer_from(
-        {"SequenceNum": lambda Hyps: (1,), "Out": lambda Hyps: (-1, 1)},
+        {"SequenceNum": lambda Hyps: (1,), "Out": _described},
         dtypes={"SequenceNum": None, "Out": None},
     ),
 )

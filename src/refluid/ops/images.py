@@ -13,7 +13,7 @@ from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import Long
 
 
-@operator("pixel_shuffle", outputs="Out", uses="")
+@operator("pixel_shuffle", outputs="Out", uses="", lod="")
 def pixel_shuffle(X: Tensor, *, upscale_factor: int = 1) -> Tensor:
     """(N, C * r², H, W) as (N, C, H * r, W * r)."""
     return F.pixel_shuffle(X, upscale_factor)
@@ -30,7 +30,7 @@ def _shuffled(X: Tensor, outer: int) -> Tensor:
     return parts.transpose(1, 2).reshape(X.shape)
 
 
-@operator("shuffle_channel", outputs="Out", uses="")
+@operator("shuffle_channel", outputs="Out", uses="", lod="")
 def shuffle_channel(X: Tensor, *, group: int = 1) -> Tensor:
     """Channels taken in turn from each of `group` groups."""
     return _shuffled(X, group)
@@ -79,7 +79,7 @@ def temporal_shift_grad(d_Out: Tensor, *, seg_num: int, shift_ratio: float = 0.2
     return _shifted(d_Out, seg_num, shift_ratio, -1)
 
 
-@operator("unfold", outputs="Y", uses="X")
+@operator("unfold", outputs="Y", uses="X", lod="")
 def unfold(
     X: Tensor,
     *,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.operator import Operator
 from refluid.ops.padded import take_rows
 from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
@@ -71,12 +72,18 @@ def _sliced_shape(
     return _decreased(Input.new_empty(shape), decrease_axis)
 
 
+def _lod(op: Operator) -> str:
+    """Sequences stay unless rows are sliced first."""
+    return "" if op.attr("axes")[:1] == [0] else "Input"
+
+
 @operator(
     "slice",
     outputs="Out",
     uses="Input StartsTensor EndsTensor StartsTensorList EndsTensorList",
     differentiable="Input",
     views={"Out": "Input"},
+    lod=_lod,
 )
 def slice_(
     Input: Tensor,

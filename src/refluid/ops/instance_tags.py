@@ -24,7 +24,8 @@ def _infer_filtered(definition: OperatorDef, op: Operator) -> None:
     outputs="Out LossWeight IndexMap",
     uses="Ins LossWeight IndexMap",
     differentiable="Ins",
-    makes_lod="Out",
+    makes_lod="Out LossWeight",
+    without_lod="IndexMap",
     infer=_infer_filtered,
 )
 def filter_by_instag(
@@ -36,7 +37,7 @@ def filter_by_instag(
     out_val_if_empty: Long = 0,
     lod_Ins: Levels = (),
     lod_Ins_tag: Levels = (),
-) -> tuple[Tensor, Tensor, Tensor, Levels]:
+) -> tuple[Tensor, Tensor, Tensor, Levels, Levels]:
     """The instances of Ins (rows, or sequences with is_lod) with a tag that is in Filter_tag.
 
     Ins_tag: a sequence of tags, or a row of them, per instance. LossWeight: 1 per row of Out.
@@ -52,14 +53,15 @@ def filter_by_instag(
     if not bool(kept.any()):
         out = Ins.new_full((1, *Ins.shape[1:]), out_val_if_empty)
         index = torch.tensor([[0, 1]], device=Ins.device)
-        return out, _weights(Ins, 1, 0.0), index, (Offsets((0, 1)),)
+        lod = (Offsets((0, 1)),)
+        return out, _weights(Ins, 1, 0.0), index, lod, lod
     owners = offsets.owners(Ins.device)
     out = Ins[kept[owners]]
     lengths = offsets.length_tensor(Ins.device)[kept]
     made = Offsets.of_lengths(lengths.tolist())
     first = offsets.tensor(Ins.device)[:-1][kept]
     index = torch.stack([made.tensor(Ins.device)[:-1], first], 1)
-    return out, _weights(Ins, len(out), 1.0), index, (made,)
+    return out, _weights(Ins, len(out), 1.0), index, (made,), (made,)
 
 
 def _weights(like: Tensor, rows: int, value: float) -> Tensor:

@@ -28,6 +28,7 @@ def _rows(X: Tensor, axis: int) -> tuple[int, int]:
     uses="X Scale Bias Mean Variance",
     amp="keep",
     infer=infer_layer_norm,
+    without_lod="Mean Variance",
 )
 def layer_norm(
     X: Tensor,
@@ -95,6 +96,7 @@ def _per_channel(value: Tensor, rank: int) -> Tensor:
     outputs="Y Mean Variance",
     uses="Scale Bias Y Variance",
     amp="keep",
+    without_lod="Mean Variance",
 )
 def group_norm(
     X: Tensor,

@@ -21,21 +21,40 @@ Rule = Callable[..., Any]
 Rules = Mapping[str, Rule]
 
 
-def sequences_of(rows: Tensor, lod: Levels, slot: str = "X") -> Offsets:
+def sequences_of(rows: Tensor, lod: Levels, slot: str = "X", levels: int = 0) -> Offsets:
     """The sequences that the rows of input `slot` form.
 
-    EnforceNotMet where it has none, or where they cover another number of rows.
+    levels: how many levels there may be, any number where 0. EnforceNotMet where the input has
+    others or none, or where its sequences cover another number of rows.
     """
     if not lod:
         raise EnforceNotMet(
             f"{slot} has no sequences (LoD): feed it as a LoDTensor with "
             "recursive_sequence_lengths, or give it some with lod_reset"
         )
+    if levels and len(lod) != levels:
+        raise EnforceNotMet(
+            f"{slot} must have sequences of {levels} level, but its LoD has {len(lod)} levels: "
+            f"{offsets_of(lod)}"
+        )
     if lod[-1].total != rows.shape[0]:
         raise EnforceNotMet(
             f"the sequences of {slot} cover {lod[-1].total} rows but it has {rows.shape[0]}"
         )
     return lod[-1]
+
+
+def outer_sequences_of(rows: Tensor, lod: Levels, slot: str = "X") -> Offsets:
+    """The sequences of the first level, which Fluid takes for rows in some operators.
+
+    EnforceNotMet as `sequences_of`: so of several levels only one of single rows will do.
+    """
+    return sequences_of(rows, lod[:1], slot)
+
+
+def offsets_of(lod: Levels) -> str:
+    """The offsets, for messages."""
+    return str([list(level.values) for level in lod])
 
 
 def infer_from(

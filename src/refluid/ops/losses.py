@@ -11,6 +11,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like
+from refluid.ops.lod_rules import keeps_rows
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Long
 
@@ -73,6 +74,7 @@ def _infer_smooth_l1(definition: OperatorDef, op: Operator) -> None:
     uses="Diff InsideWeight OutsideWeight",
     differentiable="X Y",
     infer=_infer_smooth_l1,
+    lod="",
 )
 def smooth_l1_loss(
     X: Tensor,
@@ -117,7 +119,7 @@ def bce_loss(X: Tensor, Label: Tensor) -> Tensor:
     return torch.nn.functional.binary_cross_entropy(X, Label, reduction="none")
 
 
-@operator("kldiv_loss", outputs="Loss", uses="X Target", differentiable="X")
+@operator("kldiv_loss", outputs="Loss", uses="X Target", differentiable="X", lod_by=keeps_rows)
 def kldiv_loss(X: Tensor, Target: Tensor, *, reduction: str = "mean") -> Tensor:
     """Target * (log(Target) - X), 0 where Target isn't positive.
 
@@ -143,7 +145,11 @@ def kldiv_loss_grad(
 
 
 @operator(
-    "nll_loss", outputs="Out Total_weight", uses="X Label Weight Total_weight", differentiable="X"
+    "nll_loss",
+    outputs="Out Total_weight",
+    uses="X Label Weight Total_weight",
+    differentiable="X",
+    lod="",
 )
 def nll_loss(
     X: Tensor,
@@ -193,7 +199,7 @@ def nll_loss_grad(
     return torch.zeros_like(X).scatter_(1, label.unsqueeze(1), value.unsqueeze(1))
 
 
-@operator("rank_loss", outputs="Out", uses="Label Left Right", differentiable="Left Right")
+@operator("rank_loss", outputs="Out", uses="Label Left Right", differentiable="Left Right", lod="")
 def rank_loss(Label: Tensor, Left: Tensor, Right: Tensor) -> Tensor:
     """log(1 + exp(Left - Right)) - Label * (Left - Right)."""
     gap = Left - Right

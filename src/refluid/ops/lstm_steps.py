@@ -32,8 +32,8 @@ class Recurrence:
     """What a step computes. peephole: (3, width), of the gates input, forget and output.
 
     On a CPU Fluid 1.8 loses the gradient of the cell where its vectorised kernel runs: in float32,
-    a width divisible by 8, no cell clipping. Such LSTMs learn by their output gate alone, and so do
-    these, unless FLAGS_correct_cpu_faults is set.
+    a width divisible by 8, no cell clipping. Such LSTMs learn by their output gate alone, here with
+    FLAGS_refluid_fluid_cpu_faults only.
     """
 
     weight: Tensor
@@ -50,7 +50,7 @@ class Recurrence:
         width = self.weight.shape[1] // 4
         vectorised = self.weight.dtype == torch.float32 and width % 8 == 0
         lost = vectorised and self.cell_clip <= 0 and self.weight.device.type == "cpu"
-        return not lost or bool(flags.value("correct_cpu_faults"))
+        return not (lost and flags.value("refluid_fluid_cpu_faults"))
 
 
 @dataclass(frozen=True)

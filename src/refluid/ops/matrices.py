@@ -9,14 +9,14 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import gradient, operator
 
 
-@operator("trace", outputs="Out", uses="Input")
+@operator("trace", outputs="Out", uses="Input", lod="")
 def trace(Input: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The sum of the diagonal of the planes (dim1, dim2); shape (1,) for a matrix."""
     out = torch.diagonal(Input, offset, dim1, dim2).sum(-1)
     return out if out.dim() else out.reshape(1)
 
 
-@operator("diag_embed", outputs="Out", uses=None)
+@operator("diag_embed", outputs="Out", uses=None, lod="")
 def diag_embed(Input: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last dimension as diagonals of the planes (dim1, dim2)."""
     return torch.diag_embed(Input, offset, dim1, dim2)
@@ -41,13 +41,13 @@ def cross(X: Tensor, Y: Tensor, *, dim: int = 9) -> Tensor:
     return out
 
 
-@operator("kron", outputs="Out", uses="X Y")
+@operator("kron", outputs="Out", uses="X Y", lod="")
 def kron(X: Tensor, Y: Tensor) -> Tensor:
     """The Kronecker product."""
     return torch.kron(X, Y)
 
 
-@operator("meshgrid", outputs="Out*", uses="X")
+@operator("meshgrid", outputs="Out*", uses="X", lod="")
 def meshgrid(X: list[Tensor]) -> list[Tensor]:
     """Each vector along its own dimension of one grid."""
     return [one.contiguous() for one in torch.meshgrid(*X, indexing="ij")]
@@ -82,7 +82,7 @@ def bilinear_tensor_product_grad(
     return d_x, d_y, d_weight, d_Out.sum(0, keepdim=True)
 
 
-@operator("fsp", outputs="Out", uses="X Y", amp="fast")
+@operator("fsp", outputs="Out", uses="X Y", amp="fast", lod="")
 def fsp(X: Tensor, Y: Tensor) -> Tensor:
     """(N, Cx, Cy): means over the pixels of the products of X's and Y's channels."""
     x, y = X.flatten(2), Y.flatten(2)
@@ -102,7 +102,12 @@ def index_select_grad(X: Tensor, Index: Tensor, d_Out: Tensor, *, dim: int = 0) 
 
 
 @operator(
-    "index_sample", outputs="Out", uses="X Index", differentiable="X", follows={"Out": "Index"}
+    "index_sample",
+    outputs="Out",
+    uses="X Index",
+    differentiable="X",
+    lod="Index",
+    follows={"Out": "Index"},
 )
 def index_sample(X: Tensor, Index: Tensor) -> Tensor:
     """Out[i, j] = X[i, Index[i, j]]."""

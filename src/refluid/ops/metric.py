@@ -49,7 +49,7 @@ def top_k_grad(X: Tensor, Indices: Tensor, d_Out: Tensor) -> Tensor:
     return torch.zeros_like(X).scatter_(-1, Indices, d_Out)
 
 
-@operator("accuracy", outputs="Accuracy Correct Total", uses=None)
+@operator("accuracy", outputs="Accuracy Correct Total", uses=None, without_lod="Correct Total")
 def accuracy(Out: Tensor, Indices: Tensor, Label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Share of rows in whose Indices (rows, k) the int64 Label (rows, 1) occurs.
 

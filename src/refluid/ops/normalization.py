@@ -37,6 +37,7 @@ def is_single(value: Tensor) -> bool:
     amp="keep",
     mutates={"MeanOut": "Mean", "VarianceOut": "Variance"},
     extra={"use_mkldnn": False, "fuse_with_relu": False},
+    without_lod="MeanOut VarianceOut SavedMean SavedVariance ReserveSpace",
 )
 def batch_norm(
     X: Tensor,

@@ -76,7 +76,7 @@ def l1_norm(X: Tensor) -> Tensor:
     return X.abs().sum().reshape(1)
 
 
-@operator("norm", outputs="Norm Out", uses="X Norm", amp="keep")
+@operator("norm", outputs="Norm Out", uses="X Norm", amp="keep", lod="")
 def norm(X: Tensor, *, axis: int, epsilon: float = 1e-10) -> tuple[Tensor, Tensor]:
     """Out = X / Norm with Norm = sqrt(sum(X²) + epsilon) along `axis`."""
     length = (X * X).sum(axis, keepdim=True).add_(epsilon).sqrt_()

@@ -3,7 +3,7 @@
 Fluid 1.8 computes the gradient of `pad` on a CPU as a padding by negative sizes. The library that
 does it copies packets of neighbouring numbers wherever a packet doesn't reach into padding, and
 with negative sizes it doesn't see that a packet goes on in the next row: there it copies what
-follows the row in the padded tensor. Programs trained on Fluid's CPU learned with that.
+follows the row in the padded tensor.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _PACKET_BYTES = 32
 def without_padding(padded: Tensor, before: Sequence[int], shape: Sequence[int]) -> Tensor:
     """The part of `padded` that begins at `before` and has `shape`, contiguous.
 
-    On a CPU as Fluid takes it, unless FLAGS_correct_cpu_faults is set.
+    With FLAGS_refluid_fluid_cpu_faults as Fluid's CPU takes it.
     """
-    exact = padded.device.type != "cpu" or not padded.is_floating_point()
-    if not exact and not flags.value("correct_cpu_faults"):
+    packed = padded.device.type == "cpu" and padded.is_floating_point()
+    if packed and flags.value("refluid_fluid_cpu_faults"):
         size = _PACKET_BYTES // padded.element_size()
         source = _sources(tuple(padded.shape), tuple(before), tuple(shape), size)
         if source is not None:
@@ -41,7 +41,7 @@ def _sources(
 ) -> Tensor | None:
     """For each number of the result its place in the padded tensor; None where all are right."""
     count = prod(shape)
-    if not count or padded == shape:
+    if count < packet or padded == shape:
         return None
     strides = [prod(padded[dim + 1 :]) for dim in range(len(padded))]
     steps = [prod(shape[dim + 1 :]) for dim in range(len(shape))]

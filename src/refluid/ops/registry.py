@@ -22,7 +22,9 @@ from typing import Any
 from refluid.ir import schema
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute, Slot
+from refluid.ops.declared_lods import declare_lods
 from refluid.ops.infer import Infer, infer_by_probing, infer_gradient
+from refluid.ops.lod_rules import Choice
 from refluid.ops.signature import GRAD, Body, declare, parse_slots, read_signature, slot_name
 
 ALL = "*"
@@ -48,6 +50,8 @@ class OperatorDef:
     - `mutates`: output slot -> input slot that the body overwrites and returns.
     - `views`: output slot -> input (or other output) slot whose memory the output may share.
     - `lod`: input slot whose LoD the outputs take, empty for none; or a function of the operator.
+    - `lod_by`: gives the rule (`ops/lod_rules.py`) that makes the first output's LoD instead.
+    - `without_lod`: output slots (`"Mask"`) that have no LoD.
     - `makes_lod`: output slots (`"Out Mask"`) whose LoD the body returns itself, after all outputs.
     - `levels`: keyword of the body -> input slot whose LoD it is given (see `signature`).
     - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
@@ -73,6 +77,8 @@ class OperatorDef:
     mutates: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
     lod: str | Callable[[Operator], str] = ""
+    lod_by: Choice | None = None
+    without_lod: str = ""
     makes_lod: str = ""
     levels: Mapping[str, str] = field(default_factory=dict)
     follows: Mapping[str, str] = field(default_factory=dict)
@@ -105,6 +111,7 @@ class OperatorDef:
 
     def infer(self, op: Operator) -> None:
         self.infer_rule(self, op)
+        declare_lods(self, op)
 
     @property
     def doc(self) -> str:

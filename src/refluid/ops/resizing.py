@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.lod_rules import keeps_rows
 from refluid.ops.packets import without_padding
 from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
@@ -21,7 +22,7 @@ def _last_first(paddings: Sequence[int]) -> list[int]:
     return [size for pair in reversed(pairs) for size in pair]
 
 
-@operator("pad", outputs="Out", uses="")
+@operator("pad", outputs="Out", uses="", lod_by=keeps_rows)
 def pad(X: Tensor, *, paddings: Sequence[int], pad_value: float = 0.0) -> Tensor:
     """X with paddings[2 * i] elements before and paddings[2 * i + 1] after along dimension i."""
     if len(paddings) != 2 * X.dim() or min(paddings, default=0) < 0:
@@ -100,7 +101,7 @@ def _uncropped(X: Tensor, d_Out: Tensor, offsets: Sequence[int]) -> Tensor:
     return F.pad(d_Out, _last_first(sizes))
 
 
-@operator("crop", outputs="Out", uses="X Offsets", differentiable="X", views={"Out": "X"})
+@operator("crop", outputs="Out", uses="X Offsets", differentiable="X", views={"Out": "X"}, lod="")
 def crop(
     X: Tensor,
     Y: Tensor | None = None,
@@ -163,7 +164,13 @@ def _folded(d_Out: Tensor, X: Tensor) -> Tensor:
     return d_Out.reshape(shape).sum(list(range(0, 2 * X.dim(), 2)))
 
 
-@operator("expand", outputs="Out", uses="X ExpandTimes expand_times_tensor", differentiable="X")
+@operator(
+    "expand",
+    outputs="Out",
+    uses="X ExpandTimes expand_times_tensor",
+    differentiable="X",
+    lod_by=keeps_rows,
+)
 def expand(
     X: Tensor,
     ExpandTimes: Tensor | None = None,

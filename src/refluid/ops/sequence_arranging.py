@@ -24,14 +24,14 @@ from refluid.ops.signature import GRAD
     makes_lod="Out",
     uses="X",
     views={"Out": "X"},
-    infer=infer_from({"Out": lambda X, new_dim: (-1, new_dim)}, levels={"Out": lambda X: X}),
+    infer=infer_from({"Out": lambda X, new_dim: (-1, new_dim)}, levels={"Out": lambda X: 1}),
 )
 def sequence_reshape(X: Tensor, *, lod_X: Levels, new_dim: int) -> tuple[Tensor, Levels]:
     """The elements of each sequence of X (rows, width) in rows of new_dim elements.
 
     EnforceNotMet where a sequence doesn't fill its last row.
     """
-    sequences = sequences_of(X, lod_X)
+    sequences = sequences_of(X, lod_X, levels=1)
     width = X.shape[1]
     if any(length * width % new_dim for length in sequences.lengths):
         raise EnforceNotMet(
@@ -56,7 +56,7 @@ def _turned_back(op: Operator) -> list[GradOp]:
 @operator("sequence_reverse", outputs="Y", maker=_turned_back, infer=infer_like("Y", "X"))
 def sequence_reverse(X: Tensor, *, lod_X: Levels) -> Tensor:
     """The rows of each sequence of X back to front."""
-    sequences = sequences_of(X, lod_X)
+    sequences = sequences_of(X, lod_X, levels=1)
     lasts = sequences.tensor(X.device)[1:] - 1
     back = lasts[sequences.owners(X.device)] - sequences.positions(X.device)
     return take_rows(X, back)
@@ -64,7 +64,7 @@ def sequence_reverse(X: Tensor, *, lod_X: Levels) -> Tensor:
 
 def _sliced(X: Tensor, lod_X: Levels, Offset: Tensor, Length: Tensor) -> tuple[Tensor, Offsets]:
     """The rows that are kept, and the sequences that they form."""
-    sequences = sequences_of(X, lod_X)
+    sequences = sequences_of(X, lod_X, levels=1)
     first, length = Offset.flatten().tolist(), Length.flatten().tolist()
     if not len(first) == len(length) == len(sequences):
         raise EnforceNotMet(
@@ -88,7 +88,7 @@ def _sliced(X: Tensor, lod_X: Levels, Offset: Tensor, Length: Tensor) -> tuple[T
     makes_lod="Out",
     uses="X Offset Length",
     differentiable="X",
-    infer=infer_from({"Out": lambda X: (-1, *X[1:])}, levels={"Out": lambda X: X}),
+    infer=infer_from({"Out": lambda X: (-1, *X[1:])}, levels={"Out": lambda X: 0}),
 )
 def sequence_slice(
     X: Tensor, Offset: Tensor, Length: Tensor, *, lod_X: Levels

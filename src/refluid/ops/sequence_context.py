@@ -85,7 +85,7 @@ def sequence_conv(
     A context begins contextStart places from its row. Outside of the sequence are zeros, or
     where paddingTrainable the rows of PaddingData (before + after, width).
     """
-    sequences = sequences_of(X, lod_X)
+    sequences = sequences_of(X, lod_X, levels=1)
     shifts = shifts_of(contextLength, contextStart, contextStride)
     check_filter(X, Filter, shifts)
     edges = PaddingData if paddingTrainable else None

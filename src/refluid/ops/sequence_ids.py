@@ -10,7 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ops.infer import infer_like
-from refluid.ops.levels import infer_from, sequences_of
+from refluid.ops.levels import infer_from, outer_sequences_of, sequences_of
 from refluid.ops.registry import find, gradient, operator
 from refluid.ops.sequence_context import context_index
 
@@ -24,7 +24,7 @@ from refluid.ops.sequence_context import context_index
 )
 def sequence_enumerate(X: Tensor, *, lod_X: Levels, win_size: int, pad_value: int = 0) -> Tensor:
     """Each number of X (n, 1) and those after it, (n, win_size); pad_value after the end."""
-    sequences = sequences_of(X, lod_X)
+    sequences = outer_sequences_of(X, lod_X)
     flat = torch.cat((X.flatten(), X.new_full((1,), pad_value)))
     return flat[context_index(sequences, range(win_size), False, X.device)]
 
@@ -55,7 +55,7 @@ def sequence_erase(X: Tensor, *, lod_X: Levels, tokens: Sequence[int]) -> tuple[
 
 def _flat_places(X: Tensor, Ids: Tensor, lod_Ids: Levels) -> Tensor:
     """Where in X, as one row of numbers, each of Ids points to."""
-    sequences = sequences_of(Ids, lod_Ids, "Ids")
+    sequences = sequences_of(Ids, lod_Ids, "Ids", levels=1)
     if len(sequences) != X.shape[0]:
         raise EnforceNotMet(f"X has {X.shape[0]} rows but Ids {len(sequences)} sequences")
     width = X.numel() // max(X.shape[0], 1)

@@ -14,13 +14,16 @@ from refluid.ops.registry import gradient, operator
 
 
 def _level(values: Sequence[int], rows: int) -> Offsets:
-    """A level given by offsets, or by lengths where they can't be offsets."""
+    """A level given by offsets."""
     problem = lod_error([list(values)], rows)
     if problem is None and len(values) > 1:
         return Offsets(values)
-    if min(values, default=-1) >= 0 and sum(values) == rows:
-        return Offsets.of_lengths(values)
-    raise EnforceNotMet(f"{list(values)} are no sequences of {rows} rows: {problem}")
+    lengths = min(values, default=-1) >= 0 and sum(values) == rows
+    offsets = list(Offsets.of_lengths(values).values) if lengths else [0, rows]
+    raise EnforceNotMet(
+        f"{list(values)} are no sequences of {rows} rows: {problem}. Target LoD should be a vector "
+        f"of offsets starting from 0, such as {offsets}"
+    )
 
 
 def _target_level(X: int, Y: int | None, append: bool) -> int:
@@ -49,7 +52,7 @@ def lod_reset(
 ) -> tuple[Tensor, Levels]:
     """X with the sequences of Y, or those that Y's integers or target_lod say.
 
-    Integers are offsets `[0, 4, 6]`, or lengths `[4, 2]`. append: integers give a level below those
+    Integers are offsets `[0, 4, 6]`. append: integers give a level below those
     of X; sequences of Y take the place of X's all the same, as in paddle 2.6.
     """
     if Y is not None and lod_Y:

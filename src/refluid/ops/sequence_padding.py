@@ -8,7 +8,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType, to_torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
-from refluid.ops.levels import infer_from, sequences_of
+from refluid.ops.levels import infer_from, outer_sequences_of, sequences_of
 from refluid.ops.padded import pad_rows, unpad_rows
 from refluid.ops.registry import gradient, operator
 
@@ -50,7 +50,7 @@ def sequence_pad(
     padded_length: -1 for the longest sequence. PadValue: one element, or of the shape of a row.
     Length: int64 lengths (sequences,).
     """
-    sequences = sequences_of(X, lod_X)
+    sequences = outer_sequences_of(X, lod_X)
     value = PadValue.reshape(()) if PadValue.numel() == 1 else PadValue.reshape(X.shape[1:])
     out = pad_rows(X, sequences, _target(sequences, padded_length), value)
     return out, sequences.length_tensor(X.device).clone()
@@ -59,7 +59,7 @@ def sequence_pad(
 @gradient("sequence_pad", views={"d_X": "d_Out"})
 def sequence_pad_grad(X: Tensor, d_Out: Tensor, *, lod_X: Levels) -> Tensor:
     """d_Out where there is no padding."""
-    return unpad_rows(d_Out, sequences_of(X, lod_X))
+    return unpad_rows(d_Out, outer_sequences_of(X, lod_X))
 
 
 def lengths_of(length: Tensor, longest: int) -> Offsets:

@@ -119,6 +119,10 @@ def sequence_pool(
     int32 rows of X that were greatest. Out has the upper levels of X.
     """
     sequences = sequences_of(X, lod_X)
+    if len(sequences) > X.shape[0]:
+        raise EnforceNotMet(
+            f"X has {X.shape[0]} rows, but {len(sequences)} sequences need as many at least"
+        )
     rows = X.flatten(1) if X.dim() > 1 else X.unsqueeze(1)
     index = None
     if pooltype == "MAX":

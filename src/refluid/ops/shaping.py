@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.lod_rules import keeps_rows
 from refluid.ops.products import infer_flat
 from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
@@ -60,7 +61,7 @@ def _require_int32(sizes: Sequence[Tensor | None]) -> None:
             )
 
 
-@operator("reshape", outputs="Out", views=SAME)
+@operator("reshape", outputs="Out", views=SAME, lod_by=keeps_rows)
 def reshape(
     X: Tensor,
     Shape: Tensor | None = None,
@@ -82,6 +83,7 @@ def reshape(
     differentiable="X",
     views=SAME,
     extra={"use_quantizer": False},
+    lod_by=keeps_rows,
 )
 def reshape2(
     X: Tensor,
@@ -100,13 +102,15 @@ def _flatten(X: Tensor, axis: int) -> Tensor:
     return X.reshape(math.prod(X.shape[:axis]), math.prod(X.shape[axis:]))
 
 
-@operator("flatten", outputs="Out", uses="X", views=SAME, infer=infer_flat)
+@operator("flatten", outputs="Out", uses="X", views=SAME, infer=infer_flat, lod_by=keeps_rows)
 def flatten(X: Tensor, *, axis: int = 1) -> Tensor:
     """X as a matrix whose rows are its first `axis` dimensions."""
     return _flatten(X, axis)
 
 
-@operator("flatten2", outputs="Out XShape", uses="XShape", views=SAME, infer=infer_flat)
+@operator(
+    "flatten2", outputs="Out XShape", uses="XShape", views=SAME, infer=infer_flat, lod_by=keeps_rows
+)
 def flatten2(X: Tensor, *, axis: int = 1) -> tuple[Tensor, Tensor]:
     """`flatten`, and XShape."""
     return _flatten(X, axis), _x_shape(X)
@@ -127,13 +131,13 @@ def _squeeze(X: Tensor, axes: Sequence[int]) -> Tensor:
     return X.squeeze(tuple(gone))
 
 
-@operator("squeeze", outputs="Out", uses="X", views=SAME)
+@operator("squeeze", outputs="Out", uses="X", views=SAME, lod_by=keeps_rows)
 def squeeze(X: Tensor, *, axes: Sequence[int] = ()) -> Tensor:
     """X without the dimensions `axes`, which have size 1; no axes: without all such."""
     return _squeeze(X, axes)
 
 
-@operator("squeeze2", outputs="Out XShape", uses="XShape", views=SAME)
+@operator("squeeze2", outputs="Out XShape", uses="XShape", views=SAME, lod_by=keeps_rows)
 def squeeze2(X: Tensor, *, axes: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
     """`squeeze`, and XShape."""
     return _squeeze(X, axes), _x_shape(X)
@@ -145,7 +149,7 @@ def _unsqueeze(X: Tensor, axes: Sequence[int]) -> Tensor:
     return X
 
 
-@operator("unsqueeze", outputs="Out", uses="X", differentiable="X", views=SAME)
+@operator("unsqueeze", outputs="Out", uses="X", differentiable="X", views=SAME, lod_by=keeps_rows)
 def unsqueeze(
     X: Tensor,
     AxesTensor: Tensor | None = None,
@@ -157,7 +161,14 @@ def unsqueeze(
     return _unsqueeze(X, integers(axes, AxesTensor, AxesTensorList))
 
 
-@operator("unsqueeze2", outputs="Out XShape", uses="XShape", differentiable="X", views=SAME)
+@operator(
+    "unsqueeze2",
+    outputs="Out XShape",
+    uses="XShape",
+    differentiable="X",
+    views=SAME,
+    lod_by=keeps_rows,
+)
 def unsqueeze2(
     X: Tensor,
     AxesTensor: Tensor | None = None,

@@ -39,6 +39,7 @@ def _sums(x: Tensor) -> Tensor:
     infer=_infer,
     extra={"use_mkldnn": False, "fuse_with_relu": False},
     effects=True,
+    without_lod="MeanOut VarianceOut SavedMean SavedVariance ReserveSpace",
 )
 def sync_batch_norm(
     X: Tensor,

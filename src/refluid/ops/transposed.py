@@ -109,9 +109,8 @@ def conv_transpose_grad(
 
 
 def _define(name: str, forward: Callable[..., Tensor]) -> None:
-    operator(name, outputs="Output", uses="Input Filter Bias", amp="fast", extra=TRANSPOSED)(
-        forward
-    )
+    uses = "Input Filter Bias"
+    operator(name, outputs="Output", uses=uses, amp="fast", extra=TRANSPOSED, lod="")(forward)
     gradient(name)(conv_transpose_grad)
 
 

@@ -58,7 +58,9 @@ def conv3d(
     return _as_given(F.conv3d(x, Filter, None, tuple(strides), same, steps, groups), data_format)
 
 
-@operator("conv3d_transpose", outputs="Output", uses="Input Filter", amp="fast", extra=_TRANSPOSED)
+@operator(
+    "conv3d_transpose", outputs="Output", uses="Input Filter", amp="fast", extra=_TRANSPOSED, lod=""
+)
 def conv3d_transpose(
     Input: Tensor,
     Filter: Tensor,
@@ -173,7 +175,7 @@ def _define_with_index(name: str, rank: int) -> None:
     forward.__name__, backward.__name__ = name, f"{name}_grad"
     forward.__doc__ = "Largest elements of the windows, and their int32 places in the channel."
     backward.__doc__ = "d_Out added up at the places of the largest elements."
-    operator(name, outputs="Out Mask", uses="X Mask")(forward)
+    operator(name, outputs="Out Mask", uses="X Mask", lod="")(forward)
     gradient(name)(backward)
 
 

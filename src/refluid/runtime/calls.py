@@ -71,7 +71,7 @@ def write_call(writer: Writer, op: Operator, how: How) -> None:
             first = writer.local(op.block, op.output(definition.outputs[0].name)[0])
             writer.source.add(f"{first} = {first}.clone()", op)
     _note_outputs(writer, op, definition)
-    for line in writer.lods.note(op, definition, made):
+    for line in writer.lods.note(writer, op, definition, made):
         writer.source.add(line, op)
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from refluid.analysis.liveness import EMPTY, Key, key_of
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.ops.gradient_lods import Origin, origin
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
+
+if TYPE_CHECKING:
+    from refluid.runtime.codegen import Writer
 
 NONE = "()"
 
@@ -71,23 +77,25 @@ class Lods:
             for slot, names in made.items()
         ]
 
-    def passed_on(self, op: Operator, definition: OperatorDef, slot: str) -> str:
-        """The LoD of an output: that of the slot `lod`, for a gradient that of its variable."""
-        if slot.endswith(GRAD):
-            name = next(iter(_variables(op, slot.removesuffix(GRAD))), None)
-        else:
-            name = definition.lod_source(op)
-        return self.of(key_of(op.block, name)) if name else NONE
-
-    def note(self, op: Operator, definition: OperatorDef, made: dict[str, list[str]]) -> list[str]:
-        """Notes the LoD of all outputs; lines that assign it to those with a name of their own."""
-        lines = []
+    def note(
+        self, writer: Writer, op: Operator, definition: OperatorDef, made: dict[str, list[str]]
+    ) -> list[str]:
+        """Notes the LoD of all outputs; lines that make it, or assign it to a name of its own."""
+        lines: list[str] = []
+        rule = definition.lod_by(op) if definition.lod_by is not None else None
+        given = self._given(op, definition) if rule is not None else []
         for slot in definition.outputs:
             for position, name in enumerate(op.output(slot.name)):
                 if name == EMPTY:
                     continue
-                own = made.get(slot.name)
-                source = own[position] if own else self._source(op, definition, slot.name, position)
+                if slot.name in made:
+                    source = made[slot.name][position]
+                elif any(given) and rule is not None and slot is definition.outputs[0]:
+                    source, called = self.new(), writer.source.constant(rule.__name__, rule)
+                    lods = ", ".join(one or NONE for one in given)
+                    lines.append(f"{source} = {called}([{lods}], {writer.local(op.block, name)})")
+                else:
+                    source = self._source(op, definition, slot.name, position)
                 key = key_of(op.block, name)
                 if key in self.fixed:
                     if self.names[key] != source:
@@ -106,12 +114,30 @@ class Lods:
             self.names[target] = self.names[source]
         return []
 
+    def _given(self, op: Operator, definition: OperatorDef) -> list[str]:
+        """The LoDs of all variables of the slot `lod`, empty for those without."""
+        slot = definition.lod if isinstance(definition.lod, str) else definition.lod(op)
+        return [self.names.get(key_of(op.block, name), "") for name in op.input(slot)]
+
     def _source(self, op: Operator, definition: OperatorDef, slot: str, position: int) -> str:
-        """As `passed_on`; of a gradient slot of many variables each one's own."""
-        origins = _variables(op, slot.removesuffix(GRAD)) if slot.endswith(GRAD) else []
-        if position < len(origins):
-            return self.of(key_of(op.block, origins[position]))
-        return self.passed_on(op, definition, slot)
+        """The LoD of an output: that of the slot `lod`; of a gradient as Fluid has it."""
+        name: str | None
+        if slot in definition.without_lod.split():
+            return NONE
+        if not slot.endswith(GRAD):
+            name = definition.lod_source(op)
+        elif (found := origin(op.type)) is Origin.NONE:
+            return NONE
+        else:
+            own = _variables(op, slot.removesuffix(GRAD))
+            names = _gradients(op) if found is Origin.GIVEN else own[position:] or own
+            name = names[0] if names else None
+        return self.of(key_of(op.block, name)) if name else NONE
+
+
+def _gradients(op: Operator) -> list[str]:
+    """The gradients that a gradient operator is given."""
+    return [name for slot, names in op.inputs.items() if slot.endswith(GRAD) for name in names]
 
 
 def _variables(op: Operator, slot: str) -> list[str]:

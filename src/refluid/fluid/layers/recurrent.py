@@ -28,11 +28,13 @@ def _states(first: Variable | None, cell: Variable | None) -> dict[str, Variable
     return {slot: var for slot, var in given.items() if var is not None}
 
 
-def _check_state(where: str, state: Variable | None, width: int) -> None:
-    if state is not None and tuple(state.shape)[1:] != (width,):
-        raise ValueError(
-            f"{where}: an initial state must be (batch, {width}), not {list(state.shape)}"
-        )
+def _check_state(where: str, state: Variable | None, input: Variable, width: int) -> None:
+    """AssertionError, as in Fluid, unless a state h0 or c0 declares as many rows as the input."""
+    rows = input.shape[0]
+    assert state is None or tuple(state.shape) == (rows, width), (
+        f"{where}: The shape of an initial state (h0, c0) should be (batch_size, {width}), here "
+        f"declared as {[rows, width]}, but it is {list(state.shape)}"
+    )
 
 
 def dynamic_lstm(
@@ -62,8 +64,8 @@ def dynamic_lstm(
     columns = 7 * width if use_peepholes else 4 * width
     bias = helper.create_parameter(helper.bias_attr, [1, columns], dtype, is_bias=True)
     hidden, cell, gate, active = new_variables(helper, dtype, 4)
-    _check_state("dynamic_lstm", h_0, width)
-    _check_state("dynamic_lstm", c_0, width)
+    _check_state("dynamic_lstm", h_0, input, width)
+    _check_state("dynamic_lstm", c_0, input, width)
     inputs = {"Input": input, "Weight": weight, "Bias": bias} | _states(h_0, c_0)
     check_variables("lstm", inputs)
     helper.append_op(
@@ -107,8 +109,8 @@ def dynamic_lstmp(
     columns = 7 * width if use_peepholes else 4 * width
     bias = helper.create_parameter(helper.bias_attr, [1, columns], dtype, is_bias=True)
     projection, cell, _, hidden, gate, active = new_variables(helper, dtype, 6)
-    _check_state("dynamic_lstmp", h_0, proj_size)
-    _check_state("dynamic_lstmp", c_0, width)
+    _check_state("dynamic_lstmp", h_0, input, proj_size)
+    _check_state("dynamic_lstmp", c_0, input, width)
     inputs = {"Input": input, "Weight": weight, "ProjWeight": projecting, "Bias": bias}
     inputs |= _states(h_0, c_0)
     check_variables("lstmp", inputs)
@@ -146,7 +148,7 @@ def dynamic_gru(
     weight = helper.create_parameter(helper.param_attr, [size, 3 * size], dtype)
     bias = helper.create_parameter(helper.bias_attr, [1, 3 * size], dtype, is_bias=True)
     inputs = {"Input": input, "Weight": weight} | ({} if bias is None else {"Bias": bias})
-    _check_state("dynamic_gru", h_0, size)
+    _check_state("dynamic_gru", h_0, input, size)
     inputs |= _states(h_0, None)
     hidden, gate, reset, batch = new_variables(helper, dtype, 4)
     outputs = {

@@ -94,6 +94,7 @@ def box_coder(
     outputs="DecodeBox OutputAssignBox",
     uses=None,
     follows={"DecodeBox": "TargetBox"},
+    lod="TargetBox",
 )
 def box_decoder_and_assign(
     PriorBox: Tensor,

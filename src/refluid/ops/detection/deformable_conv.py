@@ -119,9 +119,10 @@ def _convolve(
 
 
 def _whole_groups(out: Tensor, size: int) -> Tensor:
-    """Zeros for the images behind the last whole group of `size`, which Fluid's CPU leaves out."""
+    """With the faults of Fluid's CPU zeros for the images behind the last whole group of `size`."""
     count = out.shape[0]
-    if out.device.type != "cpu" or count % size == 0 or flags.value("correct_cpu_faults"):
+    left_out = out.device.type == "cpu" and flags.value("refluid_fluid_cpu_faults")
+    if not left_out or count % size == 0:
         return out
     keep = torch.arange(count, device=out.device) < count // size * size
     return out * keep.to(out.dtype).view(-1, 1, 1, 1)
@@ -151,7 +152,7 @@ def deformable_conv(
 
     Offset (N, deformable_groups * taps * 2, Ho, Wo) holds y and x of each tap, in pixels; Mask
     (N, deformable_groups * taps, Ho, Wo) a factor. Between pixels Input is interpolated. Images
-    that don't fill a group of im2col_step are 0 on a CPU, as in Fluid.
+    that don't fill a group of im2col_step are 0 with FLAGS_refluid_fluid_cpu_faults.
     """
     out = _convolve(
         Input, Offset, Mask, Filter, strides, paddings, dilations, groups, deformable_groups
@@ -165,6 +166,7 @@ def deformable_conv(
     uses="Input Offset Filter",
     amp="keep",
     infer=infer_by(_infer),
+    lod="",
 )
 def deformable_conv_v1(
     Input: Tensor,

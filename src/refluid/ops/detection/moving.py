@@ -31,7 +31,7 @@ def box_clip(Input: Tensor, ImInfo: Tensor, *, lod_Input: Levels = ()) -> Tensor
     return torch.minimum(Input, limit).clamp(min=0)
 
 
-@operator("polygon_box_transform", outputs="Output", uses=None)
+@operator("polygon_box_transform", outputs="Output", uses=None, lod="")
 def polygon_box_transform(Input: Tensor) -> Tensor:
     """(N, 2 * corners, H, W): where corners are, from how far left of and above a pixel they are.
 

@@ -152,11 +152,11 @@ class _Stack:
             turned = [None if x is None else layers.reverse(x, axis=[0]) for x in (input, mask)]
             back, last = self._direction(turned[0], turned[1], starts, 1)
             outputs = layers.concat([outputs, layers.reverse(back, axis=[0])], axis=2)
-            both = [
-                layers.concat([one, other], axis=1) for one, other in zip(states, last, strict=True)
-            ]
             shape = [self._layers * 2, -1, self._size]
-            states = [layers.reshape(one, shape=shape) for one in both]
+            states = [
+                layers.reshape(layers.concat([one, other], axis=1), shape=shape)
+                for one, other in zip(states, last, strict=True)
+            ]
         if batch_first:
             outputs = layers.transpose(outputs, [1, 0, 2])
         return outputs, states
