@@ -16,7 +16,7 @@ def test_its_gradient_is_zero(shape: Sequence[int]) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         x = fluid.data("x", [-1, 3, *[-1] * (len(shape) - 2)], "float32")
-        y = fluid.layers.batch_norm(x, is_test=True, param_attr="scale", bias_attr="bias")
+        y = fluid.layers.batch_norm(x, use_global_stats=True, param_attr="scale", bias_attr="bias")
         fluid.optimizer.SGD(0.1).minimize(fluid.layers.reduce_sum(y))
     executor, scope = fluid.Executor(), fluid.Scope()
     executor.run(startup, scope=scope)

@@ -70,7 +70,7 @@ def test_two_elements_are_normalised() -> None:
 def test_with_running_statistics_the_fused_gradient_is_the_same(rows: int) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
-        y = L.batch_norm(fluid.data("x", [None, 3]), act="relu", is_test=True)
+        y = L.batch_norm(fluid.data("x", [None, 3]), act="relu", use_global_stats=True)
         loss = L.mean(L.square(y))
         fluid.optimizer.SGD(0.0).minimize(loss)
     exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()

@@ -9,6 +9,7 @@ from refluid.autodiff.making import Draft
 from refluid.autodiff.naming import GradientNames
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
+from refluid.ir.checks import check
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 
@@ -26,6 +27,7 @@ def append_drafts(
     """
     block = names.target
     for draft in drafts:
+        check(draft.op)
         for name in draft.op.output_arg_names:
             forward = names.forward(name)
             if forward is not None and name not in block.vars:

@@ -9,6 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Channels, Epsilon
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.normalization import batch_norm, batch_norm_grad, channels_first, is_single
 from refluid.ops.registry import gradient, operator
@@ -59,7 +60,7 @@ _KINDS: dict[str, tuple[Activation, Activation, Activation]] = {
     without_lod="MeanOut VarianceOut SavedMean SavedVariance ReserveSpace",
 )
 def inplace_abn(
-    X: Tensor,
+    X: Channels,
     Scale: Tensor,
     Bias: Tensor,
     Mean: Tensor,
@@ -68,7 +69,7 @@ def inplace_abn(
     *,
     is_test: bool = False,
     momentum: float = 0.9,
-    epsilon: float = 1e-5,
+    epsilon: Epsilon = 1e-5,
     data_layout: str = "NCHW",
     use_global_stats: bool = False,
     trainable_statistics: bool = False,
@@ -127,7 +128,7 @@ def inplace_abn_grad(
     mean, inverse = SavedMean, SavedVariance
     if use_global_stats and Mean is not None and Variance is not None:
         mean, inverse = Mean, torch.rsqrt(Variance + epsilon)
-    single = is_single(channels_first(Y, data_layout)) and not (use_global_stats or is_test)
+    single = is_single(channels_first(Y, data_layout)) and not use_global_stats
     x = undo(Y, alpha) if single else unit / inverse.view(shape) + mean.view(shape)
     grad = d_Y * slope(Y, alpha)
     Y.copy_(x)

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Epsilon
 from refluid.ops.fused_epilogue import activate_, add_relu, deactivate, deactivate_
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.normalization import batch_norm, batch_norm_grad
@@ -37,7 +38,7 @@ def fused_batch_norm_act(
     *,
     is_test: bool = False,
     momentum: float = 0.9,
-    epsilon: float = 1e-5,
+    epsilon: Epsilon = 1e-5,
     data_layout: str = "NCHW",
     use_global_stats: bool = False,
     trainable_statistics: bool = False,
@@ -81,7 +82,7 @@ def fused_bn_add_activation(
     *,
     is_test: bool = False,
     momentum: float = 0.9,
-    epsilon: float = 1e-5,
+    epsilon: Epsilon = 1e-5,
     data_layout: str = "NCHW",
     use_global_stats: bool = False,
     trainable_statistics: bool = False,

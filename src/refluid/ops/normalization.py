@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Channels, Epsilon
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import GRAD
@@ -40,7 +42,7 @@ def is_single(value: Tensor) -> bool:
     without_lod="MeanOut VarianceOut SavedMean SavedVariance ReserveSpace",
 )
 def batch_norm(
-    X: Tensor,
+    X: Channels,
     Scale: Tensor,
     Bias: Tensor,
     Mean: Tensor,
@@ -49,7 +51,7 @@ def batch_norm(
     *,
     is_test: bool = False,
     momentum: float = 0.9,
-    epsilon: float = 1e-5,
+    epsilon: Epsilon = 1e-5,
     data_layout: str = "NCHW",
     use_global_stats: bool = False,
     trainable_statistics: bool = False,
@@ -95,14 +97,19 @@ def batch_norm_grad(
     use_global_stats: bool = False,
     need: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of X, Scale and Bias; the running statistics count as constants.
+    """Gradients of X, Scale and Bias; the running statistics count as constants, is_test has none.
 
     Channels of a single element were left as they are: the gradient of X is that of Out.
     """
+    if is_test:
+        raise EnforceNotMet(
+            "is_test=True has no gradient; to train with the running statistics, build with "
+            "use_global_stats=True instead"
+        )
     x, grad = channels_first(X, data_layout), channels_first(d_Y, data_layout)
     if not x.numel():  # torch's kernel divides by the number of elements and ends the process
         return torch.zeros_like(X), torch.zeros_like(Scale), torch.zeros_like(Bias)
-    if is_single(x) and not (use_global_stats or is_test):
+    if is_single(x) and not use_global_stats:
         return d_Y.clone(), torch.zeros_like(Scale), torch.zeros_like(Bias)
     running = (Mean, Variance) if use_global_stats else (None, None)
     require_equal("the gradient of Y", grad, "X", x.shape)

@@ -26,7 +26,15 @@ from refluid.ops.definition import GradOp as GradOp
 from refluid.ops.definition import Maker as Maker
 from refluid.ops.definition import OperatorDef as OperatorDef
 from refluid.ops.infer import Infer, infer_by_probing, infer_gradient
-from refluid.ops.signature import GRAD, Body, declare, parse_slots, read_signature, slot_name
+from refluid.ops.signature import (
+    GRAD,
+    Body,
+    declare,
+    joined,
+    parse_slots,
+    read_signature,
+    slot_name,
+)
 
 ALL = "*"
 
@@ -142,7 +150,7 @@ def gradient(
                 type or forward_type + "_grad",
                 given,
                 forward.gradient_slots(),
-                {**found.attributes, **forward.attributes},
+                joined(found.attributes, forward.attributes),
                 body,
                 found.keywords,
                 found.context,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from refluid.comm import Member
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Epsilon
 from refluid.ops.infer import infer_in_place, infer_like
 from refluid.ops.normalization import channels_first, in_layout
 from refluid.ops.registry import OperatorDef, gradient, operator
@@ -52,7 +53,7 @@ def sync_batch_norm(
     comm: Member,
     is_test: bool = False,
     momentum: float = 0.9,
-    epsilon: float = 1e-5,
+    epsilon: Epsilon = 1e-5,
     data_layout: str = "NCHW",
     use_global_stats: bool = False,
     trainable_statistics: bool = False,
