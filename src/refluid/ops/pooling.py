@@ -11,6 +11,7 @@ from torch import Tensor
 
 from refluid.ops import padding
 from refluid.ops.extras import POOLING
+from refluid.ops.pool_windows import max_windows, mean_windows, whole_max
 from refluid.ops.registry import operator
 
 
@@ -36,15 +37,16 @@ def pool2d(
     """
     x = X.permute(0, 3, 1, 2) if data_format == "NHWC" else X
     if global_pooling or (adaptive and tuple(ksize) == (1, 1)):
-        out = x.amax((2, 3), keepdim=True) if pooling_type == "max" else _WholeMean.apply(x)  # type: ignore[no-untyped-call]
+        out = whole_max(x) if pooling_type == "max" else _WholeMean.apply(x)  # type: ignore[no-untyped-call]
     elif adaptive:
         pool = F.adaptive_max_pool2d if pooling_type == "max" else F.adaptive_avg_pool2d
         out = pool(x, (ksize[0], ksize[1]))
     else:
         pads = padding.resolve(paddings, padding_algorithm, x.shape[2:], ksize, strides)
-        pads = padding.reach(pads, x.shape[2:], ksize)
-        pool_windows = _max if pooling_type == "max" else _mean
-        out = pool_windows(x, ksize, strides, pads, ceil_mode, exclusive)
+        if pooling_type == "max":
+            out = max_windows(x, ksize, strides, pads, ceil_mode)
+        else:
+            out = mean_windows(x, ksize, strides, pads, ceil_mode, exclusive)
     return out.permute(0, 2, 3, 1) if data_format == "NHWC" else out
 
 
@@ -61,47 +63,3 @@ class _WholeMean(torch.autograd.Function):
         layout: Tensor = ctx.layout
         share = grads[0] / (layout.shape[2] * layout.shape[3])
         return torch.empty_like(layout, device=share.device).copy_(share)
-
-
-def _fits_torch(pads: padding.Pads, ksize: Sequence[int]) -> list[int] | None:
-    """Paddings that torch's own pools take: symmetric, and at most half a window."""
-    same = padding.symmetric(pads)
-    if same is None or any(pad > size // 2 for pad, size in zip(same, ksize, strict=True)):
-        return None
-    return same
-
-
-def _max(
-    x: Tensor,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    pads: padding.Pads,
-    ceil_mode: bool,
-    exclusive: bool,
-) -> Tensor:
-    same = _fits_torch(pads, ksize)
-    if same is None:
-        x, same = F.pad(x, padding.flat(pads), value=float("-inf")), [0, 0]
-    return torch.max_pool2d(x, tuple(ksize), tuple(strides), same, 1, ceil_mode)
-
-
-def _mean(
-    x: Tensor,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    pads: padding.Pads,
-    ceil_mode: bool,
-    exclusive: bool,
-) -> Tensor:
-    same = _fits_torch(pads, ksize)
-    if same is not None:
-        return F.avg_pool2d(x, tuple(ksize), tuple(strides), same, ceil_mode, not exclusive)
-    area = ksize[0] * ksize[1]
-    total = F.avg_pool2d(
-        F.pad(x, padding.flat(pads)), tuple(ksize), tuple(strides), 0, ceil_mode, True, 1
-    )
-    if not exclusive:
-        return total / area
-    inside = F.pad(torch.ones_like(x[:1, :1]), padding.flat(pads))
-    count = F.avg_pool2d(inside, tuple(ksize), tuple(strides), 0, ceil_mode, True, 1)
-    return total / count

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.ir.operator import Operator
 from refluid.ops import padding
 from refluid.ops.extras import POOL3D, TRANSPOSED, VOLUME
-from refluid.ops.registry import gradient, operator
+from refluid.ops.infer import infer_by_probing
+from refluid.ops.pool_windows import max_windows, mean_windows, whole_max
+from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.transposed import conv_transpose
 
 _LAST = "NDHWC"
@@ -106,43 +108,25 @@ def pool3d(
     """The maximum (`max`) or mean (`avg`) of each window of volumes; see `pool2d`."""
     x, largest = _channels_first(X, data_format), pooling_type == "max"
     if global_pooling:
-        out = x.amax((2, 3, 4), True) if largest else x.mean((2, 3, 4), True)
+        out = whole_max(x) if largest else x.mean((2, 3, 4), True)
     elif adaptive:
         size = (ksize[0], ksize[1], ksize[2])
         out = F.adaptive_max_pool3d(x, size) if largest else F.adaptive_avg_pool3d(x, size)
     else:
         pads = padding.resolve(paddings, padding_algorithm, x.shape[2:], ksize, strides)
-        windows = _max_windows if largest else _mean_windows
-        out = windows(x, tuple(ksize), tuple(strides), pads, ceil_mode, exclusive)
+        if largest:
+            out = max_windows(x, ksize, strides, pads, ceil_mode)
+        else:
+            out = mean_windows(x, ksize, strides, pads, ceil_mode, exclusive)
     return _as_given(out, data_format)
 
 
-def _max_windows(
-    x: Tensor,
-    ksize: tuple[int, ...],
-    strides: tuple[int, ...],
-    pads: padding.Pads,
-    ceil_mode: bool,
-    exclusive: bool,
-) -> Tensor:
-    x = F.pad(x, padding.flat(pads), value=float("-inf"))
-    return F.max_pool3d(x, ksize, strides, 0, ceil_mode=ceil_mode)
-
-
-def _mean_windows(
-    x: Tensor,
-    ksize: tuple[int, ...],
-    strides: tuple[int, ...],
-    pads: padding.Pads,
-    ceil_mode: bool,
-    exclusive: bool,
-) -> Tensor:
-    flat = padding.flat(pads)
-    total = F.avg_pool3d(F.pad(x, flat), ksize, strides, 0, ceil_mode, True, 1)
-    if not exclusive:
-        return total / math.prod(ksize)
-    inside = F.pad(torch.ones_like(x[:1, :1]), flat)
-    return total / F.avg_pool3d(inside, ksize, strides, 0, ceil_mode, True, 1)
+def _infer_with_index(definition: OperatorDef, op: Operator) -> None:
+    """Fluid declares the places, which are int32, with the type of the elements."""
+    infer_by_probing(definition, op)
+    for name, origin in zip(op.output("Mask"), op.input("X"), strict=False):
+        mask = op.block.var_recursive(name)
+        mask.describe(shape=mask.shape, dtype=op.block.var_recursive(origin).dtype)
 
 
 def _define_with_index(name: str, rank: int) -> None:
@@ -175,7 +159,7 @@ def _define_with_index(name: str, rank: int) -> None:
     forward.__name__, backward.__name__ = name, f"{name}_grad"
     forward.__doc__ = "Largest elements of the windows, and their int32 places in the channel."
     backward.__doc__ = "d_Out added up at the places of the largest elements."
-    operator(name, outputs="Out Mask", uses="X Mask", lod="")(forward)
+    operator(name, outputs="Out Mask", uses="X Mask", lod="", infer=_infer_with_index)(forward)
     gradient(name)(backward)
 
 

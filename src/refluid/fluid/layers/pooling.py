@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.windows import (
     Padding,
@@ -115,7 +114,8 @@ def _adaptive(
     _require_type(pool_type, where)
     if pool_type == "avg" and index:
         raise ValueError(f"{where}: only 'max' pooling has an index")
-    helper = LayerHelper(where, name=name)
+    op_type = f"pool{spatial}d" if pool_type == "avg" else f"max_pool{spatial}d_with_index"
+    helper = LayerHelper(op_type, name=name)
     attrs = {
         "pooling_type": pool_type,
         "ksize": per_dimension(size, spatial, "pool_size"),
@@ -123,10 +123,9 @@ def _adaptive(
     }
     out = helper.create_variable_for_type_inference(input.dtype)
     if pool_type == "avg":
-        return helper.emit(f"pool{spatial}d", {"X": input}, attrs, out=out)
-    mask = helper.create_variable_for_type_inference(VarType.INT32)
+        return helper.emit(op_type, {"X": input}, attrs, out=out)
+    mask = helper.create_variable_for_type_inference(input.dtype)
     del attrs["pooling_type"]
-    op_type = f"max_pool{spatial}d_with_index"
     helper.emit(op_type, {"X": input}, attrs, out=out, more={"Mask": mask})
     return (out, mask) if index else out
 
