@@ -146,8 +146,8 @@ def _assigned(draw: bool, **changes: Any) -> Any:
 
 
 def test_rpn_target_assign() -> None:
-    anchors, boxes, (location, score, target, label, weight) = _assigned(draw=False)
-    fronts, backs = [], []
+    anchors, boxes, (location, score, target, label, weight, *lods) = _assigned(draw=False)
+    fronts, backs, fakes = [], [], []
     for image, own in enumerate(([boxes[0], boxes[2]], [boxes[3], boxes[4]])):
         height, width, scale = IMAGES[image].tolist()
         inside = [
@@ -169,7 +169,12 @@ def test_rpn_target_assign() -> None:
         far = far[: 10 - len(wanted)]
         fronts.append([place + 80 * image for place in wanted if place not in far])
         backs.append([place + 80 * image for place in far])
-    assert location.tolist() == fronts[0] + fronts[1]
+        # The first one once more for each that became background.
+        fakes.append([wanted[0] + 80 * image for place in wanted if place in far])
+    assert location.tolist() == fakes[0] + fronts[0] + fakes[1] + fronts[1]
+    moves = _lod(*(len(fakes[image]) + len(fronts[image]) for image in (0, 1)))
+    scores = _lod(*(len(fronts[image]) + len(backs[image]) for image in (0, 1)))
+    assert lods == [moves, scores, moves, scores, moves]
     assert score.tolist() == fronts[0] + backs[0] + fronts[1] + backs[1]
     assert label[:, 0].tolist() == [1] * len(fronts[0]) + [0] * len(backs[0]) + (
         [1] * len(fronts[1]) + [0] * len(backs[1])
@@ -190,7 +195,7 @@ def test_images_without_boxes() -> None:
     anchors, none = _boxes(20, 0), torch.zeros(0, 4, dtype=torch.float64)
     lods = {f"lod_{name}": _lod(0, 0) for name in ("GtBoxes", "GtLabels", "IsCrowd")}
     flags = torch.zeros(0, 1, dtype=torch.int32)
-    *_, label, weight, number = body("retinanet_target_assign")(
+    _, _, _, label, weight, number, *_ = body("retinanet_target_assign")(
         anchors, none, flags, flags, IMAGES, **lods
     )
     assert label.tolist() == [[0]] * 40

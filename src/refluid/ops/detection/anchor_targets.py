@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType
-from refluid.core.offsets import Levels
+from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
 from refluid.ops.detection.overlaps import iou_similarity
 from refluid.ops.detection.pixel_boxes import encoded
@@ -36,6 +37,19 @@ class Match:
     best: Tensor
     box: Tensor
     wanted: Tensor
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Places in a match: foreground, background, and what Fluid adds to the foreground's moves.
+
+    It takes the first foreground anchor once more, with a weight of 0, for each background anchor
+    that was foreground before.
+    """
+
+    front: Tensor
+    back: Tensor
+    fake: Tensor
 
 
 def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
@@ -69,27 +83,35 @@ def _inside(anchors: Tensor, image: Tensor, margin: float) -> Tensor:
     return (low & high).nonzero()[:, 0]
 
 
+def _choose(front: Tensor, back: Tensor) -> Choice:
+    both = torch.isin(front, back)
+    return Choice(front[~both], back, front[:1].repeat(int(both.sum())))
+
+
 def _targets(
-    anchors: Tensor, matches: list[Match], chosen: list[tuple[Tensor, Tensor]], labels: list[Tensor]
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The first five outputs, from the places of foreground and background in each match."""
-    location, score, targets, label = [], [], [], []
-    for image, (match, (front, back), kinds) in enumerate(
-        zip(matches, chosen, labels, strict=True)
-    ):
+    anchors: Tensor, matches: list[Match], chosen: list[Choice], labels: list[Tensor]
+) -> tuple[Any, ...]:
+    """The first five outputs, from the choices in each match and the foreground's labels; LoDs."""
+    location, score, targets, label, weight = [], [], [], [], []
+    for image, (match, choice, kinds) in enumerate(zip(matches, chosen, labels, strict=True)):
         first = image * len(anchors)
-        location.append(match.anchors[front] + first)
-        score += [match.anchors[front] + first, match.anchors[back] + first]
-        targets.append(encoded(anchors[match.anchors[front]], match.boxes[match.box[front]]))
-        label += [kinds, torch.zeros_like(back)]
-    target = torch.cat(targets)
-    return (
+        moved = torch.cat([choice.fake, choice.front])
+        location.append(match.anchors[moved] + first)
+        score.append(match.anchors[torch.cat([choice.front, choice.back])] + first)
+        targets.append(encoded(anchors[match.anchors[moved]], match.boxes[match.box[moved]]))
+        label += [kinds, torch.zeros_like(choice.back)]
+        real = targets[-1].new_zeros(len(moved), 4)
+        real[len(choice.fake) :] = 1.0
+        weight.append(real)
+    moves, scores = ((Offsets.of_lengths(map(len, each)),) for each in (location, score))
+    outputs = (
         torch.cat(location).int(),
         torch.cat(score).int(),
-        target,
+        torch.cat(targets),
         torch.cat(label).int()[:, None],
-        torch.ones_like(target),
+        torch.cat(weight),
     )
+    return outputs, (moves, scores, moves, scores, moves)
 
 
 @operator(
@@ -97,6 +119,7 @@ def _targets(
     outputs=_OUTPUTS,
     uses=None,
     lod="",
+    makes_lod=_OUTPUTS,
     infer=infer_by(_infer),
 )
 def rpn_target_assign(
@@ -114,13 +137,13 @@ def rpn_target_assign(
     random: Random,
     lod_GtBoxes: Levels = (),
     lod_IsCrowd: Levels = (),
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Any, ...]:
     """Foreground (F) and background anchors, `rpn_batch_size_per_im` per image, and their targets.
 
     Foreground anchors overlap a box by `rpn_positive_overlap`, or more than all other anchors;
     background ones, which take precedence, none by `rpn_negative_overlap`. Returns the places of
     the former (F) and of both, int32; the moves to the boxes (F, 4), labels 1 and 0, and weights
-    of 1 (F, 4).
+    of 1 (F, 4). F counts what Fluid adds, too: see `Choice`.
     """
     values = by_image(
         "rpn_target_assign",
@@ -139,9 +162,10 @@ def rpn_target_assign(
         back = (match.best < rpn_negative_overlap).nonzero()[:, 0]
         back = some(back, rpn_batch_size_per_im - len(front), generator, use_random)
         matches.append(match)
-        chosen.append((front[~torch.isin(front, back)], back))
-    labels = [torch.ones_like(front) for front, _ in chosen]
-    return _targets(Anchor, matches, chosen, labels)
+        chosen.append(_choose(front, back))
+    labels = [torch.ones_like(choice.front) for choice in chosen]
+    outputs, lods = _targets(Anchor, matches, chosen, labels)
+    return *outputs, *lods
 
 
 @operator(
@@ -149,6 +173,7 @@ def rpn_target_assign(
     outputs=f"{_OUTPUTS} ForegroundNumber",
     uses=None,
     lod="",
+    makes_lod=f"{_OUTPUTS} ForegroundNumber",
     infer=infer_by(_infer),
 )
 def retinanet_target_assign(
@@ -163,11 +188,11 @@ def retinanet_target_assign(
     lod_GtBoxes: Levels = (),
     lod_GtLabels: Levels = (),
     lod_IsCrowd: Levels = (),
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Any, ...]:
     """All foreground and background anchors and their targets, as `rpn_target_assign`.
 
     Labels are the classes of the boxes, 0 for background. ForegroundNumber, int32 (N, 1), is one
-    more than the number of foreground anchors of each image.
+    more than the number of foreground anchors of each image, with what Fluid adds to them.
     """
     values = by_image(
         "retinanet_target_assign",
@@ -180,12 +205,14 @@ def retinanet_target_assign(
     matches, chosen, labels = [], [], []
     for image, (boxes, kinds, crowd) in zip(ImInfo, values, strict=True):
         match = _match(Anchor, everywhere, boxes[crowd == 0] * image[2])
-        negative = match.best < negative_overlap
-        positive = (match.wanted | (match.best >= positive_overlap)) & ~negative
-        front, back = positive.nonzero()[:, 0], negative.nonzero()[:, 0]
+        positive = match.wanted | (match.best >= positive_overlap)
+        back = (match.best < negative_overlap).nonzero()[:, 0]
+        choice = _choose(positive.nonzero()[:, 0], back)
         matches.append(match)
-        chosen.append((front, back))
-        labels.append(kinds[crowd == 0][match.box[front]].to(torch.int64))
-    numbers = [len(front) + 1 for front, _ in chosen]
+        chosen.append(choice)
+        labels.append(kinds[crowd == 0][match.box[choice.front]].to(torch.int64))
+    numbers = [len(choice.fake) + len(choice.front) + 1 for choice in chosen]
     counted = torch.tensor(numbers, dtype=torch.int32, device=Anchor.device)[:, None]
-    return *_targets(Anchor, matches, chosen, labels), counted
+    outputs, lods = _targets(Anchor, matches, chosen, labels)
+    each = (Offsets.of_lengths([1] * len(numbers)),)
+    return *outputs, counted, *lods, each

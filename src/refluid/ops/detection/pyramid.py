@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
@@ -83,14 +84,31 @@ def collect_fpn_proposals(
     post_nms_topN: int,
     lods_MultiLevelRois: list[Levels],
 ) -> tuple[Tensor, Levels]:
-    """The `post_nms_topN` best RoIs of all levels and images, by image and falling score."""
+    """The `post_nms_topN` best RoIs of all levels and images, by image and falling score.
+
+    As in Fluid, of equal scores the last is the best, and images behind the last one that has a
+    RoI are missing in the LoD.
+    """
     if not all(lods_MultiLevelRois):
         raise EnforceNotMet("collect_fpn_proposals: MultiLevelRois carry no LoD, one image each")
     rois = torch.cat([one.reshape(-1, 4) for one in MultiLevelRois])
     scores = torch.cat([one.reshape(-1) for one in MultiLevelScores])
-    image = torch.cat([lod[-1].owners(rois.device) for lod in lods_MultiLevelRois])
-    best = torch.argsort(scores, descending=True, stable=True)[:post_nms_topN]
+    image = torch.cat([_images(lod[-1], rois.device) for lod in lods_MultiLevelRois])
+    from_last = torch.argsort(scores.flip(0), descending=True, stable=True)
+    best = (len(scores) - 1 - from_last)[:post_nms_topN]
     chosen = best[torch.argsort(image[best], stable=True)]
-    images = max(len(lod[-1]) for lod in lods_MultiLevelRois)
-    lengths = torch.bincount(image[chosen], minlength=images)
+    lengths = torch.bincount(image[chosen])
     return rois[chosen], (Offsets.of_lengths(lengths.tolist()),)
+
+
+def _images(images: Offsets, device: torch.device) -> Tensor:
+    """The image of each RoI.
+
+    Fluid's CPU goes on by one image at most from one RoI to the next, so that those behind empty
+    images count as of an earlier one.
+    """
+    owners = images.owners(device)
+    if not flags.value("refluid_fluid_cpu_faults") or device.type != "cpu" or not images.total:
+        return owners
+    place = torch.arange(len(owners))
+    return torch.cummin(owners - place, 0).values.clamp(max=1) + place

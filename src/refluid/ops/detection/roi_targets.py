@@ -48,10 +48,10 @@ class _Sampler:
         self, image: Tensor, rois: Tensor, kinds: Tensor, crowd: Tensor, boxes: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Regions of one image, their classes and their moves to the boxes."""
-        rois = _candidates(rois / image[2], boxes, self.sizes is None)
+        rois = _candidates(rois, boxes, image[2], self.sizes is None)
         best, box = _closest(rois, boxes)
-        if self.sizes is not None:
-            best[: len(boxes)][crowd != 0] = -1
+        own = best[: len(boxes)]
+        own[crowd[: len(own)] != 0] = -1
         front, back = self.split(best)
         chosen = torch.cat([front, back])
         labels = torch.cat([kinds[box[front]].int(), torch.zeros_like(back, dtype=torch.int32)])
@@ -79,12 +79,17 @@ def _spread(moves: Tensor, labels: Tensor, classes: int, agnostic: bool) -> tupl
     return wide.reshape(-1, 4 * classes), weight.reshape(-1, 4 * classes)
 
 
-def _candidates(rois: Tensor, boxes: Tensor, cascade: bool) -> Tensor:
-    """The boxes and RoIs; for a cascade's later stages those RoIs that have an area."""
+def _candidates(rois: Tensor, boxes: Tensor, scale: Tensor, cascade: bool) -> Tensor:
+    """The boxes and RoIs in pixels of the image; for a cascade those RoIs that have an area.
+
+    Fluid takes the first candidates for the boxes in a cascade, too: as many as there are boxes
+    are not scaled, and left out where the box in their place is a crowd.
+    """
     if not cascade:
-        return torch.cat([boxes, rois])
+        return torch.cat([boxes, rois / scale])
     width, height = sides(rois, normalized=False)
-    return rois[(width > 0) & (height > 0)]
+    rois = rois[(width > 0) & (height > 0)]
+    return torch.cat([rois[: len(boxes)], rois[len(boxes) :] / scale])
 
 
 def _closest(rois: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,8 +135,8 @@ def generate_proposal_labels(
 
     Candidates are RpnRois and the boxes themselves. Foreground overlaps a box by `fg_thresh`,
     background by [bg_thresh_lo, bg_thresh_hi); of `batch_size_per_im` at most `fg_fraction` is
-    foreground. `is_cascade_rcnn`, a later stage, takes all of RpnRois and no boxes. Moves and
-    their weights stand at the place of the class, or at 1 where `is_cls_agnostic`.
+    foreground. `is_cascade_rcnn`, a later stage, takes all of RpnRois and no boxes, see
+    `_candidates`. Moves and weights are at the place of the class, at 1 if `is_cls_agnostic`.
     """
     values = by_image(
         where="generate_proposal_labels",

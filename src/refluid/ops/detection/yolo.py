@@ -24,20 +24,25 @@ def per_anchor(X: Tensor, anchors: int, class_num: int, where: str) -> Tensor:
 
 
 def centers(raw: Tensor, scale_x_y: float) -> tuple[Tensor, Tensor]:
-    """Centers x, y (N, A, H, W) in parts of the map, from raw (N, A, 5 + C, H, W)."""
+    """Centers x, y (N, A, H, W) in parts of the map, from raw (N, A, 5 + C, H, W).
+
+    Fluid counts columns in parts of the height, too: maps are square.
+    """
     height, width = raw.shape[3:]
     moved = torch.sigmoid(raw[:, :, :2]) * scale_x_y - 0.5 * (scale_x_y - 1)
-    x = (numbers(width, raw) + moved[:, :, 0]) / width
+    x = (numbers(width, raw) + moved[:, :, 0]) / height
     y = (numbers(height, raw)[:, None] + moved[:, :, 1]) / height
     return x, y
 
 
 def extents(raw: Tensor, sizes: Tensor, downsample: int) -> tuple[Tensor, Tensor]:
-    """Width and height (N, A, H, W) in parts of the network's input, of anchors' sizes (A, 2)."""
-    height, width = raw.shape[3:]
+    """Width and height (N, A, H, W) in parts of the network's input, of anchors' sizes (A, 2).
+
+    The input is as wide as it is high, as in Fluid.
+    """
     w, h = sizes.to(raw.dtype).reshape(-1, 2, 1, 1).unbind(1)
-    across, down = downsample * width, downsample * height
-    return raw[:, :, 2].exp() * w / across, raw[:, :, 3].exp() * h / down
+    whole = downsample * raw.shape[3]
+    return raw[:, :, 2].exp() * w / whole, raw[:, :, 3].exp() * h / whole
 
 
 @operator("yolo_box", outputs="Boxes Scores", uses=None, lod="")
@@ -55,7 +60,8 @@ def yolo_box(
     """Boxes (N, anchors * H * W, 4) in pixels of the image and Scores (.., classes).
 
     ImgSize: int32 (N, 2), height and width of the images. Boxes and scores are 0 where the
-    confidence is below `conf_thresh`. clip_bbox: boxes end at the image's borders.
+    confidence is below `conf_thresh`. clip_bbox: boxes end at the image's borders. Maps should be
+    square: as in Fluid the height counts for both directions.
     """
     sizes = torch.tensor(anchors, device=X.device).reshape(-1, 2)
     raw = per_anchor(X, len(sizes), class_num, "yolo_box")

@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.detection.shapes import infer_by
 from refluid.ops.detection.yolo import centers, extents, per_anchor
@@ -30,12 +31,19 @@ _OBJECT, _IGNORED = 1e-5, -0.5
 
 def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
     shape, dtype = inputs["X"]
+    _require_square(shape)
     anchors = len(op.attrs["anchor_mask"])
     return {
         "Loss": (shape[:1], dtype),
         "ObjectnessMask": ((shape[0], anchors, *shape[2:]), VarType.INT32),
         "GTMatchMask": (inputs["GTBox"][0][:2], VarType.INT32),
     }
+
+
+def _require_square(shape: Sequence[int]) -> None:
+    height, width = shape[2:]
+    if height != width and min(height, width) >= 0:
+        raise EnforceNotMet(f"yolov3_loss: height and width of X {list(shape)} have to be equal")
 
 
 def _grid(X: Tensor, anchors: Sequence[int], mask: Sequence[int], downsample: int) -> Grid:
@@ -79,6 +87,7 @@ def yolov3_loss(
     one of `anchor_mask`. Other predictions are trained to be no object, unless they overlap a
     box by more than `ignore_thresh`.
     """
+    _require_square(X.shape)
     grid = _grid(X, anchors, anchor_mask, downsample_ratio)
     raw = per_anchor(X, len(anchor_mask), class_num, "yolov3_loss")
     match = match_anchors(GTBox, grid)
