@@ -66,10 +66,14 @@ def test_data_norm_scales_and_shifts() -> None:
 def test_data_norm_leaves_out_slots_never_shown() -> None:
     x, sums = RANDOM.uniform(1, 2, (3, 4)), _sums(4)
     x[1, 2] = 0.0
-    found = run_op("data_norm", {"X": x, **sums}, {"slot_dim": 2}, gradients=["X", "BatchSize"])
+    found = run_op("data_norm", {"X": x, **sums}, {"slot_dim": 2}, gradients=["X", *sums])
     assert (found["Y"][1, 2:] == 0).all()
     assert (found["Y"][1, :2] != 0).all()
-    np.testing.assert_array_equal(found["BatchSize@GRAD"], [3, 3, 2, 2])
+    shown = x[[0, 2], 2:]
+    np.testing.assert_array_equal(found["BatchSize@GRAD"], [1, 1, 1, 1])
+    np.testing.assert_allclose(found["BatchSum@GRAD"][2:], shown.mean(0), rtol=1e-6)
+    squares = ((shown - (sums["BatchSum"] / sums["BatchSize"])[2:]) ** 2).mean(0)
+    np.testing.assert_allclose(found["BatchSquareSum@GRAD"][2:], squares + 2 * 1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("start", "length"), [(0, -1), (1, 2), (-2, 2), (-3, -1)])

@@ -50,6 +50,8 @@ CASES: list[tuple[str, Mapping[str, Array], Mapping[str, Any], str]] = [
     ("gru_unit", GRU | {"Bias": _floats(1, 1)}, {}, "Bias is"),
     ("gru_unit", GRU | {"HiddenPrev": _floats(8, 5)}, {}, "HiddenPrev"),
     ("add_position_encoding", {"X": _floats(2, 3, 4)}, {"beta": -1.0}, "alpha and beta"),
+    ("space_to_depth", {"X": _floats(1, 6, 4, 4)}, {"blocksize": 2}, "its square the channels"),
+    ("space_to_depth", {"X": _floats(1, 4, 3, 4)}, {"blocksize": 2}, "height and width"),
 ]
 
 

@@ -17,7 +17,7 @@ from refluid.ir.variable import Variable
 def kept_shape(shape: Sequence[int], dim: int | None) -> list[int]:
     """Shape of the lengths: one per index of `dim`, or a single one where dim is None."""
     if dim is None:
-        return [1]
+        return [1] * len(shape)
     axis = dim + len(shape) if dim < 0 else dim
     if not 0 <= axis < len(shape):
         raise ValueError(f"WeightNormParamAttr: dim {dim} of a parameter of shape {list(shape)}")

@@ -57,10 +57,13 @@ def prelu_grad(
 
 @operator("maxout", outputs="Out", lod="")
 def maxout(X: Tensor, *, groups: int, axis: int = 1) -> Tensor:
-    """The largest of each `groups` neighbouring channels, which are dimension `axis`."""
+    """The largest of each `groups` neighbouring channels, which are dimension `axis`.
+
+    Of equal ones the first has the gradient.
+    """
     place = axis % X.dim()
     shape = (*X.shape[:place], X.shape[place] // groups, groups, *X.shape[place + 1 :])
-    return X.reshape(shape).amax(place + 1)
+    return X.reshape(shape).max(place + 1).values
 
 
 @operator(

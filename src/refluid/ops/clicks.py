@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Slot
+from refluid.ops.bounded import Epsilon
 from refluid.ops.registry import GradOp, find, gradient, gradient_op, operator
 from refluid.ops.signature import GRAD
 
@@ -62,7 +63,7 @@ def data_norm(
     BatchSum: Tensor,
     BatchSquareSum: Tensor,
     *,
-    epsilon: float = 1e-4,
+    epsilon: Epsilon = 1e-4,
     slot_dim: int = -1,
     summary_decay_rate: float = 0.9999999,
     enable_scale_and_shift: bool = False,
@@ -96,7 +97,8 @@ def data_norm_grad(
 ) -> tuple[Tensor | None, ...]:
     """Gradients of scale_w, bias and X; for the sums what this batch adds to them.
 
-    That is N, the sum of X, and the sum of (X - Means)² + epsilon. The sums stay as they are.
+    That is N, the sum of X, and the sum of (X - Means)² + epsilon. With slot_dim it is 1 and the
+    means over the rows that were shown, but for N * epsilon. The sums stay as they are.
     """
     shown = _shown(X, slot_dim) if slot_dim > 0 else torch.ones_like(X)
     apart = (X - Means) * shown
@@ -106,8 +108,11 @@ def data_norm_grad(
         d_scale, d_bias = (d_Y * apart * Scales).sum(0), d_Y.sum(0)
         grad = d_Y * scale_w
     size = shown.sum(0)
-    squares = (apart * apart).sum(0) + size * epsilon
-    sums = size, (X * shown).sum(0), squares
+    total, squares, noise = (X * shown).sum(0), (apart * apart).sum(0), size * epsilon
+    if slot_dim > 0:
+        count = size.clamp(min=1.0)
+        total, squares, size = total / count, squares / count, size.clamp(max=1.0)
+    sums = size, total, squares + noise
     return d_scale, d_bias, grad * Scales * shown, *sums, None, None, None
 
 

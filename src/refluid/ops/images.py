@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import above, at_least
+from refluid.ops.bounded import Images
+from refluid.ops.levels import infer_from
 from refluid.ops.reading import integers
 from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import Long
@@ -31,7 +36,7 @@ def _shuffled(X: Tensor, outer: int) -> Tensor:
 
 
 @operator("shuffle_channel", outputs="Out", uses="", lod="")
-def shuffle_channel(X: Tensor, *, group: int = 1) -> Tensor:
+def shuffle_channel(X: Tensor, *, group: Annotated[int, at_least(1)] = 1) -> Tensor:
     """Channels taken in turn from each of `group` groups."""
     return _shuffled(X, group)
 
@@ -43,11 +48,21 @@ def shuffle_channel_grad(d_Out: Tensor, *, group: int = 1) -> Tensor:
 
 
 @operator("space_to_depth", outputs="Out", uses="X")
-def space_to_depth(X: Tensor, *, blocksize: Long = 2) -> Tensor:
-    """(N, C, H, W) as (N, b * b * C, H / b, W / b), the place in the block before the channel."""
+def space_to_depth(X: Images, *, blocksize: Annotated[Long, above(1)] = 2) -> Tensor:
+    """(N, C, H, W) as (N, b * b * C, H / b, W / b), in the order of Fluid (and of darknet's reorg).
+
+    That is the memory of (N, C / (b * b), b * H, b * W), in which the groups of C / (b * b)
+    channels are the places of each b x b block, read anew: a permutation of X that is no
+    rearrangement by places.
+    """
     n, c, h, w = X.shape
     b = blocksize
-    parts = X.reshape(n, c, h // b, b, w // b, b).permute(0, 3, 5, 1, 2, 4)
+    if c % (b * b) or h % b or w % b:
+        raise EnforceNotMet(
+            f"blocksize {b} has to divide height and width, and its square the channels, of X "
+            f"{list(X.shape)}"
+        )
+    parts = X.reshape(n, b, b, c // (b * b), h, w).permute(0, 3, 4, 1, 5, 2)
     return parts.reshape(n, c * b * b, h // b, w // b)
 
 
@@ -103,6 +118,8 @@ def unfold(
     uses="OutputShape",
     differentiable="Theta",
     extra={"use_cudnn": True},
+    # Fluid declares the sizes as unknown, even those that it is given.
+    infer=infer_from({"Output": lambda Theta: (Theta[0], -1, -1, 2)}),
 )
 def affine_grid(
     Theta: Tensor, OutputShape: Tensor | None = None, *, output_shape: Sequence[int] = ()

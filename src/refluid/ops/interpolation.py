@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.reading import integers, unknown
 from refluid.ops.registry import operator
 
@@ -22,7 +24,7 @@ def _sizes(
     SizeTensor: list[Tensor] | None,
     Scale: Tensor | None,
 ) -> list[int]:
-    """Sizes of the result: by tensors, by a factor, or by the attributes."""
+    """Sizes of the result: by tensors, by a factor (in single precision), or by the attributes."""
     if SizeTensor:
         return integers(given, None, SizeTensor)
     if OutSize is not None:
@@ -31,7 +33,9 @@ def _sizes(
         if Scale.is_meta:
             return [unknown() for _ in given]
         scale = float(Scale.item())
-    return [int(size * scale) for size in x.shape[2:]] if scale > 0 else list(given)
+    if scale <= 0:
+        return list(given)
+    return [int(np.float32(size) * np.float32(scale)) for size in x.shape[2:]]
 
 
 def _places(size: int, wanted: int, corners: bool, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -79,6 +83,9 @@ def _by_kernel(mode: str, otherwise: Resize) -> Resize:
     def resize(x: Tensor, wanted: Sequence[int], corners: bool, align_mode: int) -> Tensor:
         if not corners and align_mode != 0:
             return otherwise(x, wanted, corners, align_mode)
+        for dim, size in enumerate(wanted, start=2):
+            if size == 1:  # Fluid takes the first element, torch the middle
+                x = x.narrow(dim, 0, 1)
         return F.interpolate(x, tuple(wanted), mode=mode, align_corners=corners)
 
     return resize
@@ -90,7 +97,15 @@ def _nearest_below(x: Tensor, wanted: Sequence[int], corners: bool, mode: int) -
     return F.interpolate(x, tuple(wanted), mode="nearest")
 
 
+# The weight, half an element off, of the neighbour behind the next one of a cubic kernel.
+_FAR = -0.09375
+
+
 def _cubic(x: Tensor, wanted: Sequence[int], corners: bool, mode: int) -> Tensor:
+    for dim, size in enumerate(wanted, start=2):
+        if size == 1 and not corners:  # Fluid samples at -0.5, torch the middle
+            first, second = x.narrow(dim, 0, 1), x.narrow(dim, min(1, x.shape[dim] - 1), 1)
+            x = first * (1.0 - _FAR) + second * _FAR
     return F.interpolate(x, tuple(wanted), mode="bicubic", align_corners=corners)
 
 
@@ -114,6 +129,8 @@ def _define(name: str, resize: Resize, sizes: Sequence[str], doc: str) -> None:
         known = {"out_d": out_d, "out_h": out_h, "out_w": out_w}
         given = [known[size] for size in sizes]
         wanted = _sizes(x, given, scale, OutSize, SizeTensor, Scale)
+        if min(wanted) <= 0:
+            raise EnforceNotMet(f"sizes of Out have to be greater than 0, but are {wanted}")
         if x.is_meta:
             out = x.new_empty((*x.shape[:2], *wanted))
         else:

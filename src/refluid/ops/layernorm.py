@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.ir.checks import above, odd
+from refluid.ops.bounded import Channels, Epsilon, Images
 from refluid.ops.extras import MKLDNN
 from refluid.ops.products import infer_instance_norm, infer_layer_norm
 from refluid.ops.registry import gradient, operator
@@ -35,8 +38,8 @@ def layer_norm(
     Scale: Tensor | None = None,
     Bias: Tensor | None = None,
     *,
-    epsilon: float = 1e-5,
-    begin_norm_axis: int = 1,
+    epsilon: Epsilon = 1e-5,
+    begin_norm_axis: Annotated[int, above(0)] = 1,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(X - Mean) / sqrt(Variance + epsilon) * Scale + Bias over the dimensions from `axis` on.
 
@@ -128,12 +131,21 @@ def group_norm_grad(
     data_layout: str = "NCHW",
     need: Sequence[bool] = (True, True, True),
 ) -> Grads:
-    """Gradients of X, Scale and Bias, from X less its mean, which follows from Y."""
+    """Gradients of X, Scale and Bias, from X less its mean, which follows from Y.
+
+    Without Scale the mean counts as a constant, as in Fluid: its part of the gradient is left out.
+    """
     y, grad = _channels_first(Y, data_layout), _channels_first(d_Y, data_layout)
     n, channels = y.shape[:2]
     inverse = torch.rsqrt(Variance + epsilon)
-    steep = inverse.repeat_interleave(channels // groups, 1)
-    steep = (steep if Scale is None else steep * Scale).reciprocal_()
+    if Scale is None:
+        even = y if Bias is None else y - _per_channel(Bias, y.dim())
+        given, even = grad.reshape(n, groups, -1), even.reshape(n, groups, -1)
+        along = (given * even).mean(2, keepdim=True)
+        d_x = (given - even * along).mul_(inverse.unsqueeze(2)).reshape(y.shape)
+        d_bias = None if Bias is None else grad.transpose(0, 1).flatten(1).sum(1)
+        return _as_given(d_x, data_layout), None, d_bias
+    steep = (inverse.repeat_interleave(channels // groups, 1) * Scale).reciprocal_()
     shape = (n, channels, *[1] * (y.dim() - 2))
     centred = y * steep.view(shape)
     if Bias is not None:
@@ -149,7 +161,7 @@ def group_norm_grad(
         channels,
         area,
         groups,
-        (need[0], need[1] and Scale is not None, need[2] and Bias is not None),
+        (need[0], need[1], need[2] and Bias is not None),
     )
     return None if d_x is None else _as_given(d_x, data_layout), d_scale, d_bias
 
@@ -162,11 +174,14 @@ def group_norm_grad(
     infer=infer_instance_norm,
 )
 def instance_norm(
-    X: Tensor, Scale: Tensor, Bias: Tensor, *, epsilon: float = 1e-5
+    X: Channels, Scale: Tensor, Bias: Tensor, *, epsilon: Epsilon = 1e-5
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Each channel of each sample normalised; SavedVariance is 1 / sqrt(variance + epsilon)."""
     n, channels = X.shape[:2]
     require_channels(channels, Scale=Scale, Bias=Bias)
+    if X.numel() == n * channels:  # exactly: a mean of one number leaves nothing
+        inverse = torch.full_like(X, epsilon**-0.5).reshape(n * channels)
+        return _per_channel(Bias, X.dim()).expand(X.shape).clone(), X.reshape(-1).clone(), inverse
     scale, bias = Scale.repeat(n), Bias.repeat(n)
     y, mean, inverse = aten.native_batch_norm(
         X.reshape(1, n * channels, -1), scale, bias, None, None, True, 0.0, epsilon
@@ -213,10 +228,15 @@ def instance_norm_grad(
 def affine_channel(
     X: Tensor, Scale: Tensor, Bias: Tensor, *, data_layout: str = "AnyLayout"
 ) -> Tensor:
-    """X * Scale + Bias for each channel; NHWC has the channels last."""
-    x = _channels_first(X, data_layout)
+    """X * Scale + Bias for each channel, which comes last but for NCHW."""
+    layout = _layout_of(data_layout)
+    x = _channels_first(X, layout)
     out = x * _per_channel(Scale, x.dim()) + _per_channel(Bias, x.dim())
-    return _as_given(out, data_layout)
+    return _as_given(out, layout)
+
+
+def _layout_of(data_layout: str) -> str:
+    return "NCHW" if data_layout == "NCHW" else "NHWC"
 
 
 @gradient("affine_channel")
@@ -224,9 +244,10 @@ def affine_channel_grad(
     X: Tensor, Scale: Tensor, d_Out: Tensor, *, data_layout: str = "AnyLayout"
 ) -> Grads:
     """d_X = d_Out * Scale; d_Scale and d_Bias are sums of d_Out * X and d_Out by channel."""
-    x, grad = _channels_first(X, data_layout), _channels_first(d_Out, data_layout)
+    layout = _layout_of(data_layout)
+    x, grad = _channels_first(X, layout), _channels_first(d_Out, layout)
     over = [dim for dim in range(x.dim()) if dim != 1]
-    d_x = _as_given(grad * _per_channel(Scale, x.dim()), data_layout)
+    d_x = _as_given(grad * _per_channel(Scale, x.dim()), layout)
     return d_x, (grad * x).sum(over), grad.sum(over)
 
 
@@ -238,12 +259,12 @@ def _window(x: Tensor, before: int, after: int) -> Tensor:
 
 @operator("lrn", outputs="Out MidOut", uses="X Out MidOut", extra=MKLDNN | {"is_test": False})
 def lrn(
-    X: Tensor,
+    X: Images,
     *,
-    n: int = 5,
-    k: float = 2.0,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
+    n: Annotated[int, above(0), odd] = 5,
+    k: Annotated[float, above(0.0)] = 2.0,
+    alpha: Annotated[float, above(0.0)] = 1e-4,
+    beta: Annotated[float, above(0.0)] = 0.75,
     data_format: str = "AnyLayout",
 ) -> tuple[Tensor, Tensor]:
     """X / MidOut ** beta, MidOut = k + alpha * the sum of X² over n neighbouring channels."""

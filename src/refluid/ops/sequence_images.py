@@ -17,12 +17,15 @@ Pair = tuple[int, int]
 
 
 def _count(size: int, kernel: int, stride: int, pads: int) -> int:
-    """How many windows there are; the last may reach beyond the padding."""
-    return 1 + (size + pads - kernel + stride - 1) // stride
+    """How many windows fit; what is left over at the end is left out."""
+    return 1 + (size + pads - kernel) // stride
 
 
 def _padding(shape: Sequence[int], kernels: Pair, strides: Pair, pads: Sequence[int]) -> list[int]:
-    """What is put around the images, as `F.pad` takes it, so that every window is complete."""
+    """What is put around the images, as `F.pad` takes it, so that the windows cover all of it.
+
+    At the end it may be negative: what no window reaches is left out.
+    """
     up, left, down, right = pads
     rows = _count(shape[0], kernels[0], strides[0], up + down)
     columns = _count(shape[1], kernels[1], strides[1], left + right)
@@ -61,7 +64,8 @@ def _cut(patches: Tensor, counts: list[Pair]) -> tuple[Tensor, Offsets]:
     uses="X",
     differentiable="X",
     infer=infer_from(
-        {"Out": lambda X, kernels: (-1, X[1] * kernels[0] * kernels[1])},
+        # Fluid declares as many rows as there are images.
+        {"Out": lambda X, kernels: (X[0], X[1] * kernels[0] * kernels[1])},
         levels={"Out": lambda X: 1},
     ),
 )
@@ -108,4 +112,4 @@ def im2sequence_grad(
     whole = (height + up + down, width + left + right)
     patches = d_Out.reshape(X.shape[0], -1, d_Out.shape[1]).transpose(1, 2)
     images = F.fold(patches, whole, size, stride=step)
-    return images[:, :, up : up + height, left : left + width].contiguous()
+    return F.pad(images, (-left, -right, -up, -down)).contiguous()

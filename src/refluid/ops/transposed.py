@@ -32,8 +32,11 @@ def _geometry(
     algorithm: str,
     dilations: Sequence[int],
     output_size: Sequence[int],
-) -> tuple[list[int], list[int], padding.Pads]:
-    """Padding and output padding as torch has them, and what is then cut off the output."""
+) -> tuple[list[int], list[int], Sequence[int], padding.Pads]:
+    """Padding, output padding and dilations as torch has them, and what is cut off the output.
+
+    SAME goes without dilations.
+    """
     sizes = x.shape[2:]
     dilations = [1] * len(sizes) if algorithm == "SAME" else dilations
     extent = [(k - 1) * d + 1 for k, d in zip(kernel.shape[2:], dilations, strict=True)]
@@ -45,7 +48,22 @@ def _geometry(
         for dim, wanted in enumerate(output_size):
             made = (sizes[dim] - 1) * strides[dim] + extent[dim] - sum(pads[dim])
             added[dim] = wanted - made
-    return common, added, cut
+    return common, added, dilations, cut
+
+
+def _whole_groups(x: Tensor, kernel: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """The channels of x that make whole groups, and their filters."""
+    used = x.shape[1] // groups * groups
+    return (x, kernel) if used == x.shape[1] else (x[:, :used], kernel[:used])
+
+
+def _with_zeros(value: Tensor | None, dim: int, count: int) -> Tensor | None:
+    """`value` with so many zeros behind it along `dim`."""
+    if value is None:
+        return None
+    shape = list(value.shape)
+    shape[dim] = count
+    return torch.cat([value, value.new_zeros(shape)], dim)
 
 
 def _cut(value: Tensor, cut: padding.Pads) -> Tensor:
@@ -70,10 +88,11 @@ def conv_transpose(
     """Transposed convolution of Input (N, C, ...) with Filter (C, M / groups, ...).
 
     Output (N, M, ...) has (size - 1) * stride + dilation * (kernel - 1) + 1 elements less the
-    paddings in each dimension, or `output_size` of them.
+    paddings in each dimension, or `output_size` of them. Where groups doesn't divide C, the
+    channels left over are left out, as in Fluid.
     """
-    x = _channels_first(Input, data_format)
-    pads, added, cut = _geometry(
+    x, Filter = _whole_groups(_channels_first(Input, data_format), Filter, groups)
+    pads, added, dilations, cut = _geometry(
         x, Filter, strides, paddings, padding_algorithm, dilations, output_size
     )
     out = aten.convolution(x, Filter, Bias, strides, pads, dilations, True, added, groups)
@@ -95,16 +114,19 @@ def conv_transpose_grad(
     padding_algorithm: str = "EXPLICIT",
     need: Sequence[bool] = (True, True, False),
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Gradients of input, filter and bias."""
-    x = _channels_first(Input, data_format)
-    pads, added, cut = _geometry(
-        x, Filter, strides, paddings, padding_algorithm, dilations, output_size
+    """Gradients of input, filter and bias; channels that were left out have zeros."""
+    x, used = _whole_groups(_channels_first(Input, data_format), Filter, groups)
+    left_out = Filter.shape[0] - used.shape[0]
+    pads, added, dilations, cut = _geometry(
+        x, used, strides, paddings, padding_algorithm, dilations, output_size
     )
     grad = _cut(_channels_first(d_Output, data_format), [(-low, -high) for low, high in cut])
     bias = None if Bias is None else Bias.shape
     d_x, d_filter, d_bias = aten.convolution_backward(
-        grad, x, Filter, bias, strides, pads, dilations, True, added, groups, need
+        grad, x, used, bias, strides, pads, dilations, True, added, groups, need
     )
+    if left_out:
+        d_x, d_filter = _with_zeros(d_x, 1, left_out), _with_zeros(d_filter, 0, left_out)
     return None if d_x is None else _as_given(d_x, data_format), d_filter, d_bias
 
 

@@ -116,7 +116,7 @@ def unfolded(net: Net, x: Any) -> Any:
 
 @layer((4,))
 def space_to_depth(net: Net, x: Any) -> Any:
-    need(known(x.shape[1]))
+    need(known(x.shape[1]) and x.shape[1] % 4 == 0)
     return L.space_to_depth(x, 2)
 
 

@@ -109,13 +109,15 @@ def batch_norm(net: Net, x: Any) -> Any:
     need(known(x.shape[1]))
     momentum = net.one(0.9, 0.5)
     act = net.one(None, "relu", "sigmoid")
-    return L.batch_norm(x, act=act, momentum=momentum, is_test=net.chance(0.15))
+    return L.batch_norm(x, act=act, momentum=momentum, use_global_stats=net.chance(0.15))
 
 
 @layer((4,))
 def group_norm(net: Net, x: Any) -> Any:
     need(known(x.shape[1]))
-    return L.group_norm(x, net.one(*[n for n in (1, 2, 3) if x.shape[1] % n == 0]))
+    groups = net.one(*[n for n in (1, 2, 3) if x.shape[1] % n == 0])
+    scale, offset = (fluid.ParamAttr() if net.chance(0.6) else None for _ in range(2))
+    return L.group_norm(x, groups, param_attr=scale, bias_attr=offset)
 
 
 @layer((4,))

@@ -120,8 +120,8 @@ def prelu(x: Variable, mode: str, param_attr: Any = None, name: str | None = Non
     helper = LayerHelper("prelu", param_attr=param_attr, name=name)
     shapes = {
         "all": [1],
-        "channel": [1, *x.shape[1:2], *(1 for _ in x.shape[2:])],
-        "element": list(x.shape),
+        "channel": [1, *x.shape[1:2], 1, 1],
+        "element": [1, *x.shape[1:]],
     }
     if mode not in shapes:
         raise ValueError(f"prelu: mode must be all, channel or element, not {mode!r}")

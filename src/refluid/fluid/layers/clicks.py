@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.core.dtypes import VarType
+from refluid.core.notices import tell_once
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.param_attr import ParamAttr
@@ -30,6 +31,20 @@ def continuous_value_model(input: Variable, cvm: Variable, use_cvm: bool = True)
     return helper.emit("cvm", inputs, {"use_cvm": use_cvm}, slot="Y")
 
 
+def _look_at(name: str | None, enable_scale_and_shift: bool, param_attr: Any) -> None:
+    """Says what `data_norm` makes of its arguments; AttributeError where a dict is missing."""
+    if name is None:
+        tell_once(
+            "data_norm: as in Fluid 1.8 the parameters of all data_norm layers without a name are "
+            "dn.batch_size, dn.batch_sum and dn.batch_square_sum, which they share; give names"
+        )
+    if enable_scale_and_shift and not isinstance(param_attr, dict):
+        raise AttributeError(
+            "data_norm: enable_scale_and_shift needs param_attr, a dict with the first values "
+            f"of scale_w and bias, not {param_attr!r}"
+        )
+
+
 def data_norm(
     input: Variable,
     act: str | None = None,
@@ -46,13 +61,14 @@ def data_norm(
     summary_decay_rate: float = 0.9999999,
     enable_scale_and_shift: bool = False,
 ) -> Variable:
-    """Normalises the columns of (N, C) by sums over all data seen so far.
+    """Normalises the columns of (N, C) by sums over all data seen so far, `NAME.batch_sum` etc.
 
     param_attr: a dict of first values: `batch_size` (1e4), `batch_sum` (0), `batch_square`
     (1e4), and `scale_w` (1) and `bias` (0) of enable_scale_and_shift. slot_dim: width of slots
     that begin with a show count; those that were never shown give 0.
     """
     helper = LayerHelper("data_norm", name=name, act=act)
+    _look_at(name, enable_scale_and_shift, param_attr)
     channels = [input.shape[1 if data_layout == "NCHW" else -1]]
     first = dict(_SUMS) | {"scale_w": 1.0, "bias": 0.0}
     first |= param_attr if isinstance(param_attr, dict) else {}
@@ -64,7 +80,7 @@ def data_norm(
     }
 
     def parameter(suffix: str, value: float) -> Variable:
-        attr = ParamAttr(f"{helper.name}.{suffix}", Constant(float(value)), trainable=True)
+        attr = ParamAttr(f"{name or 'dn'}.{suffix}", Constant(float(value)), trainable=True)
         made: Variable = helper.create_parameter(attr, channels, input.dtype)
         return made
 

@@ -70,7 +70,15 @@ def matmul(
 ) -> Variable:
     """`alpha * x y`, over the last two dimensions; the dimensions before are a batch.
 
-    A one-dimensional operand is a row (x) or a column (y).
+    A one-dimensional operand is a row (x) or a column (y). ValueError where both have batches of
+    other sizes.
     """
+    if len(x.shape) > 2 and len(y.shape) > 2:
+        batches = zip(x.shape[:-2], y.shape, strict=False)
+        if any(one != other for one, other in batches if min(one, other) >= 0):
+            raise ValueError(
+                "matmul: the dimensions before the last two must be equal, but the shapes are "
+                f"{list(x.shape)} ({x.name}) and {list(y.shape)} ({y.name})"
+            )
     attrs = {"transpose_X": transpose_x, "transpose_Y": transpose_y, "alpha": float(alpha)}
     return LayerHelper("matmul", name=name).emit("matmul", {"X": x, "Y": y}, attrs)

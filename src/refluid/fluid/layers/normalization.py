@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from refluid.core.dtypes import VarType
+from refluid.core.notices import tell_once
 from refluid.fluid.initializer import Constant, Normal
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.param_attr import ParamAttr
@@ -189,6 +190,9 @@ def instance_norm(
     name: str | None = None,
 ) -> Variable:
     """Normalises each channel of each sample of (N, C, ...) by itself."""
+    for what, attr in (("param_attr", param_attr), ("bias_attr", bias_attr)):
+        if attr is False:
+            raise AssertionError(f"instance_norm: {what} should not be False")
     helper = LayerHelper("instance_norm", param_attr=param_attr, bias_attr=bias_attr, name=name)
     inputs = {"X": input} | _affine(helper, input, [input.shape[1]], True, True)
     more = _statistics(helper, inputs["Scale"].dtype, "SavedMean", "SavedVariance")
@@ -206,16 +210,27 @@ def group_norm(
     data_layout: str = "NCHW",
     name: str | None = None,
 ) -> Variable:
-    """Normalises `groups` groups of channels of each sample; (N, C, ...) or (N, ..., C)."""
+    """Normalises `groups` groups of channels of each sample; (N, C, ...) or (N, ..., C).
+
+    There is a scale only where param_attr is given, and an offset only where bias_attr is.
+    """
     helper = LayerHelper(
         "group_norm", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name
     )
+    if param_attr is None or bias_attr is None:
+        tell_once(
+            "group_norm: as in Fluid 1.8 there is no scale without param_attr and no offset "
+            "without bias_attr; give them for parameters that are trained"
+        )
     shape = [_channels(input, data_layout)]
-    inputs = {"X": input}
-    inputs |= _affine(helper, input, shape, param_attr is not False, bias_attr is not False)
-    more = _statistics(helper, input.dtype, "Mean", "Variance")
+    inputs = {"X": input} | _affine(helper, input, shape, bool(param_attr), bool(bias_attr))
+    mean, variance = (
+        helper.create_variable(dtype=input.dtype, stop_gradient=True) for _ in range(2)
+    )
+    out = helper.create_variable(dtype=input.dtype)
     attrs = {"epsilon": epsilon, "groups": groups, "data_layout": data_layout}
-    out = helper.emit("group_norm", inputs, attrs, slot="Y", dtype=input.dtype, more=more)
+    more = {"Mean": mean, "Variance": variance}
+    helper.emit("group_norm", inputs, attrs, slot="Y", out=out, more=more)
     return helper.append_activation(out)
 
 

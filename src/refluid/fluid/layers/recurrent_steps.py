@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.core.notices import tell_once
 from refluid.fluid.layer_helper import LayerHelper, check_variables
 from refluid.fluid.layers.joining import concat
 from refluid.fluid.layers.linear import fc
@@ -12,6 +13,7 @@ from refluid.fluid.param_attr import ParamAttr
 from refluid.ir.variable import Variable
 
 _UNIT_ACTIVATIONS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
+_USED = {"activation": "tanh", "gate_activation": "sigmoid"}
 
 
 def gru_unit(
@@ -26,13 +28,16 @@ def gru_unit(
 ) -> tuple[Variable, Variable, Variable]:
     """One GRU step: the new hidden state, the old one after the reset gate, and the gates.
 
-    input: (batch, size), `size` being 3 times the width; hidden: (batch, width).
+    input: (batch, size), `size` being 3 times the width; hidden: (batch, width). As in Fluid 1.8
+    the activations are tanh and sigmoid, whatever is given.
     """
-    for given in (activation, gate_activation):
+    for name, given in (("activation", activation), ("gate_activation", gate_activation)):
         if given not in _UNIT_ACTIVATIONS:
             raise ValueError(
                 f"gru_unit: activation {given!r} is none of {', '.join(_UNIT_ACTIVATIONS)}"
             )
+        if given != _USED[name]:
+            tell_once(f"gru_unit: {name}={given!r} is ignored as in Fluid 1.8: it is {_USED[name]}")
     helper = LayerHelper("gru_unit", param_attr=param_attr, bias_attr=bias_attr)
     dtype, width = input.dtype, size // 3
     weight = helper.create_parameter(helper.param_attr, [width, 3 * width], dtype)
@@ -41,11 +46,8 @@ def gru_unit(
     bias = helper.create_parameter(helper.bias_attr, [1, 3 * width], dtype, is_bias=True)
     inputs |= {} if bias is None else {"Bias": bias}
     check_variables("gru_unit", inputs)
-    attrs = {
-        "activation": _UNIT_ACTIVATIONS[activation],
-        "gate_activation": _UNIT_ACTIVATIONS[gate_activation],
-        "origin_mode": origin_mode,
-    }
+    attrs = {name: _UNIT_ACTIVATIONS[used] for name, used in _USED.items()}
+    attrs["origin_mode"] = origin_mode
     outputs = {"Gate": gate, "ResetHiddenPrev": reset, "Hidden": updated}
     helper.append_op(type="gru_unit", inputs=inputs, outputs=outputs, attrs=attrs)
     return updated, reset, gate
