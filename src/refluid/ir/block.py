@@ -11,6 +11,7 @@ from refluid.ir.absent import no_operator
 from refluid.ir.ambient import current_device, current_name_scope
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.callstack import user_frames
+from refluid.ir.checks import check
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
@@ -155,6 +156,7 @@ class Block:
     ) -> Operator:
         """As `append_op`, before the operator at `index`."""
         op = self.make_op(type, inputs, outputs, attrs)
+        check(op)
         self.ops.insert(index, op)
         self.program.touch()
         found = schema.find(type)

@@ -13,26 +13,35 @@ from typing import TYPE_CHECKING, Any, Protocol
 from refluid.ir.attributes import AttrType
 
 if TYPE_CHECKING:
+    from refluid.ir.checks import Check
     from refluid.ir.operator import Operator
 
 
 @dataclass(frozen=True)
 class Slot:
-    """An input or output slot: `many` takes any number of variables, `optional` may be empty."""
+    """An input or output slot: `many` takes any number of variables, `optional` may be empty.
+
+    checks: what the shape has to be.
+    """
 
     name: str
     many: bool = False
     optional: bool = False
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute with its type and default; `required` ones have none."""
+    """An attribute with its type and default; `required` ones have none.
+
+    checks: what its value has to be.
+    """
 
     name: str
     kind: AttrType
     default: Any = None
     required: bool = False
+    checks: tuple[Check, ...] = ()
 
 
 class OpSchema(Protocol):

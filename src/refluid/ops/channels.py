@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.indicating import indicator
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import gradient, operator
@@ -63,10 +64,26 @@ def maxout(X: Tensor, *, groups: int, axis: int = 1) -> Tensor:
     return X.reshape(shape).amax(place + 1)
 
 
+@gradient("maxout")
+def maxout_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, groups: int, axis: int = 1) -> Tensor:
+    """d_Out at the first channel of a group that is its largest."""
+    place = axis % X.dim()
+    shape = (*X.shape[:place], X.shape[place] // groups, groups, *X.shape[place + 1 :])
+    parts = X.reshape(shape)
+    first = parts.argmax(place + 1, keepdim=True)
+    return torch.zeros_like(parts).scatter_(place + 1, first, d_Out.unsqueeze(place + 1)).view_as(X)
+
+
 @operator(
     "multiplex", outputs="Out", uses="Ids", differentiable="X", infer=infer_like("Out", "X"), lod=""
 )
 def multiplex(X: list[Tensor], Ids: Tensor) -> Tensor:
     """Row i of Out is row i of X[Ids[i]]; Ids is int32 (rows, 1)."""
+    if len(X) < 2:
+        raise EnforceNotMet(
+            f"multiplex should have more than one candidate input tensors, but received {len(X)}"
+        )
+    if Ids.numel() and int(Ids.min()) < 0:
+        raise EnforceNotMet("index must be nonnegative: Ids name candidates, counted from 0")
     rows = torch.arange(X[0].shape[0], device=X[0].device)
     return torch.stack(X)[Ids.reshape(-1).long(), rows]

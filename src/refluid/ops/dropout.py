@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
+from refluid.ir.checks import one_of
+from refluid.ops.bounded import Probability, Training
 from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import Random
+
+_WAYS = ("downgrade_in_infer", "upscale_in_train")
 
 
 @operator(
@@ -21,11 +27,11 @@ def dropout(
     X: Tensor,
     Seed: Tensor | None = None,
     *,
-    dropout_prob: float = 0.5,
+    dropout_prob: Probability = 0.5,
     is_test: bool = False,
     fix_seed: bool = False,
     seed: int = 0,
-    dropout_implementation: str = "downgrade_in_infer",
+    dropout_implementation: Annotated[str, one_of(*_WAYS)] = "downgrade_in_infer",
     random: Random,
 ) -> tuple[Tensor, Tensor | None]:
     """X with each element set to zero with probability `dropout_prob`.
@@ -53,6 +59,7 @@ def dropout_grad(
     d_Out: Tensor,
     *,
     dropout_prob: float = 0.5,
+    is_test: Training = False,
     dropout_implementation: str = "downgrade_in_infer",
 ) -> Tensor:
     """d_Out where the mask is 1, scaled as the forward was."""

@@ -115,8 +115,17 @@ def smooth_l1_loss_grad(
 
 @operator("bce_loss", outputs="Out", uses="X Label", differentiable="X")
 def bce_loss(X: Tensor, Label: Tensor) -> Tensor:
-    """-Label * log(X) - (1 - Label) * log(1 - X), logarithms at least -100."""
-    return torch.nn.functional.binary_cross_entropy(X, Label, reduction="none")
+    """-Label * log(X) - (1 - Label) * log(1 - X), logarithms at least -100; X in [0, 1]."""
+    entropy = torch.nn.functional.binary_cross_entropy
+    one = entropy(X, torch.ones_like(X), reduction="none")
+    none = entropy(X, torch.zeros_like(X), reduction="none")
+    return Label * one + (1.0 - Label) * none
+
+
+@gradient("bce_loss")
+def bce_loss_grad(X: Tensor, Label: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out * (X - Label) / ((1 - X) * X), divided by 1e-12 at least."""
+    return d_Out * (X - Label) / ((1.0 - X) * X).clamp_(min=1e-12)
 
 
 @operator("kldiv_loss", outputs="Loss", uses="X Target", differentiable="X", lod_by=keeps_rows)

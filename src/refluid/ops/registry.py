@@ -142,7 +142,7 @@ def gradient(
                 type or forward_type + "_grad",
                 given,
                 forward.gradient_slots(),
-                {**found.attributes, **forward.attributes},
+                _gradients_attributes(found.attributes, forward.attributes),
                 body,
                 found.keywords,
                 found.context,
@@ -157,6 +157,17 @@ def gradient(
         return body
 
     return decorate
+
+
+def _gradients_attributes(
+    own: dict[str, Attribute], forward: dict[str, Attribute]
+) -> dict[str, Attribute]:
+    """Attributes of the forward operator, and those its gradient alone has; own checks count."""
+    strict = {name: one.checks for name, one in own.items() if one.checks}
+    return {
+        name: replace(one, checks=strict[name]) if name in strict else one
+        for name, one in {**own, **forward}.items()
+    }
 
 
 def _maker(forward: OperatorDef, type: str, slots: list[str], own: list[str] | None) -> Maker:

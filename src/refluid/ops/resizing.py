@@ -180,6 +180,11 @@ def expand(
 ) -> Tensor:
     """X repeated expand_times[i] times along dimension i."""
     times = integers(expand_times, ExpandTimes, expand_times_tensor)
+    if len(times) != X.dim() or min(times, default=1) < 1:
+        raise EnforceNotMet(
+            f"expand_times is {times} but has to be a number above 0 for each dimension of X, "
+            f"{list(X.shape)}"
+        )
     return X.repeat(*times)
 
 
@@ -197,7 +202,12 @@ def expand_grad(
 @operator("expand_as", outputs="Out", uses="X target_tensor", differentiable="X")
 def expand_as(X: Tensor, target_tensor: Tensor) -> Tensor:
     """X repeated to the shape of target_tensor."""
-    pairs = zip(target_tensor.shape, X.shape, strict=True)
+    pairs = list(zip(target_tensor.shape, X.shape, strict=True))
+    if not X.is_meta and any(target % size for target, size in pairs):
+        raise EnforceNotMet(
+            f"the sizes of target_tensor, {list(target_tensor.shape)}, have to be multiples of "
+            f"those of X, {list(X.shape)}"
+        )
     return X.repeat(*[target // size for target, size in pairs])
 
 

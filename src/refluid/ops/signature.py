@@ -9,6 +9,9 @@ attribute whose name is a Python keyword. Names in `CONTEXT` are no attributes: 
 supplies them (`counts` says how many variables each output slot has), as it does a keyword
 `lod_X: Levels` (`lods_X: list[Levels]`), the LoD of slot X.
 
+`Annotated[float, between(0.0, 1.0)]` says what an attribute, or the shape of an input, has to be
+(see `refluid.ir.checks`).
+
 A slot that takes other values than tensors says so: `Tensor | SelectedRows`, `SelectedRows`,
 `LoDTensorArray`, or `Value` for whatever another operator made.
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, get_type_hints
+from typing import Annotated, Any, Protocol, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
@@ -28,6 +31,7 @@ from refluid.core.offsets import Levels
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.attributes import AttrType, convert
 from refluid.ir.block import Block
+from refluid.ir.checks import Check
 from refluid.ir.schema import Attribute, Slot
 
 Long = Annotated[int, AttrType.LONG]
@@ -101,10 +105,10 @@ def read_signature(body: Body) -> Signature:
     context: set[str] = set()
     levels: dict[str, str] = {}
     for parameter in inspect.signature(body).parameters.values():
-        hint, name = hints[parameter.name], parameter.name
+        (hint, checks), name = _checked(hints[parameter.name]), parameter.name
         if parameter.kind != inspect.Parameter.KEYWORD_ONLY:
             many, optional = _known(_SLOT, hint, body, name)
-            inputs.append(Slot(slot_name(name), many, optional))
+            inputs.append(Slot(slot_name(name), many, optional, checks))
         elif name in CONTEXT:
             context.add(name)
         elif hint in _LOD:
@@ -113,7 +117,7 @@ def read_signature(body: Body) -> Signature:
             kind = _known(_KIND, hint, body, name)
             required = parameter.default is inspect.Parameter.empty
             default = None if required else convert(parameter.default, kind)
-            attribute = Attribute(name.rstrip("_"), kind, default, required)
+            attribute = Attribute(name.rstrip("_"), kind, default, required, checks)
             attributes[attribute.name] = attribute
             keywords[attribute.name] = name
     return Signature(tuple(inputs), attributes, keywords, frozenset(context), levels)
@@ -131,6 +135,18 @@ def _hints(body: Body) -> dict[str, Any]:
         _evaluated.update((key, found[name]) for name, key in known.items())
         return found
     return {name: _evaluated[key] for name, key in known.items()}
+
+
+def _checked(hint: Any) -> tuple[Any, tuple[Check, ...]]:
+    """The annotation without the checks in it, and these."""
+    if get_origin(hint) is not Annotated:
+        return hint, ()
+    others = [one for one in hint.__metadata__ if not isinstance(one, Check)]
+    checks = tuple(one for one in hint.__metadata__ if isinstance(one, Check))
+    plain = hint.__origin__
+    for one in others:
+        plain = Annotated[plain, one]
+    return plain, checks
 
 
 def _known(table: dict[Any, Any], hint: Any, body: Body, name: str) -> Any:
