@@ -52,9 +52,7 @@ def one_of(*choices: Any) -> Check:
 
 def rank(*ranks: int) -> Check:
     """A shape of so many dimensions."""
-    return Check(
-        f"of {' or '.join(map(str, ranks))} dimensions", lambda shape: len(shape) in ranks
-    )
+    return Check(f"of {' or '.join(map(str, ranks))} dimensions", lambda shape: len(shape) in ranks)
 
 
 odd = Check("odd", lambda value: value % 2 == 1)

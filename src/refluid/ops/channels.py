@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import at_least, one_of
+from refluid.ops.bounded import Images
 from refluid.ops.indicating import indicator
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import gradient, operator
+
+Mode = Annotated[str, one_of("all", "channel", "element")]
 
 
 def _slopes(X: Tensor, Alpha: Tensor, mode: str) -> Tensor:
@@ -24,7 +29,7 @@ def _slopes(X: Tensor, Alpha: Tensor, mode: str) -> Tensor:
 
 
 @operator("prelu", outputs="Out", uses="X Alpha")
-def prelu(X: Tensor, Alpha: Tensor, *, mode: str = "all") -> Tensor:
+def prelu(X: Tensor, Alpha: Tensor, *, mode: Mode = "all") -> Tensor:
     """X where it is positive, else Alpha * X.
 
     mode: one Alpha for `all`, one for each `channel` (dimension 1) or each `element` of a sample.
@@ -57,7 +62,7 @@ def prelu_grad(
 
 
 @operator("maxout", outputs="Out", lod="")
-def maxout(X: Tensor, *, groups: int, axis: int = 1) -> Tensor:
+def maxout(X: Images, *, groups: Annotated[int, at_least(2)], axis: int = 1) -> Tensor:
     """The largest of each `groups` neighbouring channels, which are dimension `axis`."""
     place = axis % X.dim()
     shape = (*X.shape[:place], X.shape[place] // groups, groups, *X.shape[place + 1 :])

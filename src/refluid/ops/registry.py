@@ -21,7 +21,7 @@ from typing import Any
 
 from refluid.ir import schema
 from refluid.ir.operator import Operator
-from refluid.ir.schema import Slot
+from refluid.ir.schema import Attribute, Slot
 from refluid.ops.definition import GradOp as GradOp
 from refluid.ops.definition import Maker as Maker
 from refluid.ops.definition import OperatorDef as OperatorDef

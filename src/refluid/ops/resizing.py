@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.bounded import Images
 from refluid.ops.lod_rules import keeps_rows
 from refluid.ops.packets import without_padding
 from refluid.ops.reading import integers, is_unknown, unknown
@@ -43,7 +44,7 @@ def pad_grad(d_Out: Tensor, *, paddings: Sequence[int]) -> Tensor:
 
 @operator("pad2d", outputs="Out", uses="X Paddings", differentiable="X")
 def pad2d(
-    X: Tensor,
+    X: Images,
     Paddings: Tensor | None = None,
     *,
     paddings: Sequence[int],
@@ -142,7 +143,16 @@ def crop_tensor(
     """The part of X of that shape (-1: what is left) that begins at `offsets`."""
     starts = integers(offsets, Offsets, OffsetsTensor)
     known = [size or -1 for size in shape]
-    return _cropped(X, starts, integers(known, Shape, ShapeTensor))
+    sizes = integers(known, Shape, ShapeTensor)
+    if not X.is_meta and any(map(_outside, starts, sizes, X.shape)):
+        raise EnforceNotMet(
+            f"offsets {starts} and shape {sizes} have to lie within X, {list(X.shape)}"
+        )
+    return _cropped(X, starts, sizes)
+
+
+def _outside(start: int, size: int, whole: int) -> bool:
+    return start < 0 or start + max(size, 0) > whole
 
 
 @gradient("crop_tensor")
