@@ -52,6 +52,38 @@ CASES: list[tuple[str, Mapping[str, Array], Mapping[str, Any], str]] = [
     ("add_position_encoding", {"X": _floats(2, 3, 4)}, {"beta": -1.0}, "alpha and beta"),
     ("space_to_depth", {"X": _floats(1, 6, 4, 4)}, {"blocksize": 2}, "its square the channels"),
     ("space_to_depth", {"X": _floats(1, 4, 3, 4)}, {"blocksize": 2}, "height and width"),
+    ("top_k", X, {"k": 11}, "at most the size of the last dimension"),
+    ("dropout", X, {"dropout_prob": 2.0}, "dropout_prob"),
+    ("dropout", X, {"dropout_implementation": "both"}, "dropout_implementation"),
+    ("kldiv_loss", X | {"Target": _floats(4, 10)}, {"reduction": "all"}, "reduction"),
+    ("prelu", X | {"Alpha": _floats(1)}, {"mode": "some"}, "mode"),
+    ("maxout", {"X": _floats(1, 4, 2, 2)}, {"groups": 1}, "groups"),
+    ("maxout", X, {"groups": 2}, "of 4 dimensions"),
+    ("temporal_shift", {"X": _floats(4, 4, 2, 2)}, {"seg_num": 2, "shift_ratio": 0.5}, "ratio"),
+    ("softmax", X, {"axis": 2}, "axis is 2"),
+    ("argsort", X, {"axis": -3}, "axis is -3"),
+    ("squeeze2", X, {"axes": [0]}, "squeezed should be equal to 1"),
+    ("squeeze2", X, {"axes": [2]}, "in the range of"),
+    ("reshape2", X, {"shape": [3, 13]}, "capacity of 'shape'"),
+    ("reshape2", X | {"Shape": np.array([8, 5])}, {}, "desires to be int"),
+    ("expand", X, {"expand_times": [1, 0]}, "expand_times"),
+    ("expand_as", X | {"target_tensor": _floats(6, 10)}, {}, "multiples"),
+    ("concat", X, {"axis": 2}, r"range of \[-2, 2\)"),
+    ("gather", X | {"Index": _ints(2, 2)}, {}, "last dim of index"),
+    ("slice", {"Input": _floats(3)}, {"axes": [0], "starts": [5], "ends": [7]}, "takes nothing"),
+    (
+        "strided_slice",
+        {"Input": _floats(3)},
+        {"axes": [0], "starts": [0], "ends": [2], "strides": [-1]},
+        "takes nothing",
+    ),
+    ("crop_tensor", X, {"shape": [4, 4], "offsets": [0, 7]}, "have to lie within X"),
+    ("increment", X, {}, "number of elements"),
+    ("log_loss", {"Predicted": _floats(4, 2), "Labels": _floats(4, 2)}, {"epsilon": 0.1}, "2nd"),
+    ("hinge_loss", {"Logits": _floats(4, 2), "Labels": _floats(4, 1)}, {}, "Logits"),
+    ("softmax_with_cross_entropy", {"Logits": _floats(4, 3), "Label": _ints(4)}, {}, "axis dim"),
+    ("unique", {"X": _ints(2, 2)}, {"dtype": 3}, "of 1 dimensions"),
+    ("reduce_sum", {"X": _floats(2, 3, 4)}, {"dim": [0, -3]}, "twice"),
 ]
 
 
@@ -62,6 +94,26 @@ def test_is_refused(
     with pytest.raises(EnforceNotMet, match=says) as caught:
         run_op(op_type, inputs, attrs)
     assert op_type in str(caught.value)
+
+
+def test_candidates_are_counted_from_0() -> None:
+    inputs = {"X": [_floats(2, 3), _floats(2, 3)], "Ids": np.array([[0], [-1]], "int32")}
+    with pytest.raises(EnforceNotMet, match="multiplex failed: index must be nonnegative"):
+        run_op("multiplex", inputs)
+    with pytest.raises(EnforceNotMet, match="more than one candidate"):
+        run_op("multiplex", inputs | {"X": [_floats(2, 3)]})
+
+
+@pytest.mark.parametrize("start, end, step", [(0, 5, -1), (5, 0, 1), (0, 5, 0)])
+def test_steps_lead_from_start_to_end(start: int, end: int, step: int) -> None:
+    inputs = {"Start": np.array([start]), "End": np.array([end]), "Step": np.array([step])}
+    with pytest.raises(EnforceNotMet, match="range failed: The step should lead"):
+        run_op("range", inputs)
+
+
+def test_parts_take_all_of_what_is_split() -> None:
+    with pytest.raises(EnforceNotMet, match=r"split.*Sum of Attr"):
+        run_op("split", X, {"axis": 1, "sections": [2, 3]}, counts={"Out": 2})
 
 
 def test_another_number_of_matching_matrices_is_refused() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
+from refluid.ops.reading import is_unknown
 from refluid.ops.registry import GradOp, operator
 from refluid.ops.signature import GRAD
 from refluid.ops.sparse import keeps_rows
@@ -91,4 +93,8 @@ def increment_gradient(op: Operator) -> list[GradOp]:
 @operator("increment", outputs="Out", maker=increment_gradient)
 def increment(X: Tensor, *, step: float = 1.0) -> Tensor:
     """X + step, for X of one element."""
+    if X.numel() != 1 and not any(map(is_unknown, X.shape)):
+        raise EnforceNotMet(
+            f"The number of elements in Input(X) should be 1. Now the number is {X.numel()}."
+        )
     return X + (step if X.is_floating_point() else int(step))

@@ -17,3 +17,4 @@ Training = Annotated[
 # (N, C), or with up to three dimensions of places.
 Channels = Annotated[Tensor, rank(2, 3, 4, 5)]
 Images = Annotated[Tensor, rank(4)]
+Column = Annotated[Tensor, Check("(N, 1)", lambda shape: len(shape) == 2 and shape[1] in (1, -1))]

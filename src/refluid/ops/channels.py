@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import at_least, one_of
+from refluid.ops.bounded import Images
 from refluid.ops.indicating import indicator
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import gradient, operator
+
+Mode = Annotated[str, one_of("all", "channel", "element")]
 
 
 def _slopes(X: Tensor, Alpha: Tensor, mode: str) -> Tensor:
@@ -23,7 +29,7 @@ def _slopes(X: Tensor, Alpha: Tensor, mode: str) -> Tensor:
 
 
 @operator("prelu", outputs="Out", uses="X Alpha")
-def prelu(X: Tensor, Alpha: Tensor, *, mode: str = "all") -> Tensor:
+def prelu(X: Tensor, Alpha: Tensor, *, mode: Mode = "all") -> Tensor:
     """X where it is positive, else Alpha * X.
 
     mode: one Alpha for `all`, one for each `channel` (dimension 1) or each `element` of a sample.
@@ -56,14 +62,21 @@ def prelu_grad(
 
 
 @operator("maxout", outputs="Out", lod="")
-def maxout(X: Tensor, *, groups: int, axis: int = 1) -> Tensor:
-    """The largest of each `groups` neighbouring channels, which are dimension `axis`.
-
-    Of equal ones the first has the gradient.
-    """
+def maxout(X: Images, *, groups: Annotated[int, at_least(2)], axis: int = 1) -> Tensor:
+    """The largest of each `groups` neighbouring channels, which are dimension `axis`."""
     place = axis % X.dim()
     shape = (*X.shape[:place], X.shape[place] // groups, groups, *X.shape[place + 1 :])
     return X.reshape(shape).max(place + 1).values
+
+
+@gradient("maxout")
+def maxout_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, groups: int, axis: int = 1) -> Tensor:
+    """d_Out at the first channel of a group that is its largest."""
+    place = axis % X.dim()
+    shape = (*X.shape[:place], X.shape[place] // groups, groups, *X.shape[place + 1 :])
+    parts = X.reshape(shape)
+    first = parts.argmax(place + 1, keepdim=True)
+    return torch.zeros_like(parts).scatter_(place + 1, first, d_Out.unsqueeze(place + 1)).view_as(X)
 
 
 @operator(
@@ -71,5 +84,11 @@ def maxout(X: Tensor, *, groups: int, axis: int = 1) -> Tensor:
 )
 def multiplex(X: list[Tensor], Ids: Tensor) -> Tensor:
     """Row i of Out is row i of X[Ids[i]]; Ids is int32 (rows, 1)."""
+    if len(X) < 2:
+        raise EnforceNotMet(
+            f"multiplex should have more than one candidate input tensors, but received {len(X)}"
+        )
+    if Ids.numel() and int(Ids.min()) < 0:
+        raise EnforceNotMet("index must be nonnegative: Ids name candidates, counted from 0")
     rows = torch.arange(X[0].shape[0], device=X[0].device)
     return torch.stack(X)[Ids.reshape(-1).long(), rows]

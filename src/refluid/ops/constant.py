@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
+from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ops.reading import integers, unknown
 from refluid.ops.registry import operator
@@ -127,6 +128,10 @@ def linspace(Start: Tensor, Stop: Tensor, Num: Tensor) -> Tensor:
     if Start.is_meta:
         return Start.new_empty(unknown())
     count = int(Num.item())
+    if count < 1:
+        raise EnforceNotMet(
+            f"The num of linspace op should be larger than 0, but received num is {count}"
+        )
     if count == 1:
         return Start.reshape(1).clone()
     step = (Stop - Start) / (count - 1)
@@ -139,6 +144,11 @@ def range(Start: Tensor, End: Tensor, Step: Tensor) -> Tensor:
     if Start.is_meta:
         return Start.new_empty(unknown())
     start, step = Start.item(), Step.item()
+    if step == 0 or ((step > 0) != (End.item() > start) and End.item() != start):
+        raise EnforceNotMet(
+            f"The step should lead from start to end, but start is {start}, end {End.item()} and "
+            f"step {step}"
+        )
     count = max(math.ceil((End.item() - start) / step), 0)
     counted = torch.arange(count, dtype=Start.dtype, device=Start.device)
     return counted.mul_(step).add_(start)

@@ -217,10 +217,8 @@ def elementwise_pow_grad(
 ) -> tuple[Tensor | None, Tensor | None]:
     """Those of X to the power of Y, also where the operator exchanges them."""
     x, y = align_both(X, Y, axis)
-    d_x = d_Out * (y * torch.pow(x, y - 1)).masked_fill(y == 0, 0.0) if need[0] else None
-    d_y: Tensor | None = None
-    if need[1]:
-        d_y = d_Out * (torch.pow(x, y) * torch.log(x)).masked_fill((x == 0) & (y >= 0), 0.0)
+    d_x = d_Out * y * torch.pow(x, y - 1.0) if need[0] else None
+    d_y = d_Out * torch.log(x) * torch.pow(x, y) if need[1] else None
     return unbroadcast_both(X, Y, d_x, d_y, axis)
 
 

@@ -10,12 +10,16 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.ir.checks import above, at_least
+from refluid.ir.checks import Check, above, at_least
 from refluid.ops.bounded import Images
 from refluid.ops.levels import infer_from
 from refluid.ops.reading import integers
 from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import Long
+
+Ratio = Annotated[
+    float, Check("greater than 0 and less than 0.5", lambda value: bool(0.0 < value < 0.5))
+]
 
 
 @operator("pixel_shuffle", outputs="Out", uses="", lod="")
@@ -80,7 +84,9 @@ def _shifted(X: Tensor, seg_num: int, shift_ratio: float, back: int) -> Tensor:
 
 
 @operator("temporal_shift", outputs="Out", uses="")
-def temporal_shift(X: Tensor, *, seg_num: int, shift_ratio: float = 0.25) -> Tensor:
+def temporal_shift(
+    X: Images, *, seg_num: Annotated[int, at_least(1)], shift_ratio: Ratio = 0.25
+) -> Tensor:
     """Of (N * seg_num, C, H, W): a share of the channels from the frame before, one from the next.
 
     What lies beyond the first or last of the `seg_num` frames is 0.

@@ -186,6 +186,10 @@ def strided_slice(
 @operator("gather", outputs="Out", uses="X Index", differentiable="X")
 def gather(X: Tensor, Index: Tensor, *, overwrite: bool = True) -> Tensor:
     """The rows of X that the integers Index (n,) or (n, 1) name."""
+    if Index.dim() > 1 and (Index.dim() > 2 or Index.shape[1] != 1):
+        raise EnforceNotMet(
+            f"The last dim of index should be 1 when it is 2D, but Index is {list(Index.shape)}"
+        )
     return X.index_select(0, Index.reshape(-1))
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import one_of
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like
 from refluid.ops.lod_rules import keeps_rows
 from refluid.ops.registry import OperatorDef, gradient, operator
+from refluid.ops.required import require_columns
 from refluid.ops.signature import Long
 
 _EACH = 0  # aten's code of reduction="none"
@@ -21,6 +24,7 @@ _EACH = 0  # aten's code of reduction="none"
 @operator("log_loss", outputs="Loss", uses="Predicted Labels", differentiable="Predicted")
 def log_loss(Predicted: Tensor, Labels: Tensor, *, epsilon: float) -> Tensor:
     """-Labels * log(Predicted + epsilon) - (1 - Labels) * log(1 - Predicted + epsilon)."""
+    require_columns(Predicted, Labels)
     unlikely = (1.0 - Labels) * torch.log(1.0 - Predicted + epsilon)
     return -(Labels * torch.log(Predicted + epsilon)) - unlikely
 
@@ -115,12 +119,26 @@ def smooth_l1_loss_grad(
 
 @operator("bce_loss", outputs="Out", uses="X Label", differentiable="X")
 def bce_loss(X: Tensor, Label: Tensor) -> Tensor:
-    """-Label * log(X) - (1 - Label) * log(1 - X), logarithms at least -100."""
-    return torch.nn.functional.binary_cross_entropy(X, Label, reduction="none")
+    """-Label * log(X) - (1 - Label) * log(1 - X), logarithms at least -100; X in [0, 1]."""
+    entropy = torch.nn.functional.binary_cross_entropy
+    one = entropy(X, torch.ones_like(X), reduction="none")
+    none = entropy(X, torch.zeros_like(X), reduction="none")
+    return Label * one + (1.0 - Label) * none
+
+
+@gradient("bce_loss")
+def bce_loss_grad(X: Tensor, Label: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out * (X - Label) / ((1 - X) * X), divided by 1e-12 at least."""
+    return d_Out * (X - Label) / ((1.0 - X) * X).clamp_(min=1e-12)
 
 
 @operator("kldiv_loss", outputs="Loss", uses="X Target", differentiable="X", lod_by=keeps_rows)
-def kldiv_loss(X: Tensor, Target: Tensor, *, reduction: str = "mean") -> Tensor:
+def kldiv_loss(
+    X: Tensor,
+    Target: Tensor,
+    *,
+    reduction: Annotated[str, one_of("none", "batchmean", "sum", "mean")] = "mean",
+) -> Tensor:
     """Target * (log(Target) - X), 0 where Target isn't positive.
 
     reduction: `none`, or `sum`, `mean`, `batchmean` of shape (1,).

@@ -8,11 +8,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.ops.bounded import Column
 from refluid.ops.registry import gradient, operator
+from refluid.ops.required import require_columns
 
 
 @operator("hinge_loss", outputs="Loss", uses="Logits Labels", differentiable="Logits", amp="keep")
-def hinge_loss(Logits: Tensor, Labels: Tensor) -> Tensor:
+def hinge_loss(Logits: Column, Labels: Column) -> Tensor:
     """max(0, 1 - (2 * Labels - 1) * Logits) for labels 0 and 1."""
     return (1.0 - (2.0 * Labels - 1.0) * Logits).clamp(min=0.0)
 
@@ -68,6 +70,7 @@ def teacher_student_sigmoid_loss(
 
     The bounds only cut the gradient.
     """
+    require_columns(X, Label)
     click, taught, teacher = _click_and_teacher(Label)
     return (1.0 + taught) * F.softplus(X) - X * (click + teacher)
 

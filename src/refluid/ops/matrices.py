@@ -12,6 +12,8 @@ from refluid.ops.registry import gradient, operator
 @operator("trace", outputs="Out", uses="Input", lod="")
 def trace(Input: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The sum of the diagonal of the planes (dim1, dim2); shape (1,) for a matrix."""
+    if dim1 % Input.dim() == dim2 % Input.dim():
+        raise EnforceNotMet(f"The dimensions should not be identical, but are {dim1} and {dim2}")
     out = torch.diagonal(Input, offset, dim1, dim2).sum(-1)
     return out if out.dim() else out.reshape(1)
 

@@ -9,6 +9,7 @@ from refluid.core.dtypes import VarType, to_torch
 from refluid.ir.operator import Operator
 from refluid.ops.reading import unknown
 from refluid.ops.registry import GradOp, gradient, operator
+from refluid.ops.required import require_axis
 from refluid.ops.signature import GRAD, Long
 
 
@@ -35,6 +36,7 @@ def _shaped(out: Tensor) -> Tensor:
 @operator("argsort", outputs="Out Indices", uses="X Indices", differentiable="X")
 def argsort(X: Tensor, *, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """X sorted along `axis`, and where its elements were (int64)."""
+    require_axis(X, axis)
     values, indices = torch.sort(X, dim=axis, descending=descending)
     return values, indices
 
@@ -60,7 +62,7 @@ def cumsum(X: Tensor, *, axis: int = -1, exclusive: bool = False, reverse: bool 
     exclusive: without the element itself.
     """
     x = X.flip(axis) if reverse else X
-    out = x.cumsum(axis)
+    out = x.cumsum(axis, dtype=X.dtype)
     if exclusive:
         out -= x
     return out.flip(axis) if reverse else out

@@ -53,7 +53,7 @@ def _uniform(
     generator: torch.Generator | None,
     diagonal: tuple[int, int, float],
 ) -> Tensor:
-    out.uniform_(low, high, generator=generator)
+    out.uniform_(*sorted((low, high)), generator=generator)
     count, step, value = diagonal
     if count:
         out.view(-1)[: count * (step + 1) : step + 1] = value

@@ -199,8 +199,15 @@ def hard_shrink(X: Tensor, *, threshold: float = 0.5) -> Tensor:
 
 @operator("softshrink", outputs="Out", uses="X")
 def softshrink(X: Tensor, *, lambda_: float = 0.5) -> Tensor:
-    """X moved towards zero by lambda, and no further than zero."""
-    return F.softshrink(X, lambda_)
+    """X moved towards zero by lambda, and no further than zero.
+
+    The sum of (X - lambda) above lambda and (X + lambda) below -lambda; these overlap where
+    lambda is negative.
+    """
+    if lambda_ >= 0.0:
+        return F.softshrink(X, lambda_)
+    above, below = indicator(torch.gt, X, lambda_), indicator(torch.lt, X, -lambda_)
+    return (X - lambda_) * above + (X + lambda_) * below
 
 
 @operator("pow", outputs="Out", uses="X FactorTensor", differentiable="X", amp="keep")
@@ -213,3 +220,12 @@ def pow(X: Tensor, FactorTensor: Tensor | None = None, *, factor: float = 1.0) -
         power = int(factor) if FactorTensor is None else FactorTensor.to(X.dtype)
         return torch.pow(X.double(), power).to(X.dtype)
     return torch.pow(X, factor if FactorTensor is None else FactorTensor.to(X.dtype))
+
+
+@gradient("pow")
+def pow_grad(
+    X: Tensor, FactorTensor: Tensor | None, d_Out: Tensor, *, factor: float = 1.0
+) -> Tensor:
+    """d_Out * factor * X to the power `factor` - 1."""
+    power = factor if FactorTensor is None else FactorTensor.to(X.dtype)
+    return d_Out * power * torch.pow(X, power - 1.0)

@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.bounded import Images
 from refluid.ops.lod_rules import keeps_rows
 from refluid.ops.packets import without_padding
 from refluid.ops.reading import integers, is_unknown, unknown
@@ -43,7 +44,7 @@ def pad_grad(d_Out: Tensor, *, paddings: Sequence[int]) -> Tensor:
 
 @operator("pad2d", outputs="Out", uses="X Paddings", differentiable="X")
 def pad2d(
-    X: Tensor,
+    X: Images,
     Paddings: Tensor | None = None,
     *,
     paddings: Sequence[int],
@@ -142,7 +143,16 @@ def crop_tensor(
     """The part of X of that shape (-1: what is left) that begins at `offsets`."""
     starts = integers(offsets, Offsets, OffsetsTensor)
     known = [size or -1 for size in shape]
-    return _cropped(X, starts, integers(known, Shape, ShapeTensor))
+    sizes = integers(known, Shape, ShapeTensor)
+    if not X.is_meta and any(map(_outside, starts, sizes, X.shape)):
+        raise EnforceNotMet(
+            f"offsets {starts} and shape {sizes} have to lie within X, {list(X.shape)}"
+        )
+    return _cropped(X, starts, sizes)
+
+
+def _outside(start: int, size: int, whole: int) -> bool:
+    return start < 0 or start + max(size, 0) > whole
 
 
 @gradient("crop_tensor")
@@ -180,6 +190,11 @@ def expand(
 ) -> Tensor:
     """X repeated expand_times[i] times along dimension i."""
     times = integers(expand_times, ExpandTimes, expand_times_tensor)
+    if len(times) != X.dim() or min(times, default=1) < 1:
+        raise EnforceNotMet(
+            f"expand_times is {times} but has to be a number above 0 for each dimension of X, "
+            f"{list(X.shape)}"
+        )
     return X.repeat(*times)
 
 
@@ -197,7 +212,12 @@ def expand_grad(
 @operator("expand_as", outputs="Out", uses="X target_tensor", differentiable="X")
 def expand_as(X: Tensor, target_tensor: Tensor) -> Tensor:
     """X repeated to the shape of target_tensor."""
-    pairs = zip(target_tensor.shape, X.shape, strict=True)
+    pairs = list(zip(target_tensor.shape, X.shape, strict=True))
+    if not X.is_meta and any(target % size for target, size in pairs):
+        raise EnforceNotMet(
+            f"the sizes of target_tensor, {list(target_tensor.shape)}, have to be multiples of "
+            f"those of X, {list(X.shape)}"
+        )
     return X.repeat(*[target // size for target, size in pairs])
 
 

@@ -36,6 +36,11 @@ def _meta_reshape(X: Tensor, sizes: list[int]) -> Tensor:
         guess = any(map(is_unknown, X.shape))
         rest = unknown() if guess else X.numel() // max(-math.prod(sizes), 1)
         sizes = [rest if size == -1 else size for size in sizes]
+    if math.prod(sizes) != X.numel() and not any(map(is_unknown, (*X.shape, *sizes))):
+        raise EnforceNotMet(
+            f"The 'shape' in ReshapeOp is invalid. The input tensor X's size must be equal to the "
+            f"capacity of 'shape'. But received X's shape = {list(X.shape)}, 'shape' is {sizes}"
+        )
     return X.new_empty(sizes)
 
 
@@ -119,6 +124,11 @@ def flatten2(X: Tensor, *, axis: int = 1) -> tuple[Tensor, Tensor]:
 def _squeeze(X: Tensor, axes: Sequence[int]) -> Tensor:
     if not axes:
         return X.squeeze()
+    if any(not -X.dim() <= axis < X.dim() for axis in axes):
+        raise EnforceNotMet(
+            f"Each axis in Attr(axes) should be in the range of [{-X.dim()}, {X.dim() - 1}]. But "
+            f"they are {list(axes)}, input tensor's shape = {list(X.shape)}"
+        )
     gone = {axis % X.dim() for axis in axes}
     if X.is_meta:
         return X.new_empty([size for dim, size in enumerate(X.shape) if dim not in gone])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import operator
 
 
@@ -35,6 +36,8 @@ def similarity_focus(X: Tensor, *, axis: int, indexes: Sequence[int]) -> Tensor:
     """
     if X.is_meta:
         return torch.empty_like(X)
+    if axis not in (1, 2, 3):
+        raise EnforceNotMet(f"The value of Attr(axis) must be 1 or 2 or 3, but received {axis}.")
     planes = X.index_select(axis, torch.tensor(list(indexes), device=X.device)).movedim(axis, 1)
     masks = _greedy(planes.flatten(0, 1)).view(planes.shape).amax(1)
     return masks.unsqueeze(axis).expand(X.shape).contiguous()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.ops.registry import gradient, operator
+from refluid.ops.required import require_axis
 
 aten = torch.ops.aten
 _LEAST = math.exp(-64.0)
@@ -22,6 +23,7 @@ _LEAST = math.exp(-64.0)
 )
 def softmax(X: Tensor, *, axis: int = -1) -> Tensor:
     """exp(X) normalised to sum 1 along `axis`; no result is below exp(-64), as in Fluid."""
+    require_axis(X, axis)
     return torch.softmax(X, axis).clamp_min_(_LEAST)
 
 

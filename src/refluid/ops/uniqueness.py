@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import rank
 from refluid.ops.reading import unknown
 from refluid.ops.registry import operator
+
+Flat = Annotated[Tensor, rank(1)]
 
 
 def _distinct(X: Tensor, dtype: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -28,13 +33,13 @@ def _distinct(X: Tensor, dtype: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @operator("unique", outputs="Out Index", uses=None, lod="")
-def unique(X: Tensor, *, dtype: int) -> tuple[Tensor, Tensor]:
+def unique(X: Flat, *, dtype: int) -> tuple[Tensor, Tensor]:
     """The distinct elements of X (N,), and for each element its place among them."""
     return _distinct(X, dtype)[:2]
 
 
 @operator("unique_with_counts", outputs="Out Index Count", uses=None, lod="")
-def unique_with_counts(X: Tensor, *, dtype: int) -> tuple[Tensor, Tensor, Tensor]:
+def unique_with_counts(X: Flat, *, dtype: int) -> tuple[Tensor, Tensor, Tensor]:
     """`unique`, and how often each distinct element occurs."""
     return _distinct(X, dtype)
 
@@ -49,6 +54,8 @@ def shard_index(
     """
     if not 0 <= shard_id < nshards:
         raise EnforceNotMet(f"shard_id is {shard_id} but there are {nshards} shards")
+    if not X.is_meta and X.numel() and not (int(X.min()) >= 0 and int(X.max()) < index_num):
+        raise EnforceNotMet(f"The indices have to be from 0 to below index_num, {index_num}")
     size = (index_num + nshards - 1) // nshards
     inside = torch.div(X, size, rounding_mode="floor") == shard_id
     return torch.where(inside, X % size, ignore_value)

@@ -73,16 +73,12 @@ def image_resize(
     Raises ValueError for another resample or rank, or where neither size nor factor is given.
     """
     if resample not in _KINDS:
-        raise ValueError(
-            "The 'resample' of image_resize can only be 'BILINEAR', 'TRILINEAR' or 'NEAREST' "
-            f"currently, not {resample!r}"
-        )
+        can = "can only be 'BILINEAR', 'TRILINEAR' or 'NEAREST' currently"
+        raise ValueError(f"The 'resample' of image_resize {can}, not {resample!r}")
     kind, rank = _KINDS[resample]
     if len(input.shape) != rank:
-        raise ValueError(
-            f"image_resize: TRILINEAR takes 5 dimensions, the others 4, and {input.name} has "
-            f"{len(input.shape)}"
-        )
+        found = f"{input.name} has {len(input.shape)}"
+        raise ValueError(f"image_resize: TRILINEAR takes 5 dimensions, the others 4, and {found}")
     data_format = _FIRST[5] if rank == 5 and data_format == "NCHW" else data_format
     if data_format not in (_FIRST[rank], _LAST[rank]):
         raise ValueError(f"data_format must be {_FIRST[rank]} or {_LAST[rank]}, not {data_format}")
