@@ -21,7 +21,7 @@ from typing import Any
 
 from refluid.ir import schema
 from refluid.ir.operator import Operator
-from refluid.ir.schema import Attribute, Slot
+from refluid.ir.schema import Slot
 from refluid.ops.definition import GradOp as GradOp
 from refluid.ops.definition import Maker as Maker
 from refluid.ops.definition import OperatorDef as OperatorDef
@@ -165,17 +165,6 @@ def gradient(
         return body
 
     return decorate
-
-
-def _gradients_attributes(
-    own: dict[str, Attribute], forward: dict[str, Attribute]
-) -> dict[str, Attribute]:
-    """Attributes of the forward operator, and those its gradient alone has; own checks count."""
-    strict = {name: one.checks for name, one in own.items() if one.checks}
-    return {
-        name: replace(one, checks=strict[name]) if name in strict else one
-        for name, one in {**own, **forward}.items()
-    }
 
 
 def _maker(forward: OperatorDef, type: str, slots: list[str], own: list[str] | None) -> Maker:

@@ -93,9 +93,7 @@ def image_resize(
         actual_shape.stop_gradient = True
         inputs = inputs | {"OutSize": actual_shape}
     attrs = {
-        "out_d": -1,
-        "out_h": -1,
-        "out_w": -1,
+        **dict.fromkeys(("out_d", "out_h", "out_w"), -1),
         "interp_method": kind,
         "align_corners": align_corners,
         "align_mode": align_mode,
