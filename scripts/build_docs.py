@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import refluid.ops  # noqa: F401
 from refluid.ir.schema import Attribute, Slot
+from refluid.ops.element_types import KINDS
 from refluid.ops.registry import OperatorDef, find, operators
 from scripts.operator_layers import layers_by_operator
 from scripts.operator_recordings import from_page, from_recordings
@@ -30,10 +31,16 @@ inputs (LoD) and `makes` those of its outputs, others pass them on or have none;
 writes in place; the element types of its inputs in the recordings of Fluid 1.8.5, and how many of
 the recorded cases with it or its gradient pass (`refluid verify`; deviations.md has the others).
 
+What is `checked` before an operator runs: attributes and the declared shapes of inputs when it is
+appended (`operator dropout: attribute 'dropout_prob' has to be from 0 to 1, but it is 2.0`), the
+kind of its inputs' elements when a program is prepared (`op relu does not have kernel for
+data_type[int64_t]`). Both are EnforceNotMet, as in Fluid, and name the user's line. What only the
+values show (an index out of range) is checked when the operator runs.
+
 Below, `*` takes any number of variables, `?` may be missing. Attributes that don't change the
 numbers (`use_mkldnn` and the like) are left out.
 """
-COLUMNS = ("operator", "layers", "gradient", "LoD", "in place", "dtypes", "golden cases")
+COLUMNS = ("operator", "layers", "gradient", "LoD", "in place", "checked", "dtypes", "golden cases")
 
 
 def gradient_of(definition: OperatorDef) -> str:
@@ -50,6 +57,27 @@ def lod_of(definition: OperatorDef) -> str:
     """What an operator does with sequences."""
     verbs = {"takes": definition.levels, "makes": definition.makes_lod}
     return ", ".join(verb for verb, does in verbs.items() if does)
+
+
+def checked(definition: OperatorDef) -> str:
+    """What attributes, inputs and elements of inputs have to be."""
+    gradient = find(definition.type + "_grad")
+    said = [_said(one) for one in (*definition.inputs, *definition.attributes.values())]
+    if definition.type in KINDS:
+        said.append(KINDS[definition.type])
+    if gradient is not None:
+        own = [one for one in gradient.attributes.values() if one.checks]
+        known = definition.attributes
+        said += [
+            f"for a gradient {_said(one)}"
+            for one in own
+            if one.name not in known or known[one.name].checks != one.checks
+        ]
+    return "; ".join(filter(None, said))
+
+
+def _said(one: Slot | Attribute) -> str:
+    return f"{one.name} {' and '.join(check.says for check in one.checks)}" if one.checks else ""
 
 
 def slots(given: tuple[Slot, ...]) -> str:
@@ -93,6 +121,7 @@ def page(recorded: Mapping[str, tuple[str, str]]) -> str:
             gradient_of(one),
             lod_of(one),
             ", ".join(one.mutates.values()),
+            checked(one),
             *recorded.get(one.type, ("", "")),
         )
         for one in forward
