@@ -41,7 +41,7 @@ class PlainRun:
 
     def __post_init__(self) -> None:
         self.recording = repeated(self.recording, self.times)
-        self.results = replay.run(self.recording)
+        self.results = replay.steps(self.recording)
 
     def require(
         self,
@@ -73,7 +73,7 @@ class PlainRun:
     def _repeat(self, count: int) -> None:
         """Notes by how much rounding moves any fetch of each step, in so many repetitions."""
         for seed in range(self.repetitions, count):
-            again = replay.run(repetition(self.recording, seed, self.rounding))
+            again = replay.steps(repetition(self.recording, seed, self.rounding))
             for step, (one, other) in enumerate(zip(self.results, again, strict=True)):
                 for label in (label for label in one if label.startswith("fetch ")):
                     a, b = one[label].array, other[label].array

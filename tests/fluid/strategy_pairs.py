@@ -138,7 +138,7 @@ def run_as(recording: Recording, row: Combination) -> replay.Results:
         for tag, program in recording.programs.items()
     }
     with running(row):
-        return replay.run(replace(recording, programs=made))
+        return replay.steps(replace(recording, programs=made))
 
 
 def loss_of(program: Program) -> str | None:

@@ -46,7 +46,7 @@ def _padded(x: Any) -> Any:
 
 
 def _cropped(x: Any) -> Any:
-    return layers.slice(x, [1, 2], [-7, 1], [1000, -1])
+    return layers.slice(x, [1, 2], [-7, 0], [1000, -1])
 
 
 def _resized(x: Any) -> Any:
