@@ -8,23 +8,20 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from refluid.cli.conditioning import Repetitions, Results
-from refluid.cli.judge import judge
-from refluid.cli.metrics import OPERATOR_BOUND, digest, digest_error, relative_error
+from refluid.cli.judge import STRICT, Key, judge, spread_of
+from refluid.cli.metrics import digest, digest_error, relative_error
 from refluid.cli.recordings import Recording
 from refluid.cli.replay import MismatchError, compare, run
 from scripts.plant_faults.kinds import KINDS
 
-# Changes that alter no result by more are none: another order of the same computation. Of an
-# attribute, what single operators are compared by is asked for: doubling an epsilon alters little.
-ALTERS = 1e-7
-ATTRIBUTE_ALTERS = OPERATOR_BOUND
-# So many attributes are tried until one alters something.
+# So many places are tried until one alters something.
 TRIES = 30
 
 
 @dataclass(frozen=True)
 class Planted:
-    """found: whether the model fails with it. altered: the most it changes any result by."""
+    """found: whether the model fails with it. altered: the most it changes any recorded result by
+    that it changes beyond bound and rounding."""
 
     model: str
     kind: str
@@ -44,8 +41,15 @@ def beginning(recording: Recording) -> Recording:
 def plant(recording: Recording, base: Results, kind: str, seed: int) -> Planted | None:
     """Plants a fault of that kind at random; None where there is nowhere to.
 
+    A fault counts if it alters some result by more than refluid's results usually are off, and by
+    more than rounding alone moves that result in Fluid: others can't be told from a right program.
+
     base: results of `beginning(recording)` without it.
     """
+    recorded = compare(beginning(recording), base)
+    limits = {
+        one.key: max(STRICT * one.bound, spread_of(one, recording.spreads)) for one in recorded
+    }
     for attempt in range(TRIES):
         name = f"{recording.name} {kind} {seed} {attempt}"
         draw = Random(zlib.crc32(name.encode()))
@@ -60,25 +64,27 @@ def plant(recording: Recording, base: Results, kind: str, seed: int) -> Planted 
             short = run(beginning(faulty))
         except Exception:  # such a program is refused: no fault of a computation
             continue
-        altered = _altered(short, base)
-        if altered > (ATTRIBUTE_ALTERS if kind == "attribute" else ALTERS):
+        altered = _altered(short, base, limits)
+        if altered:
             found, reason = _found(faulty, short)
             return Planted(recording.name, kind, what, found, altered, reason)
     return None
 
 
-def _altered(found: Results, base: Results) -> float:
+def _altered(found: Results, base: Results, limits: Mapping[Key, float]) -> float:
+    """The most that any result is altered by beyond its limit; 0 if none is."""
     most = 0.0
-    for one, other in zip(found, base, strict=True):
+    for number, (one, other) in enumerate(zip(found, base, strict=True)):
         for label, value in one.items():
+            limit = limits.get((number, label))
             a, b = value.array, other[label].array
+            if limit is None or not b.size:
+                continue
             if a.shape != b.shape:
                 return float("inf")
-            if not b.size:
-                continue
             fetch = label.startswith("fetch ")
             error = relative_error(a, b) if fetch else digest_error(digest(a), digest(b), b.size)
-            most = max(most, error)
+            most = max(most, error if error > limit else 0.0)
     return most
 
 
