@@ -137,3 +137,13 @@ def test_the_gradient_of_the_only_input_without_one_is_an_empty_list() -> None:
     loss = L.mean(L.clip_by_norm(x, 1.0))
     assert fluid.gradients(loss, x) == []
     assert fluid.gradients(loss, [x, y]) == [None, None]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_labels_of_npair_loss_may_be_a_vector(dtype: str) -> None:
+    anchor, positive = (fluid.data(name, [4, 3]) for name in ("a", "p"))
+    loss = L.npair_loss(anchor, positive, fluid.data("labels", [4], dtype))
+    rows = np.linspace(-2, 3, 12, dtype="float32").reshape(4, 3)
+    feed = {"a": rows, "p": rows, "labels": np.array([1, 2, 1, 3], dtype)}
+    found = fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=[loss])[0]
+    np.testing.assert_allclose(found, [4.343], rtol=1e-3)
