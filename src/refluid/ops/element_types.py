@@ -9,6 +9,7 @@ from __future__ import annotations
 from refluid.core.dtypes import FLOATING, VarType, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
+from refluid.ir.variable import Variable
 
 _FLOATING = """
     accuracy acos adadelta adagrad adam adamax add_position_encoding addmm affine_channel
@@ -47,13 +48,37 @@ _WHOLE = """
     ctc_align elementwise_floordiv gather_tree hash mean_iou one_hot one_hot_v2 randint randperm
     seed sequence_enumerate sequence_erase shard_index
 """
+_NUMBERS = """
+    abs allreduce arg_max arg_min argsort beam_search bilinear_interp broadcast coalesce_tensor
+    concat crop_tensor cross cumsum diag diag_embed dot elementwise_add elementwise_div
+    elementwise_max elementwise_min elementwise_mod elementwise_mul elementwise_pow
+    elementwise_sub equal exp eye fill filter_by_instag flatten flatten2 gather
+    get_tensor_from_selected_rows greater_equal greater_than increment index_sample index_select
+    is_empty isfinite isinf isnan kron less_equal less_than lod_reset lookup_table meshgrid
+    multiplex nearest_interp not_equal pad pad2d pad_constant_like partial_concat partial_sum
+    pow prroi_pool pyramid_hash range reduce_max reduce_mean reduce_min reduce_prod reduce_sum
+    reshape reshape2 roi_align roi_pool roll scale scatter scatter_nd_add sequence_concat
+    sequence_expand sequence_expand_as sequence_mask sequence_pad sequence_reshape
+    sequence_reverse sequence_scatter sequence_slice sequence_unpad shape shuffle_batch slice
+    space_to_depth split split_ids square squeeze squeeze2 stack strided_slice sum target_assign
+    tdm_child tdm_sampler trace transpose2 tril_triu trilinear_interp unbind unique
+    unique_with_counts unsqueeze unsqueeze2 unstack where
+"""
 _BOOL = """
     logical_and logical_not logical_or logical_xor reduce_all reduce_any
 """
-KINDS = {
-    **dict.fromkeys(_FLOATING.split(), "floating-point numbers"),
-    **dict.fromkeys(_WHOLE.split(), "integers"),
-    **dict.fromkeys(_BOOL.split(), "bool"),
+# Operators whose results are bool.
+_TESTS = """
+    equal greater_equal greater_than is_empty isfinite isinf isnan less_equal less_than logical_and
+    logical_not logical_or logical_xor not_equal reduce_all reduce_any
+"""
+_MAKES_BOOL = frozenset(_TESTS.split())
+FLOATING_KIND, WHOLE_KIND, BOOL_KIND = "floating-point numbers", "integers", "bool"
+KINDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_FLOATING.split(), (FLOATING_KIND,)),
+    **dict.fromkeys(_WHOLE.split(), (WHOLE_KIND,)),
+    **dict.fromkeys(_NUMBERS.split(), (FLOATING_KIND, WHOLE_KIND)),
+    **dict.fromkeys(_BOOL.split(), (BOOL_KIND,)),
 }
 _CPP = {
     VarType.BOOL: "bool",
@@ -65,27 +90,28 @@ _CPP = {
 
 
 def check_kind(op: Operator) -> None:
-    """EnforceNotMet where no input of the operator is declared as the kind that it takes.
-
-    A variable that was never declared counts as bool, so bool is left to the operator.
-    """
+    """EnforceNotMet where no input of the operator is declared as of a kind that it takes."""
     takes = KINDS.get(op.type)
     if takes is None:
         return
     found = [op.block.find_var_recursive(name) for name in op.input_arg_names]
-    types = [var.dtype for var in found if var is not None and var.has_description()]
-    if not types or any(_kind(one) in (takes, "bool") for one in types):
+    given = [var for var in found if var is not None and var.has_description()]
+    kinds = [_kind(var) for var in given]
+    if not kinds or any(kind is None or kind in takes for kind in kinds):
         return
-    name = dtype_name(types[0])
+    name = dtype_name(given[0].dtype)
     raise EnforceNotMet(
-        f"op {op.type} does not have kernel for data_type[{_CPP.get(types[0], name)}]: its inputs "
-        f"{', '.join(op.input_arg_names)} are {name}, it takes {takes}\n"
+        f"op {op.type} does not have kernel for data_type[{_CPP.get(given[0].dtype, name)}]: its "
+        f"inputs {', '.join(op.input_arg_names)} are {name}, it takes {' and '.join(takes)}\n"
         + "\n".join(op.callstack)
         + f"\n  [operator < {op.title} > error]"
     )
 
 
-def _kind(dtype: VarType) -> str:
-    if dtype in FLOATING:
-        return "floating-point numbers"
-    return "bool" if dtype == VarType.BOOL else "integers"
+def _kind(var: Variable) -> str | None:
+    """The kind of a variable's elements; None where it may never have been declared."""
+    if var.dtype == VarType.BOOL:  # the type of what has none, too
+        writers = (op.type for op in var.block.ops if var.name in op.output_arg_names)
+        known = var.is_data or any(kind in _MAKES_BOOL for kind in writers)
+        return BOOL_KIND if known else None
+    return FLOATING_KIND if var.dtype in FLOATING else WHOLE_KIND
