@@ -52,3 +52,18 @@ def test_operands_of_two_types_are_refused() -> None:
     inputs = {"X": np.ones(2, "float32"), "Y": np.ones(2, "float64")}
     with pytest.raises(EnforceNotMet, match=r"Tensor holds the wrong type.*float64.*float32"):
         run_op("elementwise_add", inputs)
+
+
+@pytest.mark.parametrize(
+    "op_type, scores, label",
+    [
+        ("cross_entropy2", "X", "Label"),
+        ("softmax_with_cross_entropy", "Logits", "Label"),
+        ("lookup_table", "W", "Ids"),
+    ],
+)
+def test_labels_are_int64(op_type: str, scores: str, label: str) -> None:
+    inputs = {scores: np.full((2, 3), 0.5, "float32"), label: np.zeros((2, 1), "int32")}
+    with pytest.raises(EnforceNotMet, match="holds int, but desires to be int64_t"):
+        run_op(op_type, inputs)
+    run_op(op_type, inputs | {label: np.zeros((2, 1), "int64")})

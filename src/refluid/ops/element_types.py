@@ -80,6 +80,19 @@ KINDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_NUMBERS.split(), (FLOATING_KIND, WHOLE_KIND)),
     **dict.fromkeys(_BOOL.split(), (BOOL_KIND,)),
 }
+# Slots whose integers are int64 in Fluid's kernels.
+_INT64 = {
+    "chunk_eval": ("Inference", "Label"),
+    "cross_entropy": ("Label",),
+    "cross_entropy2": ("Label",),
+    "edit_distance": ("Hyps", "Refs"),
+    "linear_chain_crf": ("Label",),
+    "lookup_table": ("Ids",),
+    "lookup_table_v2": ("Ids",),
+    "nll_loss": ("Label",),
+    "sample_logits": ("Labels",),
+    "softmax_with_cross_entropy": ("Label",),
+}
 _CPP = {
     VarType.BOOL: "bool",
     VarType.FP32: "float",
@@ -90,28 +103,49 @@ _CPP = {
 
 
 def check_kind(op: Operator) -> None:
-    """EnforceNotMet where no input of the operator is declared as of a kind that it takes."""
+    """EnforceNotMet where inputs of the operator are declared as of kinds that it doesn't take."""
     takes = KINDS.get(op.type)
-    if takes is None:
-        return
+    if takes is not None:
+        _check_any(op, takes)
+    for slot in _INT64.get(op.type, ()):
+        for name in op.input(slot):
+            var = op.block.find_var_recursive(name)
+            if var is not None and _kind(var) == WHOLE_KIND and var.dtype != VarType.INT64:
+                raise _refusal(
+                    op,
+                    f"Tensor holds the wrong type, it holds {_CPP.get(var.dtype, var.dtype)}, but "
+                    f"desires to be int64_t: {slot} {name} of {op.type} has to be int64; cast it",
+                )
+
+
+def _check_any(op: Operator, takes: tuple[str, ...]) -> None:
+    """That one input at least is of such a kind: which decides is known to the kernel alone."""
     found = [op.block.find_var_recursive(name) for name in op.input_arg_names]
     given = [var for var in found if var is not None and var.has_description()]
     kinds = [_kind(var) for var in given]
     if not kinds or any(kind is None or kind in takes for kind in kinds):
         return
     name = dtype_name(given[0].dtype)
-    raise EnforceNotMet(
+    raise _refusal(
+        op,
         f"op {op.type} does not have kernel for data_type[{_CPP.get(given[0].dtype, name)}]: its "
-        f"inputs {', '.join(op.input_arg_names)} are {name}, it takes {' and '.join(takes)}\n"
-        + "\n".join(op.callstack)
-        + f"\n  [operator < {op.title} > error]"
+        f"inputs {', '.join(op.input_arg_names)} are {name}, it takes {' and '.join(takes)}",
     )
+
+
+def _refusal(op: Operator, says: str) -> EnforceNotMet:
+    return EnforceNotMet("\n".join([says, *op.callstack, f"  [operator < {op.title} > error]"]))
 
 
 def _kind(var: Variable) -> str | None:
     """The kind of a variable's elements; None where it may never have been declared."""
     if var.dtype == VarType.BOOL:  # the type of what has none, too
-        writers = (op.type for op in var.block.ops if var.name in op.output_arg_names)
-        known = var.is_data or any(kind in _MAKES_BOOL for kind in writers)
+        writers = [op for op in var.block.ops if var.name in op.output_arg_names]
+        known = var.is_data or any(map(_makes_bool, writers))
         return BOOL_KIND if known else None
     return FLOATING_KIND if var.dtype in FLOATING else WHOLE_KIND
+
+
+def _makes_bool(op: Operator) -> bool:
+    given = op.attrs.get({"cast": "out_dtype", "fill_constant": "dtype"}.get(op.type, ""))
+    return op.type in _MAKES_BOOL or given == VarType.BOOL
