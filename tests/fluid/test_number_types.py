@@ -101,6 +101,24 @@ def test_integers_are_refused_by_layers_of_floating_numbers(name: str) -> None:
         getattr(L, name)(fluid.data("x", [4], "int64"))
 
 
+@pytest.mark.parametrize(
+    "layer, dtype, says",
+    [
+        (lambda x: L.fc(x, 3), "int64", "'input' in fc"),
+        (lambda x: L.layer_norm(x), "int32", "'input' in layer_norm"),
+        (lambda x: L.dropout(x, 0.5), "int64", "'x' in dropout"),
+        (lambda x: L.embedding(x, [5, 2]), "int32", "'input' in embedding"),
+        (lambda x: L.one_hot(x, 3), "float32", "'input' in one_hot"),
+        (lambda x: L.label_smooth(x), "int64", "'label' in label_smooth"),
+    ],
+)
+def test_layers_name_the_argument_of_another_type(
+    layer: Callable[[Any], Any], dtype: str, says: str
+) -> None:
+    with pytest.raises(TypeError, match=f"The data type of {says} must be .* received {dtype}"):
+        layer(fluid.data("x", [4, 1], dtype))
+
+
 @pytest.mark.parametrize("name", ["exp", "abs", "square"])
 def test_some_layers_take_integers(name: str) -> None:
     out = getattr(L, name)(fluid.data("x", [3], "int64"))
