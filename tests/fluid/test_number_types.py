@@ -101,6 +101,24 @@ def test_integers_are_refused_by_layers_of_floating_numbers(name: str) -> None:
         getattr(L, name)(fluid.data("x", [4], "int64"))
 
 
+@pytest.mark.parametrize(
+    "layer, dtype, says",
+    [
+        (lambda x: L.fc(x, 3), "int64", "'input' in fc"),
+        (lambda x: L.layer_norm(x), "int32", "'input' in layer_norm"),
+        (lambda x: L.dropout(x, 0.5), "int64", "'x' in dropout"),
+        (lambda x: L.embedding(x, [5, 2]), "int32", "'input' in embedding"),
+        (lambda x: L.one_hot(x, 3), "float32", "'input' in one_hot"),
+        (lambda x: L.label_smooth(x), "int64", "'label' in label_smooth"),
+    ],
+)
+def test_layers_name_the_argument_of_another_type(
+    layer: Callable[[Any], Any], dtype: str, says: str
+) -> None:
+    with pytest.raises(TypeError, match=f"The data type of {says} must be .* received {dtype}"):
+        layer(fluid.data("x", [4, 1], dtype))
+
+
 @pytest.mark.parametrize("name", ["exp", "abs", "square"])
 def test_some_layers_take_integers(name: str) -> None:
     out = getattr(L, name)(fluid.data("x", [3], "int64"))
@@ -137,3 +155,13 @@ def test_the_gradient_of_the_only_input_without_one_is_an_empty_list() -> None:
     loss = L.mean(L.clip_by_norm(x, 1.0))
     assert fluid.gradients(loss, x) == []
     assert fluid.gradients(loss, [x, y]) == [None, None]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_labels_of_npair_loss_may_be_a_vector(dtype: str) -> None:
+    anchor, positive = (fluid.data(name, [4, 3]) for name in ("a", "p"))
+    loss = L.npair_loss(anchor, positive, fluid.data("labels", [4], dtype))
+    rows = np.linspace(-2, 3, 12, dtype="float32").reshape(4, 3)
+    feed = {"a": rows, "p": rows, "labels": np.array([1, 2, 1, 3], dtype)}
+    found = fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=[loss])[0]
+    np.testing.assert_allclose(found, [4.343], rtol=1e-3)

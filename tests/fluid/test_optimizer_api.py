@@ -126,3 +126,25 @@ def test_need_clip_is_a_function() -> None:
 )
 def test_text(made: Any, text: str) -> None:
     assert str(made) == text
+
+
+def test_lookahead_and_moving_averages_keep_their_state_under_fluids_names() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        weight = fluid.ParamAttr(name="w")
+        out = fluid.layers.fc(fluid.data("x", [2, 3]), 2, param_attr=weight, bias_attr=False)
+        inner = fluid.optimizer.SGD(0.1)
+        fluid.optimizer.LookaheadOptimizer(inner, k=3).minimize(fluid.layers.mean(out))
+        fluid.optimizer.ExponentialMovingAverage(0.9).update()
+    kept = {var.name for var in main.list_vars() if var.persistable}
+    assert kept == {
+        "@EMA_STEP_COUNTER@",
+        "learning_rate_0",
+        "lookahead_alpha",
+        "lookahead_k",
+        "lookahead_step",
+        "scheduled_ema_decay_rate",
+        "w",
+        "w@SLOW",
+        "w_ema_0",
+    }

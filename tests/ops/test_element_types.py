@@ -25,7 +25,7 @@ _KIND = {
 def test_every_kernel_takes_that_kind(op_type: str) -> None:
     kernels = [one for one in PROTOS[op_type]["kernels"] if "MKLDNN" not in one]
     types = [one[1 : one.index("]")] for one in kernels]
-    assert {_KIND.get(one, "integers") for one in types} == {KINDS[op_type]}
+    assert {_KIND.get(one, "integers") for one in types} == set(KINDS[op_type])
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,7 @@ def test_every_kernel_takes_that_kind(op_type: str) -> None:
         ("erf", np.array([1, 2]), r"data_type\[int64_t\].* floating-point"),
         ("gelu", np.array([1, 2], "int32"), r"data_type\[int\]"),
         ("reduce_all", np.array([1.0]), r"data_type\[double\].* bool"),
+        ("reduce_sum", np.array([True]), r"data_type\[bool\].* integers"),
     ],
 )
 def test_another_kind_is_refused_at_run_time(op_type: str, value: Array, says: str) -> None:
@@ -51,3 +52,18 @@ def test_operands_of_two_types_are_refused() -> None:
     inputs = {"X": np.ones(2, "float32"), "Y": np.ones(2, "float64")}
     with pytest.raises(EnforceNotMet, match=r"Tensor holds the wrong type.*float64.*float32"):
         run_op("elementwise_add", inputs)
+
+
+@pytest.mark.parametrize(
+    "op_type, scores, label",
+    [
+        ("cross_entropy2", "X", "Label"),
+        ("softmax_with_cross_entropy", "Logits", "Label"),
+        ("lookup_table", "W", "Ids"),
+    ],
+)
+def test_labels_are_int64(op_type: str, scores: str, label: str) -> None:
+    inputs = {scores: np.full((2, 3), 0.5, "float32"), label: np.zeros((2, 1), "int32")}
+    with pytest.raises(EnforceNotMet, match="holds int, but desires to be int64_t"):
+        run_op(op_type, inputs)
+    run_op(op_type, inputs | {label: np.zeros((2, 1), "int64")})

@@ -29,6 +29,7 @@ class FeedSlot:
         self.name = var.name
         self.checked = var.need_check_feed or var.is_data
         self.shape = var.shape
+        self.column = _is_made_a_column(var)
         self.kind = var.dtype
         self.device = device
         self._numpy = None if self.kind == VarType.BF16 else to_numpy(self.kind)
@@ -49,7 +50,7 @@ class FeedSlot:
                 f"The data type of fed Variable {self.name!r} must be {dtype_name(self.kind)!r}, "
                 f"but received {dtype_name(as_dtype(tensor.dtype))!r}"
             )
-        if self.checked and not _fits(tuple(tensor.shape), self.shape):
+        if self.checked and not self._fits(tuple(tensor.shape)):
             raise ValueError(
                 f"The fed Variable {self.name!r} should have dimensions = {len(self.shape)}, "
                 f"shape = {self.shape}, but received fed shape {list(tensor.shape)} on each device"
@@ -72,13 +73,27 @@ class FeedSlot:
         size, *others = tensor.shape or (0,)
         part = (size // parts, *others)
         even = size and size % parts == 0 and tensor.device == self.device
-        taken = not self.checked or (tensor.dtype == self._torch and _fits(part, self.shape))
+        taken = not self.checked or (tensor.dtype == self._torch and self._fits(part))
         return tensor if even and taken else None
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        return _fits(shape, self.shape) or (self.column and _fits((*shape, 1), self.shape))
 
     def _from_array(self, value: Any) -> Tensor:
         if not isinstance(value, np.ndarray):
             value = _as_array(value, self.name, self._numpy)
         return torch.from_numpy(plain(value))
+
+
+def _is_made_a_column(var: Variable) -> bool:
+    """Whether the program itself makes a column (N, 1) of the vector (N,) that is fed.
+
+    `npair_loss` reshapes its labels in place: they are declared as what they become.
+    """
+    return var.shape[1:] == (1,) and any(
+        op.type == "reshape2" and op.input("X") == op.output("Out") == [var.name]
+        for op in var.block.ops
+    )
 
 
 def _as_array(value: Any, name: str, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from refluid.core import names
 from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
+from refluid.fluid.accepted_types import check_parameter
 from refluid.fluid.initializer import Constant, Initializer, Xavier
 from refluid.fluid.param_attr import ParamAttr, WeightNormParamAttr
 from refluid.fluid.weight_norm import append_length, append_weight, kept_shape
@@ -78,6 +79,7 @@ class LayerHelperBase:
         if isinstance(attr, WeightNormParamAttr):
             return self._normalised(attr, shape, dtype, default_initializer)
         kind = as_dtype(dtype)
+        check_parameter(self.layer_type, kind)
         initializer = attr.initializer or default_initializer
         if initializer is None and kind not in FLOATING:
             raise TypeError(

@@ -88,7 +88,7 @@ def multiplex(X: list[Tensor], Ids: Tensor) -> Tensor:
         raise EnforceNotMet(
             f"multiplex should have more than one candidate input tensors, but received {len(X)}"
         )
-    if Ids.numel() and int(Ids.min()) < 0:
+    if not Ids.is_meta and Ids.numel() and int(Ids.min()) < 0:
         raise EnforceNotMet("index must be nonnegative: Ids name candidates, counted from 0")
     rows = torch.arange(X[0].shape[0], device=X[0].device)
     return torch.stack(X)[Ids.reshape(-1).long(), rows]

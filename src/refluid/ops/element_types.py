@@ -9,6 +9,7 @@ from __future__ import annotations
 from refluid.core.dtypes import FLOATING, VarType, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
+from refluid.ir.variable import Variable
 
 _FLOATING = """
     accuracy acos adadelta adagrad adam adamax add_position_encoding addmm affine_channel
@@ -47,13 +48,50 @@ _WHOLE = """
     ctc_align elementwise_floordiv gather_tree hash mean_iou one_hot one_hot_v2 randint randperm
     seed sequence_enumerate sequence_erase shard_index
 """
+_NUMBERS = """
+    abs allreduce arg_max arg_min argsort beam_search bilinear_interp broadcast coalesce_tensor
+    concat crop_tensor cross cumsum diag diag_embed dot elementwise_add elementwise_div
+    elementwise_max elementwise_min elementwise_mod elementwise_mul elementwise_pow
+    elementwise_sub equal exp eye fill filter_by_instag flatten flatten2 gather
+    get_tensor_from_selected_rows greater_equal greater_than increment index_sample index_select
+    is_empty isfinite isinf isnan kron less_equal less_than lod_reset lookup_table meshgrid
+    multiplex nearest_interp not_equal pad pad2d pad_constant_like partial_concat partial_sum
+    pow prroi_pool pyramid_hash range reduce_max reduce_mean reduce_min reduce_prod reduce_sum
+    reshape reshape2 roi_align roi_pool roll scale scatter scatter_nd_add sequence_concat
+    sequence_expand sequence_expand_as sequence_mask sequence_pad sequence_reshape
+    sequence_reverse sequence_scatter sequence_slice sequence_unpad shape shuffle_batch slice
+    space_to_depth split split_ids square squeeze squeeze2 stack strided_slice sum target_assign
+    tdm_child tdm_sampler trace transpose2 tril_triu trilinear_interp unbind unique
+    unique_with_counts unsqueeze unsqueeze2 unstack where
+"""
 _BOOL = """
     logical_and logical_not logical_or logical_xor reduce_all reduce_any
 """
-KINDS = {
-    **dict.fromkeys(_FLOATING.split(), "floating-point numbers"),
-    **dict.fromkeys(_WHOLE.split(), "integers"),
-    **dict.fromkeys(_BOOL.split(), "bool"),
+# Operators whose results are bool.
+_TESTS = """
+    equal greater_equal greater_than is_empty isfinite isinf isnan less_equal less_than logical_and
+    logical_not logical_or logical_xor not_equal reduce_all reduce_any
+"""
+_MAKES_BOOL = frozenset(_TESTS.split())
+FLOATING_KIND, WHOLE_KIND, BOOL_KIND = "floating-point numbers", "integers", "bool"
+KINDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_FLOATING.split(), (FLOATING_KIND,)),
+    **dict.fromkeys(_WHOLE.split(), (WHOLE_KIND,)),
+    **dict.fromkeys(_NUMBERS.split(), (FLOATING_KIND, WHOLE_KIND)),
+    **dict.fromkeys(_BOOL.split(), (BOOL_KIND,)),
+}
+# Slots whose integers are int64 in Fluid's kernels.
+_INT64 = {
+    "chunk_eval": ("Inference", "Label"),
+    "cross_entropy": ("Label",),
+    "cross_entropy2": ("Label",),
+    "edit_distance": ("Hyps", "Refs"),
+    "linear_chain_crf": ("Label",),
+    "lookup_table": ("Ids",),
+    "lookup_table_v2": ("Ids",),
+    "nll_loss": ("Label",),
+    "sample_logits": ("Labels",),
+    "softmax_with_cross_entropy": ("Label",),
 }
 _CPP = {
     VarType.BOOL: "bool",
@@ -65,27 +103,49 @@ _CPP = {
 
 
 def check_kind(op: Operator) -> None:
-    """EnforceNotMet where no input of the operator is declared as the kind that it takes.
-
-    A variable that was never declared counts as bool, so bool is left to the operator.
-    """
+    """EnforceNotMet where inputs of the operator are declared as of kinds that it doesn't take."""
     takes = KINDS.get(op.type)
-    if takes is None:
-        return
+    if takes is not None:
+        _check_any(op, takes)
+    for slot in _INT64.get(op.type, ()):
+        for name in op.input(slot):
+            var = op.block.find_var_recursive(name)
+            if var is not None and _kind(var) == WHOLE_KIND and var.dtype != VarType.INT64:
+                raise _refusal(
+                    op,
+                    f"Tensor holds the wrong type, it holds {_CPP.get(var.dtype, var.dtype)}, but "
+                    f"desires to be int64_t: {slot} {name} of {op.type} has to be int64; cast it",
+                )
+
+
+def _check_any(op: Operator, takes: tuple[str, ...]) -> None:
+    """That one input at least is of such a kind: which decides is known to the kernel alone."""
     found = [op.block.find_var_recursive(name) for name in op.input_arg_names]
-    types = [var.dtype for var in found if var is not None and var.has_description()]
-    if not types or any(_kind(one) in (takes, "bool") for one in types):
+    given = [var for var in found if var is not None and var.has_description()]
+    kinds = [_kind(var) for var in given]
+    if not kinds or any(kind is None or kind in takes for kind in kinds):
         return
-    name = dtype_name(types[0])
-    raise EnforceNotMet(
-        f"op {op.type} does not have kernel for data_type[{_CPP.get(types[0], name)}]: its inputs "
-        f"{', '.join(op.input_arg_names)} are {name}, it takes {takes}\n"
-        + "\n".join(op.callstack)
-        + f"\n  [operator < {op.title} > error]"
+    name = dtype_name(given[0].dtype)
+    raise _refusal(
+        op,
+        f"op {op.type} does not have kernel for data_type[{_CPP.get(given[0].dtype, name)}]: its "
+        f"inputs {', '.join(op.input_arg_names)} are {name}, it takes {' and '.join(takes)}",
     )
 
 
-def _kind(dtype: VarType) -> str:
-    if dtype in FLOATING:
-        return "floating-point numbers"
-    return "bool" if dtype == VarType.BOOL else "integers"
+def _refusal(op: Operator, says: str) -> EnforceNotMet:
+    return EnforceNotMet("\n".join([says, *op.callstack, f"  [operator < {op.title} > error]"]))
+
+
+def _kind(var: Variable) -> str | None:
+    """The kind of a variable's elements; None where it may never have been declared."""
+    if var.dtype == VarType.BOOL:  # the type of what has none, too
+        writers = [op for op in var.block.ops if var.name in op.output_arg_names]
+        known = var.is_data or any(map(_makes_bool, writers))
+        return BOOL_KIND if known else None
+    return FLOATING_KIND if var.dtype in FLOATING else WHOLE_KIND
+
+
+def _makes_bool(op: Operator) -> bool:
+    given = op.attrs.get({"cast": "out_dtype", "fill_constant": "dtype"}.get(op.type, ""))
+    return op.type in _MAKES_BOOL or given == VarType.BOOL

@@ -70,7 +70,7 @@ def npair_loss(
     from refluid.fluid.layers.loss import softmax_with_cross_entropy
 
     count = labels.shape[0]
-    labels = reshape(labels, shape=[count, 1])
+    labels = reshape(labels, shape=[count, 1], inplace=True)
     labels = expand(labels, expand_times=[1, count])
     same = equal(labels, transpose(labels, perm=[1, 0])).astype("float32")
     same = same / reduce_sum(same, dim=1, keep_dim=True)

@@ -51,6 +51,18 @@ def _scale_inputs(scale: float | Variable) -> tuple[dict[str, Any], dict[str, An
     return {}, {"scale": float(scale)}
 
 
+def _kind_of(resample: str, input: Variable) -> tuple[str, int]:
+    """The operator's kind and the rank that it takes."""
+    if resample not in _KINDS:
+        can = "can only be 'BILINEAR', 'TRILINEAR' or 'NEAREST' currently"
+        raise ValueError(f"The 'resample' of image_resize {can}, not {resample!r}")
+    kind, rank = _KINDS[resample]
+    if len(input.shape) != rank:
+        found = f"{input.name} has {len(input.shape)}"
+        raise ValueError(f"image_resize: TRILINEAR takes 5 dimensions, the others 4, and {found}")
+    return kind, rank
+
+
 def image_resize(
     input: Variable,
     out_shape: Sizes | None = None,
@@ -72,13 +84,7 @@ def image_resize(
 
     Raises ValueError for another resample or rank, or where neither size nor factor is given.
     """
-    if resample not in _KINDS:
-        can = "can only be 'BILINEAR', 'TRILINEAR' or 'NEAREST' currently"
-        raise ValueError(f"The 'resample' of image_resize {can}, not {resample!r}")
-    kind, rank = _KINDS[resample]
-    if len(input.shape) != rank:
-        found = f"{input.name} has {len(input.shape)}"
-        raise ValueError(f"image_resize: TRILINEAR takes 5 dimensions, the others 4, and {found}")
+    kind, rank = _kind_of(resample, input)
     data_format = _FIRST[5] if rank == 5 and data_format == "NCHW" else data_format
     if data_format not in (_FIRST[rank], _LAST[rank]):
         raise ValueError(f"data_format must be {_FIRST[rank]} or {_LAST[rank]}, not {data_format}")
