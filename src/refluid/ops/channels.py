@@ -63,8 +63,13 @@ def prelu_grad(
 
 @operator("maxout", outputs="Out", lod="")
 def maxout(X: Images, *, groups: Annotated[int, at_least(2)], axis: int = 1) -> Tensor:
-    """The largest of each `groups` neighbouring channels, which are dimension `axis`."""
+    """The largest of each `groups` neighbouring channels, which are dimension `axis`.
+
+    Of equal ones the first has the gradient.
+    """
     place = axis % X.dim()
+    if X.shape[place] % groups:
+        raise EnforceNotMet(f"groups {groups} has to divide dimension {axis} of X {list(X.shape)}")
     shape = (*X.shape[:place], X.shape[place] // groups, groups, *X.shape[place + 1 :])
     return X.reshape(shape).max(place + 1).values
 

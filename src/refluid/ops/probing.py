@@ -117,8 +117,12 @@ def _equalities(inputs: Inputs) -> Iterator[list[Equal]]:
 
 
 def _as_known(op_type: str, inputs: Inputs, attrs: Attributes, equal: list[Equal]) -> Outputs:
-    """The outputs if these sizes are equal, each following the slot that its operator names."""
+    """The outputs if these sizes are equal, each following the slot that its operator names.
+
+    Raises what the body does where it refuses that, too.
+    """
     definition = _definition(op_type)
+    _probed(op_type, _of_sizes(inputs, equal), attrs)
     slots = [slot.name for slot in definition.inputs]
     sources = [definition.follows.get(slot.name) for slot in definition.outputs]
     made = {
@@ -126,6 +130,13 @@ def _as_known(op_type: str, inputs: Inputs, attrs: Attributes, equal: list[Equal
         for source in dict.fromkeys(sources)
     }
     return [made[source][number] for number, source in enumerate(sources)]
+
+
+def _of_sizes(inputs: Inputs, equal: list[Equal]) -> Inputs:
+    """The inputs with the known sizes for the unknown ones that equal them."""
+    for one in equal:
+        inputs = _replaced(inputs, one.unknown, one.size)
+    return inputs
 
 
 def _followed(
