@@ -37,13 +37,13 @@ LAID_OUT: dict[str, Any] = {
 @pytest.mark.parametrize("name", LAID_OUT)
 def test_torch_takes_every_array(name: str) -> None:
     array = LAID_OUT[name]
-    made = plain(array)
+    made = plain(array, "it")
     assert is_plain(made)
     assert np.array_equal(torch.from_numpy(made).numpy(), array)
 
 
 def test_what_torch_takes_is_not_copied() -> None:
-    assert plain(ROW) is ROW
+    assert plain(ROW, "it") is ROW
     assert np.shares_memory(_one_memory(ROW).numpy(), ROW)
 
 

@@ -174,5 +174,5 @@ def test_an_initial_state_must_fit() -> None:
         data = fluid.data("x", [None, 12], "float32", lod_level=1)
         L.dynamic_gru(data, 4, h_0=x(None, 3, name="h"))
 
-    with pytest.raises(ValueError, match=r"must be \(batch, 4\)"):
+    with pytest.raises(AssertionError, match=r"should be \(batch_size, 4\)"):
         build(train)

@@ -132,6 +132,20 @@ def _ids(words: list[str]) -> Tensor:
     return torch.tensor([ord(letter) for word in words for letter in word])
 
 
+def test_edit_distance_takes_the_first_level_for_that_of_rows() -> None:
+    """As recorded of Fluid (`faults/follow/edit_distance_two_levels`)."""
+    ids = [torch.tensor(one).unsqueeze(1) for one in ([1, 0, 1, 2, 1, 4], [1, 3, 0, 2, 0, 4])]
+    lod = levels([2, 1], [1, 3, 2])
+    number, out = call(
+        "edit_distance",
+        {"Hyps": ids[0], "Refs": ids[1]},
+        {"Hyps": lod, "Refs": lod},
+        normalized=True,
+    )
+    assert number.tolist() == [2]
+    assert out.tolist() == [[0.5], [1.0]]
+
+
 @pytest.mark.parametrize("normalized", [False, True])
 def test_edit_distance(normalized: bool) -> None:
     hyps, refs = map(list, zip(*WORDS, strict=True))

@@ -12,6 +12,7 @@ from torch import Tensor
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Offsets
+from refluid.ops.batching_sequences import time_major
 from refluid.ops.fused_recurrent import fused_embedding_fc_lstm, fusion_gru, fusion_lstm
 from refluid.ops.gru import gru, gru_grad
 from refluid.ops.lstm import lstm, lstm_grad, lstmp, lstmp_grad
@@ -47,6 +48,25 @@ def pulled(output: Tensor, given: dict[str, Tensor | None]) -> tuple[Tensor, lis
     return grad, list(wanted)
 
 
+def with_idle(
+    gradients: list[Tensor], given: dict[str, Tensor | None], reverse: bool
+) -> list[Tensor]:
+    """As Fluid has gradients where a sequence has no rows and H0 is given: it is taken to have a
+    first step, for which the row behind those of the real first steps stands in.
+    """
+    names = [name for name, one in given.items() if one is not None]
+    named = dict(zip(names, gradients, strict=True))
+    state, weight = given["H0"], given["Weight"]
+    if state is not None and weight is not None:
+        layout = time_major(LOD[0].values[:-1], tuple(LENGTHS), reverse, torch.device("cpu"))
+        (idle,) = [place for place, length in enumerate(LENGTHS) if not length]
+        row = named["Input"][layout.rows[COUNT - 1]]
+        named["Weight"] = named["Weight"] + torch.outer(state[idle], row)
+        named["H0"] = named["H0"].clone()
+        named["H0"][idle] = weight @ row
+    return [one.detach() for one in named.values()]
+
+
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
@@ -74,6 +94,7 @@ def test_lstm(acts: tuple[str, ...], peepholes: bool, reverse: bool, initial: bo
         made = lstm(*given.values(), **attrs, lod_Input=LOD)[:4]
     close(made[:2], wanted)
     grad, gradients = pulled(wanted[0], given)
+    gradients = with_idle(gradients, given, reverse)
     with torch.no_grad():
         close(lstm_grad(*given.values(), *made, grad, **attrs, lod_Input=LOD), gradients)
 
@@ -96,6 +117,7 @@ def test_lstmp(
         made = lstmp(*given.values(), **attrs, lod_Input=LOD)[:5]
     close(made[:2], wanted)
     grad, gradients = pulled(wanted[0], given)
+    gradients = with_idle(gradients, given, reverse)
     rest = list(given.values())[1:]
     with torch.no_grad():
         close(lstmp_grad(*rest, *made, grad, **attrs, lod_Projection=LOD), gradients)

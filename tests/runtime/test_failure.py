@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from refluid import fluid
 from refluid.analysis.liveness import key_of
+from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.runtime.failure import explain
+from refluid.runtime.recorded.trial import Trial
 
 NAME = "<a plan of this test>"
 
@@ -41,3 +44,96 @@ def test_what_is_no_longer_held_was_not_missing() -> None:
     assert "operator relu failed: a kernel refuses" in str(error)
     assert "X(x): no longer held" in str(error)
     assert "not initialized" not in str(error)
+
+
+def test_what_an_operator_did_not_make_is_said_to_come_from_it() -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 2], "float32", lod_level=1)
+        pooled = fluid.layers.sequence_pool(x, "sum")
+        (pool,) = pooled.block.ops
+        out = fluid.layers.relu(pooled.block.var(pool.output("MaxIndex")[0]))
+    tensor = fluid.create_lod_tensor(np.ones((3, 2), "float32"), [[1, 2]], fluid.CPUPlace())
+    with pytest.raises(EnforceNotMet) as raised:
+        fluid.Executor().run(main, {"x": tensor}, [out])
+    message = str(raised.value)
+    assert "relu Op's Input Variable X(" in message
+    assert "Operator sequence_pool, made here, gave no value for its output MaxIndex" in message
+    assert message.count(__file__) == 2
+
+
+def test_another_error_is_not_for_a_missing_value() -> None:
+    error = _explained("v0 = None", "raise IndexError('index out of range in self')")
+    assert "operator relu failed: index out of range in self" in str(error)
+
+
+def _lookup(v2: bool, sparse: bool) -> tuple[Any, Any, Any]:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        ids = fluid.data("ids", [None, 1], "int64")
+        rows = (fluid.embedding if v2 else fluid.layers.embedding)(ids, [10, 4], is_sparse=sparse)
+        loss = fluid.layers.mean(fluid.layers.tanh(fluid.layers.reshape(rows, [-1, 4])))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    return main, startup, loss
+
+
+def _says(main: Any, bad: int, run: Any) -> None:
+    ids = np.arange(6).reshape(6, 1)
+    ids[4] = bad
+    with pytest.raises(EnforceNotMet) as raised:
+        run(ids)
+    (op,) = [one for one in main.global_block().ops if one.type.startswith("lookup_table")][:1]
+    message = str(raised.value)
+    assert f"operator {op.type} failed" in message
+    assert f"expected >= 0 and < 10, but got {bad}" in message
+    assert "element 4 of 'ids' is no row of the table, which has 10" in message
+    assert __file__ in message
+
+
+@pytest.mark.parametrize("v2", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("steps", [0, 6])
+def test_an_id_that_is_no_row_is_named(v2: bool, sparse: bool, steps: int) -> None:
+    """Interpreted, and in a step that was recorded."""
+    main, startup, loss = _lookup(v2, sparse)
+    executor = fluid.Executor()
+    with fluid.scope_guard(fluid.core.Scope()):
+        executor.run(startup)
+
+        def run(ids: Any) -> Any:
+            return executor.run(main, {"ids": ids}, [loss])
+
+        for _ in range(steps):
+            run(np.arange(6).reshape(6, 1))
+        for bad in (-3, 10, 10**12):
+            _says(main, bad, run)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_an_id_that_is_no_row_is_named_by_compiled_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[Any] = []
+
+    def at_once(trial: Trial, holder: Any) -> Any:
+        if trial._compiled is None:
+            trial._work()
+        used.append(trial._compiled)
+        return trial._compiled
+
+    monkeypatch.setattr(Trial, "next", at_once)
+    main, startup, loss = _lookup(False, False)
+    executor = fluid.Executor()
+    with (
+        fluid.scope_guard(fluid.core.Scope()),
+        flags.override({"FLAGS_refluid_tier": "compiled"}),
+    ):
+        executor.run(startup)
+
+        def run(ids: Any) -> Any:
+            return executor.run(main, {"ids": ids}, [loss])
+
+        for _ in range(6):
+            run(np.arange(6).reshape(6, 1))
+        assert used
+        for bad in (-3, 10):
+            _says(main, bad, run)

@@ -82,6 +82,11 @@ def as_dtype(spec: Any) -> VarType:
     return kind
 
 
+def is_known(dtype: torch.dtype) -> bool:
+    """Whether tensors of Fluid have this element type of torch's."""
+    return dtype in _BY_TORCH
+
+
 def is_element(kind: VarType) -> bool:
     """Whether tensors can have this element type (`LOD_TENSOR` and the like are none)."""
     return kind in _NAME

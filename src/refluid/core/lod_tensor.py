@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from refluid.core.arrays import is_plain
-from refluid.core.dtypes import VarType, as_dtype, dtype_name, to_torch
+from refluid.core.arrays import as_array, is_plain, plain
+from refluid.core.dtypes import VarType, as_dtype, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod, lengths_to_offsets, lod_error, offsets_to_lengths
 from refluid.core.places import CUDAPinnedPlace, Place, require_available
@@ -59,12 +59,11 @@ class LoDTensor:
         types tensors do not have, EnforceNotMet if the machine lacks `place`.
         """
         require_available(place)
-        source = np.asarray(array)
-        wanted = to_torch(as_dtype(source.dtype))
-        source = np.asarray(source, order="C", dtype=source.dtype.newbyteorder("="))
-        if not (zero_copy and is_plain(source)):
-            source = source.copy()
-        data = torch.from_numpy(source).to(device=place.device, dtype=wanted)
+        source = as_array(array, "LoDTensor.set")
+        shared = plain(source, "LoDTensor.set")
+        kept = zero_copy and is_plain(shared)
+        data = torch.from_numpy(shared if kept or shared is not source else shared.copy())
+        data = data.to(device=place.device)
         self._tensor = data.pin_memory() if isinstance(place, CUDAPinnedPlace) else data
 
     def shape(self) -> list[int]:

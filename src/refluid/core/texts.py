@@ -25,3 +25,12 @@ def screenful(text: str) -> str:
         gone = len(lines) - 2 * half
         lines = [*lines[:half], f"... {gone} lines ...", *lines[-half:]]
     return "\n".join(lines)
+
+
+def shorten_causes(error: BaseException) -> None:
+    """Makes the messages of an error and of what it follows from fit on a screen."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if len(cause.args) == 1 and isinstance(cause.args[0], str):
+            cause.args = (screenful(cause.args[0]),)
+        cause = cause.__cause__ or cause.__context__

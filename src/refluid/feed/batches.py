@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from refluid.core.arrays import plain
+from refluid.core.arrays import as_array, plain
 from refluid.core.values import Lod, LoDTensor
 
 Array = npt.NDArray[Any]
@@ -21,13 +21,16 @@ Column = tuple[Array, Lod]
 Batch = list[LoDTensor]
 
 
-def as_column(value: Any) -> Column:
-    """The array and offsets of what a user's generator gave: array, list or LoDTensor."""
+def as_column(value: Any, what: str = "a reader's batch") -> Column:
+    """The array and offsets of what a user's generator gave: array, list or LoDTensor.
+
+    TypeError, which names `what`, for anything that is no tensor.
+    """
     if isinstance(value, LoDTensor):
         return np.asarray(value), value.lod()
     if isinstance(value, torch.Tensor):
         return value.detach().cpu().numpy(), []
-    return np.asarray(value), []
+    return plain(as_array(value, what), what), []
 
 
 def owned(column: Column) -> Column:
@@ -42,7 +45,7 @@ def as_batch(columns: Sequence[Column]) -> Batch:
 
 
 def _tensor(array: Array) -> torch.Tensor:
-    return torch.from_numpy(plain(array))
+    return torch.from_numpy(plain(array, "a reader's batch"))
 
 
 def pin(batch: Batch) -> Batch:

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from refluid.core.arrays import plain
-from refluid.core.dtypes import VarType, as_dtype, dtype_name, to_numpy, to_torch
+from refluid.core.arrays import NoTensorElements, as_array, plain
+from refluid.core.dtypes import VarType, as_dtype, dtype_name, is_known, to_numpy, to_torch
 from refluid.core.values import LoDTensor
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -22,7 +22,8 @@ Lod = list[list[int]]
 class FeedSlot:
     """One variable that is fed: converts and checks what the user gives for it.
 
-    Raises ValueError for a wrong shape or element type, RuntimeError for nested lists.
+    Raises ValueError for a wrong shape or element type, RuntimeError for nested lists, TypeError
+    for what is no array of numbers.
     """
 
     def __init__(self, var: Variable, device: torch.device) -> None:
@@ -45,17 +46,25 @@ class FeedSlot:
             tensor = value.detach()
         else:
             tensor = self._from_array(value)
-        if tensor.dtype != self._torch and self.checked:
-            raise ValueError(
-                f"The data type of fed Variable {self.name!r} must be {dtype_name(self.kind)!r}, "
-                f"but received {dtype_name(as_dtype(tensor.dtype))!r}"
-            )
-        if self.checked and not self._fits(tuple(tensor.shape)):
+        if tensor.dtype != self._torch:
+            self._check_elements(tensor)
+        if self.checked and not self._fits(tuple(tensor.shape), bool(lod)):
             raise ValueError(
                 f"The fed Variable {self.name!r} should have dimensions = {len(self.shape)}, "
                 f"shape = {self.shape}, but received fed shape {list(tensor.shape)} on each device"
             )
         return (tensor if tensor.device == self.device else tensor.to(self.device)), lod
+
+    def _check_elements(self, tensor: Tensor) -> None:
+        if not is_known(tensor.dtype):
+            raise NoTensorElements(
+                f"feed of {self.name!r}: Fluid's tensors have no {tensor.dtype}; convert it"
+            )
+        if self.checked:
+            raise ValueError(
+                f"The data type of fed Variable {self.name!r} must be {dtype_name(self.kind)!r}, "
+                f"but received {dtype_name(as_dtype(tensor.dtype))!r}"
+            )
 
     def whole(self, value: Any, parts: int) -> Tensor | None:
         """The value as a tensor that falls into so many equal parts of neighbouring rows.
@@ -73,16 +82,19 @@ class FeedSlot:
         size, *others = tensor.shape or (0,)
         part = (size // parts, *others)
         even = size and size % parts == 0 and tensor.device == self.device
-        taken = not self.checked or (tensor.dtype == self._torch and self._fits(part))
+        taken = tensor.dtype == self._torch and self._fits(part)
+        taken = taken or (not self.checked and is_known(tensor.dtype))
         return tensor if even and taken else None
 
-    def _fits(self, shape: tuple[int, ...]) -> bool:
-        return _fits(shape, self.shape) or (self.column and _fits((*shape, 1), self.shape))
+    def _fits(self, shape: tuple[int, ...], ragged: bool = False) -> bool:
+        if _fits(shape, self.shape, ragged):
+            return True
+        return self.column and _fits((*shape, 1), self.shape)
 
     def _from_array(self, value: Any) -> Tensor:
         if not isinstance(value, np.ndarray):
             value = _as_array(value, self.name, self._numpy)
-        return torch.from_numpy(plain(value))
+        return torch.from_numpy(plain(value, f"feed of {self.name!r}"))
 
 
 def _is_made_a_column(var: Variable) -> bool:
@@ -105,13 +117,15 @@ def _as_array(value: Any, name: str, dtype: np.dtype[Any] | None) -> np.ndarray[
             f"list of Python ndarray to LoDTensor (variable {name!r}). Please convert data to "
             "LoDTensor with fluid.create_lod_tensor before feeding it."
         )
-    array = np.asarray(value)
+    array = as_array(value, f"feed of {name!r}")
     return array.astype(dtype) if dtype is not None and array.dtype.kind in "fiub" else array
 
 
-def _fits(shape: tuple[int, ...], declared: Sequence[int]) -> bool:
+def _fits(shape: tuple[int, ...], declared: Sequence[int], ragged: bool = False) -> bool:
+    """Whether sizes are as declared, -1 being any, and so is the number of rows of sequences."""
     return len(shape) == len(declared) and all(
-        want < 0 or want == size for size, want in zip(shape, declared, strict=True)
+        want < 0 or want == size or (ragged and not place)
+        for place, (size, want) in enumerate(zip(shape, declared, strict=True))
     )
 
 

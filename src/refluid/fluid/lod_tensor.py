@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refluid.core.arrays import as_array
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import Place
+from refluid.core.texts import shortened
 from refluid.core.values import Lod, LoDTensor
 
 __all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
@@ -69,10 +71,10 @@ def _flatten(data: list[Any], expected: Sequence[Sequence[int]]) -> npt.NDArray[
         data = [item for part in data for item in part]
     if lengths != [list(level) for level in expected]:
         raise AssertionError(
-            f"data and recursive_seq_lens do not match: the list has {lengths}, "
-            f"recursive_seq_lens says {[list(level) for level in expected]}"
+            f"data and recursive_seq_lens do not match: the list has {shortened(str(lengths))}, "
+            f"recursive_seq_lens says {shortened(str([list(level) for level in expected]))}"
         )
-    rows = np.asarray(data)
+    rows = as_array(data, "create_lod_tensor")
     if rows.dtype == np.float64:
         rows = rows.astype(np.float32)
     return rows.reshape(-1, 1) if rows.ndim == 1 else rows

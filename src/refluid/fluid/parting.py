@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from refluid.core.arrays import is_plain
+from refluid.core.arrays import as_array, is_plain
 from refluid.core.errors import EnforceNotMet
 from refluid.core.values import LoDTensor
 from refluid.ir.program import Program
@@ -30,7 +30,7 @@ def part_feed(feed: Any, program: Program, count: int) -> list[Mapping[str, Any]
                 f"The feed data number {len(feed)} does not match the device number {count}: "
                 "give one dict per place (CPU_NUM sets how many CPU places there are)"
             )
-        return list(feed)
+        return _alike(feed)
     if not isinstance(feed, Mapping):
         raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}")
     block = program.global_block()
@@ -39,6 +39,21 @@ def part_feed(feed: Any, program: Program, count: int) -> list[Mapping[str, Any]
             raise ValueError(f"feed names {name!r}, which the program doesn't have")
     parted = {name: part_batch(name, value, count) for name, value in feed.items()}
     return [{name: parts[rank] for name, parts in parted.items()} for rank in range(count)]
+
+
+def _alike(feed: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """The mappings of all replicas, which have to name the same variables as the first."""
+    for rank, one in enumerate(feed):
+        if not isinstance(one, Mapping):
+            raise TypeError(f"feed[{rank}] must be a dict, not {type(one).__name__}")
+        for here, there, lacking in ((rank, 0, feed[0]), (0, rank, one)):
+            missing = sorted(map(repr, feed[here].keys() - lacking.keys()))
+            if missing:
+                raise ValueError(
+                    f"feed[{there}] lacks {', '.join(missing)}, which feed[{here}] has: every "
+                    "device has to be fed the same variables"
+                )
+    return list(feed)
 
 
 def part_batch(name: str, value: Any, count: int) -> list[Any]:
@@ -51,7 +66,7 @@ def part_batch(name: str, value: Any, count: int) -> list[Any]:
         return [value]
     lengths = value.recursive_sequence_lengths() if isinstance(value, LoDTensor) else []
     if not isinstance(value, LoDTensor | torch.Tensor | np.ndarray):
-        value = np.asarray(value)
+        value = as_array(value, f"feed of {name!r}")
     total = len(lengths[0]) if lengths else _rows(value)
     if total < count:
         raise EnforceNotMet(

@@ -26,7 +26,9 @@ def replica_scopes(
         copy = Scope(scope)
         for var in program.list_vars():
             cell = scope.find_var(var.name)
-            if not var.persistable or cell is None or var.name in left_out:
+            if cell is None or cell.value is None:
+                continue
+            if not var.persistable or var.name in left_out:
                 continue
             own = copy.var(var.name)
             own.value, own.lod = _copied(cell.value, place.device), cell.lod

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from refluid.core.arrays import NoTensorElements
 from refluid.core.dtypes import VarType, to_numpy
 from refluid.core.lod import lengths_to_offsets
 from refluid.feed.batches import Array, Column
@@ -72,7 +74,7 @@ def _stacked(field: Field, values: Sequence[Any]) -> Array:
         return np.stack(values, out=np.empty((len(values), *shape), dtype), casting="unsafe")
     try:
         return np.array(values, dtype)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise _unequal(field, values, error) from None
 
 
@@ -82,7 +84,7 @@ def _joined(field: Field, sequences: Sequence[Any]) -> Array:
     try:
         parts = [np.asarray(sequence, dtype) for sequence in sequences if len(sequence)]
         return np.concatenate(parts) if parts else np.empty((0, *_inner(field)), dtype)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise _unequal(field, list(chain.from_iterable(sequences)), error) from None
 
 
@@ -90,12 +92,24 @@ def _inner(field: Field) -> list[int]:
     return [max(size, 0) for size in field.shape[1:]]
 
 
-def _unequal(field: Field, values: Sequence[Any], error: ValueError) -> ValueError:
+def _unequal(field: Field, values: Sequence[Any], error: Exception) -> ValueError:
+    kinds = sorted({type(value).__name__ for value in values if not _is_number(value)})
+    if kinds:
+        return NoTensorElements(
+            f"samples for {field.name!r} hold {', '.join(kinds[:4])}, which are no numbers: {error}"
+        )
     shapes = sorted({np.shape(value) for value in values})
     return ValueError(
         f"samples for {field.name!r} have different shapes {shapes[:4]}: {error}. Pad them, or "
         "declare the variable with a lod_level"
     )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number, or an array or list, whose elements may be some."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "fiub"
+    return isinstance(value, numbers.Number | list | tuple)
 
 
 def _shaped(field: Field, array: Array) -> Array:

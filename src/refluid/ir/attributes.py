@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from refluid.core.texts import shortened
+
 
 class AttrType(IntEnum):
     """Attribute types, numbered as in program files."""
@@ -125,7 +127,8 @@ def guess_type(value: Any) -> AttrType:
         if isinstance(value, types):
             wide = single == AttrType.INT and _wide(value)
             return AttrType.LONG if wide else single
-    raise TypeError(f"an operator attribute can't hold {value!r} of {type(value).__name__}")
+    given = shortened(repr(value))
+    raise TypeError(f"an operator attribute can't hold {given} of {type(value).__name__}")
 
 
 def _plural(kind: AttrType) -> AttrType:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
+from refluid.core.texts import shorten_causes
 from refluid.ir import schema
 from refluid.ir.absent import no_operator
 from refluid.ir.ambient import current_device, current_name_scope
@@ -74,11 +75,18 @@ class Block:
     _find_var_recursive, _var_recursive = find_var_recursive, var_recursive
 
     def create_var(self, *args: Any, **options: Any) -> Variable:
-        """Makes a variable, or returns the one that already has this name."""
-        name = options.get("name")
+        """Makes a variable, or returns the one that already has this name.
+
+        initializer: appends the operator that gives it a value to this block.
+        """
+        name, initializer = options.get("name"), options.pop("initializer", None)
         if name is not None and name in self.vars:
-            return self._same(self.vars[name], options)
-        return self.add_var(Variable(self, *args, **options))
+            var = self._same(self.vars[name], options)
+        else:
+            var = self.add_var(Variable(self, *args, **options))
+        if initializer is not None:
+            initializer(var, self)
+        return var
 
     def _same(self, var: Variable, options: dict[str, Any]) -> Variable:
         shape = options.get("shape")
@@ -96,11 +104,18 @@ class Block:
         return var
 
     def create_parameter(self, *args: Any, **options: Any) -> Parameter:
-        """Makes a parameter; parameters always live in the global block."""
-        options.pop("initializer", None)
+        """Makes a parameter; parameters always live in the global block.
+
+        initializer: appends the operator that gives it a value, unless there is one.
+        """
+        initializer = options.pop("initializer", None)
         home = self.program.global_block()
         parameter = Parameter(home, *args, **options)
         home.add_var(parameter)
+        if initializer is not None and not any(
+            parameter.name in op.output_arg_names for op in home.ops
+        ):
+            initializer(parameter, self)
         return parameter
 
     def all_parameters(self) -> list[Parameter]:
@@ -161,7 +176,11 @@ class Block:
         self.program.touch()
         found = schema.find(type)
         if found is not None:
-            found.infer(op)
+            try:
+                found.infer(op)
+            except Exception as error:
+                shorten_causes(error)
+                raise
         if stop_gradient:
             for name in op.output_arg_names:
                 self.var_recursive(name).stop_gradient = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from refluid.core.texts import shorten_causes, shortened
 from refluid.ir import schema
 from refluid.ir.attributes import (
     CALLSTACK,
@@ -63,7 +64,9 @@ class Operator:
         try:
             self.attrs[name] = convert(value, kind)
         except (TypeError, ValueError) as error:
-            message = f"operator {self.type}: attribute {name}={value!r} is no {kind.name}"
+            given = shortened(repr(value))
+            message = f"operator {self.type}: attribute {name}={given} is no {kind.name}"
+            shorten_causes(error)
             raise TypeError(message) from error
         self.attr_types[name] = kind
 

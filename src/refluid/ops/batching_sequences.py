@@ -24,6 +24,7 @@ class TimeMajor:
     sizes: rows of each step. order: the sequences, longest first. rows: for each place in the
     steps its row; owners: its sequence, counted in that order. before: for each place from the
     second step on, the place one step earlier. ends: the last place of each sequence with rows.
+    idle: how many sequences have none.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class TimeMajor:
         self.order: list[int] = order.tolist()
         self.total: int = int(sizes.sum())
         first = self.sizes[0] if self.sizes else 0
+        self.idle = len(lengths) - first
         back = torch.repeat_interleave(sizes[:-1], sizes[1:])
         self._cpu_rows = begin[place] + offset
         self._sequences = order.to(device)

@@ -54,6 +54,7 @@ def _shown(X: Tensor, slot_dim: int) -> Tensor:
     amp="keep",
     extra={"use_mkldnn": False, "sync_stats": False, "data_layout": "NCHW"},
     lod="X",
+    without_lod="Means Scales",
 )
 def data_norm(
     scale_w: Tensor | None,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
-from refluid.ops.levels import infer_from, sequences_of
+from refluid.ops.levels import infer_from, offsets_of, sequences_of
 from refluid.ops.padded import pad_rows
 from refluid.ops.registry import operator
 from refluid.ops.sequence_padding import lengths_of
@@ -32,6 +32,8 @@ def padded_ids(
     if sequences.total == 0:
         return ids.new_zeros((len(sequences), 1)), sequences
     rows = ids.flatten()[: sequences.total]
+    if len(rows) < sequences.total:
+        raise EnforceNotMet(f"{slot} has {len(rows)} rows but its LoD is {offsets_of(lod)}")
     return pad_rows(rows, sequences, sequences.longest), sequences
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refluid.core import flags
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.ops.batching_sequences import TimeMajor, steps_of
@@ -69,12 +70,21 @@ def _end(
     given: tuple[Tensor | None, Tensor | None, Tensor, Tensor],
     peepholes: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor, Tensor]:
-    """Gradients of Input, H0, C0, Weight and Bias; `given` are H0, C0, Weight and Bias."""
+    """Gradients of Input, H0, C0, Weight and Bias; `given` are H0, C0, Weight and Bias.
+
+    As in Fluid a sequence without rows is taken to have one where H0 is multiplied: that of the
+    rows behind the first step.
+    """
     h0, c0, weight, bias = given
     state = None if h0 is None else layout.sorted(h0)
     d_weight = torch.zeros_like(weight)
     learned = got.gates[:, got.columns]
     d_weight[:, got.columns] = product(layout.previous(made.output, state).t(), learned)
+    d_state = got.state
+    if state is not None and layout.idle:
+        behind = learned[layout.sizes[0] :][: layout.idle]
+        d_weight[:, got.columns] += product(state[layout.sizes[0] :][: len(behind)].t(), behind)
+        d_state = torch.cat((d_state, product(behind, weight[:, got.columns].t())))
     sums = [got.gates.sum(0)]
     if peepholes:
         before = layout.previous(made.cell, None if c0 is None else layout.sorted(c0))
@@ -82,9 +92,17 @@ def _end(
         sums += [(d_i * before).sum(0), (d_f * before).sum(0), (d_o * made.cell).sum(0)]
     unused = bias.numel() - sum(one.numel() for one in sums)
     d_bias = torch.cat([*sums, bias.new_zeros(unused)]).view(bias.shape)
-    d_h0 = None if h0 is None else layout.unsorted(got.state, h0.shape[0])
-    d_c0 = None if c0 is None else layout.unsorted(got.cell, c0.shape[0])
+    d_h0 = None if h0 is None else layout.unsorted(d_state, h0.shape[0])
+    d_c0 = None if c0 is None else layout.unsorted(_cell_gradient(got, state), c0.shape[0])
     return layout.to_rows(got.gates), d_h0, d_c0, d_weight, d_bias
+
+
+def _cell_gradient(got: StepGradients, state: Tensor | None) -> Tensor:
+    """Of sequences without rows Fluid leaves what is in its memory, on a CPU H0; it should be 0."""
+    if state is None or state.shape[1] != got.cell.shape[1]:
+        return got.cell
+    faulty = state.device.type == "cpu" and flags.value("refluid_fluid_cpu_faults")
+    return torch.cat((got.cell, state[len(got.cell) :])) if faulty else got.cell
 
 
 @operator(

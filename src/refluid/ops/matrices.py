@@ -84,7 +84,7 @@ def bilinear_tensor_product_grad(
     return d_x, d_y, d_weight, d_Out.sum(0, keepdim=True)
 
 
-@operator("fsp", outputs="Out", uses="X Y", amp="fast", lod="")
+@operator("fsp", outputs="Out", uses="X Y", amp="fast")
 def fsp(X: Tensor, Y: Tensor) -> Tensor:
     """(N, Cx, Cy): means over the pixels of the products of X's and Y's channels."""
     x, y = X.flatten(2), Y.flatten(2)

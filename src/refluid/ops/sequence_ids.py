@@ -67,6 +67,7 @@ def _flat_places(X: Tensor, Ids: Tensor, lod_Ids: Levels) -> Tensor:
     outputs="Out",
     uses="Ids Updates",
     differentiable="X Updates",
+    lod="",
     infer=infer_like("Out", "X"),
 )
 def sequence_scatter(X: Tensor, Ids: Tensor, Updates: Tensor, *, lod_Ids: Levels) -> Tensor:

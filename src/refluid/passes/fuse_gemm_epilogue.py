@@ -40,6 +40,8 @@ def _matrices(match: Match) -> str | None:
     if gemm.type == "matmul":
         if len(x.shape) < 2 or len(w.shape) != 2:
             return f"{w.name} {list(w.shape)} is no matrix"
+        if x.lod_level:
+            return f"{x.name} has sequences, which its gradient by a matmul has not"
         if gemm.attr("transpose_X") or gemm.attr("alpha") != 1.0:
             return f"the product of {x.name} is scaled or of its transpose"
     columns = match.var("product").shape[-1]

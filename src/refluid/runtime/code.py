@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from refluid.analysis.liveness import Key
+from refluid.core.texts import shorten_causes, shortened
 from refluid.ir.operator import Operator
 from refluid.runtime.failure import explain
 from refluid.runtime.source import Source
@@ -28,7 +29,8 @@ class Code:
         self.source, self.names = source, names
         self.filename = f"<refluid {kind} {next(_numbers)}>"
         text = source.text
-        linecache.cache[self.filename] = (len(text), None, text.splitlines(True), self.filename)
+        lines = [f"{shortened(line)}\n" for line in text.splitlines()]
+        linecache.cache[self.filename] = (len(text), None, lines, self.filename)
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
         self.namespace = dict(source.constants)
         exec(compile(text, self.filename, "exec"), self.namespace)
@@ -47,6 +49,7 @@ class Code:
             return self.step(feeds, cells, levels)
         except Exception as error:
             clear = self.explain(error)
+            shorten_causes(error)
             if clear is error:
                 raise
             raise clear from error

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 import traceback
-from collections.abc import Mapping
-from types import TracebackType
+from collections.abc import Iterator, Mapping
+from types import FrameType, TracebackType
 from typing import Any
 
 import torch
 
 from refluid.analysis.liveness import key_of
 from refluid.core import flags
-from refluid.core.dtypes import as_dtype, dtype_name
+from refluid.core.dtypes import as_dtype, dtype_name, is_known
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
 from refluid.feed.errors import ReaderFailed
 from refluid.ir.operator import Operator
-from refluid.runtime.messages import not_initialized
+from refluid.ops.registry import find
+from refluid.runtime.messages import no_row, not_initialized
+
+_IDS = (torch.int32, torch.int64)
+# What Python and torch raise where they are given None, or a name was never set.
+_OF_NONE = (AttributeError, NameError, TypeError)
 
 
 def explain(
@@ -32,30 +39,90 @@ def explain(
         return error
     if line != found.tb_lineno and isinstance(error, EnforceNotMet):
         return error  # it says what is missing, and no operator is at fault
-    op = origin[line]
-    values = found.tb_frame.f_locals
-    described = []
-    for slot, names in op.inputs.items():
-        for name in names:
-            own = name_of.get(key_of(op.block, name), "")
-            if own and own not in values and not isinstance(error, NameError):
-                described.append(f"  {slot}({name}): no longer held")
-                continue
-            value = values.get(own)
-            unset = value is None and line == found.tb_lineno and "@" not in name
-            if unset and not isinstance(error, EnforceNotMet):
+    op, given = origin[line], _Given(found.tb_frame, name_of)
+    if line == found.tb_lineno and isinstance(error, _OF_NONE):
+        for slot, name in _needed(op, error):
+            if given.lacks(op, name, unset=isinstance(error, NameError)):
                 return EnforceNotMet(not_initialized(op, slot, name))
-            described.append(f"  {slot}({name}): {_describe(value)}")
+    reason = (
+        _outside(op, given, found.tb_lineno)
+        if isinstance(error, IndexError | RuntimeError)
+        else None
+    )
     level = int(flags.value("call_stack_level"))
     where = "\n".join(op.callstack) if level else ""
     inside = "".join(traceback.format_tb(found.tb_next)).rstrip() if level > 1 else ""
     return EnforceNotMet(
-        f"operator {op.title} failed: {error}\n"
-        + "\n".join(described)
+        f"operator {op.title} failed: {reason or error}\n"
+        + "\n".join(given.described(op))
         + (f"\nIt was made here:\n{where}" if where else "")
         + (f"\nIt failed here:\n{inside}" if inside else "")
         + f"\n  [operator < {op.title} > error]"
     )
+
+
+class _Given:
+    """The values of a plan's variables when it failed."""
+
+    def __init__(self, frame: FrameType, name_of: Mapping[tuple[int, str], str]) -> None:
+        self._frame, self._values, self._name_of = frame, frame.f_locals, name_of
+
+    def of(self, op: Operator, name: str) -> Any:
+        """The value of a variable; None where it has none, or it is no longer held."""
+        return self._values.get(self._name_of.get(key_of(op.block, name), ""))
+
+    def lacks(self, op: Operator, name: str, *, unset: bool) -> bool:
+        """Whether a variable has no value; unset: also one whose name isn't there."""
+        own = self._name_of.get(key_of(op.block, name), "")
+        return self._values.get(own) is None and (unset or own in self._values)
+
+    def described(self, op: Operator) -> Iterator[str]:
+        """A line for each input."""
+        for slot, names in op.inputs.items():
+            for name in names:
+                own = self._name_of.get(key_of(op.block, name), "")
+                held = not own or own in self._values
+                what = _describe(self._values.get(own)) if held else "no longer held"
+                yield f"  {slot}({name}): {what}"
+
+    def tensors(self, lineno: int) -> list[torch.Tensor]:
+        """The tensors that the failing line names, also where these are no variables'."""
+        line = linecache.getline(self._frame.f_code.co_filename, lineno).strip()
+        try:
+            nodes = list(ast.walk(ast.parse(line)))
+        except SyntaxError:  # the head of a loop
+            return []
+        names = [node.id for node in nodes if isinstance(node, ast.Name)]
+        values = [self._values.get(name, self._frame.f_globals.get(name)) for name in names]
+        return [one for one in values if isinstance(one, torch.Tensor)]
+
+
+def _needed(op: Operator, error: Exception) -> Iterator[tuple[str, str]]:
+    """Slots and variables that the operator can't do without, then others if it met a None."""
+    definition = find(op.type)
+    optional = {slot.name for slot in definition.inputs if slot.optional} if definition else set()
+    met_none = "None" in str(error)
+    for slot, names in sorted(op.inputs.items(), key=lambda one: one[0] in optional):
+        if slot not in optional or met_none:
+            yield from ((slot, name) for name in names if "@" not in name)
+
+
+def _outside(op: Operator, given: _Given, lineno: int) -> str | None:
+    """What to say of an operator that looks up rows of W: the first of Ids that is none."""
+    if not (op.input("W") and op.input("Ids")):
+        return None
+    (table, *_), names = op.input("W"), op.input("Ids")
+    held = given.of(op, table)
+    rows = (held if isinstance(held, torch.Tensor) else op.block.var_recursive(table)).shape[0]
+    found = [(name, given.of(op, name)) for name in names]
+    for name, one in found + [(names[0], one) for one in given.tensors(lineno)]:
+        if isinstance(one, torch.Tensor) and one.dtype in _IDS and one.device.type == "cpu":
+            flat = one.reshape(-1)
+            wrong = ((flat < 0) | (flat >= rows)).nonzero()
+            if len(wrong):
+                place = int(wrong[0])
+                return no_row(name, int(flat[place]), place, rows)
+    return None
 
 
 def _plan_frame(trace: TracebackType | None, filename: str) -> TracebackType | None:
@@ -74,5 +141,7 @@ def _line_of_operator(line: int, origin: Mapping[int, Operator]) -> int | None:
 
 def _describe(value: Any) -> str:
     if isinstance(value, torch.Tensor):
-        return f"{dtype_name(as_dtype(value.dtype))}{list(value.shape)}"
+        known = is_known(value.dtype)
+        kind = dtype_name(as_dtype(value.dtype)) if known else str(value.dtype)
+        return f"{kind}{list(value.shape)}"
     return "not initialized" if value is None else type(value).__name__

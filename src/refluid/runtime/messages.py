@@ -1,4 +1,4 @@
-"""Messages about values that are missing, in Fluid's words."""
+"""Messages about values that are missing or wrong, in Fluid's words."""
 
 from __future__ import annotations
 
@@ -6,12 +6,37 @@ from refluid.ir.operator import Operator
 
 
 def not_initialized(op: Operator, slot: str, name: str) -> str:
-    """Fluid's message for an operator whose input has no value."""
+    """Fluid's message for an operator whose input has no value, and why it has none."""
     where = "\n".join(op.callstack)
+    maker = _maker(op, name)
+    if maker is None:
+        why = f"Feed {name!r}, or run the operators that compute it first."
+    else:
+        made = "\n".join(maker.callstack)
+        slots = [one for one, names in maker.outputs.items() if name in names]
+        why = (
+            f"Operator {maker.title}, made here, gave no value for its output {slots[0]}:\n{made}\n"
+            "The one that needs it was made here:"
+        )
     return (
         f"The Tensor in the {op.title} Op's Input Variable {slot}({name}) is not initialized. "
-        f"Feed {name!r}, or run the operators that compute it first.\n{where}\n"
-        f"  [operator < {op.title} > error]"
+        f"{why}\n{where}\n  [operator < {op.title} > error]"
+    )
+
+
+def _maker(op: Operator, name: str) -> Operator | None:
+    """The last operator before `op` in its block that writes the variable."""
+    before = op.block.ops[: op.block.ops.index(op)] if op in op.block.ops else []
+    writers = [one for one in before if name in one.output_arg_names]
+    return writers[-1] if writers else None
+
+
+def no_row(ids: str, number: int, place: int, rows: int) -> str:
+    """Fluid's message for an id that is no row of a table."""
+    return (
+        f"Variable value (input) of OP(fluid.layers.embedding) expected >= 0 and < {rows}, but got "
+        f"{number}. Please check input value: element {place} of {ids!r} is no row of the table, "
+        f"which has {rows}"
     )
 
 

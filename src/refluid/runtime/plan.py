@@ -110,10 +110,13 @@ class Plan:
         return self._bind(scope).cells
 
     def _bind(self, scope: Scope) -> Bound:
-        """The plan's variables in this scope, looked up once."""
+        """The plan's variables in this scope, looked up once; persistable ones are made there."""
         bound = self._bound
         if bound is not None and bound.scope() is scope and bound.erasures == scope.erasures:
             return bound
+        for var in self.request.block.vars.values():
+            if var.persistable and scope.find_var(var.name) is None:
+                scope.var(var.name)
         cells = [scope.find_var(name) or scope.var(name) for name in self.written.state]
         required = [cell for cell in cells if cell.name in self.written.required]
         channels_last = [cell for cell in required if cell.name in self._channels_last]

@@ -101,4 +101,7 @@ def _batch(names: Sequence[str] | None, values: Any) -> list[Column]:
         values = [values[name] for name in names]
     elif isinstance(values, _ALONE) and names is not None and len(names) == 1:
         values = [values]
-    return [as_column(value) for value in values]
+    whats = [f"what the generator gave for {name!r}" for name in names or ()]
+    values = list(values)
+    whats += [f"value {place} of a batch" for place in range(len(whats), len(values))]
+    return list(map(as_column, values, whats))

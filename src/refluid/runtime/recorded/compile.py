@@ -16,8 +16,8 @@ from refluid.runtime.recorded.graph import Compiled, Kernel, Step, Value, replac
 # Fewer kernels than this are called one by one: entering a compiled function costs some calls.
 _ENOUGH = 4
 # torch's own kernels for these are the fastest there are, and write to what they are given; of
-# oneDNN's products TorchInductor takes only those by constants.
-_LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise")
+# oneDNN's products TorchInductor takes only those by constants. Lookups say which id is no row.
+_LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "embedding")
 
 Function = Callable[..., Any]
 Compiler = Callable[[GraphModule, list[Tensor]], Function]

@@ -1,0 +1,50 @@
+"""Variables that users make in blocks: their initializers, and where they come into being."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from refluid import fluid
+from refluid.core.errors import EnforceNotMet
+
+THREE = fluid.initializer.Constant(3.0)
+
+
+def test_the_initializer_of_a_variable_is_appended() -> None:
+    main = fluid.Program()
+    block = main.global_block()
+    options = {"shape": [2], "dtype": "float32", "persistable": True}
+    block.create_var(name="state", initializer=THREE, **options)
+    assert [op.type for op in block.ops] == ["fill_constant"]
+    block.create_var(name="state", initializer=THREE, **options)
+    assert [op.type for op in block.ops] == ["fill_constant"] * 2
+    scope = fluid.core.Scope()
+    with fluid.scope_guard(scope):
+        fluid.Executor().run(main)
+    assert np.array(scope.find_var("state").get_tensor()).tolist() == [3.0, 3.0]
+
+
+def test_a_parameter_is_initialised_once() -> None:
+    block = fluid.Program().global_block()
+    for _ in range(2):
+        block.create_parameter(name="w", shape=[2], dtype="float32", initializer=THREE)
+    assert [op.type for op in block.ops] == ["fill_constant"]
+
+
+def test_running_a_program_makes_its_persistable_variables() -> None:
+    main = fluid.Program()
+    block = main.global_block()
+    block.create_var(name="state", shape=[2], dtype="float32", persistable=True)
+    block.create_var(name="other", shape=[2], dtype="float32")
+    scope = fluid.core.Scope()
+    with fluid.scope_guard(scope):
+        fluid.Executor().run(main)
+        assert scope.find_var("other") is None
+        tensor = scope.find_var("state").get_tensor()
+        assert not tensor._is_initialized()
+        with pytest.raises(EnforceNotMet, match="state has not been initialized"):
+            fluid.Executor().run(main, fetch_list=["state"])
+        tensor.set(np.ones(2, "float32"), fluid.CPUPlace())
+        (found,) = fluid.Executor().run(main, fetch_list=["state"])
+    assert found.tolist() == [1.0, 1.0]

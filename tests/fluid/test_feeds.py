@@ -1,0 +1,138 @@
+"""What can be fed, and what is said of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from refluid import fluid
+from refluid.core.arrays import NoTensorElements
+from refluid.core.lod_tensor import LoDTensor
+
+SIX = np.arange(6).reshape(3, 2)
+
+
+def _run(value: Any, shape: Any, dtype: str = "float32", *, checked: bool = True) -> Any:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        if checked:
+            x = fluid.data("x", list(shape), dtype)
+        else:
+            x = fluid.layers.data("x", list(shape), append_batch_size=False, dtype=dtype)
+        out = fluid.layers.scale(x, 1.0)
+    return fluid.Executor().run(main, {"x": value}, [out], return_numpy=False)[0]
+
+
+@pytest.mark.parametrize("checked", [True, False])
+@pytest.mark.parametrize(
+    "value, says",
+    [
+        (None, "give an array, not NoneType"),
+        ("text", "give an array, not str"),
+        (np.array(["a", "b"]), "Text has to become numbers"),
+        (np.array([1, None], object), r"Python objects \(NoneType, int\)"),
+        (SIX.astype("uint16"), r"an array of uint16 .*astype\('int64'\)"),
+        (SIX.astype("uint32"), "an array of uint32"),
+        (SIX.astype("uint64"), "an array of uint64"),
+        (SIX.astype("complex64"), "real and imaginary parts"),
+        (SIX.astype("M8[s]"), "Tensors hold bool, int8"),
+        (torch.ones(3, 2, dtype=torch.complex64), "no torch.complex64"),
+    ],
+)
+def test_what_is_no_tensor_is_refused_by_name(value: Any, says: str, checked: bool) -> None:
+    with pytest.raises(TypeError, match=f"feed of 'x': .*{says}"):
+        _run(value, [None, 2], checked=checked)
+
+
+def test_big_endian_arrays_are_fed() -> None:
+    for kind, dtype in ((">f4", "float32"), (">i8", "int64")):
+        found = np.array(_run(SIX.astype(kind), [None, 2], dtype))
+        assert found.dtype == dtype
+        assert np.array_equal(found, SIX)
+
+
+def _sequences(lengths: list[list[int]]) -> LoDTensor:
+    return fluid.create_lod_tensor(SIX.astype("float32"), lengths, fluid.CPUPlace())
+
+
+def test_rows_of_sequences_may_be_others_than_declared() -> None:
+    """As recorded of Fluid (`faults/follow/lod_feed_with_fixed_rows`)."""
+    for lengths in ([[1, 2]], [[2], [1, 2]]):
+        found = _run(_sequences(lengths), [4, 2])
+        assert found.recursive_sequence_lengths() == lengths
+    with pytest.raises(ValueError, match="fed Variable 'x' should have dimensions = 2"):
+        _run(_sequences([[1, 2]]), [4, 3])
+    with pytest.raises(ValueError, match="fed Variable 'x' should have dimensions = 2"):
+        _run(SIX.astype("float32"), [4, 2])
+
+
+Set = Callable[[Any], Any]
+SETS: dict[str, Set] = {
+    "LoDTensor.set": lambda value: LoDTensor().set(value, fluid.CPUPlace()),
+    "create_lod_tensor": lambda value: fluid.create_lod_tensor(value, [[3]], fluid.CPUPlace()),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("kind", ["uint16", "uint32", "uint64", "complex64", "object", "U3"])
+def test_tensors_of_what_is_none(name: str, kind: str) -> None:
+    with pytest.raises(NoTensorElements, match=r"LoDTensor.set: an array of .* is no tensor"):
+        SETS[name](SIX.astype(kind))
+
+
+def test_big_endian_tensors() -> None:
+    tensor = LoDTensor()
+    tensor.set(SIX.astype(">i4"), fluid.CPUPlace())
+    assert np.array(tensor).dtype == np.int32
+    assert np.array_equal(np.array(tensor), SIX)
+
+
+@pytest.mark.parametrize("sample", [("a", 1), ({}, 1), (1.0, None), (1.0, "a")])
+def test_samples_that_are_no_numbers_name_the_variable(sample: Any) -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [None, 1], "float32")
+        y = fluid.data("y", [None, 1], "int64")
+    name = "x" if sample[0] != 1.0 else "y"
+    with pytest.raises(ValueError, match=rf"samples for '{name}' hold .*, which are no numbers"):
+        fluid.DataFeeder([x, y], fluid.CPUPlace()).feed([sample, (1.0, 2)])
+
+
+@pytest.mark.parametrize("value", [None, "text", SIX.astype("uint32")])
+def test_batches_of_a_generator_name_the_variable(value: Any) -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 2], "float32")
+        loader = fluid.io.DataLoader.from_generator([x], capacity=2)
+    loader.set_batch_generator(lambda: iter([[value]]), places=fluid.CPUPlace())
+    with pytest.raises(Exception, match="what the generator gave for 'x'"):
+        list(loader())
+
+
+def _parallel(feed: Any) -> Any:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x, y = (fluid.data(one, [None, 2], "float32") for one in "xy")
+        loss = fluid.layers.mean(fluid.layers.fc(x + y, 1))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    executor = fluid.Executor()
+    with fluid.scope_guard(fluid.core.Scope()):
+        executor.run(startup)
+        program = fluid.CompiledProgram(main).with_data_parallel(
+            loss_name=loss.name, places=[fluid.CPUPlace()] * 2
+        )
+        return executor.run(program, feed, [loss])
+
+
+def test_lists_of_feeds_have_to_name_the_same_variables() -> None:
+    one, other = ({name: np.ones((2, 2), "float32") for name in names} for names in ("xy", "x"))
+    _parallel([one, one])
+    with pytest.raises(ValueError, match=r"feed\[1\] lacks 'y', which feed\[0\] has"):
+        _parallel([one, other])
+    with pytest.raises(ValueError, match=r"feed\[0\] lacks 'y', which feed\[1\] has"):
+        _parallel([other, one])
+    with pytest.raises(TypeError, match=r"feed\[1\] must be a dict, not NoneType"):
+        _parallel([one, None])
