@@ -64,7 +64,7 @@ def checked(definition: OperatorDef) -> str:
     gradient = find(definition.type + "_grad")
     said = [_said(one) for one in (*definition.inputs, *definition.attributes.values())]
     if definition.type in KINDS:
-        said.append(KINDS[definition.type])
+        said.append(" or ".join(KINDS[definition.type]))
     if gradient is not None:
         own = [one for one in gradient.attributes.values() if one.checks]
         known = definition.attributes
