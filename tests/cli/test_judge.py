@@ -9,6 +9,7 @@ import pytest
 
 from refluid.cli.judge import Key, judge
 from refluid.cli.metrics import Deviation
+from refluid.cli.recordings import Array
 
 RATHER_WELL = {(0, "fetch 0"): 1e-6, (4, "fetch 0"): 1e-2}
 
@@ -19,6 +20,9 @@ class Repeats:
 
     far: dict[Key, float] = field(default_factory=dict)
     near: dict[Key, Sequence[float]] = field(default_factory=dict)
+
+    def sums(self, step: int, *, further: bool = False) -> Mapping[Key, Sequence[Array]]:
+        return {}
 
     def moved(self, step: int) -> Mapping[Key, float]:
         return {(at, f"w{one}"): 0.0 for at in (0, 4) for one in range(200)} | self.far

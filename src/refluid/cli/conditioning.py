@@ -71,6 +71,14 @@ class Repetitions:
             key: [root_mean_square(*one[key]) for one in runs] for key in runs[0] if key[0] <= step
         }
 
+    def sums(self, step: int, *, further: bool = False) -> dict[Key, list[Array]]:
+        """Digests in the run itself and in its repetitions, or in further changed ones."""
+        if further:
+            runs = self._digests(step, WIDER * ROUNDING)
+        else:
+            runs = self._digests(step, 0.0) + self._digests(step, ROUNDING)
+        return {key: [one[key][0] for one in runs] for key in runs[0] if key[0] <= step}
+
     def _digests(self, step: int, noise: float) -> list[dict[Key, Digest]]:
         """Of all variables compared, in runs up to a step with parameters changed so much."""
         longer = [one for one in self._known if one[0] >= step and one[1] == noise]

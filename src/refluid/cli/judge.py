@@ -16,6 +16,7 @@ a few units in the last place. The rule, in the order in which it is asked:
    unless rounding moves the variable by `NOISE` of itself: within `SAME`, or `SIGMAS` standard
    deviations of what repetitions by refluid give. Flips go either way and cancel there, while a
    gradient that is 1% too large is 1% larger.
+5. After the first step no variable may stand out of the others (`standing_out`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from refluid.cli.metrics import DIGEST_BOUND, FLOOR, Deviation
+from refluid.cli.standing_out import OwnRuns, standing_out
 
 FACTOR = 10.0
 STRICT = 1 / 16
@@ -44,7 +46,7 @@ Key = tuple[int, str]
 Spreads = Mapping[Key, float]
 
 
-class Repeats(Protocol):
+class Repeats(OwnRuns, Protocol):
     """What repetitions from slightly changed parameters do to the variables up to a step."""
 
     def moved(self, step: int) -> Mapping[Key, float]:
@@ -70,6 +72,16 @@ def judge(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -
     spreads: (step, result) -> how far rounding alone moves it in Fluid. repeats: asked only
     where the rule needs it.
     """
+    verdict = _by_bounds(deviations, spreads, repeats)
+    if verdict.passed and spreads:
+        first = min((one.step for one in deviations if not one.fetch), default=0)
+        reason = standing_out([one for one in deviations if one.step == first], repeats)
+        if reason:
+            return Verdict(False, reason=reason)
+    return verdict
+
+
+def _by_bounds(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -> Verdict:
     excused = [one for one in deviations if one.error > one.bound]
     wrong = _unmoved(_doubtful(deviations, spreads), repeats)
     if wrong is not None:

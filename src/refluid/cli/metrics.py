@@ -19,6 +19,7 @@ class Deviation:
     """Relative error of one result of one step, and the bound it must keep.
 
     wanted_size, elements: the root mean square that a variable has in Fluid, and of how many.
+    wanted: its digest in Fluid.
     counts: a fetch that counts, as accuracy does, and so jumps where others move.
     """
 
@@ -30,6 +31,7 @@ class Deviation:
     wanted_size: float = 0.0
     elements: int = 0
     counts: bool = False
+    wanted: tuple[float, ...] = ()
 
     @property
     def key(self) -> tuple[int, str]:

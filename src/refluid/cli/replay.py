@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -160,9 +160,8 @@ def compare(recording: Recording, results: Results) -> list[Deviation]:
                 error = digest_error(digest(array), want, array.size)
                 limit = change_bound(array, None if before is None else before.array)
                 size = root_mean_square(want, array.size)
-                deviations.append(
-                    Deviation(number, name, error, limit, wanted_size=size, elements=array.size)
-                )
+                one = Deviation(number, name, error, limit, wanted_size=size, elements=array.size)
+                deviations.append(replace(one, wanted=tuple(want)))
     return deviations
 
 
