@@ -81,7 +81,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_BOOL.split(), (BOOL_KIND,)),
 }
 # Slots whose integers are int64 in Fluid's kernels.
-_INT64 = {
+INT64 = {
     "chunk_eval": ("Inference", "Label"),
     "cross_entropy": ("Label",),
     "cross_entropy2": ("Label",),
@@ -107,7 +107,7 @@ def check_kind(op: Operator) -> None:
     takes = KINDS.get(op.type)
     if takes is not None:
         _check_any(op, takes)
-    for slot in _INT64.get(op.type, ()):
+    for slot in INT64.get(op.type, ()):
         for name in op.input(slot):
             var = op.block.find_var_recursive(name)
             if var is not None and _kind(var) == WHOLE_KIND and var.dtype != VarType.INT64:
