@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import refluid.ops  # noqa: F401
 from refluid.ir.schema import Attribute, Slot
-from refluid.ops.element_types import KINDS
+from refluid.ops.element_types import INT64, KINDS
 from refluid.ops.registry import OperatorDef, find, operators
 from scripts.operator_layers import layers_by_operator
 from scripts.operator_recordings import from_page, from_recordings
@@ -65,6 +65,7 @@ def checked(definition: OperatorDef) -> str:
     said = [_said(one) for one in (*definition.inputs, *definition.attributes.values())]
     if definition.type in KINDS:
         said.append(" or ".join(KINDS[definition.type]))
+    said += [f"{slot} int64" for slot in INT64.get(definition.type, ())]
     if gradient is not None:
         own = [one for one in gradient.attributes.values() if one.checks]
         known = definition.attributes

@@ -233,3 +233,14 @@ def test_the_window_of_averages_is_a_whole_number(updates: int, window: float, k
     attrs = {"average_window": window, "max_average_window": 100, "min_average_window": 1}
     found = run_op("average_accumulates", inputs, attrs)
     assert found["out_sum_3"].tolist() == [1.0 if kept else 0.0]
+
+
+@pytest.mark.parametrize("op_type", ["cross_entropy", "cross_entropy2"])
+def test_a_label_of_probability_0_costs_1e20(op_type: str) -> None:
+    inputs = {"X": np.array([[0.0, 1.0]], "float32"), "Label": np.array([[0]])}
+    assert run_op(op_type, inputs)["Y"].tolist() == [[np.float32(1e20)]]
+
+
+def test_classes_of_probability_0_count_by_their_share() -> None:
+    inputs = {"X": np.array([[0.0, 1.0]]), "Label": np.array([[0.0, 1.0]])}
+    assert run_op("cross_entropy", inputs, {"soft_label": True})["Y"].tolist() == [[0.0]]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
-from refluid.ops.element_types import KINDS
+from refluid.ops.element_types import ALIKE, KINDS
+from refluid.ops.registry import find
 from tests.golden import GOLDEN, needs_golden
 from tests.ops.running import Array, run_op
 
@@ -67,3 +69,23 @@ def test_labels_are_int64(op_type: str, scores: str, label: str) -> None:
     with pytest.raises(EnforceNotMet, match="holds int, but desires to be int64_t"):
         run_op(op_type, inputs)
     run_op(op_type, inputs | {label: np.zeros((2, 1), "int64")})
+
+
+@pytest.mark.parametrize("op_type, slots", ALIKE.items())
+def test_slots_of_one_type_exist(op_type: str, slots: list[str]) -> None:
+    definition = find(op_type)
+    assert definition is not None
+    assert set(slots) <= {slot.name for slot in definition.inputs}
+
+
+@pytest.mark.parametrize(
+    "op_type, inputs",
+    [
+        ("concat", {"X": [np.ones((1, 2), "float32"), np.ones((1, 2))]}),
+        ("sum", {"X": [np.ones(2), np.ones(2, "float32")]}),
+        ("less_than", {"X": np.ones(2, "float32"), "Y": np.ones(2)}),
+    ],
+)
+def test_single_and_double_precision_are_not_mixed(op_type: str, inputs: dict[str, Any]) -> None:
+    with pytest.raises(EnforceNotMet, match=f"Tensor holds the wrong type.* {op_type} takes"):
+        run_op(op_type, inputs)

@@ -59,7 +59,6 @@ ACCEPTED: dict[str, Accepted] = {
     "embedding": Accepted("Ids", "input", ("int64",)),
     "label_smooth": Accepted("X", "label", _FLOATS),
     "log_loss": Accepted("Predicted", "input", ("float32",)),
-    "nce": Accepted("Input", "input", _FLOATS),
     "row_conv": Accepted("X", "input", ("float32",)),
 }
 

@@ -23,6 +23,11 @@ def _hard(rank: int, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
     return Label.masked_fill(ignored, 0), ignored
 
 
+def _tolerable_log(x: Tensor) -> Tensor:
+    """log(x); of 0 it is -1e20, as in Fluid, so that a label of probability 0 costs 1e20."""
+    return x.log().clamp_(min=-1e20)
+
+
 def _without(value: Tensor, ignored: Tensor) -> Tensor:
     return value.masked_fill(ignored, 0.0)
 
@@ -44,9 +49,9 @@ def cross_entropy(
     Label is ignore_index.
     """
     if soft_label:
-        return -(Label * X.log()).sum(-1, keepdim=True)
+        return -(Label * _tolerable_log(X)).sum(-1, keepdim=True)
     index, ignored = _hard(X.dim(), Label, ignore_index)
-    return _without(X.gather(-1, index).log_().neg_(), ignored).view(Label.shape)
+    return _without(_tolerable_log(X.gather(-1, index)).neg_(), ignored).view(Label.shape)
 
 
 @gradient("cross_entropy")
@@ -84,7 +89,7 @@ def cross_entropy2(
     """
     index, ignored = _hard(X.dim(), Label, ignore_index)
     match = X.gather(-1, index)
-    loss = _without(match.log().neg_(), ignored)
+    loss = _without(_tolerable_log(match).neg_(), ignored)
     return loss.view(Label.shape), X.new_empty((*X.shape, 0)), match
 
 

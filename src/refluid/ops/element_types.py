@@ -6,6 +6,8 @@ Fluid, half precision for example. What an operator refuses is the other kind.
 
 from __future__ import annotations
 
+from re import findall
+
 from refluid.core.dtypes import FLOATING, VarType, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
@@ -80,8 +82,19 @@ KINDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_NUMBERS.split(), (FLOATING_KIND, WHOLE_KIND)),
     **dict.fromkeys(_BOOL.split(), (BOOL_KIND,)),
 }
+# Slots whose values are of one type.
+_ALIKE = """
+    addmm(Input X Y) bce_loss(X Label) bilinear_tensor_product(X Y Weight) concat(X)
+    cos_sim(X Y) cross(X Y) dot(X Y) equal(X Y) fsp(X Y) greater_equal(X Y) greater_than(X Y)
+    grid_sampler(X Grid) hinge_loss(Logits Labels) huber_loss(X Y) kldiv_loss(X Target) kron(X Y)
+    label_smooth(X PriorDist) less_equal(X Y) less_than(X Y) log_loss(Predicted Labels)
+    margin_rank_loss(Label X1 X2) minus(X Y) multiplex(X) not_equal(X Y) prelu(X Alpha)
+    rank_loss(Label Left Right) sigmoid_cross_entropy_with_logits(X Label) smooth_l1_loss(X Y)
+    stack(X) sum(X) where(X Y)
+"""
+ALIKE = {name: slots.split() for name, slots in findall(r"(\w+)\(([^)]*)\)", _ALIKE)}
 # Slots whose integers are int64 in Fluid's kernels.
-_INT64 = {
+INT64 = {
     "chunk_eval": ("Inference", "Label"),
     "cross_entropy": ("Label",),
     "cross_entropy2": ("Label",),
@@ -107,7 +120,8 @@ def check_kind(op: Operator) -> None:
     takes = KINDS.get(op.type)
     if takes is not None:
         _check_any(op, takes)
-    for slot in _INT64.get(op.type, ()):
+    _check_alike(op)
+    for slot in INT64.get(op.type, ()):
         for name in op.input(slot):
             var = op.block.find_var_recursive(name)
             if var is not None and _kind(var) == WHOLE_KIND and var.dtype != VarType.INT64:
@@ -131,6 +145,22 @@ def _check_any(op: Operator, takes: tuple[str, ...]) -> None:
         f"op {op.type} does not have kernel for data_type[{_CPP.get(given[0].dtype, name)}]: its "
         f"inputs {', '.join(op.input_arg_names)} are {name}, it takes {' and '.join(takes)}",
     )
+
+
+def _check_alike(op: Operator) -> None:
+    """That single and double precision aren't mixed; half precision may be."""
+    names = [name for slot in ALIKE.get(op.type, ()) for name in op.input(slot)]
+    found = {name: op.block.find_var_recursive(name) for name in names}
+    types = {name: var.dtype for name, var in found.items() if var is not None}
+    if {VarType.FP32, VarType.FP64} <= set(types.values()):
+        desired = next(iter(types.values()))
+        name, held = next((name, kind) for name, kind in types.items() if kind != desired)
+        raise _refusal(
+            op,
+            f"Tensor holds the wrong type, it holds {_CPP.get(held, held)}, but desires to be "
+            f"{_CPP.get(desired, desired)}: {op.type} takes {', '.join(types)} of one type, "
+            f"and {name} is of another",
+        )
 
 
 def _refusal(op: Operator, says: str) -> EnforceNotMet:
