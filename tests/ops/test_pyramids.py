@@ -19,7 +19,8 @@ def _pyramid(x: Array, height: int, kind: str) -> Array:
         bins = 2**level
         sizes = [math.ceil(size / bins) for size in x.shape[2:]]
         pads = [(k * bins - size + 1) // 2 for k, size in zip(sizes, x.shape[2:], strict=True)]
-        out = np.zeros((*x.shape[:2], bins, bins))
+        empty = np.finfo(np.float32).min if kind == "max" else np.nan
+        out = np.full((*x.shape[:2], bins, bins), empty)
         for row in range(bins):
             for column in range(bins):
                 top, left = (
@@ -42,8 +43,10 @@ def _pyramid(x: Array, height: int, kind: str) -> Array:
 def test_spp(kind: str, size: tuple[int, int]) -> None:
     x = RANDOM.standard_normal((2, 3, *size))
     attrs = {"pyramid_height": 3, "pooling_type": kind}
-    np.testing.assert_allclose(run_op("spp", {"X": x}, attrs)["Out"], _pyramid(x, 3, kind))
-    check_gradient("spp", {"X": x}, attrs, wrt=["X"])
+    wanted = _pyramid(x, 3, kind)
+    np.testing.assert_allclose(run_op("spp", {"X": x}, attrs)["Out"], wanted)
+    if np.abs(wanted).max() < 1e9:  # no bin lies in the padding alone
+        check_gradient("spp", {"X": x}, attrs, wrt=["X"])
 
 
 def test_unpool_undoes_a_pool() -> None:

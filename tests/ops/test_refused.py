@@ -23,6 +23,10 @@ def _ints(*shape: int) -> Array:
 
 X = {"X": _floats(4, 10)}
 GRU = {"Input": _floats(9, 15), "HiddenPrev": _floats(9, 5), "Weight": _floats(5, 15)}
+PRIORS = {"aspect_ratios": [1.0], "variances": [0.1, 0.1, 0.2, 0.2]}
+PLANES = {"Input": _floats(1, 3, 4, 4), "Image": _floats(1, 3, 16, 16)}
+MINING = {"ClsLoss": _floats(2, 5), "MatchIndices": _ints(2, 5).astype("int32")}
+YOLO = {"X": _floats(2, 14, 3, 3), "ImgSize": _ints(1, 2).astype("int32")}
 SPECTRAL = {"Weight": _floats(3, 4, 2), "U": _floats(3)}
 CASES: list[tuple[str, Mapping[str, Array], Mapping[str, Any], str]] = [
     ("elementwise_add", X | {"Y": _floats(10)}, {"axis": 2}, "axis=2"),
@@ -50,6 +54,31 @@ CASES: list[tuple[str, Mapping[str, Array], Mapping[str, Any], str]] = [
     ("gru_unit", GRU | {"Bias": _floats(1, 1)}, {}, "Bias is"),
     ("gru_unit", GRU | {"HiddenPrev": _floats(8, 5)}, {}, "HiddenPrev"),
     ("add_position_encoding", {"X": _floats(2, 3, 4)}, {"beta": -1.0}, "alpha and beta"),
+    ("polygon_box_transform", {"Input": _floats(1, 7, 2, 2)}, {}, "even number of channels"),
+    ("spp", {"X": _floats(2, 3, 5)}, {"pyramid_height": 1, "pooling_type": "max"}, "4 dimensions"),
+    ("maxout", {"X": _floats(2, 6, 3, 4)}, {"groups": 2, "axis": 0}, "one of 1, -1, 3"),
+    ("prelu", {"X": _floats(2, 3, 4), "Alpha": _floats(3)}, {"mode": "all"}, "takes 1"),
+    ("crop", {"X": _floats(4, 5)}, {"offsets": [3, 0], "shape": [2, 3]}, "not inside of X"),
+    (
+        "affine_channel",
+        {"X": _floats(2, 3, 4, 4), "Scale": _floats(1), "Bias": _floats(3)},
+        {"data_layout": "NCHW"},
+        "one number for each of the 3 channels",
+    ),
+    ("max_pool2d_with_index", {"X": _floats(2, 3, 5)}, {"ksize": [2, 2]}, "have 4 dimensions"),
+    ("nearest_interp", {"X": _floats(2, 3, 4, 5, 6)}, {"out_h": 2, "out_w": 2}, "have 4 dim"),
+    (
+        "anchor_generator",
+        {"Input": _floats(1, 3, 4, 4)},
+        PRIORS | {"variances": [0.1], "anchor_sizes": [4.0], "stride": [4.0, 4.0]},
+        "4 numbers, each greater than 0",
+    ),
+    ("prior_box", PLANES, PRIORS | {"min_sizes": [4.0], "max_sizes": [8.0, 9.0]}, "as many max_"),
+    ("yolo_box", YOLO, {"class_num": 2, "anchors": [10, 13, 16, 30]}, "ImgSize has 1 rows"),
+    ("yolo_box", YOLO, {"class_num": 2, "anchors": [10, 13, 16]}, "even number of values"),
+    ("mine_hard_examples", MINING | {"MatchDist": _floats(2, 4)}, {}, "of one shape"),
+    ("mine_hard_examples", MINING | {"MatchDist": _floats(2, 5)}, {"neg_pos_ratio": 0.0}, "than 0"),
+    ("iou_similarity", {"X": _floats(2, 3, 4), "Y": _floats(2, 4)}, {}, "of 2 dimensions"),
     ("space_to_depth", {"X": _floats(1, 6, 4, 4)}, {"blocksize": 2}, "its square the channels"),
     ("space_to_depth", {"X": _floats(1, 4, 3, 4)}, {"blocksize": 2}, "height and width"),
     ("top_k", X, {"k": 11}, "at most the size of the last dimension"),

@@ -55,6 +55,27 @@ def rank(*ranks: int) -> Check:
     return Check(f"of {' or '.join(map(str, ranks))} dimensions", lambda shape: len(shape) in ranks)
 
 
+def shaped(*wanted: int | None) -> Check:
+    """A shape of these sizes, None for any."""
+
+    def holds(shape: Sequence[int]) -> bool:
+        return len(shape) == len(wanted) and all(
+            size == want for size, want in zip(shape, wanted, strict=True) if want and size >= 0
+        )
+
+    return Check(f"[{', '.join('any' if one is None else str(one) for one in wanted)}]", holds)
+
+
+def each(check: Check, count: int | None = None) -> Check:
+    """A list of values that are all so; `count` of them, if given."""
+    number = "" if count is None else f"{count} numbers, "
+    return Check(
+        f"{number}each {check.says}",
+        lambda values: len(values) == (count or len(values)) and all(map(check.holds, values)),
+    )
+
+
+not_empty = Check("not empty", lambda values: len(values) > 0)
 odd = Check("odd", lambda value: value % 2 == 1)
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ir.operator import Operator
-from refluid.ops.bounded import Channels, Epsilon
+from refluid.ops.bounded import Channels, Epsilon, Vector
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.normalization import batch_norm, batch_norm_grad, channels_first, is_single
 from refluid.ops.registry import gradient, operator
@@ -61,8 +61,8 @@ _KINDS: dict[str, tuple[Activation, Activation, Activation]] = {
 )
 def inplace_abn(
     X: Channels,
-    Scale: Tensor,
-    Bias: Tensor,
+    Scale: Vector,
+    Bias: Vector,
     Mean: Tensor,
     Variance: Tensor,
     MomentumTensor: Tensor | None = None,

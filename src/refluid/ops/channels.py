@@ -34,6 +34,12 @@ def prelu(X: Tensor, Alpha: Tensor, *, mode: Mode = "all") -> Tensor:
 
     mode: one Alpha for `all`, one for each `channel` (dimension 1) or each `element` of a sample.
     """
+    wanted = {"all": 1, "channel": X.shape[1] if X.dim() > 1 else 1}
+    if Alpha.numel() != wanted.get(mode, Alpha.numel()):
+        raise EnforceNotMet(
+            f"Alpha has {Alpha.numel()} elements, but mode {mode!r} of X {list(X.shape)} takes "
+            f"{wanted[mode]}"
+        )
     if mode != "element" and X.dim() > 1:
         return torch.prelu(X, Alpha.reshape(-1))
     return X.clamp(min=0.0).addcmul_(X.clamp(max=0.0), _slopes(X, Alpha, mode))
@@ -62,7 +68,9 @@ def prelu_grad(
 
 
 @operator("maxout", outputs="Out", lod="")
-def maxout(X: Images, *, groups: Annotated[int, at_least(2)], axis: int = 1) -> Tensor:
+def maxout(
+    X: Images, *, groups: Annotated[int, at_least(2)], axis: Annotated[int, one_of(1, -1, 3)] = 1
+) -> Tensor:
     """The largest of each `groups` neighbouring channels, which are dimension `axis`.
 
     Of equal ones the first has the gradient.

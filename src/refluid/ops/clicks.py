@@ -10,7 +10,7 @@ from torch import Tensor
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Slot
-from refluid.ops.bounded import Epsilon
+from refluid.ops.bounded import Channels, Epsilon
 from refluid.ops.registry import GradOp, find, gradient, gradient_op, operator
 from refluid.ops.signature import GRAD
 
@@ -59,7 +59,7 @@ def _shown(X: Tensor, slot_dim: int) -> Tensor:
 def data_norm(
     scale_w: Tensor | None,
     bias: Tensor | None,
-    X: Tensor,
+    X: Channels,
     BatchSize: Tensor,
     BatchSum: Tensor,
     BatchSquareSum: Tensor,

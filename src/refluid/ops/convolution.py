@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.ops import padding
+from refluid.ops.bounded import Images
 from refluid.ops.extras import CONVOLUTION
 from refluid.ops.fused_epilogue import deactivate_
 from refluid.ops.registry import gradient, operator
@@ -58,8 +59,8 @@ def _dilations(filters: Tensor, given: Sequence[int]) -> Sequence[int]:
 
 
 def conv2d(
-    Input: Tensor,
-    Filter: Tensor,
+    Input: Images,
+    Filter: Images,
     Bias: Tensor | None = None,
     ResidualData: Tensor | None = None,
     *,

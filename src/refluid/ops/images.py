@@ -10,8 +10,9 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.ir.checks import Check, above, at_least
-from refluid.ops.bounded import Images
+from refluid.ir.checks import Check, above, at_least, shaped
+from refluid.ops.bounded import Images, Positive
+from refluid.ops.infer import infer_like
 from refluid.ops.levels import infer_from
 from refluid.ops.reading import integers
 from refluid.ops.registry import gradient, operator
@@ -23,7 +24,7 @@ Ratio = Annotated[
 
 
 @operator("pixel_shuffle", outputs="Out", uses="", lod="")
-def pixel_shuffle(X: Tensor, *, upscale_factor: int = 1) -> Tensor:
+def pixel_shuffle(X: Images, *, upscale_factor: Positive = 1) -> Tensor:
     """(N, C * r², H, W) as (N, C, H * r, W * r)."""
     return F.pixel_shuffle(X, upscale_factor)
 
@@ -40,7 +41,7 @@ def _shuffled(X: Tensor, outer: int) -> Tensor:
 
 
 @operator("shuffle_channel", outputs="Out", uses="", lod="")
-def shuffle_channel(X: Tensor, *, group: Annotated[int, at_least(1)] = 1) -> Tensor:
+def shuffle_channel(X: Images, *, group: Annotated[int, at_least(1)] = 1) -> Tensor:
     """Channels taken in turn from each of `group` groups."""
     return _shuffled(X, group)
 
@@ -102,7 +103,7 @@ def temporal_shift_grad(d_Out: Tensor, *, seg_num: int, shift_ratio: float = 0.2
 
 @operator("unfold", outputs="Y", uses="X", lod="")
 def unfold(
-    X: Tensor,
+    X: Images,
     *,
     kernel_sizes: Sequence[int],
     strides: Sequence[int],
@@ -128,7 +129,10 @@ def unfold(
     infer=infer_from({"Output": lambda Theta: (Theta[0], -1, -1, 2)}),
 )
 def affine_grid(
-    Theta: Tensor, OutputShape: Tensor | None = None, *, output_shape: Sequence[int] = ()
+    Theta: Annotated[Tensor, shaped(None, 2, 3)],
+    OutputShape: Tensor | None = None,
+    *,
+    output_shape: Sequence[int] = (),
 ) -> Tensor:
     """Sampling points (N, H, W, 2) of the affine maps Theta (N, 2, 3), corners at -1 and 1."""
     sizes = integers(output_shape, OutputShape)
@@ -158,7 +162,13 @@ def affine_grid_grad(
     return d_Output.reshape(d_Output.shape[0], -1, 2).transpose(1, 2) @ base
 
 
-@operator("grid_sampler", outputs="Output", uses="X Grid", extra={"use_cudnn": True})
-def grid_sampler(X: Tensor, Grid: Tensor) -> Tensor:
+@operator(
+    "grid_sampler",
+    outputs="Output",
+    uses="X Grid",
+    extra={"use_cudnn": True},
+    infer=infer_like("Output", "X"),  # as Fluid declares it, whatever the grid
+)
+def grid_sampler(X: Images, Grid: Annotated[Tensor, shaped(None, None, None, 2)]) -> Tensor:
     """X (N, C, H, W) at the points Grid (N, H', W', 2), bilinear, corners at ±1, 0 outside."""
     return F.grid_sample(X, Grid, "bilinear", "zeros", align_corners=True)

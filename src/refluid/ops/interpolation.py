@@ -125,6 +125,10 @@ def _define(name: str, resize: Resize, sizes: Sequence[str], doc: str) -> None:
         align_corners: bool = True,
         align_mode: int = 1,
     ) -> Tensor:
+        if X.dim() != len(sizes) + 2:
+            raise EnforceNotMet(
+                f"X has to have {len(sizes) + 2} dimensions, but has shape {list(X.shape)}"
+            )
         x = X.movedim(-1, 1) if data_layout in _CHANNELS_LAST else X
         known = {"out_d": out_d, "out_h": out_h, "out_w": out_w}
         given = [known[size] for size in sizes]

@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.checks import above, odd
-from refluid.ops.bounded import Channels, Epsilon, Images
+from refluid.ops.bounded import Channels, Epsilon, Images, Vector
 from refluid.ops.extras import MKLDNN
 from refluid.ops.products import infer_instance_norm, infer_layer_norm
 from refluid.ops.registry import gradient, operator
@@ -174,7 +175,7 @@ def group_norm_grad(
     infer=infer_instance_norm,
 )
 def instance_norm(
-    X: Channels, Scale: Tensor, Bias: Tensor, *, epsilon: Epsilon = 1e-5
+    X: Channels, Scale: Vector, Bias: Vector, *, epsilon: Epsilon = 1e-5
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Each channel of each sample normalised; SavedVariance is 1 / sqrt(variance + epsilon)."""
     n, channels = X.shape[:2]
@@ -231,6 +232,12 @@ def affine_channel(
     """X * Scale + Bias for each channel, which comes last but for NCHW."""
     layout = _layout_of(data_layout)
     x = _channels_first(X, layout)
+    for name, vector in (("Scale", Scale), ("Bias", Bias)):
+        if vector.shape != x.shape[1:2]:
+            raise EnforceNotMet(
+                f"{name} has shape {list(vector.shape)}, but has to be one number for each of the "
+                f"{x.shape[1]} channels of X"
+            )
     out = x * _per_channel(Scale, x.dim()) + _per_channel(Bias, x.dim())
     return _as_given(out, layout)
 

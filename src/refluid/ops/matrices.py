@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.bounded import Images, Vector
 from refluid.ops.registry import gradient, operator
 
 
@@ -85,7 +86,7 @@ def bilinear_tensor_product_grad(
 
 
 @operator("fsp", outputs="Out", uses="X Y", amp="fast")
-def fsp(X: Tensor, Y: Tensor) -> Tensor:
+def fsp(X: Images, Y: Images) -> Tensor:
     """(N, Cx, Cy): means over the pixels of the products of X's and Y's channels."""
     x, y = X.flatten(2), Y.flatten(2)
     return torch.bmm(x, y.transpose(1, 2)) / x.shape[2]
@@ -140,8 +141,8 @@ def allclose(
 @operator("spectral_norm", outputs="Out", uses="Weight U V", differentiable="Weight", amp="keep")
 def spectral_norm(
     Weight: Tensor,
-    U: Tensor,
-    V: Tensor,
+    U: Vector,
+    V: Vector,
     *,
     dim: int = 0,
     power_iters: int = 1,

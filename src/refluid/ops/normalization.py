@@ -9,7 +9,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
-from refluid.ops.bounded import Channels, Epsilon
+from refluid.ops.bounded import Channels, Epsilon, Vector
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import GRAD
@@ -43,8 +43,8 @@ def is_single(value: Tensor) -> bool:
 )
 def batch_norm(
     X: Channels,
-    Scale: Tensor,
-    Bias: Tensor,
+    Scale: Vector,
+    Bias: Vector,
     Mean: Tensor,
     Variance: Tensor,
     MomentumTensor: Tensor | None = None,

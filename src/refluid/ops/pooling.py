@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ops import padding
+from refluid.ops.bounded import Images
 from refluid.ops.extras import POOLING
 from refluid.ops.pool_windows import max_windows, mean_windows, whole_max
 from refluid.ops.registry import operator
@@ -17,7 +18,7 @@ from refluid.ops.registry import operator
 
 @operator("pool2d", outputs="Out", extra=POOLING)
 def pool2d(
-    X: Tensor,
+    X: Images,
     *,
     pooling_type: str,
     ksize: Sequence[int],

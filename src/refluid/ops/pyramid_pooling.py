@@ -5,34 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.ops.bounded import Images
+from refluid.ops.pool_windows import max_windows, mean_windows
 from refluid.ops.registry import gradient, operator
-
-_TINY = 1e-12
 
 
 def _pooled(x: Tensor, bins: int, kind: str) -> Tensor:
-    """bins x bins windows that cover x, flattened; padding doesn't count, and is 0 by itself."""
+    """bins x bins windows that cover x, flattened, as of `pool2d`; padding doesn't count."""
     sizes = [-(-size // bins) for size in x.shape[2:]]
     pads = [(k * bins - size + 1) // 2 for k, size in zip(sizes, x.shape[2:], strict=True)]
-    around = []
-    for k, pad, size in zip(sizes, pads, x.shape[2:], strict=True):
-        around.append((pad, max(k * bins - size - pad, 0)))
-    (top, bottom), (left, right) = around
-    edges = (left, right, top, bottom)
-    inside = F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), edges), sizes, sizes)
+    around = [(pad, pad) for pad in pads]
     if kind == "max":
-        out = F.max_pool2d(F.pad(x, edges, value=-float("inf")), sizes, sizes)
-        out = torch.where(inside > 0, out, 0.0)
+        out = max_windows(x, sizes, sizes, around, ceil_mode=False)
     else:
-        out = F.avg_pool2d(F.pad(x, edges), sizes, sizes) / inside.clamp(min=_TINY)
+        out = mean_windows(x, sizes, sizes, around, ceil_mode=False, exclusive=True)
     return out[:, :, :bins, :bins].flatten(1)
 
 
 @operator("spp", outputs="Out", amp="keep")
-def spp(X: Tensor, *, pyramid_height: int, pooling_type: str) -> Tensor:
+def spp(X: Images, *, pyramid_height: int, pooling_type: str) -> Tensor:
     """X (N, C, H, W) pooled (`max` or `avg`) to 1, 2 x 2, 4 x 4, ... windows, side by side.
 
     The result is (N, C * (4 ** pyramid_height - 1) / 3).

@@ -82,6 +82,11 @@ def _cropped(X: Tensor, offsets: Sequence[int], shape: Sequence[int]) -> Tensor:
         X.shape[dim] - start if size == -1 else size
         for dim, (start, size) in enumerate(zip(starts, shape, strict=True))
     ]
+    every = zip(starts, sizes, X.shape, strict=True)
+    if any(start < 0 or start + size > whole for start, size, whole in every):
+        raise EnforceNotMet(
+            f"a part of sizes {sizes} from {list(starts)} on is not inside of X {list(X.shape)}"
+        )
     parts = zip(starts, sizes, strict=True)
     return X[tuple(slice(start, start + size) for start, size in parts)]
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Matrix
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.infer import infer_like
 from refluid.ops.levels import infer_from, sequences_of
@@ -140,7 +141,7 @@ def _flat(X: Tensor, lod: Levels) -> tuple[Tensor, Offsets]:
 
 
 @operator("row_conv", outputs="Out", infer=infer_like("Out", "X"))
-def row_conv(X: Tensor, Filter: Tensor, *, lod_X: Levels) -> Tensor:
+def row_conv(X: Tensor, Filter: Matrix, *, lod_X: Levels) -> Tensor:
     """Each row and those after it in its sequence, times the rows of Filter (ahead, width), added.
 
     X: (rows, width) with sequences, or (batch, time, width).

@@ -9,6 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.offsets import Levels, Offsets
+from refluid.ops.bounded import Images
 from refluid.ops.levels import infer_from
 from refluid.ops.padded import unpad_rows
 from refluid.ops.registry import gradient, operator
@@ -70,7 +71,7 @@ def _cut(patches: Tensor, counts: list[Pair]) -> tuple[Tensor, Offsets]:
     ),
 )
 def im2sequence(
-    X: Tensor,
+    X: Images,
     Y: Tensor | None = None,
     *,
     kernels: Sequence[int],

@@ -14,7 +14,7 @@ def require_channels(count: int, **vectors: Tensor | None) -> None:
     for name, vector in vectors.items():
         if vector is None:
             raise EnforceNotMet(f"{name} has no value")
-        if vector.numel() != count and not vector.is_meta:
+        if vector.numel() != count:
             raise EnforceNotMet(
                 f"{name} has shape {list(vector.shape)}, but X has {count} channels: it needs one "
                 "number for each of them"

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops import padding
+from refluid.ops.bounded import Volumes
 from refluid.ops.extras import POOL3D, TRANSPOSED, VOLUME
 from refluid.ops.infer import infer_by_probing
 from refluid.ops.pool_windows import max_windows, mean_windows, whole_max
@@ -38,8 +40,8 @@ def _as_given(value: Tensor, data_format: str) -> Tensor:
     differentiable="Input Filter",
 )
 def conv3d(
-    Input: Tensor,
-    Filter: Tensor,
+    Input: Volumes,
+    Filter: Volumes,
     ResidualData: Tensor | None = None,
     *,
     strides: Sequence[int] = (1, 1, 1),
@@ -64,8 +66,8 @@ def conv3d(
     "conv3d_transpose", outputs="Output", uses="Input Filter", amp="fast", extra=_TRANSPOSED, lod=""
 )
 def conv3d_transpose(
-    Input: Tensor,
-    Filter: Tensor,
+    Input: Volumes,
+    Filter: Volumes,
     *,
     output_size: Sequence[int] = (),
     dilations: Sequence[int] = (1, 1, 1),
@@ -92,7 +94,7 @@ def conv3d_transpose(
 
 @operator("pool3d", outputs="Out", extra=POOL3D)
 def pool3d(
-    X: Tensor,
+    X: Volumes,
     *,
     pooling_type: str,
     ksize: Sequence[int],
@@ -143,6 +145,11 @@ def _define_with_index(name: str, rank: int) -> None:
         strides: Sequence[int] = ones,
         paddings: Sequence[int] = zeros,
     ) -> tuple[Tensor, Tensor]:
+        if X.dim() != rank + 2 or not len(ksize) == len(strides) == rank:
+            raise EnforceNotMet(
+                f"X has to have {rank + 2} dimensions, ksize and strides {rank} numbers, but they "
+                f"are {list(X.shape)}, {list(ksize)} and {list(strides)}"
+            )
         size = tuple(X.shape[2:]) if global_pooling else tuple(ksize)
         if adaptive:
             out, places = adapt(X, size, return_indices=True)

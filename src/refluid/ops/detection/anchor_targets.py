@@ -12,6 +12,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Boxes, ImageSizes, Matrix
 from refluid.ops.detection.overlaps import iou_similarity
 from refluid.ops.detection.pixel_boxes import encoded
 from refluid.ops.detection.sampling import by_image, some
@@ -123,10 +124,10 @@ def _targets(
     infer=infer_by(_infer),
 )
 def rpn_target_assign(
-    Anchor: Tensor,
-    GtBoxes: Tensor,
+    Anchor: Matrix,
+    GtBoxes: Boxes,
     IsCrowd: Tensor,
-    ImInfo: Tensor,
+    ImInfo: ImageSizes,
     *,
     rpn_batch_size_per_im: int = 256,
     rpn_straddle_thresh: float,
@@ -177,11 +178,11 @@ def rpn_target_assign(
     infer=infer_by(_infer),
 )
 def retinanet_target_assign(
-    Anchor: Tensor,
-    GtBoxes: Tensor,
+    Anchor: Matrix,
+    GtBoxes: Boxes,
     GtLabels: Tensor,
     IsCrowd: Tensor,
-    ImInfo: Tensor,
+    ImInfo: ImageSizes,
     *,
     positive_overlap: float = 0.5,
     negative_overlap: float = 0.4,

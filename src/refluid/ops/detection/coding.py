@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Boxes, Matrix, MaybeBoxes
 from refluid.ops.detection.overlaps import sides
 from refluid.ops.detection.shapes import infer_by
 from refluid.ops.infer import Spec
@@ -60,8 +61,8 @@ def _infer_coder(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
     infer=infer_by(_infer_coder, OutputBox="TargetBox"),
 )
 def box_coder(
-    PriorBox: Tensor,
-    PriorBoxVar: Tensor | None,
+    PriorBox: Boxes,
+    PriorBoxVar: MaybeBoxes,
     TargetBox: Tensor,
     *,
     lod_PriorBox: Levels = (),
@@ -76,6 +77,12 @@ def box_coder(
     The differences are divided, or multiplied when decoding, by PriorBoxVar (of the shape of
     the priors) or by `variance` (4). axis: of the target that the priors run along in decoding.
     """
+    wanted = {ENCODE: 2, DECODE: 3}.get(code_type, TargetBox.dim())
+    if TargetBox.dim() != wanted or TargetBox.shape[-1] != 4:
+        raise EnforceNotMet(
+            f"{code_type} takes a TargetBox of {wanted} dimensions, the last of 4, not "
+            f"{list(TargetBox.shape)}"
+        )
     scale = PriorBoxVar
     if variance:
         scale = PriorBox.new_tensor(variance).reshape(1, 4)
@@ -97,10 +104,10 @@ def box_coder(
     lod="TargetBox",
 )
 def box_decoder_and_assign(
-    PriorBox: Tensor,
+    PriorBox: Boxes,
     PriorBoxVar: Tensor | None,
-    TargetBox: Tensor,
-    BoxScore: Tensor,
+    TargetBox: Matrix,
+    BoxScore: Matrix,
     *,
     box_clip: float = 4.135,
 ) -> tuple[Tensor, Tensor]:
@@ -109,6 +116,11 @@ def box_decoder_and_assign(
     PriorBoxVar: 4 factors. box_clip: the highest logarithm of a change in size. A box whose
     scores are all at most -1 stays the prior box.
     """
+    if TargetBox.shape[1] != 4 * BoxScore.shape[1] or len(TargetBox) != len(BoxScore):
+        raise EnforceNotMet(
+            f"TargetBox {list(TargetBox.shape)} has to have 4 numbers for each score of BoxScore "
+            f"{list(BoxScore.shape)}"
+        )
     difference = TargetBox.reshape(TargetBox.shape[0], -1, 4)
     if PriorBoxVar is not None:
         difference = difference * PriorBoxVar.reshape(-1, 1, 4)

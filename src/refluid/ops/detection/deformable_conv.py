@@ -102,6 +102,11 @@ def _convolve(
 ) -> Tensor:
     filters, channels, *window = Filter.shape
     taps = window[0] * window[1]
+    if Mask is not None and Mask.shape[2:] != Offset.shape[2:]:
+        raise EnforceNotMet(
+            f"deformable convolution: Mask {list(Mask.shape)} and Offset {list(Offset.shape)} have "
+            "to be of one height and width, those of Output"
+        )
     if Offset.shape[1] != 2 * deformable_groups * taps:
         raise EnforceNotMet(
             f"deformable convolution: Offset needs {2 * deformable_groups * taps} channels "

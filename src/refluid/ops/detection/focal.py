@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.ops.bounded import Matrix
 from refluid.ops.registry import gradient, operator
 
 
@@ -28,7 +29,7 @@ def _put(out: Tensor, column: Tensor, named: Tensor, value: Tensor) -> Tensor:
 
 @operator("sigmoid_focal_loss", outputs="Out", uses="X Label FgNum", differentiable="X")
 def sigmoid_focal_loss(
-    X: Tensor, Label: Tensor, FgNum: Tensor, *, gamma: float = 2.0, alpha: float = 0.25
+    X: Matrix, Label: Tensor, FgNum: Tensor, *, gamma: float = 2.0, alpha: float = 0.25
 ) -> Tensor:
     """Out (N, C), of logits X (N, C): with p = sigmoid(X), divided by FgNum (at least 1),
 

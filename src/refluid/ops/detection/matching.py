@@ -11,6 +11,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Matrix
 from refluid.ops.detection.shapes import infer_by
 from refluid.ops.infer import Spec
 from refluid.ops.registry import operator
@@ -32,7 +33,7 @@ def _infer_match(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
     infer=infer_by(_infer_match),
 )
 def bipartite_match(
-    DistMat: Tensor,
+    DistMat: Matrix,
     *,
     lod_DistMat: Levels = (),
     match_type: str = "bipartite",

@@ -11,6 +11,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Matrix
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import Spec
 from refluid.ops.registry import operator
@@ -34,10 +35,10 @@ def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
     infer=infer_by(_infer),
 )
 def mine_hard_examples(
-    ClsLoss: Tensor,
+    ClsLoss: Matrix,
     LocLoss: Tensor | None,
-    MatchIndices: Tensor,
-    MatchDist: Tensor,
+    MatchIndices: Matrix,
+    MatchDist: Matrix,
     *,
     neg_pos_ratio: float = 1.0,
     neg_dist_threshold: float = 0.5,
@@ -55,6 +56,15 @@ def mine_hard_examples(
         raise EnforceNotMet(
             f"mine_hard_examples: mining_type is {mining_type!r}; give {MAX_NEGATIVE!r} or "
             f"{HARD_EXAMPLE!r}"
+        )
+    if mining_type == MAX_NEGATIVE and neg_pos_ratio <= 0:
+        raise EnforceNotMet(f"neg_pos_ratio has to be greater than 0, but is {neg_pos_ratio}")
+    if mining_type == MAX_NEGATIVE and neg_dist_threshold >= 1:
+        raise EnforceNotMet(f"neg_dist_threshold has to be below 1, but is {neg_dist_threshold}")
+    if not ClsLoss.shape == MatchIndices.shape == MatchDist.shape:
+        raise EnforceNotMet(
+            f"ClsLoss {list(ClsLoss.shape)}, MatchIndices {list(MatchIndices.shape)} and MatchDist "
+            f"{list(MatchDist.shape)} have to be of one shape"
         )
     free = MatchIndices == -1
     if mining_type == MAX_NEGATIVE:

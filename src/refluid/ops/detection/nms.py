@@ -57,6 +57,11 @@ def pick(
     Scores (N, C, M) of boxes (N, M, D), or (rows, C) of boxes (rows, C, D) with a sequence of
     rows per image. most: how many of each image and class, the best ones; negative for all.
     """
+    if Scores.dim() == 3 and BBoxes.shape[:2] != (Scores.shape[0], Scores.shape[2]):
+        raise EnforceNotMet(
+            f"BBoxes {list(BBoxes.shape)} and Scores {list(Scores.shape)} have to be of the same "
+            "images and boxes: (N, M, 4) and (N, classes, M)"
+        )
     if Scores.dim() == 3 and 0 < most < Scores.shape[2]:
         found = _pick_leading(BBoxes, Scores, background, threshold, most)
         if found is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from refluid.ops.bounded import Matrix
 from refluid.ops.detection.polygons import polygon_overlaps
 from refluid.ops.registry import operator
 
@@ -74,7 +75,7 @@ def _area(boxes: Tensor, normalized: bool) -> Tensor:
 
 
 @operator("iou_similarity", outputs="Out", uses=None)
-def iou_similarity(X: Tensor, Y: Tensor, *, box_normalized: bool = True) -> Tensor:
+def iou_similarity(X: Matrix, Y: Matrix, *, box_normalized: bool = True) -> Tensor:
     """(N, 4), (M, 4) -> (N, M): shared area by covered area of each two boxes."""
     left, top, right, bottom = (side[:, None] for side in _columns(X))
     first, upper, last, lower = _columns(Y)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import above, each, not_empty
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Images, Variances
 from refluid.ops.detection.cells import numbers
 from refluid.ops.infer import infer_by_probing
 from refluid.ops.registry import OperatorDef, operator
@@ -54,6 +58,11 @@ def _ratios(given: Sequence[float], flip: bool) -> list[float]:
 def _prior_sizes(
     min_sizes: Sequence[float], max_sizes: Sequence[float], ratios: list[float], max_second: bool
 ) -> Sizes:
+    if max_sizes and len(max_sizes) != len(min_sizes):
+        raise EnforceNotMet(
+            f"there have to be as many max_sizes as min_sizes, but they are {list(max_sizes)} and "
+            f"{list(min_sizes)}"
+        )
     sizes: Sizes = []
     for position, size in enumerate(min_sizes):
         own = [(size * math.sqrt(ratio), size / math.sqrt(ratio)) for ratio in ratios]
@@ -72,8 +81,8 @@ def _prior_sizes(
     extra={"use_mkldnn": False, "use_quantizer": False},
 )
 def prior_box(
-    Input: Tensor,
-    Image: Tensor,
+    Input: Images,
+    Image: Images,
     *,
     min_sizes: Sequence[float],
     max_sizes: Sequence[float] = (),
@@ -112,10 +121,10 @@ def _infer_density(definition: OperatorDef, op: Operator) -> None:
 
 @operator("density_prior_box", outputs="Boxes Variances", uses=None, lod="", infer=_infer_density)
 def density_prior_box(
-    Input: Tensor,
-    Image: Tensor,
+    Input: Images,
+    Image: Images,
     *,
-    variances: Sequence[float],
+    variances: Variances,
     clip: bool = True,
     flatten_to_2d: bool = False,
     step_w: float = 0.0,
@@ -156,12 +165,12 @@ def density_prior_box(
 
 @operator("anchor_generator", outputs="Anchors Variances", uses=None, lod="")
 def anchor_generator(
-    Input: Tensor,
+    Input: Images,
     *,
-    anchor_sizes: Sequence[float],
+    anchor_sizes: Annotated[Sequence[float], not_empty, each(above(0.0))],
     aspect_ratios: Sequence[float],
-    variances: Sequence[float],
-    stride: Sequence[float] = (16.0, 16.0),
+    variances: Variances,
+    stride: Annotated[Sequence[float], each(above(0.0), 2)] = (16.0, 16.0),
     offset: float = 0.5,
 ) -> tuple[Tensor, Tensor]:
     """Anchors (H, W, ratios * sizes, 4) in pixels: boxes of area size², height / width a ratio.

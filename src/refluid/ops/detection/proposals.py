@@ -9,6 +9,7 @@ from torch import Tensor
 
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Images, ImageSizes
 from refluid.ops.detection.overlaps import overlap_of
 from refluid.ops.detection.pixel_boxes import clipped, decoded
 from refluid.ops.detection.shapes import ROWS, infer_by
@@ -42,9 +43,9 @@ def large_enough(boxes: Tensor, images: Tensor, smallest: float) -> Tensor:
     infer=infer_by(_infer),
 )
 def generate_proposals(
-    Scores: Tensor,
-    BboxDeltas: Tensor,
-    ImInfo: Tensor,
+    Scores: Images,
+    BboxDeltas: Images,
+    ImInfo: ImageSizes,
     Anchors: Tensor,
     Variances: Tensor,
     *,

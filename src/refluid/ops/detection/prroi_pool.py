@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.offsets import Levels
+from refluid.ops.bounded import Boxes, Images, Positive, PositiveFloat
 from refluid.ops.detection.rois import Taps, images_of, pool, span
 from refluid.ops.detection.shapes import pooled
 from refluid.ops.registry import operator
@@ -36,13 +37,13 @@ def _integrated(start: Tensor, step: Tensor, bins: int, size: int) -> Taps:
     infer=pooled(lambda op, channels: channels),
 )
 def prroi_pool(
-    X: Tensor,
-    ROIs: Tensor,
+    X: Images,
+    ROIs: Boxes,
     BatchRoINums: Tensor | None = None,
     *,
-    spatial_scale: float = 1.0,
-    pooled_height: int = 1,
-    pooled_width: int = 1,
+    spatial_scale: PositiveFloat = 1.0,
+    pooled_height: Positive = 1,
+    pooled_width: Positive = 1,
     lod_ROIs: Levels = (),
 ) -> Tensor:
     """The mean over each bin of X, interpolated, being 0 outside; 0 for a bin without area.

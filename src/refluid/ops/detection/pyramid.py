@@ -12,6 +12,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Boxes
 from refluid.ops.detection.overlaps import sides
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import Spec
@@ -38,7 +39,7 @@ def _collected(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
     infer=infer_by(_distributed, MultiFpnRois="FpnRois"),
 )
 def distribute_fpn_proposals(
-    FpnRois: Tensor,
+    FpnRois: Boxes,
     *,
     min_level: int,
     max_level: int,

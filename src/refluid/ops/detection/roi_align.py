@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.offsets import Levels
+from refluid.ops.bounded import Boxes, Images, Positive, PositiveFloat
 from refluid.ops.detection.rois import Taps, images_of, pool
 from refluid.ops.detection.shapes import pooled
 from refluid.ops.registry import operator
@@ -41,13 +42,13 @@ def _sampled(start: Tensor, extent: Tensor, bins: int, ratio: int, size: int) ->
     infer=pooled(lambda op, channels: channels),
 )
 def roi_align(
-    X: Tensor,
-    ROIs: Tensor,
+    X: Images,
+    ROIs: Boxes,
     RoisLod: Tensor | None = None,
     *,
-    spatial_scale: float = 1.0,
-    pooled_height: int = 1,
-    pooled_width: int = 1,
+    spatial_scale: PositiveFloat = 1.0,
+    pooled_height: Positive = 1,
+    pooled_width: Positive = 1,
     sampling_ratio: int = -1,
     lod_ROIs: Levels = (),
 ) -> Tensor:

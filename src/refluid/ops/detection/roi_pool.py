@@ -8,6 +8,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
+from refluid.ops.bounded import Boxes, Images, Positive, PositiveFloat
 from refluid.ops.detection.rois import (
     Taps,
     add_up,
@@ -42,13 +43,13 @@ def _covered(start: Tensor, extent: Tensor, bins: int, size: int) -> Taps:
     infer=pooled(lambda op, channels: channels, ("Argmax", VarType.INT32)),
 )
 def roi_pool(
-    X: Tensor,
-    ROIs: Tensor,
+    X: Images,
+    ROIs: Boxes,
     RoisLod: Tensor | None = None,
     *,
-    spatial_scale: float = 1.0,
-    pooled_height: int = 1,
-    pooled_width: int = 1,
+    spatial_scale: PositiveFloat = 1.0,
+    pooled_height: Positive = 1,
+    pooled_width: Positive = 1,
     lod_ROIs: Levels = (),
 ) -> tuple[Tensor, Tensor]:
     """The largest pixel of each bin, 0 in an empty one, and its place in the channel (or -1).
@@ -103,13 +104,13 @@ def roi_pool_grad(
     infer=pooled(lambda op, channels: int(op.attrs["output_channels"])),
 )
 def psroi_pool(
-    X: Tensor,
-    ROIs: Tensor,
+    X: Images,
+    ROIs: Boxes,
     *,
     output_channels: int,
-    spatial_scale: float = 1.0,
-    pooled_height: int = 1,
-    pooled_width: int = 1,
+    spatial_scale: PositiveFloat = 1.0,
+    pooled_height: Positive = 1,
+    pooled_width: Positive = 1,
     lod_ROIs: Levels = (),
 ) -> Tensor:
     """The mean over each bin of the channels that are for this bin.
@@ -119,6 +120,11 @@ def psroi_pool(
     """
     if spatial_scale <= 0.0:
         raise EnforceNotMet(f"spatial_scale has to be greater than 0 but is {spatial_scale}")
+    if X.shape[1] != output_channels * pooled_height * pooled_width:
+        raise EnforceNotMet(
+            f"X has {X.shape[1]} channels, but has to have output_channels * pooled_height * "
+            f"pooled_width = {output_channels * pooled_height * pooled_width}"
+        )
     image = images_of("psroi_pool", ROIs, lod_ROIs, X.shape[0])
     start = away_from_zero(ROIs[:, :2]) * spatial_scale
     end = (away_from_zero(ROIs[:, 2:]) + 1) * spatial_scale

@@ -11,6 +11,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Boxes, ImageSizes
 from refluid.ops.detection.overlaps import iou_similarity, sides
 from refluid.ops.detection.pixel_boxes import encoded
 from refluid.ops.detection.sampling import by_image, some
@@ -109,11 +110,11 @@ def _closest(rois: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
     infer=infer_by(_infer),
 )
 def generate_proposal_labels(
-    RpnRois: Tensor,
+    RpnRois: Boxes,
     GtClasses: Tensor,
     IsCrowd: Tensor,
-    GtBoxes: Tensor,
-    ImInfo: Tensor,
+    GtBoxes: Boxes,
+    ImInfo: ImageSizes,
     *,
     batch_size_per_im: int,
     fg_fraction: float,

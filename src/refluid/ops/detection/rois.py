@@ -53,7 +53,7 @@ def images_of(
         counts = counts.reshape(-1).to(rois.device, torch.int64)
         found = torch.repeat_interleave(torch.arange(counts.numel(), device=rois.device), counts)
         sequences = counts.numel()
-    if sequences > images or found.numel() != rois.shape[0]:
+    if sequences != images or found.numel() != rois.shape[0]:
         raise EnforceNotMet(
             f"{where}: {found.numel()} regions of {sequences} images are described, but there "
             f"are {rois.shape[0]} regions and {images} images"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import shaped
+from refluid.ops.bounded import Images, Pairs, Positive
 from refluid.ops.detection.cells import numbers
 from refluid.ops.indicating import indicator
 from refluid.ops.registry import operator
@@ -47,11 +49,11 @@ def extents(raw: Tensor, sizes: Tensor, downsample: int) -> tuple[Tensor, Tensor
 
 @operator("yolo_box", outputs="Boxes Scores", uses=None, lod="")
 def yolo_box(
-    X: Tensor,
-    ImgSize: Tensor,
+    X: Images,
+    ImgSize: Annotated[Tensor, shaped(None, 2)],
     *,
-    class_num: int,
-    anchors: Sequence[int] = (),
+    class_num: Positive,
+    anchors: Pairs = (),
     downsample_ratio: int = 32,
     conf_thresh: float = 0.01,
     clip_bbox: bool = True,
@@ -63,6 +65,10 @@ def yolo_box(
     confidence is below `conf_thresh`. clip_bbox: boxes end at the image's borders. Maps should be
     square: as in Fluid the height counts for both directions.
     """
+    if ImgSize.shape[0] != X.shape[0]:
+        raise EnforceNotMet(
+            f"yolo_box: ImgSize has {ImgSize.shape[0]} rows, but X has {X.shape[0]} images"
+        )
     sizes = torch.tensor(anchors, device=X.device).reshape(-1, 2)
     raw = per_anchor(X, len(sizes), class_num, "yolo_box")
     (x, y), (w, h) = centers(raw, scale_x_y), extents(raw, sizes, downsample_ratio)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -11,7 +12,9 @@ from torch import Tensor
 
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import shaped
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Images, Matrix, Pairs, Positive
 from refluid.ops.detection.shapes import infer_by
 from refluid.ops.detection.yolo import centers, extents, per_anchor
 from refluid.ops.detection.yolo_targets import (
@@ -67,13 +70,13 @@ def _objectness(raw: Tensor, overlap: Tensor, ignore: float, targets: Targets) -
     infer=infer_by(_infer),
 )
 def yolov3_loss(
-    X: Tensor,
-    GTBox: Tensor,
-    GTLabel: Tensor,
+    X: Images,
+    GTBox: Annotated[Tensor, shaped(None, None, 4)],
+    GTLabel: Matrix,
     GTScore: Tensor | None = None,
     *,
-    class_num: int,
-    anchors: Sequence[int] = (),
+    class_num: Positive,
+    anchors: Pairs = (),
     anchor_mask: Sequence[int] = (),
     downsample_ratio: int = 32,
     ignore_thresh: float = 0.7,
