@@ -240,49 +240,6 @@ def test_lengths_are_no_offsets(append: bool) -> None:
         call("lod_reset", {"X": X}, {"X": LOD}, target_lod=[4, 2], append=append)
 
 
-TWO_LEVELS = levels([2, 1], [1, 3, 2])
-
-
-@pytest.mark.parametrize(
-    "op_type, attrs",
-    [
-        ("sequence_conv", {"contextLength": 1}),
-        ("sequence_reverse", {}),
-        ("sequence_reshape", {"new_dim": 1}),
-        ("sequence_slice", {}),
-        ("sequence_scatter", {}),
-    ],
-)
-def test_one_level_is_all_that_some_take(op_type: str, attrs: dict[str, Any]) -> None:
-    columns = X.shape[1]
-    more: dict[str, Any] = {
-        "sequence_conv": {"PaddingData": None, "Filter": random(columns, 2)},
-        "sequence_slice": {"Offset": torch.zeros(3, 1), "Length": torch.ones(3, 1)},
-        "sequence_scatter": {"Ids": torch.zeros(6, 1).long(), "Updates": random(6, 1)},
-    }
-    given = {"X": X} | more.get(op_type, {})
-    slot = "Ids" if op_type == "sequence_scatter" else "X"
-    with pytest.raises(EnforceNotMet, match=f"{slot} must have sequences of 1 level.* 2 levels"):
-        call(op_type, given, {slot: TWO_LEVELS}, **attrs)
-
-
-@pytest.mark.parametrize("op_type", ["sequence_pad", "sequence_enumerate"])
-def test_some_take_the_first_level_for_that_of_rows(op_type: str) -> None:
-    attrs = {"win_size": 2} if op_type == "sequence_enumerate" else {}
-    given = {"X": torch.arange(6.0).reshape(6, 1)}
-    given |= {} if attrs else {"PadValue": torch.zeros(1)}
-    with pytest.raises(EnforceNotMet, match="the sequences of X cover 3 rows but it has 6"):
-        call(op_type, given, {"X": TWO_LEVELS}, **attrs)
-    six = levels([4, 2], [1] * 6)
-    found = call(op_type, given, {"X": six}, **attrs)
-    assert torch.equal(found[0], call(op_type, given, {"X": six[:1]}, **attrs)[0])
-
-
-def test_a_pool_needs_as_many_rows_as_there_are_sequences() -> None:
-    with pytest.raises(EnforceNotMet, match="X has 2 rows, but 3 sequences need as many"):
-        call("sequence_pool", {"X": X[:2]}, {"X": levels([0, 2, 0])}, pooltype="SUM")
-
-
 def test_patches_of_images() -> None:
     images = torch.tensor([[6, 2, 1, 8, 3, 5, 0, 2, 6, 2, 4, 4, 6, 3, 0, 6, 4, 7]]).double()
     images = images.reshape(1, 2, 3, 3)

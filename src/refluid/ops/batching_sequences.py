@@ -99,11 +99,13 @@ def time_major(
 
 
 def steps_of(lod: Levels, what: str, reverse: bool, device: torch.device) -> TimeMajor:
-    """The steps of the sequences of the last level; EnforceNotMet where there is no LoD."""
+    """The steps of the sequences; EnforceNotMet where there is no LoD, or one of several levels."""
     if not lod:
         raise EnforceNotMet(
             f"{what} needs sequences: its input has no LoD. Feed a LoDTensor with "
             "recursive_sequence_lengths, or declare the data with lod_level=1"
         )
-    offsets = lod[-1]
+    if len(lod) > 1:
+        raise EnforceNotMet(f"{what} takes sequences of one level, but its LoD has {len(lod)}")
+    offsets = lod[0]
     return time_major(offsets.values[:-1], tuple(offsets.lengths), reverse, device)

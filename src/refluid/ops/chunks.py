@@ -12,6 +12,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
+from refluid.ops.levels import sequences_of
 from refluid.ops.registry import OperatorDef, operator
 
 
@@ -92,7 +93,7 @@ def _sequences(label: Tensor, lengths: Tensor | None, lod: Levels) -> tuple[Tens
     if lengths is None:
         if not lod:
             raise EnforceNotMet("chunk_eval needs a Label with LoD, or padded tags and SeqLength")
-        return lod[-1].positions(device) == 0, None
+        return sequences_of(label, lod, "Label", levels=1).positions(device) == 0, None
     count = label.shape[0]
     places = torch.arange(label.numel() // count if count else 0, device=device)
     valid = (places < lengths.reshape(-1, 1)).reshape(-1)

@@ -14,6 +14,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.ops.batching_sequences import TimeMajor, cut, steps_of, time_major
+from refluid.ops.levels import outer_sequences_of
 from refluid.ops.registry import OperatorDef, gradient, operator
 
 Grads = tuple[Tensor | None, ...]
@@ -22,7 +23,8 @@ Grads = tuple[Tensor | None, ...]
 def crf_layout(emission: Tensor, length: Tensor | None, lod: Levels, what: str) -> TimeMajor:
     """The steps of the sequences that a LoD or a Length says; EnforceNotMet if it does not fit."""
     if length is None:
-        return steps_of(lod, what, False, emission.device)
+        outer_sequences_of(emission, lod, "Emission")
+        return steps_of(lod[:1], what, False, emission.device)
     if emission.dim() != 3:
         raise EnforceNotMet(
             f"{what}: with a Length, Emission must be (sequences, longest, tags), "

@@ -12,7 +12,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ops.ctc_lattice import align
 from refluid.ops.editing import padded_ids
-from refluid.ops.levels import infer_from, sequences_of
+from refluid.ops.levels import infer_from, rows_of_outermost, sequences_of
 from refluid.ops.padded import inside, pad_rows, unpad_rows
 from refluid.ops.registry import gradient, operator
 from refluid.ops.sequence_ids import keep
@@ -99,7 +99,8 @@ def warpctc(
     fit into its time. WarpCTCGrad: the gradient by the logits, (time, batch, classes), unless
     nobody reads it.
     """
-    batch = _batch(Logits, Label, LogitsLength, LabelLength, (lod_Logits, lod_Label))
+    lods = rows_of_outermost(lod_Logits), rows_of_outermost(lod_Label)
+    batch = _batch(Logits, Label, LogitsLength, LabelLength, lods)
     if not 0 <= blank < batch.logits.shape[2]:
         raise EnforceNotMet(f"blank {blank} is none of the {batch.logits.shape[2]} classes")
     costs, grad = _loss_and_gradient(batch, blank, need[0])
@@ -118,7 +119,7 @@ def warpctc_grad(
 ) -> Tensor:
     """WarpCTCGrad times d_Loss; norm_by_times: over the number of time steps."""
     if LogitsLength is None:
-        times = sequences_of(Logits, lod_Logits, "Logits")
+        times = sequences_of(Logits, rows_of_outermost(lod_Logits), "Logits")
     else:
         times = lengths_of(LogitsLength, Logits.shape[0])
     scale = d_Loss.reshape(-1, 1)
@@ -184,7 +185,7 @@ def ctc_align(
     InputLength (batch, 1): then padded with padding_value, lengths in OutputLength (batch, 1).
     """
     if InputLength is None:
-        sequences = sequences_of(Input, lod_Input, "Input")
+        sequences = sequences_of(Input, rows_of_outermost(lod_Input), "Input")
         out, offsets = _align_sequences(Input, sequences, blank, merge_repeated)
         return out, None, (offsets,)
     out, lengths = _align_padded(Input, InputLength, blank, merge_repeated, padding_value)

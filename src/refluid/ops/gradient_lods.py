@@ -30,9 +30,9 @@ _WITHOUT = """
     fused_batch_norm_act fused_bn_add_activation group_norm gru gru_unit huber_loss im2sequence
     inplace_abn instance_norm log_softmax lookup_table lookup_table_v2 lrn lstm lstmp matmul
     max_pool2d_with_index max_pool3d_with_index mish multiplex nearest_interp nll_loss pad pool2d
-    pool3d rank_loss reshape row_conv scatter scatter_nd_add selu sequence_scatter shuffle_channel
-    slice softmax softmax_with_cross_entropy spectral_norm stack sync_batch_norm top_k
-    trilinear_interp unstack
+    pool3d rank_loss reshape row_conv sample_logits scatter scatter_nd_add selu sequence_scatter
+    shuffle_channel slice smooth_l1_loss softmax softmax_with_cross_entropy spectral_norm stack
+    sync_batch_norm top_k trilinear_interp unstack
 """
 _GIVEN, _NONE = frozenset(_OF_GIVEN.split()), frozenset(_WITHOUT.split())
 # Their gradients have a LoD when they run, but declare none.

@@ -17,6 +17,8 @@ def _infer_filtered(definition: OperatorDef, op: Operator) -> None:
     infer_rows(Out="Ins")(definition, op)
     for slot, columns in (("LossWeight", 1), ("IndexMap", 2)):
         op.block.var_recursive(op.output(slot)[0]).describe(shape=(-1, columns), dtype=None)
+    for name in op.output_arg_names:
+        op.block.var_recursive(name).lod_level = 0
 
 
 @operator(

@@ -52,6 +52,16 @@ def outer_sequences_of(rows: Tensor, lod: Levels, slot: str = "X") -> Offsets:
     return sequences_of(rows, lod[:1], slot)
 
 
+def rows_of_outermost(lod: Levels) -> Levels:
+    """The sequences of the first level alone, counted in rows."""
+    if len(lod) < 2:
+        return lod
+    offsets = lod[0]
+    for below in lod[1:]:
+        offsets = offsets.through(below)
+    return (offsets,)
+
+
 def offsets_of(lod: Levels) -> str:
     """The offsets, for messages."""
     return str([list(level.values) for level in lod])

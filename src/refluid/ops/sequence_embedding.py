@@ -43,7 +43,7 @@ def fused_embedding_seq_pool(
     """
     if combiner != "sum":
         raise EnforceNotMet(f"no combiner {combiner!r}; there is sum")
-    sequences = sequences_of(Ids, lod_Ids, "Ids")
+    sequences = sequences_of(Ids, lod_Ids, "Ids", levels=1)
     found = take_rows(W, Ids)
     if padding_idx != -1:
         found = found.masked_fill((Ids == padding_idx).unsqueeze(-1), 0.0)
@@ -61,7 +61,7 @@ def fused_embedding_seq_pool_grad(
     is_sparse: bool = False,
 ) -> Tensor | SelectedRows:
     """The gradient of its sequence for each id; only the rows that were read if is_sparse."""
-    owners = sequences_of(Ids, lod_Ids, "Ids").owners(W.device)
+    owners = sequences_of(Ids, lod_Ids, "Ids", levels=1).owners(W.device)
     each = take_rows(d_Out, owners).reshape(-1, W.shape[1])
     ids = Ids.flatten()
     if padding_idx != -1:

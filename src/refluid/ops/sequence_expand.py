@@ -70,6 +70,8 @@ def _rows_as(X: Tensor, lod_Y: Levels) -> Offsets:
     if not lod_Y or len(lod_Y[0]) != X.shape[0]:
         found = len(lod_Y[0]) if lod_Y else 0
         raise EnforceNotMet(f"X has {X.shape[0]} rows but Y {found} sequences")
+    if len(lod_Y) > 1:
+        raise EnforceNotMet(f"Y may have one sequence level but has {len(lod_Y)}")
     return lod_Y[0]
 
 

@@ -14,7 +14,7 @@ from refluid.ops.bounded import Boxes, Matrix, MaybeBoxes
 from refluid.ops.detection.overlaps import sides
 from refluid.ops.detection.shapes import infer_by
 from refluid.ops.infer import Spec
-from refluid.ops.registry import operator
+from refluid.ops.registry import OperatorDef, operator
 
 ENCODE, DECODE = "encode_center_size", "decode_center_size"
 
@@ -53,12 +53,17 @@ def _infer_coder(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
     return {"OutputBox": (shape, dtype)}
 
 
+def _describe_coded(definition: OperatorDef, op: Operator) -> None:
+    along_rows = op.attrs["code_type"] != ENCODE and op.attr("axis")
+    infer_by(_infer_coder, OutputBox="PriorBox" if along_rows else "TargetBox")(definition, op)
+
+
 @operator(
     "box_coder",
     outputs="OutputBox",
     uses=None,
     makes_lod="OutputBox",
-    infer=infer_by(_infer_coder, OutputBox="TargetBox"),
+    infer=_describe_coded,
 )
 def box_coder(
     PriorBox: Boxes,
