@@ -17,8 +17,9 @@ import numpy as np
 from refluid.cli.metrics import FLOOR, Deviation
 from refluid.cli.recordings import Array
 
-# In standard deviations of few repetitions; and times what they reach themselves.
-LEAST, TIMES = 6.0, 2.0
+# In standard deviations of few repetitions; times what they reach themselves; times the root mean
+# square of what further changed ones are off by.
+LEAST, TIMES, RARELY = 6.0, 2.0, 6.0
 # Relative to the variable: more scatter says nothing of it, less is not believed of so few.
 NOISE, SURE = 0.01, 1e-5
 _SUMS = ("sum", "sum of magnitudes", "sum of squares")
@@ -49,9 +50,8 @@ def standing_out(some: Sequence[Deviation], repeats: OwnRuns) -> str:
     slack = _slack(wanted, sizes) / scale
 
     def relative(runs: Sums) -> Array:
-        each: Array = np.stack([np.array(runs[one.key])[:, :3] for one in known], 1)
-        each = (each - wanted) / scale
-        return each
+        each = np.stack([np.array(runs[one.key])[:, :3] for one in known], 1)
+        return np.asarray((each - wanted) / scale)
 
     runs = relative(repeats.sums(step))
     off, z = _apart(np.zeros_like(wanted), runs, slack)
@@ -60,8 +60,8 @@ def standing_out(some: Sequence[Deviation], repeats: OwnRuns) -> str:
     limit = max(LEAST, TIMES * usual)
     if z.max() <= limit:
         return ""
-    reach = np.abs(relative(repeats.sums(step, further=True)) - runs.mean(0)).max(0)
-    z[off <= TIMES * reach] = 0.0
+    far = relative(repeats.sums(step, further=True)) - runs.mean(0)
+    z[off <= RARELY * np.sqrt(np.square(far).mean(0))] = 0.0
     worst = int(z.max(1).argmax())
     if z[worst].max() <= limit:
         return ""
