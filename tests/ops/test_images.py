@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from refluid import fluid
+from refluid.ops.channel_norms import affine_channel, affine_channel_grad
 from refluid.ops.images import space_to_depth
-from refluid.ops.layernorm import affine_channel, affine_channel_grad, instance_norm
+from refluid.ops.layernorm import instance_norm
 from refluid.ops.sequence_images import im2sequence, im2sequence_grad
 
 L = fluid.layers

@@ -56,6 +56,20 @@ def float32(value: Any) -> float:
     return float(np.float32(value))
 
 
+def _number(value: Any) -> float:
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{value!r} is text")
+    return float32(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{value!r} is text")
+    if isinstance(value, float | np.floating) and value != int(value):
+        raise ValueError(f"{value!r} is no whole number")
+    return int(value)
+
+
 def _flag(value: Any) -> bool:
     return bool(value)
 
@@ -74,14 +88,14 @@ def _text(value: Any) -> str:
 
 
 _CONVERT: dict[AttrType, Callable[[Any], Any]] = {
-    AttrType.INT: int,
-    AttrType.LONG: int,
-    AttrType.FLOAT: float32,
+    AttrType.INT: _whole,
+    AttrType.LONG: _whole,
+    AttrType.FLOAT: _number,
     AttrType.STRING: _text,
     AttrType.BOOLEAN: _flag,
-    AttrType.INTS: _many(int),
-    AttrType.LONGS: _many(int),
-    AttrType.FLOATS: _many(float32),
+    AttrType.INTS: _many(_whole),
+    AttrType.LONGS: _many(_whole),
+    AttrType.FLOATS: _many(_number),
     AttrType.STRINGS: _many(_text),
     AttrType.BOOLEANS: _many(_flag),
     AttrType.BLOCK: lambda block: block,

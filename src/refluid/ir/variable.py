@@ -170,6 +170,11 @@ class Parameter(Variable):
         is_distributed: bool = False,
         **options: Any,
     ) -> None:
+        if any(isinstance(size, str) for size in shape):
+            raise TypeError(
+                f"parameter {options.get('name')} has shape {list(shape)}; "
+                "a dimension is a whole number, no text"
+            )
         if len(shape) == 0 or any(int(size) < 1 for size in shape):
             raise ValueError(
                 f"parameter {options.get('name')} has shape {list(shape)}; "

@@ -1,4 +1,4 @@
-"""Normalisations over layers, groups, instances and neighbouring channels."""
+"""Normalisations over layers, groups and instances."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.ir.checks import above, odd
-from refluid.ops.bounded import Channels, Epsilon, Images, Vector
-from refluid.ops.extras import MKLDNN
+from refluid.ir.checks import above
+from refluid.ops.bounded import Channels, Epsilon, Positive, Probability, Vector
 from refluid.ops.products import infer_instance_norm, infer_layer_norm
 from refluid.ops.registry import gradient, operator
 from refluid.ops.sizes import require_channels, require_equal
@@ -47,6 +45,11 @@ def layer_norm(
     X counts as a matrix whose rows are normalised; Mean and Variance have shape (rows,), Scale
     and Bias (columns,).
     """
+    if begin_norm_axis >= X.dim():
+        raise EnforceNotMet(
+            f"begin_norm_axis {begin_norm_axis} has to be less than the dimensions of X "
+            f"{list(X.shape)}"
+        )
     rows, columns = _rows(X, begin_norm_axis)
     y, mean, inverse = aten.native_layer_norm(
         X.reshape(rows, columns), (columns,), Scale, Bias, epsilon
@@ -83,15 +86,15 @@ def layer_norm_grad(
     return None if d_x is None else d_x.view(X.shape), d_scale, d_bias
 
 
-def _channels_first(value: Tensor, layout: str) -> Tensor:
+def channels_first(value: Tensor, layout: str) -> Tensor:
     return value.movedim(-1, 1) if layout == "NHWC" else value
 
 
-def _as_given(value: Tensor, layout: str) -> Tensor:
+def as_given(value: Tensor, layout: str) -> Tensor:
     return value.movedim(1, -1) if layout == "NHWC" else value
 
 
-def _per_channel(value: Tensor, rank: int) -> Tensor:
+def per_channel(value: Tensor, rank: int) -> Tensor:
     return value.reshape(1, -1, *[1] * (rank - 2))
 
 
@@ -107,16 +110,16 @@ def group_norm(
     Scale: Tensor | None = None,
     Bias: Tensor | None = None,
     *,
-    epsilon: float = 1e-5,
-    groups: int,
+    epsilon: Probability = 1e-5,
+    groups: Positive,
     data_layout: str = "NCHW",
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Each sample's `groups` groups of channels normalised; Mean and Variance (N, groups)."""
-    x = _channels_first(X, data_layout).contiguous()
+    x = channels_first(X, data_layout).contiguous()
     n, channels = x.shape[:2]
     area = math.prod(x.shape[2:])
     y, mean, inverse = aten.native_group_norm(x, Scale, Bias, n, channels, area, groups, epsilon)
-    return _as_given(y, data_layout), mean, (inverse * inverse).reciprocal_().sub_(epsilon)
+    return as_given(y, data_layout), mean, (inverse * inverse).reciprocal_().sub_(epsilon)
 
 
 @gradient("group_norm")
@@ -136,16 +139,16 @@ def group_norm_grad(
 
     Without Scale the mean counts as a constant, as in Fluid: its part of the gradient is left out.
     """
-    y, grad = _channels_first(Y, data_layout), _channels_first(d_Y, data_layout)
+    y, grad = channels_first(Y, data_layout), channels_first(d_Y, data_layout)
     n, channels = y.shape[:2]
     inverse = torch.rsqrt(Variance + epsilon)
     if Scale is None:
-        even = y if Bias is None else y - _per_channel(Bias, y.dim())
+        even = y if Bias is None else y - per_channel(Bias, y.dim())
         given, even = grad.reshape(n, groups, -1), even.reshape(n, groups, -1)
         along = (given * even).mean(2, keepdim=True)
         d_x = (given - even * along).mul_(inverse.unsqueeze(2)).reshape(y.shape)
         d_bias = None if Bias is None else grad.transpose(0, 1).flatten(1).sum(1)
-        return _as_given(d_x, data_layout), None, d_bias
+        return as_given(d_x, data_layout), None, d_bias
     steep = (inverse.repeat_interleave(channels // groups, 1) * Scale).reciprocal_()
     shape = (n, channels, *[1] * (y.dim() - 2))
     centred = y * steep.view(shape)
@@ -164,7 +167,7 @@ def group_norm_grad(
         groups,
         (need[0], need[1], need[2] and Bias is not None),
     )
-    return None if d_x is None else _as_given(d_x, data_layout), d_scale, d_bias
+    return None if d_x is None else as_given(d_x, data_layout), d_scale, d_bias
 
 
 @operator(
@@ -182,7 +185,7 @@ def instance_norm(
     require_channels(channels, Scale=Scale, Bias=Bias)
     if X.numel() == n * channels:  # exactly: a mean of one number leaves nothing
         inverse = torch.full_like(X, epsilon**-0.5).reshape(n * channels)
-        return _per_channel(Bias, X.dim()).expand(X.shape).clone(), X.reshape(-1).clone(), inverse
+        return per_channel(Bias, X.dim()).expand(X.shape).clone(), X.reshape(-1).clone(), inverse
     scale, bias = Scale.repeat(n), Bias.repeat(n)
     y, mean, inverse = aten.native_batch_norm(
         X.reshape(1, n * channels, -1), scale, bias, None, None, True, 0.0, epsilon
@@ -223,76 +226,3 @@ def instance_norm_grad(
         None if one is None else one.view(n, channels).sum(0) for one in (d_scale, d_bias)
     )
     return None if d_x is None else d_x.view(X.shape), d_scale, d_bias
-
-
-@operator("affine_channel", outputs="Out", uses="X Scale", differentiable="X Scale Bias")
-def affine_channel(
-    X: Tensor, Scale: Tensor, Bias: Tensor, *, data_layout: str = "AnyLayout"
-) -> Tensor:
-    """X * Scale + Bias for each channel, which comes last but for NCHW."""
-    layout = _layout_of(data_layout)
-    x = _channels_first(X, layout)
-    for name, vector in (("Scale", Scale), ("Bias", Bias)):
-        if vector.shape != x.shape[1:2]:
-            raise EnforceNotMet(
-                f"{name} has shape {list(vector.shape)}, but has to be one number for each of the "
-                f"{x.shape[1]} channels of X"
-            )
-    out = x * _per_channel(Scale, x.dim()) + _per_channel(Bias, x.dim())
-    return _as_given(out, layout)
-
-
-def _layout_of(data_layout: str) -> str:
-    return "NCHW" if data_layout == "NCHW" else "NHWC"
-
-
-@gradient("affine_channel")
-def affine_channel_grad(
-    X: Tensor, Scale: Tensor, d_Out: Tensor, *, data_layout: str = "AnyLayout"
-) -> Grads:
-    """d_X = d_Out * Scale; d_Scale and d_Bias are sums of d_Out * X and d_Out by channel."""
-    layout = _layout_of(data_layout)
-    x, grad = _channels_first(X, layout), _channels_first(d_Out, layout)
-    over = [dim for dim in range(x.dim()) if dim != 1]
-    d_x = _as_given(grad * _per_channel(Scale, x.dim()), layout)
-    return d_x, (grad * x).sum(over), grad.sum(over)
-
-
-def _window(x: Tensor, before: int, after: int) -> Tensor:
-    """Sums over each channel, `before` channels below it and `after` above."""
-    padded = F.pad(x, (0, 0, 0, 0, before, after))
-    return padded.unfold(1, before + after + 1, 1).sum(-1)
-
-
-@operator("lrn", outputs="Out MidOut", uses="X Out MidOut", extra=MKLDNN | {"is_test": False})
-def lrn(
-    X: Images,
-    *,
-    n: Annotated[int, above(0), odd] = 5,
-    k: Annotated[float, above(0.0)] = 2.0,
-    alpha: Annotated[float, above(0.0)] = 1e-4,
-    beta: Annotated[float, above(0.0)] = 0.75,
-    data_format: str = "AnyLayout",
-) -> tuple[Tensor, Tensor]:
-    """X / MidOut ** beta, MidOut = k + alpha * the sum of X² over n neighbouring channels."""
-    x = _channels_first(X, data_format)
-    mid = _window(x * x, (n - 1) // 2, n - 1 - (n - 1) // 2).mul_(alpha).add_(k)
-    return _as_given(x * mid**-beta, data_format), _as_given(mid, data_format)
-
-
-@gradient("lrn")
-def lrn_grad(
-    X: Tensor,
-    Out: Tensor,
-    MidOut: Tensor,
-    d_Out: Tensor,
-    *,
-    n: int = 5,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-    data_format: str = "AnyLayout",
-) -> Tensor:
-    """d_Out / MidOut ** beta - 2 * alpha * beta * X * the windows' sums of d_Out * Out / MidOut."""
-    shared = _channels_first(d_Out * Out / MidOut, data_format)
-    around = _window(shared, n - 1 - (n - 1) // 2, (n - 1) // 2)
-    return d_Out * MidOut**-beta - X * _as_given(around, data_format) * (2.0 * alpha * beta)

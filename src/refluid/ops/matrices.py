@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import at_least
 from refluid.ops.bounded import Images, Vector
 from refluid.ops.registry import gradient, operator
 
@@ -145,7 +148,7 @@ def spectral_norm(
     V: Vector,
     *,
     dim: int = 0,
-    power_iters: int = 1,
+    power_iters: Annotated[int, at_least(0)] = 1,
     eps: float = 1e-12,
 ) -> Tensor:
     """Weight divided by its largest singular value, as a matrix whose rows are dimension `dim`.

@@ -63,6 +63,11 @@ def pad2d(
 @operator("pad_constant_like", outputs="Out", uses="Y", differentiable="Y")
 def pad_constant_like(X: Tensor, Y: Tensor, *, pad_value: float = 0.0) -> Tensor:
     """Y padded at the end of each dimension to the shape of X."""
+    if X.dim() != Y.dim() or any(y > x for x, y in zip(X.shape, Y.shape, strict=True)):
+        raise EnforceNotMet(
+            f"X {list(X.shape)} has to have the dimensions of Y {list(Y.shape)}, each as large or "
+            "larger"
+        )
     sizes = [0] * (2 * X.dim())
     sizes[1::2] = [X.shape[dim] - Y.shape[dim] for dim in range(X.dim())]
     return F.pad(Y, _last_first(sizes), value=pad_value)

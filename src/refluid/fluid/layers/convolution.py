@@ -130,10 +130,13 @@ def _attributes(given: dict[str, Any], rank: int, last: bool, where: str) -> dic
     spatial = rank - 2
     if not isinstance(given["use_cudnn"], bool):
         raise ValueError(f"{where}: use_cudnn must be True or False, not {given['use_cudnn']!r}")
+    groups = 1 if given["groups"] is None else given["groups"]
+    if groups < 1:
+        raise ValueError(f"{where}: groups must be greater than 0, not {groups}")
     return {
         "strides": per_dimension(given["stride"], spatial, "stride"),
         "dilations": per_dimension(given["dilation"], spatial, "dilation"),
-        "groups": given["groups"] or 1,
+        "groups": groups,
         "use_cudnn": given["use_cudnn"],
         "data_format": given["data_format"],
     } | padding_attributes(given["padding"], spatial, last, where)

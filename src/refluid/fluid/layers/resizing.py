@@ -63,6 +63,13 @@ def _kind_of(resample: str, input: Variable) -> tuple[str, int]:
     return kind, rank
 
 
+def _require_alignment(align_corners: bool, align_mode: int) -> None:
+    if not isinstance(align_corners, bool):
+        raise TypeError(f"image_resize: align_corners must be True or False, not {align_corners!r}")
+    if align_mode not in (0, 1):
+        raise ValueError(f"image_resize: align_mode must be 0 or 1, not {align_mode!r}")
+
+
 def image_resize(
     input: Variable,
     out_shape: Sizes | None = None,
@@ -84,6 +91,7 @@ def image_resize(
 
     Raises ValueError for another resample or rank, or where neither size nor factor is given.
     """
+    _require_alignment(align_corners, align_mode)
     kind, rank = _kind_of(resample, input)
     data_format = _FIRST[5] if rank == 5 and data_format == "NCHW" else data_format
     if data_format not in (_FIRST[rank], _LAST[rank]):
