@@ -11,6 +11,7 @@ import torch
 
 from refluid import fluid
 from refluid.core.arrays import NoTensorElements
+from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor
 
 SIX = np.arange(6).reshape(3, 2)
@@ -46,6 +47,11 @@ def _run(value: Any, shape: Any, dtype: str = "float32", *, checked: bool = True
 def test_what_is_no_tensor_is_refused_by_name(value: Any, says: str, checked: bool) -> None:
     with pytest.raises(TypeError, match=f"feed of 'x': .*{says}"):
         _run(value, [None, 2], checked=checked)
+
+
+def test_an_empty_tensor_is_refused_by_name() -> None:
+    with pytest.raises(EnforceNotMet, match="feed of 'x': the LoDTensor holds no data"):
+        _run(LoDTensor(), [None, 2])
 
 
 def test_big_endian_arrays_are_fed() -> None:

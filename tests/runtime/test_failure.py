@@ -109,6 +109,22 @@ def test_an_id_that_is_no_row_is_named(v2: bool, sparse: bool, steps: int) -> No
             _says(main, bad, run)
 
 
+@pytest.mark.parametrize("bad", [-3, 10])
+@pytest.mark.parametrize("layer", ["gather", "scatter"])
+def test_a_row_that_is_none_is_named(layer: str, bad: int) -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [4, 2], "float32")
+        rows = fluid.data("rows", [2], "int64")
+        more = [fluid.data("updates", [2, 2], "float32")] if layer == "scatter" else []
+        out = getattr(fluid.layers, layer)(x, rows, *more)
+    feed = {"x": np.ones((4, 2), "float32"), "rows": np.array([1, bad])}
+    feed |= {"updates": np.ones((2, 2), "float32")} if more else {}
+    says = f"operator {layer} failed.*expected >= 0 and < 4, but got {bad}.*element 1 of 'rows'"
+    with pytest.raises(EnforceNotMet, match=says):
+        fluid.Executor().run(main, feed, [out])
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_id_that_is_no_row_is_named_by_compiled_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from refluid.core.arrays import NoTensorElements, as_array, plain
 from refluid.core.dtypes import VarType, as_dtype, dtype_name, is_known, to_numpy, to_torch
+from refluid.core.errors import EnforceNotMet
 from refluid.core.values import LoDTensor
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -40,6 +41,8 @@ class FeedSlot:
         """The value as tensor on the plan's device, and its LoD."""
         lod: Lod = []
         if isinstance(value, LoDTensor):
+            if not value._is_initialized():
+                raise EnforceNotMet(f"feed of {self.name!r}: the LoDTensor holds no data; set some")
             lod = value.lod()
             tensor = value.tensor
         elif isinstance(value, Tensor):

@@ -21,6 +21,8 @@ from refluid.ops.registry import find
 from refluid.runtime.messages import no_row, not_initialized
 
 _IDS = (torch.int32, torch.int64)
+# Operators that take rows by number: the slots of table and numbers, where not W and Ids.
+_LOOKUPS = {"gather": ("X", "Index"), "scatter": ("X", "Ids")}
 # What Python and torch raise where they are given None, or a name was never set.
 _OF_NONE = (AttributeError, NameError, TypeError)
 
@@ -108,10 +110,11 @@ def _needed(op: Operator, error: Exception) -> Iterator[tuple[str, str]]:
 
 
 def _outside(op: Operator, given: _Given, lineno: int) -> str | None:
-    """What to say of an operator that looks up rows of W: the first of Ids that is none."""
-    if not (op.input("W") and op.input("Ids")):
+    """What to say of an operator that looks up rows of a table: the first id that is none."""
+    slots = _LOOKUPS.get(op.type, ("W", "Ids"))
+    if not all(map(op.input, slots)):
         return None
-    (table, *_), names = op.input("W"), op.input("Ids")
+    (table, *_), names = map(op.input, slots)
     held = given.of(op, table)
     rows = (held if isinstance(held, torch.Tensor) else op.block.var_recursive(table)).shape[0]
     found = [(name, given.of(op, name)) for name in names]
@@ -121,7 +124,7 @@ def _outside(op: Operator, given: _Given, lineno: int) -> str | None:
             wrong = ((flat < 0) | (flat >= rows)).nonzero()
             if len(wrong):
                 place = int(wrong[0])
-                return no_row(name, int(flat[place]), place, rows)
+                return no_row(op, name, int(flat[place]), place, rows)
     return None
 
 

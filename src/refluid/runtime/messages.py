@@ -31,10 +31,11 @@ def _maker(op: Operator, name: str) -> Operator | None:
     return writers[-1] if writers else None
 
 
-def no_row(ids: str, number: int, place: int, rows: int) -> str:
+def no_row(op: Operator, ids: str, number: int, place: int, rows: int) -> str:
     """Fluid's message for an id that is no row of a table."""
+    layer = "embedding" if op.type.startswith("lookup_table") else op.type
     return (
-        f"Variable value (input) of OP(fluid.layers.embedding) expected >= 0 and < {rows}, but got "
+        f"Variable value (input) of OP(fluid.layers.{layer}) expected >= 0 and < {rows}, but got "
         f"{number}. Please check input value: element {place} of {ids!r} is no row of the table, "
         f"which has {rows}"
     )
