@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import subprocess
 import sys
 import tomllib
@@ -54,20 +53,22 @@ def _differences(module: str, folder: Path) -> list[tuple[str, str, str]]:
     expected = [_SWEEP / "expected" / f"{module}{end}.pkl" for end in ("", ".again")]
     env = os.environ | {"REFLUID": "1", "OMP_NUM_THREADS": "1"}
     _call([str(_SWEEP / "lib.py"), module, str(made)], env)
-    named = [_without_addresses(file, folder) for file in (made, *expected)]
+    named = [_with_names(file, folder) for file in (made, *expected)]
     lines = _call([str(_SWEEP / "compare.py"), *named], env).splitlines()
     return [
         (kind, call, what) for kind, call, what in (line.split(" | ", 2) for line in lines[:-1])
     ]
 
 
-def _without_addresses(file: Path, folder: Path) -> str:
-    """A file in which no call is named by where an argument lay in memory."""
+def _with_names(file: Path, folder: Path) -> str:
+    """A file without the calls that are named by where an argument lay in memory.
+
+    The name decides, too, whether a call's batch size is unknown.
+    """
     calls = pickle.loads(file.read_bytes())
-    named = {re.sub(" at 0x[0-9a-f]+", "", name): outcome for name, outcome in calls.items()}
-    assert len(named) == len(calls)
+    named = {name: outcome for name, outcome in calls.items() if " at 0x" not in name}
+    assert len(named) > 0.95 * len(calls)
     target = folder / f"named.{file.parent.name}.{file.name}"
-    assert not target.exists()
     target.write_bytes(pickle.dumps(named))
     return str(target)
 
