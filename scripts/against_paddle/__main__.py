@@ -20,7 +20,7 @@ from benchmarks.suite.rivals import RIVALS, ROOT
 from scripts.against_paddle.case import Case, Outcome, differences
 from scripts.against_paddle.cases import recorded, variations, with_gradients
 from scripts.against_paddle.declared import declarations
-from scripts.against_paddle.known import KNOWN, WITHOUT_SEQUENCES
+from scripts.against_paddle.known import WITHOUT_SEQUENCES, why_not_compared
 
 PADDLE = RIVALS["paddle2"]
 RTOL = 1e-4
@@ -69,7 +69,7 @@ def judged(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[tuple[s
     for (case, ours), theirs in zip(runs, outcomes, strict=True):
         if ours.error and theirs.error:
             yield "both refuse", case, ""
-        elif not KNOWN.keys().isdisjoint(case.operators):
+        elif why_not_compared(case.operators, case.change):
             yield "not compared", case, ""
         elif ours.error:
             yield "refluid alone refuses", case, ours.error.splitlines()[0]

@@ -107,6 +107,10 @@ def _sequences(program: Program, feeds: Tensors, state: Tensors, random: Random)
 def _double(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
     """float64 in the place of float32."""
     for block in program.blocks:
+        for op in block.ops:
+            for name in {"dtype", "in_dtype", "out_dtype"} & op.attrs.keys():
+                if op.attrs[name] == VarType.FP32:
+                    op._set_attr(name, int(VarType.FP64))
         for var in block.vars.values():
             if var.has_description() and var.dtype == VarType.FP32:
                 var.dtype = VarType.FP64

@@ -10,6 +10,7 @@ from torch import Tensor
 import refluid.ops  # noqa: F401
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Offsets
+from tests.ops.running import run_op
 from tests.ops.test_nms import body
 
 
@@ -103,3 +104,10 @@ def test_hard_example_takes_the_highest_losses_of_all() -> None:
     assert negative.tolist() == [[1]] and lod[0].lengths == [1]
     with pytest.raises(EnforceNotMet, match="mining_type"):
         body("mine_hard_examples")(loss, more, match, match, mining_type="easy")
+
+
+def test_boxes_without_an_area_have_nothing_in_common() -> None:
+    empty = np.array([[1.0, 1.0, 0.5, 0.0], [0.2, 0.2, 0.2, 0.2]], "float32")
+    for normalized in (True, False):
+        found = run_op("iou_similarity", {"X": empty, "Y": empty}, {"box_normalized": normalized})
+        assert np.isfinite(found["Out"]).all()

@@ -76,7 +76,8 @@ def _area(boxes: Tensor, normalized: bool) -> Tensor:
 
 @operator("iou_similarity", outputs="Out", uses=None)
 def iou_similarity(X: Matrix, Y: Matrix, *, box_normalized: bool = True) -> Tensor:
-    """(N, 4), (M, 4) -> (N, M): shared area by covered area of each two boxes."""
+    """(N, 4), (M, 4) -> (N, M): shared area by covered area of each two boxes, and 1e-10 more, so
+    that those without an area have nothing in common (as paddle 2.6.2 has it)."""
     left, top, right, bottom = (side[:, None] for side in _columns(X))
     first, upper, last, lower = _columns(Y)
     more = 0 if box_normalized else 1
@@ -84,4 +85,4 @@ def iou_similarity(X: Matrix, Y: Matrix, *, box_normalized: bool = True) -> Tens
     height = torch.minimum(bottom, lower).sub_(torch.maximum(top, upper)).add_(more).clamp_(min=0)
     shared = width.mul_(height)
     one, other = (w * h for w, h in (sides(X, box_normalized), sides(Y, box_normalized)))
-    return shared.div_((one[:, None] + other).sub_(shared))
+    return shared.div_((one[:, None] + other).sub_(shared).add_(1e-10))
