@@ -19,7 +19,7 @@ from refluid.cli.recordings import Array
 
 # In standard deviations of few repetitions; times what they reach themselves; times the root mean
 # square of what further changed ones are off by.
-LEAST, TIMES, RARELY = 6.0, 2.0, 6.0
+LEAST, TIMES, RARELY = 6.0, 2.0, 5.0
 # Relative to the variable: more scatter says nothing of it, less is not believed of so few.
 NOISE, SURE = 0.01, 1e-5
 _SUMS = ("sum", "sum of magnitudes", "sum of squares")
