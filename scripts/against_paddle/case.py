@@ -45,6 +45,8 @@ class Outcome:
 
 def differences(one: Outcome, other: Outcome, rtol: float) -> list[str]:
     """What the fetched tensors of two runs differ in, in words."""
+    if len(one.tensors) != len(other.tensors):
+        return [f"{len(one.tensors)} and {len(other.tensors)} results"]
     found = []
     for number, pair in enumerate(zip(one.tensors, other.tensors, strict=True)):
         if pair[0] is not None and pair[1] is not None:
