@@ -17,7 +17,7 @@ Tensors = dict[str, Tensor]
 # What says where or how an operator runs instead of what it computes, or has to suit the variables.
 _KEPT = """
     op_callstack op_role op_role_var op_namescope op_device dtype in_dtype out_dtype shape seed
-    is_test use_cudnn use_mkldnn use_quantizer mkldnn_data_type with_quant_attr
+    col is_test use_cudnn use_mkldnn use_quantizer mkldnn_data_type with_quant_attr
     fuse_relu_before_depthwise_conv
 """
 _NAMES: Mapping[str, tuple[str, ...]] = {

@@ -36,8 +36,8 @@ Spread = dict[Any, float]
 def beyond_rounding(oracle: Trace, found: Trace, spread: Spread) -> Iterator[str]:
     """What differs by more than RELATIVE of the largest, and TIMES what nudged inputs do.
 
-    Where one overflows and the other nearly does, the order in which numbers are added decides it,
-    and nothing is compared from there on.
+    Where one overflows and the other nearly does, the order in which numbers are added decides it;
+    nothing is compared from there on, nor from where the oracle has NaN that the other has not.
     """
     over = False
 
@@ -52,8 +52,11 @@ def beyond_rounding(oracle: Trace, found: Trace, spread: Spread) -> Iterator[str
 
 
 def _overflows(one: Any, other: Any) -> bool:
-    """Whether an element is infinite or NaN in one, and nearly infinite in the other."""
+    """Whether an element is infinite or NaN in one, and nearly infinite in the other; or whether
+    the first has NaN in other places: where infinities meet is up to the order, too."""
     finite = np.isfinite(one), np.isfinite(other)
+    if np.isnan(one).any() and (finite[0] != finite[1]).any():
+        return True
     left, right = np.abs(other[finite[1] & ~finite[0]]), np.abs(one[finite[0] & ~finite[1]])
     return bool((left > HUGE).any() or (right > HUGE).any())
 

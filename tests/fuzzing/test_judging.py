@@ -86,3 +86,5 @@ def test_what_overflows_is_not_compared_up_to_rounding() -> None:
         "step 0, fetch 0"
     ]
     assert list(beyond_rounding(_trace(_array(inf)), _trace(_array(1)), {}))
+    assert not list(beyond_rounding(_trace(_array(NAN, 1)), _trace(_array(0, 1)), {}))
+    assert list(beyond_rounding(_trace(_array(0, 1)), _trace(_array(NAN, 1)), {}))

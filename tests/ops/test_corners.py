@@ -244,3 +244,13 @@ def test_a_label_of_probability_0_costs_1e20(op_type: str) -> None:
 def test_classes_of_probability_0_count_by_their_share() -> None:
     inputs = {"X": np.array([[0.0, 1.0]]), "Label": np.array([[0.0, 1.0]])}
     assert run_op("cross_entropy", inputs, {"soft_label": True})["Y"].tolist() == [[0.0]]
+
+
+def test_labels_are_ignored_by_their_whole_part() -> None:
+    labels = np.array([[0.3, 1.3, -0.4, 1.0, 2.0]], "float32")
+    inputs = {"X": np.full((1, 5), 0.5, "float32"), "Label": labels}
+    for index, ignored in ((0, [0, 2]), (1, [1, 3])):
+        attrs = {"ignore_index": index}
+        found = run_op("sigmoid_cross_entropy_with_logits", inputs, attrs, gradients=["X"])
+        for value in (found["Out"], found["X@GRAD"]):
+            assert np.flatnonzero(value == 0).tolist() == ignored

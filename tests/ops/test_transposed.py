@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import find
 from refluid.ops.transposed import conv_transpose, conv_transpose_grad
+from tests.ops.running import run_op
 
 RANDOM = torch.Generator().manual_seed(3)
 
@@ -55,3 +58,11 @@ def test_channels_behind_the_last_whole_group_are_left_out(data_format: str) -> 
     assert d_kernel.shape == kernel.shape
     assert not d_kernel[4].any()
     assert d_kernel[:4].any()
+
+
+@pytest.mark.parametrize("padding", [1, 2])
+def test_an_output_of_no_elements_is_refused(padding: int) -> None:
+    x, kernel = np.ones((2, 3, 1, 4), "float32"), np.ones((3, 2, 2, 3), "float32")
+    attrs = {"strides": [1, 1], "paddings": [padding, 1], "dilations": [1, 1], "groups": 1}
+    with pytest.raises(EnforceNotMet, match="would have the size"):
+        run_op("conv2d_transpose", {"Input": x, "Filter": kernel}, attrs)

@@ -200,9 +200,10 @@ def sigmoid_cross_entropy_with_logits(
 ) -> Tensor:
     """max(X, 0) - X * Label + log(1 + exp(-|X|)); 0 where Label is ignore_index.
 
+    Labels count as ignored that are ignore_index when cut to an integer (as in paddle 2.6.2).
     normalize: divided by the number of labels that are not ignored; NaN where there is none.
     """
-    kept = indicator(torch.ne, Label, ignore_index)
+    kept = indicator(torch.ne, Label.trunc(), ignore_index)
     loss = X.clamp(min=0.0).addcmul_(X, Label, value=-1.0)
     loss.sub_(F.logsigmoid(X.abs())).mul_(kept)
     return loss.div_(kept.sum()) if normalize else loss
@@ -218,7 +219,7 @@ def sigmoid_cross_entropy_with_logits_grad(
     ignore_index: int = -100,
 ) -> Tensor:
     """d_Out * (sigmoid(X) - Label); 0 where Label is ignore_index."""
-    kept = indicator(torch.ne, Label, ignore_index)
+    kept = indicator(torch.ne, Label.trunc(), ignore_index)
     grad = torch.sigmoid(X).sub_(Label).mul_(d_Out).mul_(kept)
     return grad.div_(kept.sum()) if normalize else grad
 

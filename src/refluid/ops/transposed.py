@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops import padding
 from refluid.ops.extras import TRANSPOSED
 from refluid.ops.registry import gradient, operator
@@ -43,11 +44,16 @@ def _geometry(
     pads = padding.resolve(paddings, algorithm, sizes, extent, strides)
     common = [min(pair) for pair in pads]
     cut = [(low - same, high - same) for (low, high), same in zip(pads, common, strict=True)]
-    added = [0] * len(sizes)
-    if output_size:
-        for dim, wanted in enumerate(output_size):
-            made = (sizes[dim] - 1) * strides[dim] + extent[dim] - sum(pads[dim])
-            added[dim] = wanted - made
+    made = [
+        (size - 1) * stride + whole - sum(pad)
+        for size, stride, whole, pad in zip(sizes, strides, extent, pads, strict=True)
+    ]
+    if min(output_size or made) < 1:
+        raise EnforceNotMet(
+            f"the output of a transposed convolution of {list(sizes)} by {list(kernel.shape[2:])} "
+            f"would have the size {list(output_size or made)}: paddings {list(paddings)} leave none"
+        )
+    added = [wanted - one for wanted, one in zip(output_size or made, made, strict=True)]
     return common, added, dilations, cut
 
 
