@@ -11,7 +11,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_by_probing, share_lod_level
 from refluid.ops.lod_rules import joins_rows, keeps_rows
-from refluid.ops.reading import integer, integers, is_unknown
+from refluid.ops.reading import integer, integers, is_unknown, unknown
 from refluid.ops.registry import GradOp, OperatorDef, gradient, operator
 from refluid.ops.signature import GRAD, Longs
 
@@ -67,11 +67,9 @@ def infer_concat(definition: OperatorDef, op: Operator) -> None:
 
 
 def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """The shape of all together, None if they don't fit; unknown where the axis is."""
-    if len({len(shape) for shape in shapes}) > 1:
+    """The shape of all together; None if they don't fit, or the axis is a tensor."""
+    if len({len(shape) for shape in shapes}) > 1 or op.input("AxisTensor"):
         return None
-    if op.input("AxisTensor"):
-        return (-1,) * len(shapes[0])
     rank, axis = len(shapes[0]), op.attrs.get("axis", 0)
     if not -rank <= axis < rank:
         raise EnforceNotMet(
@@ -97,7 +95,14 @@ def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] 
 )
 def concat(X: list[Tensor], AxisTensor: Tensor | None = None, *, axis: int = 0) -> Tensor:
     """All X one after the other along `axis`."""
+    if AxisTensor is not None and X[0].is_meta:
+        return _of_unknown_sizes(X[0])
     return torch.cat(X, axis if AxisTensor is None else integer(AxisTensor))
+
+
+def _of_unknown_sizes(X: Tensor) -> Tensor:
+    """A result of X's rank, while shapes are inferred and the axis is a tensor."""
+    return X.new_empty([unknown()] * X.dim())
 
 
 @gradient("concat", views={"d_X": "d_Out"})
@@ -128,7 +133,11 @@ def split(
     axis: int = 0,
 ) -> list[Tensor]:
     """X in `num` equal parts, or parts of sizes `sections` (one may be -1), along `axis`."""
-    axis = axis if AxisTensor is None else integer(AxisTensor)
+    if AxisTensor is not None:
+        if X.is_meta:
+            count = num or len(sections) or len(SectionsTensorList or ())
+            return [_of_unknown_sizes(X) for _ in range(count)]
+        axis = integer(AxisTensor)
     if num:
         return list(torch.split(X, X.shape[axis] // num, axis))
     sizes = integers(sections, None, SectionsTensorList)

@@ -166,22 +166,15 @@ def elementwise_mul_grad(
     return unbroadcast_both(X, Y, d_x, d_y, axis)
 
 
-def _define(name: str, compute: Pair, doc: str, uses: str) -> None:
-    def body(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
-        return compute(*align_both(X, Y, axis))
-
-    body.__name__, body.__doc__ = name, doc
-    operator(name, outputs="Out", uses=uses or None, **_FLAGS)(body)
-
-
-def _define_exchanging(name: str, compute: Pair, doc: str, uses: str) -> None:
-    """Of these operators, the one of lower rank is always the second operand in Fluid."""
+def _define(name: str, compute: Pair, doc: str, uses: str, *, exchanges: bool = False) -> None:
+    """exchanges: the one of lower rank is always the second operand, as Fluid has it."""
 
     def body(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
         x, y = align_both(X, Y, axis)
-        return compute(y, x) if X.dim() < Y.dim() else compute(x, y)
+        return compute(y, x) if exchanges and X.dim() < Y.dim() else compute(x, y)
 
-    body.__name__, body.__doc__ = name, f"{doc} With an X of lower rank, X and Y are exchanged."
+    more = " With an X of lower rank, X and Y are exchanged." if exchanges else ""
+    body.__name__, body.__doc__ = name, doc + more
     operator(name, outputs="Out", uses=uses or None, **_FLAGS)(body)
 
 
@@ -196,14 +189,15 @@ def _remainder(x: Tensor, y: Tensor) -> Tensor:
 _define("elementwise_div", _divide, "X / Y; integers are cut towards zero.", "X Y Out")
 _define("elementwise_max", torch.maximum, "The larger of X and Y.", "X Y")
 _define("elementwise_min", torch.minimum, "The smaller of X and Y.", "X Y")
-_define_exchanging("elementwise_pow", torch.pow, "X to the power of Y.", "X Y")
-_define_exchanging(
+_define("elementwise_pow", torch.pow, "X to the power of Y.", "X Y", exchanges=True)
+_define(
     "elementwise_mod",
     _remainder,
     "Remainder of X / Y, with the sign of Y, of integers with that of X.",
     "",
+    exchanges=True,
 )
-_define_exchanging("elementwise_floordiv", _divide, "X / Y of integers, cut towards zero.", "")
+_define("elementwise_floordiv", _divide, "X / Y of integers, cut towards zero.", "", exchanges=True)
 
 
 @gradient("elementwise_pow")

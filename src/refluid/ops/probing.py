@@ -63,7 +63,7 @@ def outputs_of(op_type: str, inputs: Inputs, attrs: Attributes) -> Outputs:
     """Shapes and types of all outputs, slot by slot, by the body on meta tensors of such inputs.
 
     Unknown sizes are -1: those that follow from unknown ones, or from elements of inputs. Raises
-    whatever the body does, ValueError if that might speak of sizes that stand for unknown ones.
+    ValueError, with what the body says but for sizes that stand for unknown ones.
     """
     try:
         return _probed(op_type, inputs, attrs)
@@ -73,9 +73,7 @@ def outputs_of(op_type: str, inputs: Inputs, attrs: Attributes) -> Outputs:
                 return _as_known(op_type, inputs, attrs, equal)
             except Exception:
                 continue
-        if any(_unknown(inputs)):
-            raise ValueError(_without_probes(error, op_type, inputs, attrs)) from error
-        raise
+        raise ValueError(_without_probes(error, op_type, inputs, attrs)) from error
 
 
 def _places(inputs: Inputs) -> Iterator[tuple[Place, int]]:
