@@ -13,6 +13,7 @@ from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 from refluid.ops.infer import Infer, share_lod_level
+from refluid.ops.unknown import reckoned
 
 if TYPE_CHECKING:
     from refluid.ops.registry import OperatorDef
@@ -89,7 +90,7 @@ def infer_from(
         first = op.block.var_recursive(op.input(definition.inputs[0].name)[0])
         kinds = dict.fromkeys(shapes, first.dtype) | dict(dtypes or {})
         for slot, shape_of in shapes.items():
-            shape = _apply(shape_of, definition, op, lambda var: var.shape)
+            shape = _apply(shape_of, definition, op, lambda var: reckoned(var.shape))
             for name in op.output(slot) if shape is not None else ():
                 op.block.var_recursive(name).describe(shape=shape, dtype=kinds[slot])
         for slot, level_of in (levels or {}).items():

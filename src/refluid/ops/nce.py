@@ -14,6 +14,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.class_sampling import engine_of, sampler
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Longs, Random
+from refluid.ops.unknown import reckoned
 
 Custom = tuple[Tensor | None, ...]
 
@@ -23,7 +24,7 @@ def _infer(definition: OperatorDef, op: Operator) -> None:
     label = op.block.var_recursive(op.input("Label")[0])
     if not (source.has_description() and label.has_description()):
         return
-    true = label.shape[1] if len(label.shape) == 2 else 1
+    true = reckoned(label.shape)[1] if len(label.shape) == 2 else 1
     columns = op.attrs["num_neg_samples"] + true
     rows = source.shape[0]
     for name in op.output("Cost"):

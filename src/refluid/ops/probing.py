@@ -12,11 +12,12 @@ its definition names: Fluid's rules copy the shape of one input.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import combinations
+from functools import lru_cache, reduce
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -68,12 +69,21 @@ def outputs_of(op_type: str, inputs: Inputs, attrs: Attributes) -> Outputs:
     try:
         return _probed(op_type, inputs, attrs)
     except Exception as error:
-        for equal in _equalities(inputs):
-            try:
-                return _as_known(op_type, inputs, attrs, equal)
-            except Exception:
-                continue
+        likely = ([equal] for equal in _equalities(inputs))
+        for alternatives in chain(likely, _guesses(inputs)):
+            found = list(_accepted(op_type, inputs, attrs, alternatives))
+            if found:
+                return reduce(_merged, found)
         raise ValueError(_without_probes(error, op_type, inputs, attrs)) from error
+
+
+def _accepted(
+    op_type: str, inputs: Inputs, attrs: Attributes, alternatives: Iterable[list[Equal]]
+) -> Iterator[Outputs]:
+    """The outputs by each alternative that the body doesn't refuse."""
+    for equal in alternatives:
+        with contextlib.suppress(Exception):
+            yield _as_known(op_type, inputs, attrs, equal)
 
 
 def _places(inputs: Inputs) -> Iterator[tuple[Place, int]]:
@@ -90,7 +100,7 @@ def _unknown(inputs: Inputs) -> list[Place]:
 
 def _equalities(inputs: Inputs) -> Iterator[list[Equal]]:
     """Which unknown sizes may be which known ones, the likeliest first: sizes of one axis that
-    are alike, in inputs of the same rank and in all; of two axes; then any two sizes, and 1."""
+    are alike, in inputs of the same rank and in all; then of two axes."""
     ranks = Counter(place[:2] for place, _ in _places(inputs))
     unknown = _unknown(inputs)
     known = [(place, size) for place, size in _places(inputs) if size >= 0]
@@ -107,11 +117,20 @@ def _equalities(inputs: Inputs) -> Iterator[list[Equal]]:
     for one, other in combinations(alike, 2):
         if one.unknown != other.unknown:
             yield [one, other]
-    for place in unknown:
-        for origin, size in known:
-            yield [Equal(frozenset((place,)), frozenset((origin,)), size)]
-    for place in unknown:
-        yield [Equal(frozenset((place,)), frozenset(), 1)]
+
+
+def _guesses(inputs: Inputs) -> Iterator[list[list[Equal]]]:
+    """What each single unknown size may be: any of the known ones, 1, or one more than these.
+
+    Where several are accepted nothing says which it is: only what they agree on is known.
+    """
+    known = [(place, size) for place, size in _places(inputs) if size >= 0]
+    for place in _unknown(inputs):
+        unknown = frozenset((place,))
+        same = [[Equal(unknown, frozenset((origin,)), size)] for origin, size in known]
+        sizes = {1, *(size for _, size in known)}
+        other = sorted(sizes.union(size + 1 for size in sizes))
+        yield [*same, *([Equal(unknown, frozenset(), size)] for size in other)]
 
 
 def _as_known(op_type: str, inputs: Inputs, attrs: Attributes, equal: list[Equal]) -> Outputs:
@@ -213,10 +232,7 @@ def _between(op_type: str, inputs: Inputs, attrs: Attributes, sizes: tuple[int, 
         return first
     with probing(sizes[1]):
         second = _probe(definition, inputs, dict(attrs), sizes[1])
-    return [
-        [_merge(one, two) for one, two in zip(*pair, strict=True)]
-        for pair in zip(first, second, strict=True)
-    ]
+    return _merged(first, second)
 
 
 def _definition(op_type: str) -> OperatorDef:
@@ -225,6 +241,14 @@ def _definition(op_type: str) -> OperatorDef:
     definition = find(op_type)
     assert definition is not None
     return definition
+
+
+def _merged(first: Outputs, second: Outputs) -> Outputs:
+    """The outputs with -1 for each size that differs."""
+    return [
+        [_merge(one, two) for one, two in zip(*pair, strict=True)]
+        for pair in zip(first, second, strict=True)
+    ]
 
 
 def _merge(one: Spec | None, two: Spec | None) -> Spec | None:

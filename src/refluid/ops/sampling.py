@@ -12,6 +12,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.class_sampling import LogUniform, draw_unique, engine_of
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Random
+from refluid.ops.unknown import reckoned
 
 _HIT = 1e20
 
@@ -21,7 +22,7 @@ def _infer_samples(definition: OperatorDef, op: Operator) -> None:
     labels = op.block.var_recursive(op.input("Labels")[0])
     if not (logits.has_description() and labels.has_description()):
         return
-    rows, true = logits.shape[0], labels.shape[1]
+    rows, true = logits.shape[0], reckoned(labels.shape)[1]
     wide = (rows, true + op.attrs["num_samples"])
     described = {
         "Samples": (wide, VarType.INT64),

@@ -8,6 +8,7 @@ from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
 from refluid.ops.infer import Infer, Spec
 from refluid.ops.registry import OperatorDef
+from refluid.ops.unknown import reckoned
 
 ROWS = -1
 Rule = Callable[[Operator, Mapping[str, Spec]], Mapping[str, Spec]]
@@ -28,7 +29,7 @@ def infer_by(rule: Rule, **levels: str) -> Infer:
             if var is not None and not var.has_description():
                 return
             if var is not None:
-                inputs[slot], depth[slot] = (tuple(var.shape), var.dtype), var.lod_level
+                inputs[slot], depth[slot] = (reckoned(var.shape), var.dtype), var.lod_level
         for slot, (shape, dtype) in rule(op, inputs).items():
             for name in op.output(slot):
                 var = op.block.var_recursive(name)
