@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 import refluid.fluid as fluid
-from benchmarks.timing import Feed, Step, alternate, ratio
 from refluid.fluid.contrib.mixed_precision import decorate
+from refluid.measure.timing import Feed, Step, alternate, ratio
 
 layers = fluid.layers
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import Feed
 from refluid import fluid
+from refluid.measure.timing import Feed
 
 layers = fluid.layers
 

@@ -23,10 +23,10 @@ from rich.table import Table
 
 from benchmarks.fusion_networks import CASES, FusionCase, feeds, trained
 from benchmarks.machine import facts
-from benchmarks.peak import peak_bytes
 from benchmarks.report import record
-from benchmarks.timing import Feed, Ratio, Step, alternate, first_losses, ratio
 from refluid import fluid
+from refluid.measure.peak import peak_bytes
+from refluid.measure.timing import Feed, Ratio, Step, alternate, first_losses, ratio
 from refluid.passes.pipeline import BY_NAME, run_passes
 from refluid.runtime.codegen import Request
 from refluid.runtime.plan import Plan

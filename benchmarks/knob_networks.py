@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fusion_networks import residual
-from benchmarks.timing import Feed
 from refluid import fluid
+from refluid.measure.timing import Feed
 
 layers = fluid.layers
 Wrap = Callable[[Any, list[Any]], Any]

@@ -33,11 +33,11 @@ from benchmarks.knob_cases import CASES, Case, Setting
 from benchmarks.knob_networks import NETWORKS, Network, trained
 from benchmarks.knob_table import Knob, knobs
 from benchmarks.machine import facts
-from benchmarks.peak import peak_bytes
 from benchmarks.report import record
-from benchmarks.timing import Feed, Step, alternate, first_losses, ratio
 from refluid import fluid
 from refluid.core import flags
+from refluid.measure.peak import peak_bytes
+from refluid.measure.timing import Feed, Step, alternate, first_losses, ratio
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "knobs.md"
 COLUMNS = ("knob", "default", "what it does here", "measured on", "time", "peak memory")

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.timing import Times
+from refluid.measure.timing import Times
 
 SHOWN = 20
 LIMIT = 1.3

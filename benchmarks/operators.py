@@ -39,8 +39,8 @@ from benchmarks.operator_cases import CASES
 from benchmarks.operator_cases.case import Case, Ours, Peer, gradient_like
 from benchmarks.operator_report import LIMIT, SHOWN, Measured, markdown, slowest, terminal_table
 from benchmarks.report import record
-from benchmarks.timing import alternate
 from refluid import fluid
+from refluid.measure.timing import alternate
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"

@@ -26,8 +26,8 @@ from rich.table import Table
 
 from benchmarks.machine import facts
 from benchmarks.report import record
-from benchmarks.timing import Feed, Ratio, Step, Times, alternate, first_losses, ratio
 from refluid import fluid
+from refluid.measure.timing import Feed, Ratio, Step, Times, alternate, first_losses, ratio
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 COLUMNS = ("network", "one place, 2 threads", "CPU_NUM=2, AllReduce", "CPU_NUM=2, Reduce")

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 
-from refluid.cli.recordings import find_recordings, load_recording
-from refluid.cli.replay import replay
 from refluid.core.dtypes import dtype_name
 from refluid.ir.operator import Operator
+from refluid.verify.recordings import find_recordings, load_recording
+from refluid.verify.replay import replay
 
 ROW = re.compile(r"^\| \[(\w+)\]")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.timing import Feed
+from refluid.measure.timing import Feed
 
 Maker = Callable[[np.random.Generator], Feed]
 LENGTHS = ".lengths"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.suite.rivals import EAGER
-from benchmarks.timing import Ratio, Times, ratio
+from refluid.measure.timing import Ratio, Times, ratio
 
 
 @dataclass

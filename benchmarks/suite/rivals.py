@@ -16,6 +16,7 @@ from typing import Any, Self
 from benchmarks.suite.sides.side import Options
 
 ROOT = Path(__file__).resolve().parents[2]
+PATH = (str(ROOT), str(ROOT / "src"))
 PEERS = ROOT / ".peers"
 
 
@@ -77,7 +78,9 @@ class Running:
         self._process = subprocess.Popen(
             [str(rival.python), "-m", "benchmarks.suite.worker"],
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)} | dict(environment),
+            env=os.environ
+            | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+            | dict(environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

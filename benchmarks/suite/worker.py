@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.suite.sides.side import CLOCKS, Options, Side, make
 from benchmarks.suite.workloads import WORKLOADS
-from benchmarks.timing import Feed, no_collection
+from refluid.measure.timing import Feed, no_collection
 
 FEEDS, WEIGHTS = "feeds.npz", "weights.npz"
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.suite import data
-from benchmarks.timing import Feed
+from refluid.measure.timing import Feed
 
 
 @dataclass(frozen=True)

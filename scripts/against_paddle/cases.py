@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 from refluid import fluid
-from refluid.cli import replay
-from refluid.cli.recordings import Recording, Step, Value, load_recording
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.verify import replay
+from refluid.verify.recordings import Recording, Step, Value, load_recording
 from scripts.against_paddle.case import Case, Outcome
 from scripts.against_paddle.changes import change
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from refluid.cli.recordings import Recording
 from refluid.ir.program import Program
 from refluid.ops.registry import find
+from refluid.verify.recordings import Recording
 from scripts.against_paddle.case import Case, Outcome
 from scripts.against_paddle.cases import recorded
 

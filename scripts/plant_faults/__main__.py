@@ -12,10 +12,10 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from refluid.cli.conditioning import Repetitions
-from refluid.cli.judge import judge
-from refluid.cli.recordings import find_recordings, load_recording
-from refluid.cli.replay import compare, run
+from refluid.verify.conditioning import Repetitions
+from refluid.verify.judge import judge
+from refluid.verify.recordings import find_recordings, load_recording
+from refluid.verify.replay import compare, run
 from scripts.plant_faults.kinds import KINDS
 from scripts.plant_faults.trial import Planted, beginning, plant, table
 

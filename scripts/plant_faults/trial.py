@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
-from refluid.cli.conditioning import Repetitions, Results
-from refluid.cli.judge import STRICT, Key, judge, spread_of
-from refluid.cli.metrics import digest, digest_error, relative_error
-from refluid.cli.recordings import Recording
-from refluid.cli.replay import MismatchError, compare, run
+from refluid.verify.conditioning import Repetitions, Results
+from refluid.verify.judge import STRICT, Key, judge, spread_of
+from refluid.verify.metrics import digest, digest_error, relative_error
+from refluid.verify.recordings import Recording
+from refluid.verify.replay import MismatchError, compare, run
 from scripts.plant_faults.kinds import KINDS
 
 # So many places are tried until one alters something.

@@ -13,7 +13,7 @@ from benchmarks import operators
 from benchmarks.operator_cases import CASES
 from benchmarks.operator_cases.case import Case, Ours, Peer, draw, gradient_like, op
 from benchmarks.operator_report import Measured, markdown, slowest
-from benchmarks.timing import Times
+from refluid.measure.timing import Times
 
 FAST, SLOW = Times(((1.0, 1.0),)), Times(((2.0, 2.0),))
 DOUBLED = Case("scale", draw(X=(4, 3)), op("scale", scale=2.0), lambda x: x * 2, ("X",))

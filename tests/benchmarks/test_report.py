@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.report import record
-from benchmarks.timing import Feed, Times, alternate, ratio
+from refluid.measure.timing import Feed, Times, alternate, ratio
 
 FAST = Times(((1.0, 1.0, 9.0), (2.0, 2.0, 2.0)))
 SLOW = Times(((2.0, 2.0, 2.0), (6.0, 6.0, 1.0)))

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from refluid.cli import verify
 from refluid.cli.main import app
-from refluid.cli.metrics import change_bound, digest, digest_error, relative_error
-from refluid.cli.recordings import Recording, find_recordings, load_recording, seeded_array
-from refluid.cli.replay import Outcome, missing_operators, replay
 from refluid.core import flags
+from refluid.verify.metrics import change_bound, digest, digest_error, relative_error
+from refluid.verify.recordings import Recording, find_recordings, load_recording, seeded_array
+from refluid.verify.replay import Outcome, missing_operators, replay
 from tests.golden import GOLDEN, needs_golden
 
 REQUIRED = (

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from refluid import fluid
-from refluid.cli.recordings import Recording, Step, Value
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.values import LoDTensor
 from refluid.fluid.parting import part_batch
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.verify.recordings import Recording, Step, Value
 
 Arrays = dict[str, Any]
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from refluid.cli import replay
-from refluid.cli.conditioning import ROUNDING, repetition
-from refluid.cli.judge import FACTOR
-from refluid.cli.metrics import relative_error
-from refluid.cli.recordings import Recording, Value
 from refluid.core.values import LoDTensor
 from refluid.fluid.parting import part_batch
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
+from refluid.verify import replay
+from refluid.verify.conditioning import ROUNDING, repetition
+from refluid.verify.judge import FACTOR
+from refluid.verify.metrics import relative_error
+from refluid.verify.recordings import Recording, Value
 from tests.fluid.by_hand import tensor
 from tests.fluid.strategy_pairs import loss_of, repeated
 

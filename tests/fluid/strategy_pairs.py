@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from refluid import fluid
-from refluid.cli import replay
-from refluid.cli.recordings import Recording
 from refluid.core import flags
 from refluid.fluid.fusing import EXECUTION_WITHOUT_EFFECT, WITHOUT_EFFECT
 from refluid.ir.program import Program
+from refluid.verify import replay
+from refluid.verify.recordings import Recording
 
 Combination = dict[str, Any]
 Reduce = fluid.BuildStrategy.ReduceStrategy

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from refluid.cli.metrics import relative_error
-from refluid.cli.recordings import load_recording
-from refluid.cli.replay import run
+from refluid.verify.metrics import relative_error
+from refluid.verify.recordings import load_recording
+from refluid.verify.replay import run
 from tests.fluid.mixed_recordings import in_mixed_precision
 from tests.golden import GOLDEN, needs_golden
 

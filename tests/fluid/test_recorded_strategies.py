@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from refluid.cli.metrics import relative_error
-from refluid.cli.recordings import Recording, Value, load_recording
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.program import Program
 from refluid.passes.gradient_merge import GradientMerge, gradient_merge
 from refluid.runtime.recorded import tiers
 from refluid.runtime.recorded.compile import compile_steps
+from refluid.verify.metrics import relative_error
+from refluid.verify.recordings import Recording, Value, load_recording
 from tests.fluid.by_hand import ByHand
 from tests.fluid.mixed_recordings import in_mixed_precision, recomputing
 from tests.fluid.plain_runs import PlainRun, fetched, forward_only, in_parts, losses_alone

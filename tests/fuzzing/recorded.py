@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from refluid import fluid
-from refluid.cli.recordings import Value, load_recording
 from refluid.ir.program import Program
 from refluid.ops.registry import find
+from refluid.verify.recordings import Value, load_recording
 from scripts.against_paddle.case import Case, Outcome
 from scripts.against_paddle.cases import gradient_of
 from tests.fuzzing.judging import differences

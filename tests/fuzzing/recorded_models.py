@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from refluid.cli.recordings import Value, load_recording
 from refluid.ir.program import Program
+from refluid.verify.recordings import Value, load_recording
 from tests.fuzzing.programs import Built
 from tests.fuzzing.recorded import Repeated
 from tests.golden import GOLDEN, recorded_models

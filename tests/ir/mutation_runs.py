@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import refluid.fluid as fluid
-from refluid.cli.recordings import Recording, load_recording
 from refluid.core.places import CPUPlace
 from refluid.core.values import LoDTensor
 from refluid.ir.program import Program
+from refluid.verify.recordings import Recording, load_recording
 from tests.ir.mutations import is_clear, mutated
 
 # Bytes of address space, and seconds after which a loop that was damaged is left alone.

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from refluid.cli.recordings import Recording, load_recording
-from refluid.cli.replay import missing_operators
 from refluid.ir.operator import Operator
 from refluid.ops.probing import by_slot
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import Body
+from refluid.verify.recordings import Recording, load_recording
+from refluid.verify.replay import missing_operators
 from tests.golden import GOLDEN, needs_golden
 
 CASES = sorted((GOLDEN / "ops").glob("*/op*.npz"))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from refluid.cli.recordings import load_recording
-from refluid.cli.replay import compare, missing_operators, replay, run
+from refluid.verify.recordings import load_recording
+from refluid.verify.replay import compare, missing_operators, replay, run
 from tests.golden import GOLDEN, needs_golden
 
 CASES = sorted((GOLDEN / "ops").glob("*/*.npz"))

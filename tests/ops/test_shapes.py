@@ -8,11 +8,11 @@ import pytest
 
 import refluid.ops  # noqa: F401
 from refluid import fluid
-from refluid.cli.recordings import load_recording
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 from refluid.ops.registry import OperatorDef, find
+from refluid.verify.recordings import load_recording
 from tests.golden import GOLDEN, needs_golden
 
 CASES = sorted((GOLDEN / "ops").glob("*/*.npz"))

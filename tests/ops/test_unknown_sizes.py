@@ -15,12 +15,12 @@ import pytest
 
 import refluid.ops  # noqa: F401
 from refluid import fluid
-from refluid.cli.recordings import load_recording
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.ops.probing import PROBES
 from refluid.ops.registry import find
+from refluid.verify.recordings import load_recording
 from tests.golden import GOLDEN, needs_golden
 
 layers = fluid.layers

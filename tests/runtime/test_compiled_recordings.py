@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from refluid.cli import replay as replaying
-from refluid.cli.conditioning import Repetitions, Results, Run
-from refluid.cli.recordings import Recording, load_recording
 from refluid.core import flags
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Holder, Trial
+from refluid.verify import replay as replaying
+from refluid.verify.conditioning import Repetitions, Results, Run
+from refluid.verify.recordings import Recording, load_recording
 from tests.golden import GOLDEN, needs_golden, recorded_models
 
 MODELS = sorted(recorded_models())

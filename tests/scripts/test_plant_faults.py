@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from refluid.cli.recordings import load_recording
-from refluid.cli.replay import run
+from refluid.verify.recordings import load_recording
+from refluid.verify.replay import run
 from scripts.plant_faults.kinds import KINDS
 from scripts.plant_faults.trial import Planted, beginning, plant, table
 from tests.golden import GOLDEN, needs_golden, recorded_models

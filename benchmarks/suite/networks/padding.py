@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.suite.data import LENGTHS
-from benchmarks.timing import Feed
+from refluid.measure.timing import Feed
 
 Array = npt.NDArray[np.generic]
 

@@ -15,7 +15,7 @@ from benchmarks.suite.networks.lstm_weights import split_lstms
 from benchmarks.suite.networks.padding import padded
 from benchmarks.suite.sides.side import Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
-from benchmarks.timing import Feed
+from refluid.measure.timing import Feed
 
 LSTMS = {"lstm": ("lstm0", "lstm1"), "lstm_lod": ("lstm",), "seq2seq": ("encoder", "decoder")}
 FIXED = (".bias.hh", ".running_mean", ".running_var")

@@ -13,7 +13,7 @@ from benchmarks.suite.networks.padding import padded
 from benchmarks.suite.networks.paddle_fluid import lstm_lod, make_fluid
 from benchmarks.suite.sides.side import Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
-from benchmarks.timing import Feed
+from refluid.measure.timing import Feed
 
 OWN = {"lstm_lod": lstm_lod}
 LSTMS = {"lstm": ("lstm0", "lstm1"), "lstm_lod": ("lstm",), "seq2seq": ("encoder",)}

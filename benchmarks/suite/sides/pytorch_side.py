@@ -16,7 +16,7 @@ from benchmarks.suite.networks.torch_modules import take
 from benchmarks.suite.networks.torch_networks import NETWORKS
 from benchmarks.suite.sides.side import CLOCKS, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
-from benchmarks.timing import Feed
+from refluid.measure.timing import Feed
 
 HALVES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 

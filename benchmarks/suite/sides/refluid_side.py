@@ -14,9 +14,9 @@ from benchmarks.suite.kernels import kernel_shares
 from benchmarks.suite.networks.fluid_networks import NETWORKS
 from benchmarks.suite.sides.side import CLOCKS, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
-from benchmarks.timing import Feed
 from refluid import fluid
-from refluid.cli.ceilings import matrix_rate
+from refluid.measure.ceilings import matrix_rate
+from refluid.measure.timing import Feed
 from refluid.runtime.recorded.trial import undecided
 
 UNSCALED = {"init_loss_scaling": 1.0, "use_dynamic_loss_scaling": False}

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.suite.workloads import Workload
-from benchmarks.timing import Feed
+from refluid.measure.timing import Feed
 
 Weights = Mapping[str, npt.NDArray[np.generic]]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from refluid.cli.ceilings import Ceilings
 from refluid.cli.memory_page import memory_sections
 from refluid.cli.page import Cell, Share, document, section, table, tiles
-from refluid.cli.step_profile import Spent, StepProfile, work_of
 from refluid.fluid.contrib.memory_report import report_of, size_text
+from refluid.measure.ceilings import Ceilings
+from refluid.measure.step_profile import Spent, StepProfile, work_of
 from refluid.runtime.meter import Measured, Work
 from refluid.runtime.watched import Watched
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import torch
 
-from refluid.cli.ceilings import measure
 from refluid.cli.console import messages
 from refluid.cli.memory_page import memory_page
 from refluid.cli.profile_page import profile_page
-from refluid.cli.step_profile import step_profile
 from refluid.core.events import Log, keep
 from refluid.fluid.contrib.memory_report import report_of
+from refluid.measure.ceilings import measure
+from refluid.measure.step_profile import step_profile
 from refluid.runtime.meter import Meter, arm, armed
 
 _EVENTS = 300_000

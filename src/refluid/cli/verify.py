@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from refluid.cli.recordings import find_recordings, load_recording
-from refluid.cli.replay import Outcome, replay
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flag_table import FLAGS
 from refluid.runtime.recorded.trial import compiling_at_once
+from refluid.verify.recordings import find_recordings, load_recording
+from refluid.verify.replay import Outcome, replay
 
 TIERS = FLAGS["refluid_tier"].choices
 

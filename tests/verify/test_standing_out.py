@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from refluid.cli.metrics import Deviation, digest
-from refluid.cli.recordings import Array
-from refluid.cli.standing_out import Key, standing_out
+from refluid.verify.metrics import Deviation, digest
+from refluid.verify.recordings import Array
+from refluid.verify.standing_out import Key, standing_out
 
 ELEMENTS, SCATTER = 400, 2e-3
 

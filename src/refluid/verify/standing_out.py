@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from refluid.cli.metrics import FLOOR, Deviation
-from refluid.cli.recordings import Array
+from refluid.verify.metrics import FLOOR, Deviation
+from refluid.verify.recordings import Array
 
 # In standard deviations of few repetitions; times what they reach themselves; times the root mean
 # square of what further changed ones are off by.

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from refluid.cli.judge import WIDER, Key
-from refluid.cli.metrics import digest, digest_error, root_mean_square
-from refluid.cli.recordings import Array, Recording, Value
+from refluid.verify.judge import WIDER, Key
+from refluid.verify.metrics import digest, digest_error, root_mean_square
+from refluid.verify.recordings import Array, Recording, Value
 
 REPETITIONS = 8
 # Eight units in the last place: what a float32 sum of about a hundred terms loses. The sums of a

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import pytest
 
-from refluid.cli.metrics import digest, digest_error
-from refluid.cli.recordings import load_recording
-from refluid.cli.replay import run
+from refluid.verify.metrics import digest, digest_error
+from refluid.verify.recordings import load_recording
+from refluid.verify.replay import run
 from tests.golden import GOLDEN, needs_golden
 
 BETA1, BETA2 = 0.9, 0.999

@@ -28,8 +28,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from refluid.cli.metrics import DIGEST_BOUND, FLOOR, Deviation
-from refluid.cli.standing_out import OwnRuns, standing_out
+from refluid.verify.metrics import DIGEST_BOUND, FLOOR, Deviation
+from refluid.verify.standing_out import OwnRuns, standing_out
 
 FACTOR = 10.0
 STRICT = 1 / 16

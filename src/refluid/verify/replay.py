@@ -10,19 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from refluid.cli.conditioning import Repetitions, Results
-from refluid.cli.judge import judge
-from refluid.cli.metrics import (
-    OPERATOR_BOUND,
-    STEP_BOUND,
-    Deviation,
-    change_bound,
-    digest,
-    digest_error,
-    relative_error,
-    root_mean_square,
-)
-from refluid.cli.recordings import Recording, Value
 from refluid.core import flags
 from refluid.core.places import CPUPlace, cpu_places
 from refluid.core.values import LoDTensor, as_lod_tensor
@@ -32,6 +19,19 @@ from refluid.ir.program import Program
 from refluid.ops import registry
 from refluid.runtime.control import CONTROL, FEEDING
 from refluid.runtime.scope import Scope
+from refluid.verify.conditioning import Repetitions, Results
+from refluid.verify.judge import judge
+from refluid.verify.metrics import (
+    OPERATOR_BOUND,
+    STEP_BOUND,
+    Deviation,
+    change_bound,
+    digest,
+    digest_error,
+    relative_error,
+    root_mean_square,
+)
+from refluid.verify.recordings import Recording, Value
 
 # What they give counts something.
 METRICS = frozenset({"accuracy", "auc", "chunk_eval", "detection_map", "precision_recall"})

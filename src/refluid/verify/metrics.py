@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refluid.cli.recordings import Array
+from refluid.verify.recordings import Array
 
 OPERATOR_BOUND = 1e-5
 STEP_BOUND = 1e-4

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from refluid.cli.judge import Key, judge
-from refluid.cli.metrics import Deviation
-from refluid.cli.recordings import Array
+from refluid.verify.judge import Key, judge
+from refluid.verify.metrics import Deviation
+from refluid.verify.recordings import Array
 
 RATHER_WELL = {(0, "fetch 0"): 1e-6, (4, "fetch 0"): 1e-2}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from refluid.cli.recordings import load_recording
-from refluid.cli.replay import replay
+from refluid.verify.recordings import load_recording
+from refluid.verify.replay import replay
 from tests.golden import GOLDEN, needs_golden
 
 FAULTS = GOLDEN / "faults"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from refluid.cli.recordings import Recording, Value, load_recording
-from refluid.cli.replay import steps
+from refluid.verify.recordings import Recording, Value, load_recording
+from refluid.verify.replay import steps
 from tests.golden import GOLDEN, needs_golden
 
 FOLDER = GOLDEN / "faults" / "fluid_wrong"

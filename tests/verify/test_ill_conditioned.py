@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from refluid.cli.recordings import load_recording
-from refluid.cli.replay import replay
+from refluid.verify.recordings import load_recording
+from refluid.verify.replay import replay
 from tests.golden import GOLDEN, needs_golden, recorded_models
 
 LISTED = """

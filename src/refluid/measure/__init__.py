@@ -1,0 +1,1 @@
+"""How long, how much and how fast at most: what benchmarks and profiles measure with."""
