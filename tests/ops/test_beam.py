@@ -113,6 +113,26 @@ def test_a_dropped_sentence_ends_where_it_was_dropped() -> None:
     assert [one.tolist() for one in words.split(lod[1].lengths)] == [[5, END], [6, 7, 8]]
 
 
+# What paddle 2.6.2 chose: scores of the prefixes' candidates, and which (prefix, candidate) stay.
+TIES = (
+    (2, [[2.0, 2.0, 1.0], [0.0, 2.0, 2.0]], [(1, 1), (1, 2)]),
+    (2, [[2.0, 2.0, 2.0]], [(0, 0), (0, 2)]),
+    (4, [[0.0, 0.0, 2.0, 0.0, 0.0], [-9.0] * 5], [(0, 2), (0, 0), (0, 1), (0, 4)]),
+    (3, [[2.0, 2.0, 2.0, 2.0], [0.0, 1.0, 2.0, 0.0]], [(0, 0), (0, 1), (1, 2)]),
+    (2, [[1.0, 1.0, 1.0, 2.0]], [(0, 3), (0, 0)]),
+)
+
+
+@pytest.mark.parametrize(("beam", "scores", "kept"), TIES)
+def test_of_equal_scores(beam: int, scores: list[list[float]], kept: list[tuple[int, int]]) -> None:
+    """Later prefixes come first, and what equals the last of a full beam takes its place."""
+    rows = len(scores)
+    word, _, parent, *_ = _search(
+        [3] * rows, [0.0] * rows, scores, [rows], beam_size=beam, end_id=9
+    )
+    assert list(zip(parent.tolist(), word.view(-1).tolist(), strict=True)) == kept
+
+
 def test_steps_need_two_levels() -> None:
     array = LoDTensorArray()
     array.append(LoDTensor(_column(1)))

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import zlib
 from collections.abc import Callable
-from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -19,13 +15,8 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.ops.probing import PROBES
-from refluid.ops.registry import find
-from refluid.verify.recordings import load_recording
-from tests.golden import GOLDEN, needs_golden
 
 layers = fluid.layers
-CASES = sorted([*(GOLDEN / "ops").glob("*/auto.*.npz"), *(GOLDEN / "ops").glob("*/op.*.npz")])
-Sizes = tuple[int, ...]
 
 
 def _data(name: str, shape: list[int | None], dtype: str = "float32") -> Variable:
@@ -36,6 +27,7 @@ def _data(name: str, shape: list[int | None], dtype: str = "float32") -> Variabl
 
 # Layers of two inputs whose rows `a` and `b` are alike, one of which is unknown; the shapes for the
 # first unknown and for the second, by Fluid 1.8.5 or, where nothing is recorded, by paddle 2.6.2.
+Sizes = tuple[int, ...]
 Layer = Callable[[int | None, int | None], Variable]
 PAIRS: dict[str, tuple[Layer, Sizes, Sizes]] = {
     "fc": (
@@ -215,78 +207,6 @@ def test_parts_along_an_axis_in_a_tensor() -> None:
     found = fluid.Executor(fluid.CPUPlace()).run(main, feed={"x": values}, fetch_list=parts)
     for part, (begin, end) in zip(found, ((0, 2), (2, 4), (0, 1), (1, 4)), strict=True):
         np.testing.assert_array_equal(part, values[:, begin:end])
-
-
-@needs_golden
-@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_each_recorded_input_unknown_in_turn(path: Path) -> None:
-    """Nothing is refused, and what is declared holds for the sizes that were recorded."""
-    program, shapes, free = _recorded(path)
-    known = _declare(program, shapes)
-    for name in free:
-        some = {name: (-1, *shapes[name][1:])}
-        _require(_declare(program, shapes | some), known, some)
-
-
-@needs_golden
-@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_any_recorded_sizes_unknown(path: Path) -> None:
-    """Sizes at random, one of each input: where that isn't refused, what is declared holds."""
-    program, shapes, free = _recorded(path)
-    known, random = _declare(program, shapes), Random(zlib.crc32(path.parent.name.encode()))
-    for _ in range(3):
-        some = {}
-        for name in free:
-            place = random.randrange(len(shapes[name]))
-            if random.random() < 0.5:
-                some[name] = (*shapes[name][:place], -1, *shapes[name][place + 1 :])
-        with contextlib.suppress(EnforceNotMet):  # unknown ones that make known ones together
-            _require(_declare(program, shapes | some), known, some)
-
-
-# Inputs whose size nobody leaves open: parameters, and lists of sizes, which decide a rank.
-_WHOLE = {"Scale.0", "Bias.0", "V.0", "U.0", "Weight.0", "weight", "var_shape", "var_shape_int32"}
-# Fluid doesn't infer the shape of expand_as; how many indices there are decides gather_nd's rank.
-_NOT_COMPARED = {"expand_as", "gather_nd"}
-Shapes = dict[str, Sizes]
-
-
-def _recorded(path: Path) -> tuple[Program, Shapes, list[str]]:
-    """A recorded program, the shapes it is fed, and the inputs whose sizes may be unknown."""
-    recording = load_recording(path)
-    (program, *_) = recording.programs.values()
-    ops = program.global_block().ops
-    if len(program.blocks) > 1 or not _NOT_COMPARED.isdisjoint(op.type for op in ops):
-        pytest.skip("nothing is inferred")
-    shapes = {name: one.array.shape for name, one in recording.steps[0].feeds.items()}
-    fixed = _WHOLE | recording.state.keys()
-    return program, shapes, [name for name in shapes if shapes[name] and name not in fixed]
-
-
-def _require(found: Shapes, known: Shapes, unknown: Shapes) -> None:
-    """That every size that is declared is the one of the whole program."""
-    for result, sizes in found.items():
-        actual = known[result]
-        assert len(sizes) == len(actual), (result, sizes, actual, unknown)
-        pairs = zip(sizes, actual, strict=True)
-        assert all(size < 0 or real < 0 or size == real for size, real in pairs), (
-            f"{result} is declared {sizes}, else {actual}, where {unknown}"
-        )
-
-
-def _declare(program: Program, shapes: Shapes) -> Shapes:
-    """What operators say of their results, of inputs of these shapes."""
-    own = Program.parse_from_string(program.serialize_to_string())
-    block = own.global_block()
-    for name, shape in shapes.items():
-        block.vars[name].describe(shape=shape, dtype=None)
-    results = [name for op in block.ops for name in op.output_arg_names if name not in shapes]
-    for op in block.ops:
-        definition = find(op.type)
-        if definition is not None:
-            definition.infer(op)
-    described = (name for name in results if name in block.vars)
-    return {n: tuple(block.vars[n].shape) for n in described if block.vars[n].has_description()}
 
 
 REFUSED: dict[str, Callable[[], Any]] = {

@@ -111,7 +111,7 @@ class Variable(Overloads):
 
     def describe(self, *, shape: Sequence[int], dtype: VarType | None) -> None:
         """Sets shape and, unless None, element type without marking the program as changed."""
-        self._shape = tuple(shape)
+        self._shape = tuple(map(int, shape))
         self._dtype = dtype if dtype is not None else self._dtype
 
     def options(self) -> dict[str, Any]:

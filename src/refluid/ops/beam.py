@@ -80,12 +80,16 @@ def beam_search(
     ended = pre_ids.reshape(-1) == end_id
     value = value.masked_fill(ended.unsqueeze(1), _NEVER)
     value[:, 0] = torch.where(ended, pre_scores.reshape(-1).to(value.dtype), value[:, 0])
-    value, place = largest(value, beam_size)
-    word = place if ids is None else ids.reshape(rows, -1).gather(1, place)
-    word = torch.where(ended.unsqueeze(1), end_id, word.long())
+    all_values, (value, place) = value, largest(value, beam_size)
     possible = value != _NEVER
     possible[:, 1:] &= ~ended.unsqueeze(1)
     kept = _top_of_sources(value, possible, sources, beam_size)
+    for source in _tied(all_values, value.masked_fill(~kept, _NEVER), sources, beam_size):
+        part = slice(*sources.values[source : source + 2])
+        kept[part], place[part] = _in_turn(all_values[part], beam_size)
+        value[part] = all_values[part].gather(1, place[part])
+    word = place if ids is None else ids.reshape(rows, -1).gather(1, place)
+    word = torch.where(ended.unsqueeze(1), end_id, word.long())
     over = _finished(kept & ~(ended & (word[:, 0] == end_id)).unsqueeze(1), sources)
     kept &= ~over[sources.owners(device)].unsqueeze(1)
     chosen = kept.nonzero(as_tuple=True)
@@ -103,6 +107,48 @@ def _top_of_sources(value: Tensor, possible: Tensor, sources: Offsets, count: in
     kept = torch.zeros_like(table, dtype=torch.bool)
     kept.scatter_(1, largest(table, count)[1], True)
     return unpad_rows(kept.view(shape), sources) & possible
+
+
+def _tied(value: Tensor, kept: Tensor, sources: Offsets, count: int) -> list[int]:
+    """The source sentences with more than `count` candidates as good as the last kept one.
+
+    value: of all candidates. kept: of those that are kept, and -inf.
+    """
+    if not len(sources) or not value.shape[0]:
+        return []
+    owners = sources.owners(value.device)
+    best = pad_rows(kept, sources, sources.longest, _NEVER).flatten(1)
+    full = (best != _NEVER).sum(1) == count
+    last = best.masked_fill(best == _NEVER, float("inf")).amin(1)
+    good = (value >= last[owners].unsqueeze(1)).sum(1)
+    candidates = torch.zeros(len(sources), dtype=torch.long, device=value.device)
+    candidates.index_add_(0, owners, good)
+    return (full & (candidates > count)).nonzero().flatten().tolist()
+
+
+def _in_turn(value: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Which `count` candidates (prefixes, candidates) one beam keeps, seen one after the other.
+
+    Of equal scores those of later prefixes come first, then those seen first; but one that equals
+    the last of a full beam takes its place. Returns which are kept and their positions, (prefixes,
+    count) each, as `paddle` 2.6.2 was seen to choose.
+    """
+    beam: list[tuple[float, int, int]] = []
+    for row, scores in enumerate(value.tolist()):
+        for column, score in enumerate(scores):
+            if score == _NEVER or (len(beam) == count and (score, row) < beam[-1][:2]):
+                continue
+            del beam[count - 1 :]
+            better = sum((score, row) <= one[:2] for one in beam)
+            beam.insert(better, (score, row, column))
+    size = min(count, value.shape[1])
+    kept = torch.zeros(value.shape[0], size, dtype=torch.bool)
+    place = torch.zeros(value.shape[0], size, dtype=torch.long)
+    for row in range(value.shape[0]):
+        columns = [column for _, owner, column in beam if owner == row]
+        kept[row, : len(columns)] = True
+        place[row, : len(columns)] = torch.tensor(columns, dtype=torch.long)
+    return kept.to(value.device), place.to(value.device)
 
 
 def _finished(living: Tensor, sources: Offsets) -> Tensor:
