@@ -12,8 +12,8 @@ class _Unknown(int):
     def _itself(self, other: Any) -> _Unknown:
         return self
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _itself  # type: ignore[assignment]
-    __floordiv__ = __rfloordiv__ = _itself  # type: ignore[assignment]
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _itself
+    __floordiv__ = __rfloordiv__ = _itself
 
 
 _UNKNOWN = _Unknown(-1)
