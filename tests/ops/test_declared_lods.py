@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.gradient_lods import Origin, origin
 from refluid.ops.registry import find
-from refluid.ops.signature import GRAD
 from tests.golden import GOLDEN, needs_golden
 
 # Loops, and what is read from an array, of which the program doesn't say whose LoD it is.

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.analysis.liveness import EMPTY, Key, key_of, reads, writes
+from refluid.analysis.liveness import Key, key_of, reads, writes
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 
 # Gradient operator -> input slots of which its body looks at shape, element type and LoD alone.

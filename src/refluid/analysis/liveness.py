@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY as EMPTY
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 from refluid.ops.registry import OperatorDef, find
-from refluid.ops.signature import GRAD
 
-EMPTY = "@EMPTY@"
 Key = tuple[int, str]
 
 

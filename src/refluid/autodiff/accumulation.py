@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from refluid.autodiff.making import Draft, bare_op
-from refluid.autodiff.naming import RENAME, GradientNames
+from refluid.autodiff.naming import GradientNames
+from refluid.ir.names import RENAME
 
 Place = tuple[list[str], int]
 

@@ -71,7 +71,7 @@ def append_backward(
     if len(drafts) == 1:
         require_trainable(loss, parameters)
     if producer is not None:
-        producer.set_attr(ROLE, int(producer.attrs.get(ROLE, 0)) | OpRole.LOSS)
+        producer.set_attr(ROLE, producer.role | OpRole.LOSS)
     pairs = _mark_parameters(parameters, drafts, names)
     append_drafts(drafts, names, run.callbacks)
     return [(parameter, block.var(name)) for parameter, name in pairs]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from refluid.autodiff.making import Draft, bare_op, wanted
-from refluid.autodiff.naming import EMPTY, GradientNames
+from refluid.autodiff.naming import GradientNames
 from refluid.autodiff.path import carried_gradients
 from refluid.ir.attributes import DEVICE, ROLE, AttrType, OpRole
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.signature import GRAD
 
 
 @dataclass(frozen=True)

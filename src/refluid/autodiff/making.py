@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from refluid.autodiff.naming import EMPTY, GradientNames, names_in
+from refluid.autodiff.naming import GradientNames, names_in
 from refluid.autodiff.path import REVERTED
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.absent import no_operator
 from refluid.ir.attributes import DEVICE, ROLE, OpRole
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.registry import GradOp, find, gradient_ops
-from refluid.ops.signature import GRAD
 
 MakeGradients = Callable[[Operator], list[GradOp]]
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from refluid.core import names
-from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
+from refluid.ir.names import GRAD, without_part
 from refluid.ir.variable import Variable
-from refluid.ops.signature import GRAD
-
-EMPTY = "@EMPTY@"
-RENAME = "@RENAME@"
 
 
 class GradientNames:
@@ -47,17 +44,17 @@ class GradientNames:
 
     def variable(self, name: str) -> str:
         """The variable that `name`, perhaps one part of a sum, is the gradient of."""
-        return self.variables[name.split(RENAME)[0]]
+        return self.variables[without_part(name)]
 
     def forward(self, name: str) -> Variable | None:
         """What `name` is the gradient of; None where it isn't one of these gradients."""
-        variable = self.variables.get(name.split(RENAME)[0])
+        variable = self.variables.get(without_part(name))
         return None if variable is None else self.block.var_recursive(variable)
 
 
 def count_passes(block: Block) -> int:
     """How many backward passes for a loss the block has already."""
-    return sum(op.attrs.get(ROLE) == OpRole.BACKWARD | OpRole.LOSS for op in block.ops)
+    return sum(op.role == OpRole.BACKWARD | OpRole.LOSS for op in block.ops)
 
 
 def names_in(slots: Mapping[str, Sequence[str]]) -> list[str]:

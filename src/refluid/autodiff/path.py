@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from refluid.core.dtypes import FLOATING
-from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 
@@ -24,7 +24,7 @@ def backward_path(block: Block, targets: Iterable[str], stopped: Collection[str]
     wanted = set(targets)
     path: list[Operator] = []
     for op in reversed(block.ops):
-        if not wanted.isdisjoint(op.output_arg_names) and not _apart(op):
+        if not wanted.isdisjoint(op.output_arg_names) and not op.role & _NO_MODEL:
             path.append(op)
             wanted.update(set(op.input_arg_names).difference(stopped), op.input(_PLACE))
     return path[::-1]
@@ -72,7 +72,3 @@ def carried_gradients(
 def _floating(block: Block, name: str) -> bool:
     var = block.find_var_recursive(name)
     return var is not None and var.dtype in FLOATING
-
-
-def _apart(op: Operator) -> bool:
-    return bool(int(op.attrs.get(ROLE, 0)) & _NO_MODEL)

@@ -8,6 +8,7 @@ from typing import Any
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
 from refluid.fluid.replicated import Replicated
 from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy
+from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 from refluid.runtime.scope import Scope
 
@@ -105,6 +106,4 @@ def _as_place(place: Place | str) -> Place:
 
 
 def _has_backward(program: Program) -> bool:
-    return any(
-        int(op.attrs.get("op_role", 0)) & 0x1 for block in program.blocks for op in block.ops
-    )
+    return any(op.role & OpRole.BACKWARD for block in program.blocks for op in block.ops)

@@ -21,6 +21,8 @@ from refluid.core.places import (
 from refluid.core.values import LoDTensor, LoDTensorArray, SelectedRows
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, AttrType
 from refluid.ir.attributes import OpRole as _Role
+from refluid.ir.names import EMPTY as _EMPTY
+from refluid.ir.names import GRAD as _GRAD
 from refluid.runtime.scope import Scope
 
 __all__ = [
@@ -53,9 +55,9 @@ __all__ = [
 ]
 
 Tensor = LoDTensor
-kEmptyVarName = "@EMPTY@"  # noqa: N816
+kEmptyVarName = _EMPTY  # noqa: N816
 kTempVarName = "@TEMP@"  # noqa: N816
-kGradVarSuffix = "@GRAD"  # noqa: N816
+kGradVarSuffix = _GRAD  # noqa: N816
 kZeroVarSuffix = "@ZERO"  # noqa: N816
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from refluid.core import flags
 from refluid.fluid.executor import Executor
-from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program
 from refluid.ir.dot import print_blocks
@@ -52,7 +52,7 @@ def pprint_block_codes(block_desc: Block, show_backward: bool = False) -> None:
 
 
 def _is_backward(op: Operator) -> bool:
-    return bool(int(op.attrs.get(ROLE, 0)) & OpRole.BACKWARD)
+    return bool(op.role & OpRole.BACKWARD)
 
 
 def run_fast_nan_inf_debug(

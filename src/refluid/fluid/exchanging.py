@@ -10,8 +10,8 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.fluid.fusing import draw
 from refluid.fluid.strategies import BuildStrategy, ReduceStrategy
+from refluid.ir.names import GRAD
 from refluid.ir.program import Program
-from refluid.ops.signature import GRAD
 from refluid.passes.data_parallel import (
     Exchange,
     GradientScale,

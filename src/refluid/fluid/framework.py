@@ -23,6 +23,8 @@ from refluid.ir.defaults import (
     switch_main_program,
     switch_startup_program,
 )
+from refluid.ir.names import EMPTY as EMPTY_VAR_NAME
+from refluid.ir.names import GRAD as GRAD_VAR_SUFFIX
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
@@ -58,9 +60,7 @@ __all__ = [
     "switch_startup_program",
 ]
 
-EMPTY_VAR_NAME = "@EMPTY@"
 TEMP_VAR_NAME = "@TEMP@"
-GRAD_VAR_SUFFIX = "@GRAD"
 ZERO_VAR_SUFFIX = "@ZERO"
 FLUID_VERSION = (1, 8, 5)
 

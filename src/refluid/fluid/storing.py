@@ -11,7 +11,7 @@ import torch
 from refluid.core.dtypes import VarType, as_dtype, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.core.values import LoDTensor, SelectedRows
-from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 from refluid.runtime.scope import global_scope
@@ -80,6 +80,6 @@ def _is_shaped_by_operators(var: Variable) -> bool:
 
 def _writes(op: Operator, name: str) -> bool:
     """Whether the operator writes it, other than as an optimizer or only in training."""
-    keeps = int(op.attrs.get(ROLE, 0)) & (OpRole.OPTIMIZE | OpRole.LR_SCHED)
+    keeps = op.role & (OpRole.OPTIMIZE | OpRole.LR_SCHED)
     idle = op.attrs.get("is_test") and name in op.input_arg_names
     return not keeps and not idle and name in op.output_arg_names

@@ -21,7 +21,7 @@ from refluid.fluid.dataset_base import DatasetBase
 from refluid.fluid.dataset_progress import Progress
 from refluid.fluid.dataset_trainer import Job, MakePlan, Trainer
 from refluid.fluid.fetch_handler import FetchHandler, Monitor
-from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.attributes import OpRole
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -174,5 +174,5 @@ def _without_updates(program: Program) -> Program:
     """The program's forward part, left as it is otherwise."""
     copy = program.clone()
     for block in copy.blocks:
-        block.ops = [op for op in block.ops if not int(op.attrs.get(ROLE, 0)) & _UPDATING]
+        block.ops = [op for op in block.ops if not op.role & _UPDATING]
     return copy

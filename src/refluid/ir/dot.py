@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 
-from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 
-_EMPTY = "@EMPTY@"
 _COLORS = (
     (OpRole.OPTIMIZE, "#f4cccc"),
     (OpRole.BACKWARD, "#fce5cd"),
@@ -80,7 +80,7 @@ def _mark(name: str, highlights: Collection[str]) -> str:
 
 
 def _named(names: list[str]) -> list[str]:
-    return [name for name in dict.fromkeys(names) if name != _EMPTY]
+    return [name for name in dict.fromkeys(names) if name != EMPTY]
 
 
 def _label(block: Block, name: str) -> str:
@@ -91,5 +91,4 @@ def _label(block: Block, name: str) -> str:
 
 
 def _color(op: Operator) -> str:
-    role = int(op.attrs.get(ROLE, 0))
-    return next((color for flag, color in _COLORS if role & flag), _FORWARD)
+    return next((color for flag, color in _COLORS if op.role & flag), _FORWARD)

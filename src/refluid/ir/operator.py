@@ -10,7 +10,10 @@ from refluid.ir import schema
 from refluid.ir.attributes import (
     CALLSTACK,
     COMMON,
+    ROLE,
+    ROLE_VAR,
     AttrType,
+    OpRole,
     convert,
     guess_type,
 )
@@ -168,6 +171,17 @@ class Operator:
         """The user's source lines that made the operator, innermost last."""
         lines: Sequence[str] = self.attrs.get(CALLSTACK, [])
         return lines
+
+    @property
+    def role(self) -> int:
+        """What the operator does in training: flags of `OpRole`."""
+        return int(self.attrs.get(ROLE, OpRole.FORWARD))
+
+    @property
+    def role_pairs(self) -> list[tuple[str, str]]:
+        """(parameter, gradient) for each that the operator finishes or uses."""
+        names = self.attrs.get(ROLE_VAR) or []
+        return list(zip(names[::2], names[1::2], strict=False))
 
     def to_string(self, throw_on_error: bool = False) -> str:
         """The operator as one line of the text form."""

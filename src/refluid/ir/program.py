@@ -8,6 +8,7 @@ from typing import Any
 
 from refluid.ir.attributes import AttrType, OpRole
 from refluid.ir.block import Block
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
@@ -141,7 +142,7 @@ class Program:
         for block, twin in zip(self.blocks, copy.blocks, strict=True):
             twin.forward_block_idx = block.forward_block_idx
             twin.vars = {name: var.copy_to(twin) for name, var in block.vars.items()}
-            kept = [op for op in block.ops if not (for_test and _for_training(op))]
+            kept = [op for op in block.ops if not (for_test and op.role & _SKIP_IN_TEST)]
             twin.ops = [copy_op(op, twin) for op in kept]
         if for_test:
             copy.inference_mode()
@@ -158,7 +159,7 @@ class Program:
             block.vars = {
                 name: var
                 for name, var in block.vars.items()
-                if name in used or var.is_data or not name.endswith("@GRAD")
+                if name in used or var.is_data or not name.endswith(GRAD)
             }
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
@@ -184,10 +185,6 @@ class Program:
         return self.to_string()
 
     __repr__ = __str__
-
-
-def _for_training(op: Operator) -> bool:
-    return bool(int(op.attrs.get("op_role", 0)) & _SKIP_IN_TEST)
 
 
 def _arguments(op: Operator) -> list[str]:

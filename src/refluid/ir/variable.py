@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
+from refluid.ir.names import GRAD
 from refluid.ir.overloads import Overloads
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Variable(Overloads):
     @property
     def grad_name(self) -> str:
         """Name of this variable's gradient."""
-        return self.name + "@GRAD"
+        return self.name + GRAD
 
     def set_error_clip(self, error_clip: Any) -> None:
         """Clips the gradient of this variable inside the backward pass."""

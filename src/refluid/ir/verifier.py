@@ -15,12 +15,11 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir import schema
 from refluid.ir.attributes import AttrType
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY, GRAD, without_part
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 
-EMPTY = "@EMPTY@"
-_GRAD = "@GRAD"
 _SHOWN = 10
 # Slots that name objects of the scope which programs don't declare.
 _LIVE = {"blocking_queue"}
@@ -163,7 +162,7 @@ def _declared(op: Operator, facts: _Facts) -> Iterator[str]:
     for side, slots in (("input", op.inputs), ("output", op.outputs)):
         for slot, names in slots.items():
             for name in dict.fromkeys(names):
-                if name == EMPTY or slot in _LIVE or (nested and name.endswith(_GRAD)):
+                if name == EMPTY or slot in _LIVE or (nested and name.endswith(GRAD)):
                     continue  # a gradient that no operator of a nested block computes is none
                 if _find(op.block, name) is None:
                     yield f"its {side} variable {name!r} is declared in no block around it"
@@ -222,7 +221,7 @@ def _gradient_without_forward(op: Operator, facts: _Facts) -> Iterator[str]:
 
 def _origin(gradient: str) -> str:
     """The variable that a gradient is of."""
-    name = gradient.split("@RENAME@")[0].removesuffix(_GRAD)
+    name = without_part(gradient).removesuffix(GRAD)
     while name.startswith("grad/"):
         name = name.removeprefix("grad/")
     return name

@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Channels, Epsilon, Vector
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.normalization import batch_norm, batch_norm_grad, channels_first, is_single
 from refluid.ops.registry import gradient, operator
-from refluid.ops.signature import GRAD
 
 Activation = Callable[[Tensor, float], Tensor]
 

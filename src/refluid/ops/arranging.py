@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_by_probing, share_lod_level
 from refluid.ops.lod_rules import joins_rows, keeps_rows
 from refluid.ops.reading import integer, integers, is_unknown, unknown
 from refluid.ops.registry import GradOp, OperatorDef, gradient, operator
-from refluid.ops.signature import GRAD, Longs
+from refluid.ops.signature import Longs
 
 _TRANSPOSE = {"use_mkldnn": False, "data_format": "AnyLayout", "use_quantizer": False}
 

@@ -6,10 +6,10 @@ from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.reading import is_unknown
 from refluid.ops.registry import GradOp, operator
-from refluid.ops.signature import GRAD
 from refluid.ops.sparse import keeps_rows
 
 

@@ -7,12 +7,13 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.control import select_gradient
 from refluid.ops.describing import like
 from refluid.ops.picking import pick
 from refluid.ops.registry import GradOp, gradient, operator
-from refluid.ops.signature import GRAD, Value
+from refluid.ops.signature import Value
 
 
 def _names(names: list[str]) -> list[str]:

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from refluid.core.offsets import Levels
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Slot
 from refluid.ops.bounded import Channels, Epsilon
 from refluid.ops.registry import GradOp, find, gradient, gradient_op, operator
-from refluid.ops.signature import GRAD
 
 _NONE = 1e-7  # a show count nearer to 0 means that there was no show
 

@@ -8,10 +8,10 @@ from torch import Tensor
 from refluid.comm import Member
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like, no_inference
 from refluid.ops.registry import GradOp, operator
-from refluid.ops.signature import GRAD
 
 _REDUCTIONS = ("sum", "prod", "max", "min")
 _LIKE_X = infer_like("Out", "X")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import AttrType
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute
 from refluid.ops.describing import constant_shape, like
 from refluid.ops.infer import Infer, no_inference
 from refluid.ops.registry import GradOp, Maker, OperatorDef, add
-from refluid.ops.signature import GRAD, parse_slots
+from refluid.ops.signature import parse_slots
 
 
 def _declare(

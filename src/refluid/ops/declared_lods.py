@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.gradient_lods import Origin, origin
 from refluid.ops.lod_rules import while_rows_stay
-from refluid.ops.signature import GRAD
 
 if TYPE_CHECKING:
     from refluid.ops.registry import OperatorDef

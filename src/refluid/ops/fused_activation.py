@@ -9,11 +9,11 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.names import GRAD
 from refluid.ir.schema import Slot
 from refluid.ops.elementwise import align, elementwise_add_grad
 from refluid.ops.fused_epilogue import activate_, add_relu, deactivate, deactivate_
 from refluid.ops.registry import find, gradient, in_place, operator
-from refluid.ops.signature import GRAD
 
 _BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "elementwise_add": torch.add,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 from refluid.ops.probing import Spec as Spec
 from refluid.ops.probing import outputs_of
-from refluid.ops.signature import GRAD
 
 if TYPE_CHECKING:
     from refluid.ops.registry import OperatorDef

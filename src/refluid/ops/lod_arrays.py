@@ -8,11 +8,12 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor, LoDTensorArray
 from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.describing import like
 from refluid.ops.picking import one_after_another, pick
 from refluid.ops.registry import GradOp, Maker, operator
-from refluid.ops.signature import GRAD, Value
+from refluid.ops.signature import Value
 
 Item = LoDTensor | Tensor
 

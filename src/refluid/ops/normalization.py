@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Channels, Epsilon, Vector
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.registry import gradient, operator
-from refluid.ops.signature import GRAD
 from refluid.ops.sizes import require_channels, require_equal
 
 aten = torch.ops.aten

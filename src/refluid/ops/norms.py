@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.elementwise import unbroadcast
 from refluid.ops.registry import GradOp, gradient, operator
-from refluid.ops.signature import GRAD
 from refluid.ops.sparse import keeps_rows, on_values
 
 _TINY = 1e-30

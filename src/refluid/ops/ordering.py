@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.reading import unknown
 from refluid.ops.registry import GradOp, gradient, operator
 from refluid.ops.required import require_axis
-from refluid.ops.signature import GRAD, Long
+from refluid.ops.signature import Long
 
 
 def _kind(dtype: int) -> torch.dtype:

@@ -6,9 +6,9 @@ from collections import Counter
 
 from torch import Tensor
 
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.registry import GradOp, operator
-from refluid.ops.signature import GRAD
 
 _PHASES = {True: ("FORWARD", "BOTH"), False: ("BACKWARD", "BOTH")}
 _shown: Counter[tuple[str, bool]] = Counter()

@@ -13,10 +13,10 @@ from refluid.core.dtypes import as_dtype, to_torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor
 from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.infer import no_inference
 from refluid.ops.registry import GradOp, operator
-from refluid.ops.signature import GRAD
 
 Function = Callable[..., Any]
 _functions: list[Function] = []

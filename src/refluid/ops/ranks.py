@@ -8,13 +8,14 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.batching_sequences import TimeMajor, time_major
 from refluid.ops.describing import constant_shape, like
 from refluid.ops.infer import no_inference
 from refluid.ops.picking import first, inverse, pick
 from refluid.ops.registry import GradOp, gradient, operator
-from refluid.ops.signature import GRAD, Value
+from refluid.ops.signature import Value
 
 _CPU = torch.device("cpu")
 

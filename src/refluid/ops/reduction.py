@@ -6,12 +6,13 @@ from torch import Tensor
 
 from refluid.core.lod_tensor import LoDTensorArray
 from refluid.core.selected_rows import SelectedRows
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.array_sums import sum_of_arrays
 from refluid.ops.extras import MKLDNN
 from refluid.ops.infer import infer_by_probing
 from refluid.ops.registry import GradOp, gradient, in_place, operator
-from refluid.ops.signature import GRAD, Value
+from refluid.ops.signature import Value
 from refluid.ops.sparse import same_kind, total
 
 

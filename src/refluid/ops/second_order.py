@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops import activation, rectifier, shaping  # noqa: F401  (they define what is named)
 from refluid.ops.convolution import conv2d
@@ -21,7 +22,7 @@ from refluid.ops.infer import infer_gradient
 from refluid.ops.layernorm import instance_norm
 from refluid.ops.linear import mul
 from refluid.ops.registry import GradOp, OperatorDef, add, find
-from refluid.ops.signature import GRAD, Body, parse_slots
+from refluid.ops.signature import Body, parse_slots
 from refluid.ops.volumes import conv3d
 
 Grad = Tensor | None

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like, no_inference
 from refluid.ops.registry import GradOp, operator
-from refluid.ops.signature import GRAD, Long, Longs, Random
+from refluid.ops.signature import Long, Longs, Random
 from refluid.ops.sparse import same_kind
 
 

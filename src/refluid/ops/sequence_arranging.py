@@ -9,12 +9,12 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like
 from refluid.ops.levels import infer_from, sequences_of
 from refluid.ops.padded import ranges, take_rows
 from refluid.ops.registry import GradOp, gradient, operator
-from refluid.ops.signature import GRAD
 
 
 @operator(

@@ -32,6 +32,7 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.ir.attributes import AttrType, convert
 from refluid.ir.block import Block
 from refluid.ir.checks import Check
+from refluid.ir.names import GRAD as GRAD
 from refluid.ir.schema import Attribute, Slot
 
 Long = Annotated[int, AttrType.LONG]
@@ -39,7 +40,6 @@ Longs = Annotated[Sequence[int], AttrType.LONGS]
 Body = Callable[..., Any]
 Value = Any
 
-GRAD = "@GRAD"
 CONTEXT = frozenset({"comm", "counts", "device", "need", "random"})
 
 

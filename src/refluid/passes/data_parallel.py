@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from refluid.core.dtypes import VarType, to_numpy
+from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
-from refluid.ops.signature import GRAD
 
-_BACKWARD, _OPTIMIZE, _LOSS = 0x1, 0x2, 0x100
+_BACKWARD, _OPTIMIZE, _LOSS = OpRole.BACKWARD, OpRole.OPTIMIZE, OpRole.LOSS
 
 
 class GradientScale(IntEnum):
@@ -87,14 +88,9 @@ def parameter_gradients(block: Block) -> list[tuple[str, str]]:
     """(parameter, gradient) as the backward operators name them."""
     pairs: dict[str, str] = {}
     for op in block.ops:
-        if _role(op) & _BACKWARD:
-            names = op.attrs.get("op_role_var") or []
-            pairs |= dict(zip(names[::2], names[1::2], strict=False))
+        if op.role & _BACKWARD:
+            pairs |= op.role_pairs
     return list(pairs.items())
-
-
-def _role(op: Operator) -> int:
-    return int(op.attrs.get("op_role", 0))
 
 
 def _scale_loss(block: Block, parallel: Parallel) -> None:
@@ -111,7 +107,7 @@ def _scale_loss(block: Block, parallel: Parallel) -> None:
 
 def _loss_gradient(block: Block, name: str) -> Operator | None:
     """What starts the backward pass: of the loss, or (with loss scaling) of the scaled loss."""
-    starts = [op for op in block.ops if _role(op) == _BACKWARD | _LOSS]
+    starts = [op for op in block.ops if op.role == _BACKWARD | _LOSS]
     named = [op for op in starts if name in op.output_arg_names]
     filled = [op for op in starts if op.type == "fill_constant"]
     return next(iter(named + filled), None)
@@ -122,7 +118,7 @@ def _ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, 
     wanted = set(gradients)
     last: dict[str, int] = {}
     for position, op in enumerate(block.ops):
-        if _role(op) & _BACKWARD:
+        if op.role & _BACKWARD:
             last |= dict.fromkeys(wanted & set(op.output_arg_names), position)
     return sorted((position, name) for name, position in last.items())
 
@@ -163,14 +159,14 @@ def _insert_exchange(block: Block, position: int, names: list[str]) -> None:
         type="allreduce" if len(names) == 1 else "fused_all_reduce",
         inputs={"X": names},
         outputs={"Out": names},
-        attrs={"op_role": _BACKWARD},
+        attrs={ROLE: _BACKWARD},
     )
 
 
 def updates(program: Program) -> Iterator[Operator]:
     """The operators that update a parameter, wherever they are."""
     for block in program.blocks:
-        yield from (op for op in block.ops if "Param" in op.inputs and _role(op) & _OPTIMIZE)
+        yield from (op for op in block.ops if "Param" in op.inputs and op.role & _OPTIMIZE)
 
 
 def _keep_own_updates(block: Block, parallel: Parallel, rank: int) -> None:
@@ -182,7 +178,7 @@ def _keep_own_updates(block: Block, parallel: Parallel, rank: int) -> None:
         written.setdefault(owner, {}).update(dict.fromkeys(op.output_arg_names))
         if owner != rank:
             op.block._remove_op(op.idx)
-    role = {"op_role": _OPTIMIZE}
+    role = {ROLE: _OPTIMIZE}
     if not parallel.broadcasts:
         block.append_op(type="replica_barrier", inputs={}, outputs={}, attrs=role)
         return

@@ -17,7 +17,6 @@ from refluid.ir.program import Program
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import gradient_block
 
-_ROLE = "op_role"
 _ORDERED = frozenset({"random", "comm"})
 
 
@@ -44,7 +43,7 @@ def _movable(op: Operator) -> bool:
     definition = find(op.type)
     return (
         definition is not None
-        and bool(int(op.attrs.get(_ROLE, 0)) & OpRole.OPTIMIZE)
+        and bool(op.role & OpRole.OPTIMIZE)
         and ("Param" in op.inputs or not definition.effects)
         and not definition.context & _ORDERED
         and not any(True for _ in op.sub_blocks())

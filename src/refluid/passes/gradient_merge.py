@@ -20,11 +20,10 @@ from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import ROLE, ROLE_VAR, OpRole
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program, copy_op
 from refluid.ir.variable import Variable
-from refluid.ops.signature import GRAD
-from refluid.passes.versions import EMPTY
 
 _LATE = OpRole.OPTIMIZE | OpRole.LR_SCHED
 _EXCHANGES = frozenset({"allreduce", "fused_all_reduce", "c_allreduce_sum"})
@@ -54,7 +53,7 @@ def gradient_merge(
 def merge_gradients(program: Program, startup: Program, merge: GradientMerge) -> list[Operator]:
     """Does so in place; returns the operators of the branch. Nothing to do for one run."""
     if merge.every == 1:
-        return [op for op in program.global_block().ops if _role(op) & OpRole.OPTIMIZE]
+        return [op for op in program.global_block().ops if op.role & OpRole.OPTIMIZE]
     return _Merging(program, startup, merge).rewrite()
 
 
@@ -84,7 +83,7 @@ class _Merging:
         made = {
             name
             for op in self.block.ops
-            if _role(op) & OpRole.BACKWARD
+            if op.role & OpRole.BACKWARD
             for name in op.output_arg_names
             if name != EMPTY and not self.block.var_recursive(name).persistable
         }
@@ -224,16 +223,12 @@ def _rename(op: Operator, renamed: dict[str, str]) -> None:
             _rename(inner, renamed)
 
 
-def _role(op: Operator) -> int:
-    return int(op.attrs.get(ROLE, 0))
-
-
 def _late(ops: Sequence[Operator]) -> set[Operator]:
     """Operators that run once per update, but for what the forward and backward pass reads.
 
     With them whatever serves the update alone: a schedule that was written without marking it.
     """
-    late = {op for op in ops if _role(op) & _LATE or op.type in _EXCHANGES}
+    late = {op for op in ops if op.role & _LATE or op.type in _EXCHANGES}
     late |= _serving(ops, late)
     needed: set[str] = set()
     for op in reversed(ops):
@@ -249,7 +244,7 @@ def _serving(ops: Sequence[Operator], late: set[Operator]) -> set[Operator]:
     serving: set[Operator] = set()
     wanted = {name for op in late for name in op.input_arg_names}
     for op in reversed(ops):
-        forward = op not in late and _role(op) & ~OpRole.LOSS == OpRole.FORWARD
+        forward = op not in late and op.role & ~OpRole.LOSS == OpRole.FORWARD
         if forward and wanted & set(op.output_arg_names):
             serving.add(op)
             wanted |= set(op.input_arg_names)

@@ -78,7 +78,7 @@ class _Caster:
 
     def rewrite(self) -> None:
         for op in self.block.ops:
-            if not int(op.attrs.get(ROLE, 0)) & _AFTER_FORWARD:
+            if not op.role & _AFTER_FORWARD:
                 self._convert(op)
             for name in op.output_arg_names:
                 for half in (VarType.FP32, *_HALVES):

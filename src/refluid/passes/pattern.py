@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
-from refluid.passes.versions import EMPTY, Value, Values
+from refluid.passes.versions import Value, Values
 
 _LINE = re.compile(r"(?:(\w+):\s*)?([\w|{}]+)\((.*)\)\s*->\s*(.*)")
 _INSIDE = re.compile(r"\s*\n\s*(?=[^()]*\))")  # a line break within parentheses

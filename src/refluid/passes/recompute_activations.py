@@ -12,16 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from refluid.analysis.ghosts import values_read
-from refluid.analysis.liveness import EMPTY
-from refluid.ir.attributes import OpRole
+from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import gradient_block
 
 AGAIN = "@AGAIN"
-_ROLE = "op_role"
 _STATISTICS = ("is_test", "use_global_stats")
 # Operators that are worth it: output slot, and input slots with values of that size.
 _PLAIN = ("relu", "relu6", "leaky_relu", "sigmoid", "tanh", "gelu", "swish", "hard_swish")
@@ -85,9 +84,8 @@ class _Finder:
             for op in one.ops
             for name in op.input_arg_names + op.output_arg_names
         }
-        roles = [int(op.attrs.get(_ROLE, 0)) for op in block.ops]
-        first = (place for place, role in enumerate(roles) if role & OpRole.BACKWARD)
-        self.backward = next(first, len(roles))
+        first = (place for place, op in enumerate(block.ops) if op.role & OpRole.BACKWARD)
+        self.backward = next(first, len(block.ops))
 
     def recipes(self) -> list[Recipe]:
         """All activations to be made again, none of them from another one."""
@@ -166,7 +164,7 @@ def _insert(block: Block, recipe: Recipe) -> None:
             slot: [_again(block, name, names) for name in given]
             for slot, given in op.outputs.items()
         }
-        made = block.make_op(op.type, inputs, outputs, {**op.attrs, _ROLE: int(OpRole.BACKWARD)})
+        made = block.make_op(op.type, inputs, outputs, {**op.attrs, ROLE: int(OpRole.BACKWARD)})
         made.alias = op.title
         copies.append(made)
     place = _position(block.ops, recipe.readers)

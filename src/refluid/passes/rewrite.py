@@ -14,10 +14,11 @@ from typing import Any
 
 from refluid.ir.attributes import CALLSTACK, COMMON, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.passes.pattern import Match, Node, Slot, complete, find_matches, parse_pattern
-from refluid.passes.versions import EMPTY, Values, blocks_in_use
+from refluid.passes.versions import Values, blocks_in_use
 
 Check = Callable[[Match], "str | None"]
 # The reason of a check for leaving a place to the next rule of its pass.
@@ -188,7 +189,7 @@ def _fused(rule: Rule, match: Match, nodes: Sequence[Node], fused: Node) -> Oper
     """The operator that replaces the nodes; it has the role and the user's line of the first."""
     ops = [match.op(node.label) for node in nodes]
     common = {name: ops[0].attrs.get(name) for name in (ROLE, NAMESCOPE, CALLSTACK, DEVICE)}
-    pairs = [ops_pairs for op in ops for ops_pairs in _pairs(op)]
+    pairs = [pair for op in ops for pair in op.role_pairs]
     common[ROLE_VAR] = [name for pair in dict.fromkeys(pairs) for name in pair]
     own = {name: value for name, value in rule.attrs(match).items() if name not in COMMON}
     made = ops[0].block.make_op(
@@ -199,11 +200,6 @@ def _fused(rule: Rule, match: Match, nodes: Sequence[Node], fused: Node) -> Oper
     )
     made.alias = ops[0].title
     return made
-
-
-def _pairs(op: Operator) -> list[tuple[str, str]]:
-    names = op.attrs.get(ROLE_VAR) or []
-    return list(zip(names[::2], names[1::2], strict=False))
 
 
 def _arguments_of(match: Match, slots: Sequence[Slot]) -> dict[str, list[str]]:

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-
-EMPTY = "@EMPTY@"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from refluid.analysis.liveness import key_of, writes
+from refluid.ir.names import EMPTY, without_part
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
@@ -78,10 +79,8 @@ def _matches(op: Operator, candidate: Operator, forward: OperatorDef) -> bool:
     outputs = [name for names in candidate.outputs.values() for name in names]
     # What is computed again for a gradient has the gradient of what was computed first.
     made = {name.split(AGAIN)[0] + GRAD for name in outputs}
-    given = {
-        name.split("@RENAME@")[0] for slot in forward.outputs for name in op.input(slot.name + GRAD)
-    }
-    return same and given <= made | {"@EMPTY@"}
+    given = {without_part(name) for slot in forward.outputs for name in op.input(slot.name + GRAD)}
+    return same and given <= made | {EMPTY}
 
 
 def wanted_inputs(op: Operator, forward: OperatorDef) -> tuple[tuple[bool, ...], ...]:
@@ -89,7 +88,7 @@ def wanted_inputs(op: Operator, forward: OperatorDef) -> tuple[tuple[bool, ...],
     wanted = []
     for slot in forward.inputs:
         names = op.output(slot.name + GRAD)
-        wanted.append(tuple(name != "@EMPTY@" for name in names))
+        wanted.append(tuple(name != EMPTY for name in names))
     return tuple(wanted)
 
 

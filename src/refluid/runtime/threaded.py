@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from refluid.core.threads import begin_thread, operator_threads
-from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
@@ -232,7 +232,7 @@ def _hold_updates(found: Sequence[Statement], waits: list[set[int]], source: Sou
 
 
 def _role(one: Statement, source: Source) -> int:
-    return next((int(op.attrs.get(ROLE, 0)) for op in _ops(one, source)), 0)
+    return next((op.role for op in _ops(one, source)), 0)
 
 
 def _ops(one: Statement, source: Source) -> list[Operator]:

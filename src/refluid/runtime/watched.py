@@ -8,6 +8,7 @@ from functools import cached_property
 
 from refluid.core.events import Kind
 from refluid.ir.attributes import NAMESCOPE
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 
@@ -47,7 +48,7 @@ class Watched:
         """The variable that it is about: of a gradient operator that of the forward operator, of
         an update the parameter."""
         op = self.ops[0]
-        grads = [name for slot, names in op.inputs.items() if "@GRAD" in slot for name in names]
+        grads = [name for slot, names in op.inputs.items() if GRAD in slot for name in names]
         names = op.input("Param") or grads or [self.result]
         return names[0].split("@")[0]
 

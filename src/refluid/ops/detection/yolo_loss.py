@@ -13,6 +13,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.checks import shaped
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Images, Matrix, Pairs, Positive
 from refluid.ops.detection.shapes import infer_by
@@ -27,7 +28,6 @@ from refluid.ops.detection.yolo_targets import (
 )
 from refluid.ops.infer import Spec
 from refluid.ops.registry import GradOp, find, gradient, gradient_op, operator
-from refluid.ops.signature import GRAD
 
 _OBJECT, _IGNORED = 1e-5, -0.5
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.signature import GRAD
 from refluid.passes.time_steps.loop import Loop
 from refluid.passes.time_steps.products import ONE_STEP, is_product
-from refluid.passes.versions import EMPTY
 
 
 def split_joined(loop: Loop) -> None:

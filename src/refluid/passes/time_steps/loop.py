@@ -8,12 +8,12 @@ from typing import Any
 
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.control import STEP_VALUES
 from refluid.ops.registry import find
-from refluid.ops.signature import GRAD
-from refluid.passes.versions import EMPTY, blocks_in_use
+from refluid.passes.versions import blocks_in_use
 
 
 @dataclass

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.signature import GRAD
 from refluid.passes.time_steps.hoisting import of_all_steps
 from refluid.passes.time_steps.loop import Loop
 from refluid.passes.time_steps.products import ALL_STEPS, is_product
-from refluid.passes.versions import EMPTY
 
 _X, _Y, _OUT = "X" + GRAD, "Y" + GRAD, "Out" + GRAD
 

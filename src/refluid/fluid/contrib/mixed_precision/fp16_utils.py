@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from refluid.core.dtypes import VarType
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.ir.attributes import ROLE, ROLE_VAR, OpRole
+from refluid.ir.attributes import ROLE_VAR, OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -70,7 +70,7 @@ def update_role_var_grad(main_prog: Program, params_grads: Pairs) -> None:
             continue
         (half,) = made[0].input("X")
         source = writers.get(half, [])
-        if len(source) == 1 and _role(source[0]) & OpRole.BACKWARD:
+        if len(source) == 1 and source[0].role & OpRole.BACKWARD:
             source[0].set_attr(ROLE_VAR, [*(source[0].attr(ROLE_VAR) or []), param.name, half])
             made[0].set_attr(ROLE_VAR, [])
             casts.append(made[0])
@@ -78,16 +78,12 @@ def update_role_var_grad(main_prog: Program, params_grads: Pairs) -> None:
 
 
 def _move_behind_backward(block: Block, moved: Sequence[Operator]) -> None:
-    backward = [at for at, op in enumerate(block.ops) if _role(op) & OpRole.BACKWARD]
+    backward = [at for at, op in enumerate(block.ops) if op.role & OpRole.BACKWARD]
     if moved:
         end = backward[-1] + 1
         before = [op for op in block.ops[:end] if op not in moved]
         block.ops[:] = [*before, *moved, *block.ops[end:]]
         block.program.touch()
-
-
-def _role(op: Operator) -> int:
-    return int(op.attr(ROLE) or 0)
 
 
 def update_loss_scaling(
