@@ -8,6 +8,7 @@ import torch
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.registry import operator
 from refluid.runtime.dependencies import predecessors, statements
 from refluid.runtime.source import Source
 from refluid.runtime.threaded import Schedule
@@ -143,3 +144,43 @@ def test_errors_of_workers_name_the_operator_and_leave_all_usable(
             net.step(x)
         cell.value = good
         np.testing.assert_allclose(net.step(x), undisturbed.step(x), rtol=1e-6)
+
+
+_meeting = threading.Barrier(2)
+
+
+@operator(
+    "update_that_waits_for_another",
+    outputs="ParamOut",
+    uses=None,
+    mutates={"ParamOut": "Param"},
+)
+def update_that_waits_for_another(Param: torch.Tensor) -> torch.Tensor:
+    """Adds one as soon as two of these run at the same time."""
+    if not Param.is_meta:
+        _meeting.wait(20)
+    return Param.add_(1)
+
+
+def test_updates_of_different_parameters_run_at_the_same_time() -> None:
+    """What they change they say, so no other order holds them up."""
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        params = [fluid.layers.create_parameter([4], "float32") for _ in range(2)]
+        total = fluid.layers.mean(fluid.layers.sums(params))
+        for param in params:
+            main.global_block().append_op(
+                type="update_that_waits_for_another",
+                inputs={"Param": param},
+                outputs={"ParamOut": param},
+            )
+    executor, strategy = fluid.Executor(fluid.CPUPlace()), fluid.ExecutionStrategy()
+    executor.run(startup, scope=scope)
+    strategy.num_threads = 2
+    program = fluid.CompiledProgram(main).with_data_parallel(
+        exec_strategy=strategy, places=fluid.cpu_places(1)
+    )
+    before = [np.array(scope.find_var(one.name).get_tensor()) for one in params]
+    executor.run(program, fetch_list=[total], scope=scope)
+    for one, was in zip(params, before, strict=True):
+        np.testing.assert_array_equal(np.array(scope.find_var(one.name).get_tensor()), was + 1)

@@ -20,7 +20,6 @@ Tensors = list[Tensor]
     outputs=" ".join(f"out_{name}" for name in _KEPT),
     uses=None,
     lod="",
-    effects=True,
     mutates={f"out_{name}": f"in_{name}" for name in _KEPT},
 )
 def average_accumulates(

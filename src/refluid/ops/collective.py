@@ -36,7 +36,7 @@ def reduce_over(
     )
 
 
-@operator("allreduce", outputs="Out", uses=None, infer=_LIKE_X, effects=True)
+@operator("allreduce", outputs="Out", uses=None, infer=_LIKE_X)
 def allreduce(
     X: Tensor | SelectedRows, *, comm: Member, reduce_type: int = 0, sync_mode: bool = False
 ) -> Tensor | SelectedRows:
@@ -44,7 +44,7 @@ def allreduce(
     return reduce_over(X, comm, _REDUCTIONS[reduce_type])
 
 
-@operator("fused_all_reduce", outputs="Out*", uses=None, infer=_LIKE_X, effects=True)
+@operator("fused_all_reduce", outputs="Out*", uses=None, infer=_LIKE_X)
 def fused_all_reduce(X: list[Tensor], *, comm: Member) -> list[Tensor]:
     """The sum of each X over all replicas, exchanged at once."""
     out = [one.clone(memory_format=torch.contiguous_format) for one in X]
@@ -52,7 +52,7 @@ def fused_all_reduce(X: list[Tensor], *, comm: Member) -> list[Tensor]:
     return out
 
 
-@operator("broadcast", outputs="Out", uses=None, infer=_LIKE_X, effects=True)
+@operator("broadcast", outputs="Out", uses=None, infer=_LIKE_X)
 def broadcast(X: Tensor, *, comm: Member, root: int = 0, sync_mode: bool = False) -> Tensor:
     """The X of replica `root`."""
     out = X.clone()
@@ -66,7 +66,6 @@ def broadcast(X: Tensor, *, comm: Member, root: int = 0, sync_mode: bool = False
     uses=None,
     mutates={"Out": "X"},
     infer=_LIKE_X,
-    effects=True,
 )
 def replica_broadcast(X: list[Tensor], *, comm: Member, root: int = 0) -> list[Tensor]:
     """Overwrites each X with that of replica `root`, all at once."""
@@ -74,7 +73,7 @@ def replica_broadcast(X: list[Tensor], *, comm: Member, root: int = 0) -> list[T
     return X
 
 
-@operator("replica_barrier", outputs="", uses=None, infer=no_inference, effects=True)
+@operator("replica_barrier", outputs="", uses=None, infer=no_inference)
 def replica_barrier(*, comm: Member) -> tuple[()]:
     """Waits for all replicas."""
     comm.barrier()
@@ -100,16 +99,14 @@ def _define(name: str, reduction: str) -> None:
     body.__name__ = name
     body.__doc__ = f"The {reduction} of X over all replicas."
     maker = _reduced_gradient if reduction == "sum" else None
-    operator(
-        name, outputs="Out", uses=None, maker=maker, infer=_LIKE_X, extra=_STREAM, effects=True
-    )(body)
+    operator(name, outputs="Out", uses=None, maker=maker, infer=_LIKE_X, extra=_STREAM)(body)
 
 
 for _reduction in ("sum", "max", "min", "prod"):
     _define(f"c_allreduce_{_reduction}", _reduction)
 
 
-@operator("c_broadcast", outputs="Out", uses=None, infer=_LIKE_X, extra=_STREAM, effects=True)
+@operator("c_broadcast", outputs="Out", uses=None, infer=_LIKE_X, extra=_STREAM)
 def c_broadcast(X: Tensor, *, comm: Member, root: int = 0) -> Tensor:
     """The X of replica `root`."""
     out = X.clone()
@@ -123,7 +120,6 @@ def c_broadcast(X: Tensor, *, comm: Member, root: int = 0) -> Tensor:
     uses=None,
     maker=_gathered_gradient,
     extra=_STREAM,
-    effects=True,
 )
 def c_allgather(X: Tensor, *, comm: Member, nranks: int) -> Tensor:
     """The X of all replicas one after the other along dimension 0."""
@@ -132,7 +128,7 @@ def c_allgather(X: Tensor, *, comm: Member, nranks: int) -> Tensor:
     return torch.cat([part for part in comm.all_gather(X) if isinstance(part, Tensor)])
 
 
-@operator("c_reducescatter", outputs="Out", uses=None, extra=_STREAM, effects=True)
+@operator("c_reducescatter", outputs="Out", uses=None, extra=_STREAM)
 def c_reducescatter(X: Tensor, *, comm: Member, nranks: int = 1) -> Tensor:
     """This replica's share, along dimension 0, of the sum of X over all replicas."""
     rows = X.shape[0] // nranks

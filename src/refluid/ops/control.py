@@ -11,6 +11,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute
 from refluid.ops.describing import constant_shape, like
+from refluid.ops.effects import Effect
 from refluid.ops.infer import Infer, no_inference
 from refluid.ops.registry import GradOp, Maker, OperatorDef, add
 from refluid.ops.signature import parse_slots
@@ -23,6 +24,7 @@ def _declare(
     *attributes: Attribute,
     maker: Maker | None = None,
     infer: Infer = no_inference,
+    effects: Effect = Effect.NONE,
 ) -> None:
     add(
         OperatorDef(
@@ -30,7 +32,7 @@ def _declare(
             parse_slots(inputs),
             parse_slots(outputs),
             {attribute.name: attribute for attribute in attributes},
-            effects=True,
+            effects=effects,
             maker=maker,
             infer_rule=infer,
         )
@@ -112,7 +114,9 @@ _declare(
     *_RECURRENT,
 )
 
-_declare("write_to_array", "X I", "Out", maker=_write_gradient, infer=like(Out="X"))
+_declare(
+    "write_to_array", "X I", "Out", maker=_write_gradient, infer=like(Out="X"), effects=Effect.STATE
+)
 _declare("read_from_array", "X I X_W?", "Out", maker=_read_gradient, infer=like(Out="X"))
 _declare("lod_array_length", "X", "Out", infer=constant_shape(VarType.INT64, 1))
 # Out[Mask] is X, the others get no value.

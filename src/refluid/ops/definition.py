@@ -10,6 +10,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute, Slot
 from refluid.ops.declared_lods import declare_lods
+from refluid.ops.effects import Effect
 from refluid.ops.infer import Infer, infer_by_probing
 from refluid.ops.lod_rules import Choice
 from refluid.ops.signature import Body
@@ -44,7 +45,7 @@ class OperatorDef:
     - `follows`: output slot -> input slot whose size is declared where another input's is unknown.
     - `starts_without`: input slots (`"Seed"`) whose persistable variable may have no value yet.
     - `untouched`: output slots that programs name and the body leaves as they are.
-    - `effects`: must run even if nobody reads the outputs.
+    - `effects`: what it does besides giving its outputs (`ops/effects.py`).
     - `reusing`: input slot -> variant of the body that overwrites it and returns it first.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
@@ -71,7 +72,7 @@ class OperatorDef:
     untouched: frozenset[str] = frozenset()
     amp: str = "follow"
     filter: str = ""
-    effects: bool = False
+    effects: Effect = Effect.NONE
     uses: tuple[str, ...] | None = None
     differentiable: tuple[str, ...] | None = None
     maker: Maker | None = None
@@ -87,6 +88,11 @@ class OperatorDef:
         inputs = {slot.name: slot for slot in self.inputs}
         names = tuple(inputs) if self.differentiable is None else self.differentiable
         return tuple(Slot(name + GRAD, inputs[name].many, True) for name in names)
+
+    @property
+    def inline(self) -> bool:
+        """Whether plans write it as Python of their own: control flow, arrays, readers."""
+        return self.body is None and self.forward is None
 
     def lod_source(self, op: Operator) -> str | None:
         """The variable whose LoD the outputs take."""

@@ -32,7 +32,6 @@ def _infer_check(definition: OperatorDef, op: Operator) -> None:
     uses=None,
     lod="",
     mutates={"Out": "X"},
-    effects=True,
     infer=_infer_check,
 )
 def check_finite_and_unscale(
@@ -65,7 +64,6 @@ def _infer_update(definition: OperatorDef, op: Operator) -> None:
         "OutGoodSteps": "InGoodSteps",
         "OutBadSteps": "InBadSteps",
     },
-    effects=True,
     infer=_infer_update,
 )
 def update_loss_scaling(

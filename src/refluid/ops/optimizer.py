@@ -13,7 +13,7 @@ from refluid.ops.sparse import dense
 Tensors = list[Tensor]
 
 
-@operator("sgd", outputs="ParamOut", uses=None, lod="", mutates={"ParamOut": "Param"}, effects=True)
+@operator("sgd", outputs="ParamOut", uses=None, lod="", mutates={"ParamOut": "Param"})
 def sgd(Param: Tensor, LearningRate: Tensor, Grad: Tensor | SelectedRows) -> Tensor:
     """Param - LearningRate * Grad; of a sparse Grad only those rows are touched."""
     if isinstance(Grad, SelectedRows):
@@ -37,7 +37,6 @@ def sgd_many(Param: Tensors, LearningRate: Tensors, Grad: Tensors) -> None:
     uses=None,
     lod="",
     mutates={"ParamOut": "Param", "VelocityOut": "Velocity"},
-    effects=True,
 )
 def momentum(
     Param: Tensor,

@@ -27,7 +27,6 @@ _KEPT = ("Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
     uses=None,
     lod="",
     mutates={f"{slot}Out": slot for slot in _KEPT},
-    effects=True,
 )
 def adam(
     Param: Tensor,

@@ -76,7 +76,6 @@ def dgc(
     lod="",
     mutates={"ParamOut": "Param", "VelocityOut": "Velocity"},
     views={"Grad_out": "Grad"},
-    effects=True,
     infer=infer_like("Grad_out", "Grad"),
 )
 def dgc_momentum(

@@ -27,7 +27,6 @@ def update_flags(kept: str, renamed: Mapping[str, str] | None = None) -> dict[st
         "uses": None,
         "lod": "",
         "mutates": names,
-        "effects": True,
     }
 
 

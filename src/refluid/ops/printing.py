@@ -21,7 +21,7 @@ def print_gradient(op: Operator) -> list[GradOp]:
     return [GradOp("print", inputs, outputs, dict(op.attrs) | {"is_forward": False})]
 
 
-@operator("print", outputs="Out", maker=print_gradient, views={"Out": "In"}, effects=True)
+@operator("print", outputs="Out", maker=print_gradient, views={"Out": "In"}, effects="host")
 def print_tensor(
     In: Tensor,
     *,

@@ -63,7 +63,7 @@ def py_func_gradient(op: Operator) -> list[GradOp]:
     outputs="Out*?",
     maker=py_func_gradient,
     infer=no_inference,
-    effects=True,
+    effects="host",
     lod="",
     makes_lod="Out",
 )

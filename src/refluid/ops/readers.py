@@ -10,6 +10,7 @@ from refluid.ir.attributes import AttrType
 from refluid.ir.operator import Operator
 from refluid.ir.readers import ReadTensor, read_tensors, set_read_tensors
 from refluid.ir.schema import Attribute
+from refluid.ops.effects import Effect
 from refluid.ops.infer import Infer
 from refluid.ops.registry import OperatorDef, add
 from refluid.ops.signature import parse_slots
@@ -24,7 +25,7 @@ def _declare(
             parse_slots(inputs),
             parse_slots(outputs),
             {attribute.name: attribute for attribute in attributes},
-            effects=True,
+            effects=Effect.HOST,
             infer_rule=infer,
             makes_lod=makes_lod,
         )

@@ -25,6 +25,7 @@ from refluid.ir.schema import Slot
 from refluid.ops.definition import GradOp as GradOp
 from refluid.ops.definition import Maker as Maker
 from refluid.ops.definition import OperatorDef as OperatorDef
+from refluid.ops.effects import declared
 from refluid.ops.infer import Infer, infer_by_probing, infer_gradient
 from refluid.ops.signature import (
     GRAD,
@@ -67,6 +68,7 @@ def operator(
     differentiable: str | None = None,
     maker: Maker | None = None,
     infer: Infer = infer_by_probing,
+    effects: str = "",
     **flags: Any,
 ) -> Callable[[Body], Body]:
     """Registers the decorated function as operator `type` and `type_grad` with it.
@@ -76,6 +78,7 @@ def operator(
     uses: forward slots the gradient operator reads (`"X Out"`); "*" for all, None where there
         is no gradient. differentiable: input slots that have one ("X Y"), all where None.
     maker: gives the gradient operators where they are not `type_grad`.
+    effects: those that the signature doesn't tell of (`"host"`).
     flags: fields of `OperatorDef`.
     """
 
@@ -94,6 +97,7 @@ def operator(
             maker=maker,
             infer_rule=infer,
             levels=found.levels,
+            effects=declared(effects, found.context, flags.get("mutates")),
             **{"lod": first} | flags,
         )
         add(definition)
@@ -156,6 +160,7 @@ def gradient(
                 found.context,
                 views={slot_name(out): slot_name(own) for out, own in (views or {}).items()},
                 levels=found.levels,
+                effects=declared("", found.context),
                 infer_rule=infer_gradient,
             )
         )

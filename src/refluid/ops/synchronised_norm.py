@@ -39,7 +39,6 @@ def _sums(x: Tensor) -> Tensor:
     mutates={"MeanOut": "Mean", "VarianceOut": "Variance"},
     infer=_infer,
     extra={"use_mkldnn": False, "fuse_with_relu": False},
-    effects=True,
     without_lod="MeanOut VarianceOut SavedMean SavedVariance ReserveSpace",
 )
 def sync_batch_norm(

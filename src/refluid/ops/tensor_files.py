@@ -39,7 +39,9 @@ def _refuse_existing(path: str, overwrite: bool) -> None:
         raise EnforceNotMet(f"{path} exists already, and overwrite is false")
 
 
-@operator("save", outputs="kLookupTablePath?", uses=None, lod="", infer=no_inference, effects=True)
+@operator(
+    "save", outputs="kLookupTablePath?", uses=None, lod="", infer=no_inference, effects="host"
+)
 def save(
     X: Tensor | SelectedRows,
     *,
@@ -53,7 +55,7 @@ def save(
     write_file(file_path, lambda file: _write(file, X, lod_X, save_as_fp16), durable=False)
 
 
-@operator("save_combine", outputs="Y?", uses=None, lod="", infer=no_inference, effects=True)
+@operator("save_combine", outputs="Y?", uses=None, lod="", infer=no_inference, effects="host")
 def save_combine(
     X: list[Tensor | SelectedRows],
     *,
@@ -82,7 +84,9 @@ def _placed(tensor: Tensor, device: torch.device, half: bool) -> Tensor:
     return tensor.to(device, torch.float16 if half else tensor.dtype)
 
 
-@operator("load", outputs="Out", uses=None, lod="", makes_lod="Out", infer=no_inference)
+@operator(
+    "load", outputs="Out", uses=None, lod="", makes_lod="Out", infer=no_inference, effects="host"
+)
 def load(
     *,
     file_path: str,
@@ -106,7 +110,15 @@ def load(
     return tensor.reshape(-1)[seek : seek + math.prod(shape)].reshape(tuple(shape)), ()
 
 
-@operator("load_combine", outputs="Out*", uses=None, lod="", makes_lod="Out", infer=no_inference)
+@operator(
+    "load_combine",
+    outputs="Out*",
+    uses=None,
+    lod="",
+    makes_lod="Out",
+    infer=no_inference,
+    effects="host",
+)
 def load_combine(
     *,
     file_path: str,

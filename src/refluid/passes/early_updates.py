@@ -14,10 +14,9 @@ from refluid.analysis.update_groups import GROUP, gradient_bytes
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.ops.effects import OUTSIDE
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import gradient_block
-
-_ORDERED = frozenset({"random", "comm"})
 
 
 def early_updates(program: Program, group: int = GROUP) -> Program:
@@ -44,8 +43,8 @@ def _movable(op: Operator) -> bool:
     return (
         definition is not None
         and bool(op.role & OpRole.OPTIMIZE)
-        and ("Param" in op.inputs or not definition.effects)
-        and not definition.context & _ORDERED
+        and not definition.inline
+        and not definition.effects & OUTSIDE
         and not any(True for _ in op.sub_blocks())
     )
 

@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from refluid.ir.operator import Operator
+from refluid.ops.effects import OUTSIDE
 from refluid.ops.registry import find
 from refluid.runtime.source import Source
 
@@ -64,7 +66,7 @@ def _read(
             found.overwrites |= {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
     found.overwrites -= {*constants, "_"}
     ops = [source.origin.get(line) for line in range(found.first, found.last + 1)]
-    found.ordered |= any(op is not None and _has_effects(op.type) for op in ops)
+    found.ordered |= any(op is not None and _acts_outside(op) for op in ops)
     if isinstance(node, _COMPOUND):
         found.overwrites |= found.reads | found.writes
     return found
@@ -86,9 +88,9 @@ def _cell(part: ast.Attribute) -> set[str]:
     return set()
 
 
-def _has_effects(op_type: str) -> bool:
-    definition = find(op_type)
-    return definition is None or definition.effects
+def _acts_outside(op: Operator) -> bool:
+    definition = find(op.type)
+    return definition is None or definition.inline or bool(definition.effects & OUTSIDE)
 
 
 def predecessors(found: Sequence[Statement], memory: Callable[[str], str]) -> list[set[int]]:

@@ -12,6 +12,7 @@ from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.control import STEP_VALUES
+from refluid.ops.effects import LASTING
 from refluid.ops.registry import find
 from refluid.passes.versions import blocks_in_use
 
@@ -196,7 +197,7 @@ class Loop:
 
 def _is_plain(op: Operator) -> bool:
     definition = find(op.type)
-    return definition is not None and not definition.effects
+    return definition is not None and not definition.inline and not definition.effects & LASTING
 
 
 def find_loops(program: Program) -> Iterator[Loop]:

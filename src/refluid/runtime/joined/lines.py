@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from refluid.ir.operator import Operator
+from refluid.ops.effects import Effect
 from refluid.ops.registry import OperatorDef, find
 from refluid.runtime.joined.align import Unlike
 from refluid.runtime.recorded.graph import Line, Value
@@ -17,9 +18,6 @@ _STORED = re.compile(r"C\[(\d+)\]\.value = \w+")
 _CELL = re.compile(r"C\[(\d+)\]\.value")
 _OUTSIDE = frozenset({"F", "C", "L", "turn"})
 _SUMS = ("allreduce", "fused_all_reduce", "c_allreduce_sum")
-
-# Operators whose effects are on variables of the program only.
-_QUIET = ("average_accumulates", "check_finite_and_unscale", "update_loss_scaling")
 
 Kind = Literal[
     "feeds", "load", "store", "sum", "wait", "ghost", "same", "return", "operator", "branch"
@@ -84,8 +82,7 @@ def _operator(line: Line, draws: bool) -> Meaning:
 def _quiet(op: Operator) -> OperatorDef:
     """Raises Unlike for an operator with effects that its outputs do not tell of."""
     definition = find(op.type)
-    quiet = "Param" in op.inputs or op.type in _QUIET
-    if definition is None or (definition.effects and not quiet):
+    if definition is None or definition.inline or definition.effects & (Effect.COMM | Effect.HOST):
         raise Unlike(f"operator {op.type} has effects outside the step")
     body = definition.body
     if body is not None and not body.__module__.startswith("refluid.ops."):
