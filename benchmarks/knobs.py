@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -31,11 +32,13 @@ from benchmarks.fusion_networks import CASES as FUSIONS
 from benchmarks.fusions import measure as measure_fusion
 from benchmarks.knob_cases import CASES, Case, Setting
 from benchmarks.knob_networks import NETWORKS, Network, trained
-from benchmarks.knob_table import Knob, knobs
 from benchmarks.machine import facts
 from benchmarks.report import record
 from refluid import fluid
 from refluid.core import flags
+from refluid.engine.knob_table import knobs
+from refluid.engine.knobs import Knob
+from refluid.engine.strategy import BUILD
 from refluid.measure.peak import peak_bytes
 from refluid.measure.timing import Feed, Step, alternate, first_losses, ratio
 
@@ -147,7 +150,7 @@ def fusions(blocks: int, only: set[str]) -> dict[str, Effect]:
     found = {}
     for case in FUSIONS:
         name = case.passes[0].replace("fuse_softmax_cross_entropy", "enable_auto_fusion")
-        if name in fluid.BuildStrategy()._options() and (not only or name in only):
+        if name in BUILD and (not only or name in only):
             print(f"{name} ...", file=sys.stderr)
             gain = measure_fusion(case, blocks)
             speed, (before, after) = gain.speed, gain.peaks
@@ -158,32 +161,26 @@ def fusions(blocks: int, only: set[str]) -> dict[str, Effect]:
 
 def measured_names() -> set[str]:
     """The knobs that have a measurement."""
-    options = fluid.BuildStrategy()._options()
-    names = {case.passes[0] for case in FUSIONS} & set(options)
+    names = {case.passes[0] for case in FUSIONS} & set(BUILD)
     return {case.knob for case in CASES} | names | {"enable_auto_fusion"}
 
 
-def rows(effects: Mapping[str, Effect]) -> list[tuple[str, Knob, tuple[str, ...]]]:
-    """(group, knob, cells) of every knob."""
-    found = []
-    for knob in knobs(measured_names()):
-        effect = effects.get(knob.name)
-        cells = effect.cells() if effect else (knob.why_not or NOT_RECORDED, "", "")
-        does = knob.does[:1].upper() + knob.does[1:]
-        found.append((knob.group, knob, (f"`{knob.name}`", f"`{knob.default}`", does, *cells)))
-    return found
+def cells_of(knob: Knob, effect: Effect | None) -> tuple[str, ...]:
+    """The row of a knob."""
+    reason = knob.ignored or knob.unmeasured or NOT_RECORDED
+    does = knob.does[:1].upper() + knob.does[1:]
+    cells = effect.cells() if effect else (reason, "", "")
+    return f"`{knob.name}`", f"`{knob.shown}`", does, *cells
 
 
 def markdown(effects: Mapping[str, Effect], known: Mapping[str, str]) -> str:
     """A table for each group."""
     lines: list[str] = []
-    former = ""
-    for group, _, cells in rows(effects):
-        if group != former:
-            former = group
-            lines += ["", f"## {group}", "", "| " + " | ".join(COLUMNS) + " |"]
-            lines.append("|" + "---|" * len(COLUMNS))
-        lines.append("| " + " | ".join(cells).replace("``", "") + " |")
+    for scope, found in groupby(knobs(), key=lambda knob: knob.scope):
+        lines += ["", f"## {scope.value}", "", "| " + " | ".join(COLUMNS) + " |"]
+        lines.append("|" + "---|" * len(COLUMNS))
+        for knob in found:
+            lines.append("| " + " | ".join(cells_of(knob, effects.get(knob.name))) + " |")
     caption = ", ".join(f"{name} {value}" for name, value in known.items())
     return "\n".join([*lines, "", f"Measured: {caption}."])
 

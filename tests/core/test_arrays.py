@@ -10,7 +10,7 @@ import torch
 
 from refluid import fluid
 from refluid.core.arrays import is_plain, plain
-from refluid.fluid.parting import _one_memory
+from refluid.engine.splitting import _one_memory
 
 ROW = np.arange(6, dtype="float32").reshape(2, 3)
 RECORDS = np.zeros(3, [("x", "<f4"), ("y", "i1")])

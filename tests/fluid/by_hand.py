@@ -16,7 +16,7 @@ import torch
 from refluid import fluid
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.values import LoDTensor
-from refluid.fluid.parting import part_batch
+from refluid.engine.splitting import split_batch
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -55,7 +55,7 @@ class ByHand:
         before = _writes(op for op in ops if not _updates(op))
         given = sorted((read & before) - _persistable(program))
         fetched = [name for name in step.fetches if name in before or name not in written]
-        feeds = {name: part_batch(name, tensor(v), self.places) for name, v in step.feeds.items()}
+        feeds = {name: split_batch(name, tensor(v), self.places) for name, v in step.feeds.items()}
         found = []
         for rank, state in enumerate(states):
             feed = {name: parts[rank] for name, parts in feeds.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from refluid.core.values import LoDTensor
-from refluid.fluid.parting import part_batch
+from refluid.engine.splitting import split_batch
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 from refluid.verify import replay
@@ -96,7 +96,7 @@ def in_parts(recording: Recording, count: int) -> Recording:
     """Each step as `count` steps, with a part of the batch each."""
     steps = []
     for step in recording.steps:
-        feeds = {name: part_batch(name, tensor(v), count) for name, v in step.feeds.items()}
+        feeds = {name: split_batch(name, tensor(v), count) for name, v in step.feeds.items()}
         for rank in range(count):
             parts = {name: _value(found[rank]) for name, found in feeds.items()}
             steps.append(replace(step, feeds=parts))

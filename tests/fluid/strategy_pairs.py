@@ -10,7 +10,7 @@ from typing import Any
 
 from refluid import fluid
 from refluid.core import flags
-from refluid.fluid.fusing import EXECUTION_WITHOUT_EFFECT, WITHOUT_EFFECT
+from refluid.engine.strategy import BUILD, EXECUTION
 from refluid.ir.program import Program
 from refluid.verify import replay
 from refluid.verify.recordings import Recording
@@ -102,12 +102,12 @@ def compile_as(program: Program, loss: str | None, row: Combination) -> fluid.Co
     On several places gradients are averaged whatever the row says: their sum is another training.
     """
     build, execution = fluid.BuildStrategy(), fluid.ExecutionStrategy()
-    for owner, unused in ((build, WITHOUT_EFFECT), (execution, EXECUTION_WITHOUT_EFFECT)):
+    for owner, knobs in ((build, BUILD), (execution, EXECUTION)):
         for name in owner._options():
             if name in row:
                 value = row[name]
                 setattr(owner, name, set(value) if isinstance(value, frozenset) else value)
-            elif name in unused and row.get("without effect"):
+            elif knobs[name].ignored and row.get("without effect"):
                 old = getattr(owner, name)
                 setattr(owner, name, OTHER[type(old)](old))
     if row["places"] > 1:

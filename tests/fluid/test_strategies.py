@@ -12,10 +12,11 @@ import pytest
 from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.fluid.fusing import EXECUTION_WITHOUT_EFFECT, WITHOUT_EFFECT
-from refluid.fluid.replica_rewriting import ReplicaRewriting
-from refluid.fluid.replicated import Replicated
-from refluid.fluid.subgraphs import unconnected
+from refluid.engine.replica_rewriting import ReplicaRewriting
+from refluid.engine.replicated import Replicated
+from refluid.engine.strategy import BUILD as BUILD_KNOBS
+from refluid.engine.strategy import EXECUTION as EXECUTION_KNOBS
+from refluid.engine.subgraphs import unconnected
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.passes.data_parallel import Parallel, balance, data_parallel
 from refluid.runtime.dependencies import statements
@@ -52,6 +53,7 @@ EXECUTION = {
     "num_iteration_per_run": "here",
     "num_threads": "test_threaded",
 }
+IGNORED = {name: knob for name, knob in (BUILD_KNOBS | EXECUTION_KNOBS).items() if knob.ignored}
 
 
 def compiled(
@@ -96,24 +98,19 @@ def test_options_and_defaults_are_those_of_fluid() -> None:
 
 
 def test_every_option_is_accounted_for() -> None:
-    assert set(BUILD) | set(WITHOUT_EFFECT) == set(fluid.BuildStrategy()._options())
-    assert set(EXECUTION) | set(EXECUTION_WITHOUT_EFFECT) == set(
-        fluid.ExecutionStrategy()._options()
-    )
-    assert not set(BUILD) & set(WITHOUT_EFFECT)
-    assert not set(EXECUTION) & set(EXECUTION_WITHOUT_EFFECT)
+    assert set(BUILD) == set(BUILD_KNOBS) - set(IGNORED)
+    assert set(EXECUTION) == set(EXECUTION_KNOBS) - set(IGNORED)
 
 
-@pytest.mark.parametrize("name", [*WITHOUT_EFFECT, *EXECUTION_WITHOUT_EFFECT])
+@pytest.mark.parametrize("name", IGNORED)
 def test_options_without_effect_say_so_once(name: str, caplog: pytest.LogCaptureFixture) -> None:
     run = training(mlp, momentum)
-    owner = "BuildStrategy" if name in WITHOUT_EFFECT else "ExecutionStrategy"
+    owner, reason = IGNORED[name].scope.value, IGNORED[name].ignored
     default = getattr(getattr(fluid, owner)(), name)
     program = compiled(run, **{name: OTHER[type(default)](default)})
     with caplog.at_level(logging.WARNING, "refluid"):
         for feed in batches(2):
             run.run([feed], program)
-    reason = (WITHOUT_EFFECT | EXECUTION_WITHOUT_EFFECT)[name]
     assert caplog.messages.count(f"{owner}.{name} has no effect here: {reason}.") == 1
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.fluid.fusing import WITHOUT_EFFECT
+from refluid.engine.strategy import BUILD
 from refluid.ir.dot import print_dot
 from refluid.passes.pipeline import AS_WRITTEN, PASSES, optimize
 from tests.passes.networks import Network, norm, types
@@ -111,12 +111,8 @@ def test_the_log_tells_what_was_fused(caplog: pytest.LogCaptureFixture) -> None:
     )
     unused = [line for line in caplog.messages if "has no effect here" in line]
     assert unused == [
-        f"BuildStrategy.nccl_comm_num has no effect here: {WITHOUT_EFFECT['nccl_comm_num']}."
+        f"BuildStrategy.nccl_comm_num has no effect here: {BUILD['nccl_comm_num'].ignored}."
     ]
-
-
-def test_options_without_effect_are_the_strategys() -> None:
-    assert set(WITHOUT_EFFECT) <= set(fluid.BuildStrategy()._options())
 
 
 def test_graphs_are_written(tmp_path: Path) -> None:

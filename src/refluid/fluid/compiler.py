@@ -1,18 +1,105 @@
-"""`CompiledProgram`: a program with the strategies by which it is to be run."""
+"""`CompiledProgram`: a program with the strategies by which it is to be run.
+
+Options of strategies and their defaults are those of Fluid 1.8, as `engine.strategy` lists them. A
+wrong name is an AttributeError, a wrong type a TypeError, a number out of bounds an OutOfBounds (an
+EnforceNotMet and a ValueError), a change after the program was compiled an EnforceNotMet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any, ClassVar
 
+from refluid.core.bounds import whole_number
+from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
-from refluid.fluid.replicated import Replicated
-from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy
+from refluid.engine.knobs import Knob, frozen, thawed
+from refluid.engine.replicated import Replicated
+from refluid.engine.strategy import (
+    BUILD,
+    EXECUTION,
+    GradientScaleStrategy,
+    ReduceStrategy,
+    Strategy,
+)
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 from refluid.runtime.scope import Scope
 
 __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy"]
+
+
+class _Options:
+    """Options that users set one by one, until the program is compiled."""
+
+    _knobs: ClassVar[Mapping[str, Knob]] = {}
+
+    def __init__(self) -> None:
+        values = {name: thawed(knob.default) for name, knob in self._knobs.items()}
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "_finalized", False)
+
+    def __getattr__(self, name: str) -> Any:
+        values = object.__getattribute__(self, "_values")
+        if name not in values:
+            raise AttributeError(f"{type(self).__name__} has no option {name!r}")
+        return values[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        label = type(self).__name__
+        if name not in self._knobs:
+            known = ", ".join(sorted(self._knobs))
+            raise AttributeError(f"{label} has no option {name!r}; there are: {known}")
+        if self._finalized:
+            raise EnforceNotMet(
+                f"{label} has been finlaized, cannot be configured again. Make a new one "
+                "before the program is compiled."
+            )
+        self._values[name] = _checked(f"{label}.{name}", self._knobs[name], value)
+
+    def _finalize(self, **resolved: Any) -> None:
+        """Writes values that were resolved, and forbids further changes."""
+        self._values.update(resolved)
+        object.__setattr__(self, "_finalized", True)
+
+    def _options(self) -> dict[str, Any]:
+        """All options with their values."""
+        return dict(self._values)
+
+
+class BuildStrategy(_Options):
+    """How a program's graph is built: what is fused, and how gradients are exchanged."""
+
+    ReduceStrategy = ReduceStrategy
+    GradientScaleStrategy = GradientScaleStrategy
+    _knobs = BUILD
+
+
+class ExecutionStrategy(_Options):
+    """How a compiled program is run. `num_threads` 0 is resolved when the program is compiled."""
+
+    _knobs = EXECUTION
+
+
+def _checked(label: str, knob: Knob, value: Any) -> Any:
+    """The value of an option."""
+    kinds, default = knob.kinds, knob.default
+    wrong = isinstance(value, bool) and bool not in kinds
+    if wrong or not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{label} must be {wanted}, not {type(value).__name__}")
+    if isinstance(default, frozenset):
+        return set(value)
+    if type(default) is int:
+        return whole_number(label, value, knob.most, 0)
+    return type(default)(value) if isinstance(default, IntEnum) else value
+
+
+def _strategy(*given: _Options) -> Strategy:
+    """What the user's objects ask for."""
+    options = (item for one in given for item in one._options().items())
+    return Strategy(**{name: frozen(value) for name, value in options})
 
 
 class CompiledProgram:
@@ -85,12 +172,13 @@ class CompiledProgram:
             self._replicated = Replicated(
                 self._program,
                 self._loss_name,
-                self._build_strategy,
-                self._exec_strategy,
+                _strategy(self._build_strategy, self._exec_strategy),
                 places,
                 scope,
                 shared._replicated if shared is not None else None,
             )
+            self._exec_strategy._finalize(**self._replicated.resolved)
+            self._build_strategy._finalize()
         return self._replicated
 
 

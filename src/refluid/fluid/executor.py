@@ -15,12 +15,12 @@ from refluid.core.fetched import fetched
 from refluid.core.places import CPUPlace, CUDAPlace, require_available
 from refluid.core.threads import use_operator_threads
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
+from refluid.engine.explaining import explained
+from refluid.engine.feeds import FeedSlot, feed_slots
+from refluid.engine.fetches import join
+from refluid.engine.fusing import fuse_always
 from refluid.fluid.compiler import CompiledProgram
-from refluid.fluid.feeding import FeedSlot, feed_slots
 from refluid.fluid.fetch_handler import FetchHandler
-from refluid.fluid.fusing import fuse_always
-from refluid.fluid.merged import join
-from refluid.fluid.preparing import preparing
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -248,7 +248,7 @@ class Executor:
     ) -> Plan:
         memory, kernels, watched = self._settings()
         use_operator_threads()
-        with preparing(program, feeds):
+        with explained(program, feeds):
             fused = program if watched else fuse_always(program, (*feeds, *fetches))
             block = half_for(early_updates(fused), self._device).global_block()
             request = Request(block, feeds, fetches, self._device, fed_lods, memory, lends=lends)

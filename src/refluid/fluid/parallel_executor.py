@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.core.places import CPUPlace, CUDAPlace
-from refluid.fluid.compiler import CompiledProgram
+from refluid.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from refluid.fluid.executor import Executor
-from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.runtime.allocator import release

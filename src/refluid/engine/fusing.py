@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from refluid.core import flags
 from refluid.core.dtypes import VarType
-from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
-from refluid.fluid.subgraphs import write_unconnected
+from refluid.engine.knobs import Knob
+from refluid.engine.strategy import BUILD, ReduceStrategy, Strategy
+from refluid.engine.subgraphs import write_unconnected
 from refluid.ir.dot import print_dot
 from refluid.ir.program import Program
 from refluid.passes.pipeline import AS_WRITTEN, optimize
@@ -18,27 +20,6 @@ from refluid.runtime.kernels import without_choice
 
 _log = logging.getLogger("refluid")
 _OPTIMIZERS = ("adam", "sgd", "momentum")
-
-# Options that change nothing here, and why.
-WITHOUT_EFFECT: dict[str, str] = {
-    "async_mode": "the replicas of one process always work in step",
-    "cache_runtime_context": "plans keep what their operators need between runs anyhow",
-    "hierarchical_allreduce_inter_nranks": "the replicas are in one process",
-    "is_distribution": "the replicas are in one process",
-    "nccl_comm_num": "the replicas are in one process, which has one way to exchange gradients",
-    "num_trainers": "the replicas are in one process",
-    "remove_unnecessary_lock": "plans have no locks",
-    "trainer_id": "the replicas are in one process",
-    "trainers_endpoints": "the replicas are in one process",
-    "use_hierarchical_allreduce": "the replicas are in one process",
-}
-
-EXECUTION_WITHOUT_EFFECT: dict[str, str] = {
-    "allow_op_delay": "operators run as soon as what they need is there",
-    "use_cuda": "the places say where a program runs",
-    "use_experimental_executor": "there is one way to run a plan",
-    "use_thread_barrier": "a run ends when all its replicas have ended",
-}
 
 
 def fuse_always(program: Program, kept: Iterable[str]) -> Program:
@@ -48,7 +29,7 @@ def fuse_always(program: Program, kept: Iterable[str]) -> Program:
 
 def fuse(
     program: Program,
-    build: BuildStrategy,
+    strategy: Strategy,
     kept: Iterable[str],
     *,
     first: bool,
@@ -60,50 +41,46 @@ def fuse(
     written where `debug_graphviz_path` says. as_written: nothing that wasn't asked for, so that a
     profile shows the operators that the user wrote.
     """
-    found = optimize(program, build._options() | {AS_WRITTEN: as_written}, kept)
+    found = optimize(program, asdict(strategy) | {AS_WRITTEN: as_written}, kept)
     if first:
-        for line in (*_unused(build), *_said(program, build, found.subgraphs)):
+        for line in (*_unused(strategy), *_said(program, strategy, found.subgraphs)):
             _log.warning(line)
-        if build.debug_graphviz_path:
-            draw(program, build, "original")
-            draw(found.program, build, "fused")
+        if strategy.debug_graphviz_path:
+            draw(program, strategy, "original")
+            draw(found.program, strategy, "fused")
         if flags.value("print_sub_graph_dir"):
             write_unconnected(program.global_block(), flags.value("print_sub_graph_dir"))
     return found.program
 
 
-def draw(program: Program, build: BuildStrategy, stage: str) -> None:
+def draw(program: Program, strategy: Strategy, stage: str) -> None:
     """Writes the program's graph to the file `P_<stage>_graph`, P being `debug_graphviz_path`."""
-    path = Path(f"{build.debug_graphviz_path}_{stage}_graph")
+    path = Path(f"{strategy.debug_graphviz_path}_{stage}_graph")
     path.write_text(print_dot(program, stage), encoding="utf-8")
 
 
-def _unused(build: BuildStrategy) -> Iterator[str]:
-    for name in build._changed():
-        if name in WITHOUT_EFFECT:
-            yield f"BuildStrategy.{name} has no effect here: {WITHOUT_EFFECT[name]}."
+def ignored(strategy: Strategy, knobs: Iterable[Knob]) -> Iterator[str]:
+    """What to say of the options that were changed and have no effect."""
+    for knob in knobs:
+        if knob.ignored and getattr(strategy, knob.name) != knob.default:
+            yield f"{knob.scope.value}.{knob.name} has no effect here: {knob.ignored}."
 
-    fixed = without_choice(build.mkldnn_enabled_op_types)
+
+def _unused(strategy: Strategy) -> Iterator[str]:
+    yield from ignored(strategy, BUILD.values())
+    fixed = without_choice(strategy.mkldnn_enabled_op_types)
     if fixed:
         yield f"BuildStrategy.mkldnn_enabled_op_types: no choice of kernels for {', '.join(fixed)}."
 
 
-def ignored(execution: ExecutionStrategy) -> Iterator[str]:
-    """What to say of the options that were changed and have no effect."""
-    for name in execution._changed():
-        if name in EXECUTION_WITHOUT_EFFECT:
-            reason = EXECUTION_WITHOUT_EFFECT[name]
-            yield f"ExecutionStrategy.{name} has no effect here: {reason}."
-
-
-def _said(program: Program, build: BuildStrategy, subgraphs: int) -> Iterator[str]:
-    if subgraphs and any(name.startswith("fuse_") for name in build._changed()):
+def _said(program: Program, strategy: Strategy, subgraphs: int) -> Iterator[str]:
+    if subgraphs and any(name.startswith("fuse_") for name in _changed(strategy)):
         yield f"---  detected {subgraphs} subgraphs"
-    if build.async_mode and build.fuse_all_reduce_ops:
+    if strategy.async_mode and strategy.fuse_all_reduce_ops:
         yield "Currently, fuse_all_reduce_ops doesn't work under async mode."
-    if not build.fuse_all_optimizer_ops:
+    if not strategy.fuse_all_optimizer_ops:
         return
-    if build.reduce_strategy == ReduceStrategy.Reduce:
+    if strategy.reduce_strategy == ReduceStrategy.Reduce:
         yield "Currently, fuse_all_optimizer_ops only works under AllReduce mode."
         return
     for kind in _OPTIMIZERS:
@@ -113,6 +90,10 @@ def _said(program: Program, build: BuildStrategy, subgraphs: int) -> Iterator[st
                 f"Find {kind} operators : {total}, and {dense} for dense gradients. To make the "
                 "speed faster, those optimization are fused during training."
             )
+
+
+def _changed(strategy: Strategy) -> Iterator[str]:
+    return (name for name, knob in BUILD.items() if getattr(strategy, name) != knob.default)
 
 
 def _updates(program: Program, kind: str) -> tuple[int, int]:

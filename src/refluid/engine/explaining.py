@@ -22,7 +22,7 @@ _BARE = (
 
 
 @contextmanager
-def preparing(program: Program, feeds: Collection[str] = ()) -> Iterator[None]:
+def explained(program: Program, feeds: Collection[str] = ()) -> Iterator[None]:
     """Within the block plans are made of `program`, in which the names `feeds` are fed.
 
     Where that fails, EnforceNotMet tells what is wrong with the program: a program read from a

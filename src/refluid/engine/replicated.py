@@ -11,14 +11,14 @@ from refluid.core import flags
 from refluid.core.bounds import MOST_PLACES, whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
-from refluid.fluid.exchanging import optimized, require_loss_gradient
-from refluid.fluid.feeding import FeedSlot, feed_slots
-from refluid.fluid.fusing import ignored
-from refluid.fluid.parting import part_feed
-from refluid.fluid.preparing import preparing
-from refluid.fluid.replica_rewriting import ReplicaRewriting
-from refluid.fluid.replica_variables import replica_scopes, updates_variables
-from refluid.fluid.strategies import BuildStrategy, ExecutionStrategy
+from refluid.engine.exchanging import optimized, require_loss_gradient
+from refluid.engine.explaining import explained
+from refluid.engine.feeds import FeedSlot, feed_slots
+from refluid.engine.fusing import ignored
+from refluid.engine.replica_rewriting import ReplicaRewriting
+from refluid.engine.replica_scopes import replica_scopes, updates_variables
+from refluid.engine.splitting import split_feed
+from refluid.engine.strategy import EXECUTION, Strategy
 from refluid.ir.program import Program
 from refluid.runtime.allocator import end_step, release
 from refluid.runtime.codegen import Request
@@ -52,34 +52,29 @@ class Replicated:
         self,
         program: Program,
         loss: str | None,
-        build: BuildStrategy,
-        execution: ExecutionStrategy,
+        strategy: Strategy,
         places: Sequence[Place],
         scope: Scope,
         shared: Replicated | None,
     ) -> None:
         whole_number("the number of places", len(places), MOST_PLACES, 1)
         self.program, self.places, self.loss = program, list(places), loss
-        self.build = build
+        self.strategy = strategy
         self._devices = {place.device for place in self.places}
-        self.threads = max(1, execution.num_threads // len(places))
-        if build.enable_sequential_execution:
+        self.threads = max(1, strategy.num_threads // len(places))
+        if strategy.enable_sequential_execution:
             self.threads = 1
-        self._rewriting = ReplicaRewriting(program, build, self.places, loss, self.threads)
+        self._rewriting = ReplicaRewriting(program, strategy, self.places, loss, self.threads)
         self.replicas: Replicas = shared.replicas if shared else Replicas(len(places))
         self.scopes: list[Scope] = shared.scopes if shared else self._scopes(scope)
         self._held: Shared = shared._held if shared else Shared()
-        on_gpu = any(isinstance(place, CUDAPlace) for place in places)
-        self.iterations = execution.num_iteration_per_run
-        self.runs_until_drop = max(1, execution.num_iteration_per_drop_scope)
+        self.iterations = strategy.num_iteration_per_run
+        self.runs_until_drop = max(1, strategy.num_iteration_per_drop_scope)
         self.runs = 0
         if self.iterations < 1:
             raise EnforceNotMet(f"num_iteration_per_run is 1 or more, not {self.iterations}")
-        for line in ignored(execution):
+        for line in ignored(strategy, EXECUTION.values()):
             _log.warning(line)
-        threads = execution.num_threads or len(places) * (4 if on_gpu else 2)
-        execution._finalize(num_threads=threads, use_cuda=on_gpu)
-        build._finalize()
         self._recent: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Any, Prepared]] = {}
         self._plans: OrderedDict[Any, tuple[list[tuple[FeedSlot, ...]], dict[Any, Any]]]
         self._plans = OrderedDict()
@@ -89,6 +84,13 @@ class Replicated:
     def _scopes(self, scope: Scope) -> list[Scope]:
         shared = optimized(self.program) if self._rewriting.sharing else ()
         return replica_scopes(scope, self.program, self.places, shared)
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """Options that Fluid resolves when a program is compiled, as users see them then."""
+        on_gpu = any(isinstance(place, CUDAPlace) for place in self.places)
+        threads = self.strategy.num_threads or len(self.places) * (4 if on_gpu else 2)
+        return {"num_threads": threads, "use_cuda": on_gpu}
 
     # -- running --------------------------------------------------------------
 
@@ -131,7 +133,7 @@ class Replicated:
         return found
 
     def _run_parted(self, feed: Any, fetches: tuple[str, ...]) -> Results:
-        feeds = part_feed(feed, self.program, len(self.places))
+        feeds = split_feed(feed, self.program, len(self.places))
         slots, plans, _ = self._prepared(tuple(feeds[0]), fetches)
         values = [
             [slot.convert(feeds[rank][slot.name]) for slot in slots[rank]]
@@ -178,7 +180,7 @@ class Replicated:
     def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> Prepared:
         found, now = self._recent.get((fed, fetches)), self._now()
         if found is None or found[0] != now:
-            with preparing(self.program, fed):
+            with explained(self.program, fed):
                 found = now, self._prepare(fed, fetches)
             if len(self._recent) == _PLANS:
                 self._recent.clear()
@@ -189,10 +191,10 @@ class Replicated:
         memories = [self._memory(place) for place in self.places]
         watched, rewritten = instruments(), self._rewriting.programs
         programs = rewritten((*fed, *fetches), bool(watched), memories[0].optimize)
-        kernels = asked_for(self.build.mkldnn_enabled_op_types)
+        kernels = asked_for(self.strategy.mkldnn_enabled_op_types)
         key = (self.program.change_count, fed, fetches, tuple(memories), watched, kernels)
         if key not in self._plans:
-            require_loss_gradient(programs[0], self.build, self.loss, fed)
+            require_loss_gradient(programs[0], self.strategy, self.loss, fed)
             slots = [
                 feed_slots(program, dict.fromkeys(fed), place.device)
                 for program, place in zip(programs, self.places, strict=True)
@@ -215,7 +217,7 @@ class Replicated:
                     self.threads,
                     watched,
                     kernels,
-                    self.build.enable_backward_optimizer_op_deps,
+                    self.strategy.enable_backward_optimizer_op_deps,
                     self._compiles,
                 )
                 for rank, place in enumerate(self.places)
@@ -228,7 +230,7 @@ class Replicated:
                     kept, optimize = (*fed, *fetches), memories[0].optimize
                     whole = requests(rewritten(kept, False, optimize, owning=False), with_lod)
                     joined = Joined(whole, self.scopes, self.replicas, self._held)
-                with preparing(self.program, fed):
+                with explained(self.program, fed):
                     made = [Plan(one) for one in requests(programs, with_lod)]
                 plans[with_lod] = made, joined
             found: tuple[list[Plan], Joined | None] = plans[with_lod]
@@ -238,7 +240,7 @@ class Replicated:
 
     @property
     def _compiles(self) -> bool:
-        return bool(self.build.enable_auto_fusion or self.build.build_cinn_pass)
+        return self.strategy.compiles
 
     @property
     def _joinable(self) -> bool:
@@ -247,9 +249,9 @@ class Replicated:
         return on_cpu and len(self.places) > 1 and self.threads == 1 and not self._compiles
 
     def _memory(self, place: Place) -> Memory:
-        build = self.build
+        wanted = self.strategy
         return memory_as_set(
-            place.device, in_place=build.enable_inplace, optimize=build.memory_optimize
+            place.device, in_place=wanted.enable_inplace, optimize=wanted.memory_optimize
         )
 
     def close(self) -> None:

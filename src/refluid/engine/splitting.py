@@ -16,7 +16,7 @@ from refluid.ir.program import Program
 _PLAIN = frozenset({"<f4", "<f8", "<i4", "<i8"})
 
 
-def part_feed(feed: Any, program: Program, count: int) -> list[Mapping[str, Any]]:
+def split_feed(feed: Any, program: Program, count: int) -> list[Mapping[str, Any]]:
     """What each of `count` replicas is fed: its mapping of a list, or its part of all values.
 
     Raises EnforceNotMet where a list has another length, TypeError for other kinds of feeds and
@@ -37,7 +37,7 @@ def part_feed(feed: Any, program: Program, count: int) -> list[Mapping[str, Any]
     for name in feed:
         if count > 1 and not block.has_var(name):
             raise ValueError(f"feed names {name!r}, which the program doesn't have")
-    parted = {name: part_batch(name, value, count) for name, value in feed.items()}
+    parted = {name: split_batch(name, value, count) for name, value in feed.items()}
     return [{name: parts[rank] for name, parts in parted.items()} for rank in range(count)]
 
 
@@ -56,7 +56,7 @@ def _alike(feed: Sequence[Any]) -> list[Mapping[str, Any]]:
     return list(feed)
 
 
-def part_batch(name: str, value: Any, count: int) -> list[Any]:
+def split_batch(name: str, value: Any, count: int) -> list[Any]:
     """`value` in `count` parts of neighbouring rows, or sequences where it has a LoD.
 
     The first parts get the remainder: 7 rows for 2 replicas are 4 and 3. Raises EnforceNotMet

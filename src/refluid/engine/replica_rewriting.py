@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.core.places import Place
-from refluid.fluid.exchanging import replica_programs
-from refluid.fluid.fusing import fuse
-from refluid.fluid.strategies import BuildStrategy, ReduceStrategy
+from refluid.engine.exchanging import replica_programs
+from refluid.engine.fusing import fuse
+from refluid.engine.strategy import ReduceStrategy, Strategy
 from refluid.ir.program import Program
 from refluid.passes.early_updates import early_updates
 from refluid.passes.half_on_cpu import half_for
@@ -28,19 +28,19 @@ class ReplicaRewriting:
     def __init__(
         self,
         program: Program,
-        build: BuildStrategy,
+        strategy: Strategy,
         places: Sequence[Place],
         loss: str | None,
         threads: int,
     ) -> None:
-        self._program, self._build, self._places = program, build, places
+        self._program, self._strategy, self._places = program, strategy, places
         self._loss, self._threads = loss, threads
         self._made: OrderedDict[Any, list[Program]] = OrderedDict()
 
     @property
     def sharing(self) -> bool:
         """Whether all replicas share the parameters."""
-        reduce = self._build.reduce_strategy == ReduceStrategy.Reduce and len(self._places) > 1
+        reduce = self._strategy.reduce_strategy == ReduceStrategy.Reduce and len(self._places) > 1
         return reduce and all(place.device.type == "cpu" for place in self._places)
 
     def programs(
@@ -64,12 +64,12 @@ class ReplicaRewriting:
         self, kept: tuple[str, ...], watched: bool, optimize: bool, owning: bool
     ) -> list[Program]:
         first = not self._made
-        synchronised = self._build.sync_batch_norm and len(self._places) > 1
+        synchronised = self._strategy.sync_batch_norm and len(self._places) > 1
         program = sync_batch_norm(self._program) if synchronised else self._program
-        fused = fuse(program, self._build, kept, first=first, as_written=watched)
+        fused = fuse(program, self._strategy, kept, first=first, as_written=watched)
         made = replica_programs(
             fused,
-            self._build,
+            self._strategy,
             self._loss,
             len(self._places),
             sharing=self.sharing,
@@ -83,5 +83,5 @@ class ReplicaRewriting:
     @property
     def _updates_early(self) -> bool:
         """Whether updates needn't wait for all gradients."""
-        waits = self._threads > 1 and self._build.enable_backward_optimizer_op_deps
-        return self._build.memory_optimize is not False and not waits
+        waits = self._threads > 1 and self._strategy.enable_backward_optimizer_op_deps
+        return self._strategy.memory_optimize is not False and not waits

@@ -8,8 +8,8 @@ from collections.abc import Collection
 
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.fluid.fusing import draw
-from refluid.fluid.strategies import BuildStrategy, ReduceStrategy
+from refluid.engine.fusing import draw
+from refluid.engine.strategy import ReduceStrategy, Strategy
 from refluid.ir.names import GRAD
 from refluid.ir.program import Program
 from refluid.passes.data_parallel import (
@@ -30,7 +30,7 @@ _BUCKET = 25 * _MEGABYTE
 
 def replica_programs(
     program: Program,
-    build: BuildStrategy,
+    strategy: Strategy,
     loss: str | None,
     replicas: int,
     *,
@@ -43,36 +43,36 @@ def replica_programs(
     sharing: they share the parameters. first: for the first time, so the log says what was done.
     owning: in Reduce mode each makes the updates of its own parameters only.
     """
-    scale = GradientScale(int(build.gradient_scale_strategy))
-    if first and replicas == 1 and build.reduce_strategy == ReduceStrategy.Reduce:
+    scale = GradientScale(int(strategy.gradient_scale_strategy))
+    if first and replicas == 1 and strategy.reduce_strategy == ReduceStrategy.Reduce:
         _log.warning(
             "If you set build_strategy.reduce with 'Reduce',the number of places should be "
             "greater than 1."
         )
     if replicas == 1 and scale != GradientScale.CUSTOMIZED:
         return [program]
-    reduce = build.reduce_strategy == ReduceStrategy.Reduce and replicas > 1 and owning
+    reduce = strategy.reduce_strategy == ReduceStrategy.Reduce and replicas > 1 and owning
     parallel = Parallel(
         replicas,
         loss,
         scale,
-        *(bucket() if build.fuse_all_reduce_ops else (0, 0)),
+        *(bucket() if strategy.fuse_all_reduce_ops else (0, 0)),
         balance(gradient_block(program), replicas) if reduce else None,
         reduce and not sharing,
-        build.fuse_broadcast_ops,
+        strategy.fuse_broadcast_ops,
     )
     found = [data_parallel(program, parallel, rank) for rank in range(replicas)]
     if first:
-        _say(build, found[0], broadcasts=parallel.broadcasts)
+        _say(strategy, found[0], broadcasts=parallel.broadcasts)
     return [one.program for one in found]
 
 
 def require_loss_gradient(
-    program: Program, build: BuildStrategy, loss: str | None, fed: Collection[str]
+    program: Program, strategy: Strategy, loss: str | None, fed: Collection[str]
 ) -> None:
     """EnforceNotMet where a replica's program reads `loss@GRAD`, which its user should feed."""
     name = f"{loss}{GRAD}"
-    if int(build.gradient_scale_strategy) != GradientScale.CUSTOMIZED or name in fed:
+    if int(strategy.gradient_scale_strategy) != GradientScale.CUSTOMIZED or name in fed:
         return
     if any(name in op.input_arg_names for op in program.global_block().ops):
         raise EnforceNotMet(
@@ -81,17 +81,17 @@ def require_loss_gradient(
         )
 
 
-def _say(build: BuildStrategy, found: Exchange, *, broadcasts: bool) -> None:
-    if build.debug_graphviz_path:
-        draw(found.program, build, "multi_devices")
-    if build.fuse_all_reduce_ops and found.exchanges < found.gradients:
+def _say(strategy: Strategy, found: Exchange, *, broadcasts: bool) -> None:
+    if strategy.debug_graphviz_path:
+        draw(found.program, strategy, "multi_devices")
+    if strategy.fuse_all_reduce_ops and found.exchanges < found.gradients:
         _log.warning(
             "Find all_reduce operators: %d. To make the speed faster, some all_reduce ops are "
             "fused during training, after fusion, the number of all_reduce ops is %d.",
             found.gradients,
             found.exchanges,
         )
-    if not build.fuse_broadcast_ops and not broadcasts:
+    if not strategy.fuse_broadcast_ops and not broadcasts:
         _log.warning(
             "Currently, fuse_broadcast_ops only works under Reduce mode. Replicas on the CPU share "
             "their parameters then, and broadcast nothing."

@@ -1,0 +1,110 @@
+"""Every knob that there is: of strategies, flags, readers, mixed precision, optimizer wrappers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from refluid.core.flag_table import FLAGS, Flag, Status
+from refluid.engine.knobs import Knob, Scope
+from refluid.engine.strategy import BUILD, EXECUTION, NUMBERS
+
+_NEED = "a need, not a choice"
+_GPU = "acts on a GPU only"
+_LISTS = "part of `amp_lists`, see `decorate`"
+
+_READER = {
+    "feed_list": (None, "the variables that batches are for", _NEED),
+    "capacity": (
+        None,
+        "batches that may wait in the queue: more even out a generator of uneven speed",
+        "evens out what differs from batch to batch",
+    ),
+    "use_double_buffer": (
+        True,
+        "batches go to the GPU while the step before runs",
+        f"{_GPU}: on the CPU batches are where they are needed",
+    ),
+    "iterable": (True, "batches are fed by the loop, or come by `start`", _NEED),
+    "return_list": (False, "batches as lists instead of dicts", _NEED),
+    "use_multiprocess": (
+        False,
+        "the generator runs in a process of its own",
+        "pays where the generator itself is slow: timed in feeding.md",
+    ),
+    "drop_last": (True, "whether a last batch that is too small is left out", NUMBERS),
+}
+_PRECISION = {
+    "decorate": (False, "half precision where it pays, float32 elsewhere", ""),
+    "amp_lists": (None, "which operators are half precision", "see `decorate`"),
+    "init_loss_scaling": (2**15, "the first loss scale", NUMBERS),
+    "incr_every_n_steps": (1000, "finite steps before the scale grows", NUMBERS),
+    "decr_every_n_nan_or_inf": (2, "steps with infinite gradients before it shrinks", NUMBERS),
+    "incr_ratio": (2.0, "how much it grows", NUMBERS),
+    "decr_ratio": (0.8, "how much it shrinks", NUMBERS),
+    "use_dynamic_loss_scaling": (True, "whether it changes at all", NUMBERS),
+    "custom_white_list": (None, "operators that are half precision besides", _LISTS),
+    "custom_black_list": (None, "operators that stay float32 besides", _LISTS),
+    "custom_black_varnames": (
+        None,
+        "variables whose readers and writers stay float32",
+        _LISTS,
+    ),
+}
+_WRAPPERS = {
+    "RecomputeOptimizer": (False, "only checkpoints are kept for the backward pass", ""),
+    "GradientMergeOptimizer": (False, "gradients of k batches are added before one update", ""),
+    "LookaheadOptimizer": (False, "slow and fast weights", NUMBERS),
+    "ModelAverage": (False, "the mean of past weights for evaluation", NUMBERS),
+    "ExponentialMovingAverage": (False, "the moving mean of weights for evaluation", NUMBERS),
+    "DGCMomentumOptimizer": (
+        False,
+        "only the largest gradients are exchanged",
+        "gains on slow networks between machines; one process has none",
+    ),
+    "PipelineOptimizer": (
+        False,
+        "parts of the network on devices of their own",
+        "gains with several devices",
+    ),
+}
+_STATUS = {
+    Status.NOT_YET: "not in refluid yet; setting it is said so in the log",
+    Status.NO_COUNTERPART: "PyTorch does that part of the work; setting it is said so in the log",
+    Status.ALWAYS: "so in any case",
+}
+_UNMEASURED_FLAGS = {
+    "call_stack_level": "only says how long error messages are",
+    "fraction_of_cpu_memory_to_use": "bounds `FLAGS_initial_cpu_memory_in_mb`",
+    "fuse_parameter_groups_size": "the other way to say `FLAGS_fuse_parameter_memory_size`",
+    "init_allocated_mem": "for finding faults, not for speed: see profiling.md",
+    "initial_cpu_memory_in_mb": "the size for `FLAGS_allocator_strategy`",
+    "print_sub_graph_dir": "for the eye, not for speed",
+    "reader_queue_speed_test_mode": "for timing readers: batches come back again without end",
+    "refluid_adaptive_threads": "see benchmarks.md, which measures it beside busy processes",
+    "refluid_cuda_graphs": f"{_GPU}; none has measured it yet",
+    "refluid_fluid_cpu_faults": "for comparisons with what Fluid computed on a CPU",
+    "refluid_tier": "see benchmarks.md, which compares the tiers",
+    "use_mkldnn": "as `mkldnn_enabled_op_types`, for all operators",
+}
+
+
+def knobs() -> Iterator[Knob]:
+    """All knobs, those of one scope together."""
+    yield from BUILD.values()
+    yield from EXECUTION.values()
+    yield from (_of_flag(name, flag) for name, flag in sorted(FLAGS.items()))
+    for scope, table in (
+        (Scope.READER, _READER),
+        (Scope.PRECISION, _PRECISION),
+        (Scope.WRAPPER, _WRAPPERS),
+    ):
+        for name, (default, does, unmeasured) in table.items():
+            yield Knob(name, scope, default, does, unmeasured=unmeasured)
+
+
+def _of_flag(name: str, flag: Flag) -> Knob:
+    ignored = flag.why or _STATUS.get(flag.status, "")
+    unmeasured = _UNMEASURED_FLAGS.get(name, "") or (_GPU if flag.gpu else "")
+    return Knob(
+        f"FLAGS_{name}", Scope.FLAG, flag.default, flag.help, ignored, unmeasured, flag.maximum
+    )

@@ -1,0 +1,104 @@
+"""`Knob`: everything there is to know of one thing that users, and the tuner, can set.
+
+Strategies, the tables of docs/knobs.md and what the log says of options without effect are made of
+these records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import Enum, IntEnum
+from typing import Any
+
+from refluid.core.bounds import MOST
+
+
+class Scope(Enum):
+    """Where a knob is set."""
+
+    BUILD = "BuildStrategy"
+    EXECUTION = "ExecutionStrategy"
+    FLAG = "FLAGS"
+    READER = "DataLoader.from_generator"
+    PRECISION = "mixed precision"
+    WRAPPER = "optimizer wrappers"
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One knob; the type of its values is that of `default`.
+
+    does: what setting it does here. ignored: why it changes nothing here, empty where it does.
+    unmeasured: why there is no figure of what it gains, empty where `benchmarks/knobs.py` measures
+    it. most: the largest number.
+    """
+
+    name: str
+    scope: Scope
+    default: Any
+    does: str
+    ignored: str = ""
+    unmeasured: str = ""
+    most: int = MOST
+
+    @property
+    def kinds(self) -> tuple[type[Any], ...]:
+        """The types that values may have; None is unset, True or False."""
+        if self.default is None:
+            return bool, type(None)
+        if isinstance(self.default, frozenset):
+            return set, list
+        if isinstance(self.default, tuple):
+            return (list,)
+        kind = type(self.default)
+        return (kind, int) if isinstance(self.default, IntEnum) else (kind,)
+
+    @property
+    def shown(self) -> str:
+        """The default as documents show it."""
+        if isinstance(self.default, frozenset | tuple):
+            return repr(thawed(self.default))
+        return str(getattr(self.default, "name", None) or repr(self.default))
+
+
+@dataclass(frozen=True)
+class About:
+    """What the field of a strategy says of its knob: `Annotated[bool, About(...)]`."""
+
+    scope: Scope
+    does: str = "no effect, as the log says"
+    ignored: str = ""
+    unmeasured: str = ""
+    most: int = MOST
+
+
+def knobs_of(strategy: type[Any], scope: Scope) -> dict[str, Knob]:
+    """The knobs of a strategy's fields that are set in that place, by name."""
+    found = {}
+    for one in sorted(fields(strategy), key=lambda field: field.name):
+        (about,) = one.type.__metadata__  # type: ignore[union-attr]
+        if about.scope is scope:
+            found[one.name] = Knob(
+                one.name,
+                scope,
+                one.default,
+                about.does,
+                about.ignored,
+                about.unmeasured,
+                about.most,
+            )
+    return found
+
+
+def thawed(value: Any) -> Any:
+    """The value as users may change it: a set or list of their own."""
+    if isinstance(value, frozenset):
+        return set(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def frozen(value: Any) -> Any:
+    """The value as a strategy keeps it."""
+    if isinstance(value, set):
+        return frozenset(value)
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,176 @@
+"""`Strategy`: how a program is built and run. Fluid's mutable strategies are written into it.
+
+Names and defaults are those of Fluid 1.8; each field has its knob, see docs/knobs.md.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from typing import Annotated
+
+from refluid.core.bounds import MOST_THREADS
+from refluid.engine.knobs import About, Scope, knobs_of
+
+
+class ReduceStrategy(IntEnum):
+    """AllReduce: every replica updates all parameters. Reduce: each updates its share of them."""
+
+    AllReduce = 0
+    Reduce = 1
+
+
+class GradientScaleStrategy(IntEnum):
+    """What `loss@GRAD` is: 1 / number of replicas, 1, or what is fed."""
+
+    CoeffNumDevice = 0
+    One = 1
+    Customized = 2
+
+
+_build = partial(About, Scope.BUILD)
+_execution = partial(About, Scope.EXECUTION)
+_ONE_PROCESS = "the replicas are in one process"
+NUMBERS = "changes the numbers, not the speed"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """All options that a program is built and run by; equal ones ask for the same."""
+
+    # -- what is rewritten ----------------------------------------------------
+    build_cinn_pass: Annotated[
+        bool,
+        _build(
+            "chains of small operators become compiled code, as by `enable_auto_fusion`",
+            unmeasured="as `enable_auto_fusion`",
+        ),
+    ] = False
+    debug_graphviz_path: Annotated[
+        str,
+        _build(
+            "writes the graphs before and after passes", unmeasured="for the eye, not for speed"
+        ),
+    ] = ""
+    enable_auto_fusion: Annotated[
+        bool,
+        _build(
+            "`softmax` and `cross_entropy` become one operator; chains of small operators become "
+            "compiled code"
+        ),
+    ] = False
+    fuse_all_optimizer_ops: Annotated[
+        bool,
+        _build(
+            "updates of one kind are one multi-tensor call; always done, so this only logs it",
+            unmeasured="done in any case",
+        ),
+    ] = False
+    fuse_bn_act_ops: Annotated[bool, _build("batch norm and activation are one operator")] = False
+    fuse_bn_add_act_ops: Annotated[
+        bool, _build("batch norm, sum and activation are one operator")
+    ] = False
+    fuse_elewise_add_act_ops: Annotated[
+        bool, _build("a sum and its activation are one operator")
+    ] = False
+    fuse_gemm_epilogue: Annotated[bool, _build("product, bias and activation are one operator")] = (
+        False
+    )
+    fuse_relu_depthwise_conv: Annotated[
+        bool, _build("relu before a depthwise convolution isn't kept")
+    ] = False
+    mkldnn_enabled_op_types: Annotated[
+        frozenset[str], _build("which operators use oneDNN's kernels")
+    ] = frozenset()
+
+    # -- memory and order -----------------------------------------------------
+    enable_backward_optimizer_op_deps: Annotated[
+        bool,
+        _build(
+            "with several threads, updates wait for all gradients",
+            unmeasured="False lets updates start early where threads are idle",
+        ),
+    ] = True
+    enable_inplace: Annotated[
+        bool, _build("operators write over inputs that nobody needs any more")
+    ] = True
+    enable_sequential_execution: Annotated[
+        bool,
+        _build(
+            "one thread per place, in the order of the program",
+            unmeasured="the way back from `num_threads`",
+        ),
+    ] = False
+    memory_optimize: Annotated[
+        bool | None,
+        _build(
+            "cheap activations are computed again; unset: where garbage isn't freed, values pass "
+            "their memory on; False: updates wait for all gradients"
+        ),
+    ] = None
+    num_iteration_per_drop_scope: Annotated[
+        int, _execution("after how many runs freed memory goes back to the system")
+    ] = 100
+    num_iteration_per_run: Annotated[int, _execution("steps for each call of `run`")] = 1
+    num_threads: Annotated[
+        int,
+        _execution("threads that run operators out of order, over all places", most=MOST_THREADS),
+    ] = 0
+
+    # -- replicas -------------------------------------------------------------
+    fuse_all_reduce_ops: Annotated[bool, _build("gradients are exchanged several at a time")] = True
+    fuse_broadcast_ops: Annotated[
+        bool,
+        _build(
+            "in Reduce mode, updated parameters are sent together",
+            unmeasured="the replicas of one process share parameters, so nothing is sent",
+        ),
+    ] = True
+    gradient_scale_strategy: Annotated[
+        GradientScaleStrategy,
+        _build("mean, sum or own scale of the replicas' gradients", unmeasured=NUMBERS),
+    ] = GradientScaleStrategy.CoeffNumDevice
+    reduce_strategy: Annotated[
+        ReduceStrategy,
+        _build("AllReduce: every place updates all parameters; Reduce: each its share"),
+    ] = ReduceStrategy.AllReduce
+    sync_batch_norm: Annotated[
+        bool, _build("statistics over all places' batches", unmeasured=NUMBERS)
+    ] = False
+
+    # -- without effect -------------------------------------------------------
+    async_mode: Annotated[
+        bool, _build(ignored="the replicas of one process always work in step")
+    ] = False
+    cache_runtime_context: Annotated[
+        bool, _build(ignored="plans keep what their operators need between runs anyhow")
+    ] = False
+    hierarchical_allreduce_inter_nranks: Annotated[int, _build(ignored=_ONE_PROCESS)] = 0
+    is_distribution: Annotated[bool, _build(ignored=_ONE_PROCESS)] = False
+    nccl_comm_num: Annotated[
+        int, _build(ignored=f"{_ONE_PROCESS}, which has one way to exchange gradients")
+    ] = 1
+    num_trainers: Annotated[int, _build(ignored=_ONE_PROCESS)] = 1
+    remove_unnecessary_lock: Annotated[bool, _build(ignored="plans have no locks")] = True
+    trainer_id: Annotated[int, _build(ignored=_ONE_PROCESS)] = 0
+    trainers_endpoints: Annotated[tuple[str, ...], _build(ignored=_ONE_PROCESS)] = ()
+    use_hierarchical_allreduce: Annotated[bool, _build(ignored=_ONE_PROCESS)] = False
+    allow_op_delay: Annotated[
+        bool, _execution(ignored="operators run as soon as what they need is there")
+    ] = False
+    use_cuda: Annotated[bool, _execution(ignored="the places say where a program runs")] = True
+    use_experimental_executor: Annotated[
+        bool, _execution(ignored="there is one way to run a plan")
+    ] = True
+    use_thread_barrier: Annotated[
+        bool, _execution(ignored="a run ends when all its replicas have ended")
+    ] = False
+
+    @property
+    def compiles(self) -> bool:
+        """Whether chains of small operators become compiled code."""
+        return self.enable_auto_fusion or self.build_cinn_pass
+
+
+DEFAULT = Strategy()
+BUILD = knobs_of(Strategy, Scope.BUILD)
+EXECUTION = knobs_of(Strategy, Scope.EXECUTION)
