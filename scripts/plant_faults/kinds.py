@@ -56,7 +56,6 @@ def drop_decay(program: Program, draw: Random) -> str:
         return ""
     name, drop = draw.choice(found)
     drop()
-    program.touch()
     return f"decay of {name} dropped"
 
 
@@ -72,7 +71,7 @@ def _decay_terms(program: Program) -> Iterator[tuple[str, Callable[[], None]]]:
             for term in terms:
 
                 def drop(op: Operator = op, term: str = term) -> None:
-                    op.inputs["X"] = [one for one in op.input("X") if one != term]
+                    op.set_input("X", [one for one in op.input("X") if one != term])
 
                 yield decays[term], drop
 

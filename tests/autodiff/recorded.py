@@ -15,6 +15,7 @@ import numpy as np
 
 from refluid.ir.attributes import ROLE, ROLE_VAR
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.reading import decode_program
@@ -104,9 +105,9 @@ def take_apart(program: Program) -> Recorded:
         for start, end in zip(starts, ends, strict=True)
     ]
     if starts:
-        del block.ops[starts[0] :]
+        Editor(block).assign(block.ops[: starts[0]])
     used = {name for op in block.ops for name in op.output_arg_names + op.input_arg_names}
-    block.vars = {n: var for n, var in block.vars.items() if GRAD not in n or n in used}
+    Editor(block).forget_variables(n for n in list(block.vars) if GRAD in n and n not in used)
     return Recorded(program, passes, _take_gradient_blocks(program))
 
 

@@ -13,6 +13,7 @@ from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.ops.registry import GradOp
@@ -143,7 +144,7 @@ def test_sub_blocks_matter_only_on_the_way_to_the_loss() -> None:
 def _append_raw(block: Block, type: str, source: str, target: str, attrs: Any) -> None:
     from refluid.ir.operator import Operator
 
-    block.ops.append(Operator(block, type, {"Input": source}, {"Out": target}, attrs))
+    Editor(block).append(Operator(block, type, {"Input": source}, {"Out": target}, attrs))
 
 
 def test_gradients_by_an_input() -> None:

@@ -18,6 +18,7 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.core.values import LoDTensor
 from refluid.engine.splitting import split_batch
 from refluid.ir.attributes import OpRole
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.verify.recordings import Recording, Step, Value
@@ -25,12 +26,8 @@ from refluid.verify.recordings import Recording, Step, Value
 Arrays = dict[str, Any]
 
 
-def _role(op: Operator) -> int:
-    return int(op.attrs.get("op_role", 0))
-
-
 def _updates(op: Operator) -> bool:
-    return bool(_role(op) & (OpRole.OPTIMIZE | OpRole.LR_SCHED))
+    return bool(op.role & (OpRole.OPTIMIZE | OpRole.LR_SCHED))
 
 
 @dataclass
@@ -105,10 +102,9 @@ def _only(program: Program, updates: bool, persistable: Iterable[str] = ()) -> P
     """The program's updates, or all but them; `persistable` variables come from the scope."""
     copy = program.clone()
     block = copy.global_block()
-    block.ops[:] = [op for op in block.ops if _updates(op) == updates]
+    Editor(block).keep(lambda op: _updates(op) == updates)
     for name in persistable:
         block.vars[name].persistable = True
-    copy.touch()
     return copy
 
 

@@ -9,16 +9,12 @@ from refluid.core.dtypes import VarType
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from refluid.fluid.contrib.mixed_precision.fp16_utils import rewrite_for
 from refluid.ir.attributes import OpRole
-from refluid.ir.operator import Operator
+from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
 
 _START = OpRole.BACKWARD | OpRole.LOSS
 _FLOATS = (VarType.FP32, VarType.FP64)
-
-
-def _role(op: Operator) -> int:
-    return int(op.attrs.get("op_role", 0))
 
 
 def in_mixed_precision(program: Program, half: VarType = VarType.BF16) -> Program | None:
@@ -52,15 +48,15 @@ def _anew(
     """A copy with gradients appended again; `prepare` changes it before, and names checkpoints."""
     copy = program.clone()
     block = copy.global_block()
-    starts = [op for op in block.ops if _role(op) == _START and op.type == "fill_constant"]
+    starts = [op for op in block.ops if op.role == _START and op.type == "fill_constant"]
     updates = [op for op in block.ops if op.input("Param")]
     if not updates:
         return copy
     if len(starts) != 1:
         return None
     loss = block.vars[starts[0].output("Out")[0].removesuffix("@GRAD")]
-    late = [op for op in block.ops if _role(op) & OpRole.OPTIMIZE]
-    block.ops[:] = [op for op in block.ops if not _role(op) & (OpRole.BACKWARD | OpRole.OPTIMIZE)]
+    late = [op for op in block.ops if op.role & OpRole.OPTIMIZE]
+    Editor(block).keep(lambda op: not op.role & (OpRole.BACKWARD | OpRole.OPTIMIZE))
     if any("@GRAD" in name for op in block.ops for name in op.input_arg_names):
         return None
     needed = {name for op in late for name in op.input_arg_names + op.output_arg_names}
@@ -75,8 +71,7 @@ def _anew(
     checkpoints = prepare(copy, loss)
     names = [op.input("Param")[0] for op in updates]
     append_backward(loss, names, set(), checkpoints=list(checkpoints))
-    block.ops.extend(late)
-    copy.touch()
+    Editor(block).append(*late)
     return copy
 
 

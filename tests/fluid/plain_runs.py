@@ -10,6 +10,7 @@ import numpy as np
 from refluid.core.values import LoDTensor
 from refluid.engine.splitting import split_batch
 from refluid.ir.attributes import OpRole
+from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.verify import replay
 from refluid.verify.conditioning import ROUNDING, repetition
@@ -113,15 +114,14 @@ def forward_only(program: Program, loss: str | None) -> Program:
     block = copy.global_block()
     wanted, kept = {loss}, []
     for op in reversed(block.ops):
-        forward = int(op.attrs.get("op_role", 0)) & ~OpRole.LOSS == OpRole.FORWARD
+        forward = op.role & ~OpRole.LOSS == OpRole.FORWARD
         if forward and wanted & set(op.output_arg_names):
             wanted |= set(op.input_arg_names)
             kept.append(op)
     for op in kept:
         if op.type in _NORMS:
             op.set_attr("is_test", True)
-    block.ops[:] = reversed(kept)
-    copy.touch()
+    Editor(block).assign(reversed(kept))
     return copy
 
 

@@ -10,6 +10,7 @@ import refluid.ops  # noqa: F401
 from refluid.core import names
 from refluid.ir import schema
 from refluid.ir.defaults import program_guard
+from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from tests.fluid import recorded_training as recording
 from tests.golden import GOLDEN, needs_golden
@@ -41,7 +42,7 @@ def test_optimizer_operators_are_fluids(path: Path) -> None:
     with names.guard():
         made, pairs = recording.rebuild(recorded, startup, main)
         before = set(recorded.block.vars)
-        del recorded.block.ops[recorded.first :]
+        Editor(recorded.block).assign(recorded.block.ops[: recorded.first])
         with program_guard(main, fresh):
             made.apply_gradients(list(reversed(pairs)))
     ops = recorded.block.ops[recorded.first :]

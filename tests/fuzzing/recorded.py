@@ -92,7 +92,7 @@ def _without_optional(program: Program, draw: Random) -> str:
         definition = find(op.type)
         for slot in definition.inputs if definition else ():
             if slot.optional and op.inputs.get(slot.name) and draw.random() < 0.7:
-                op.inputs[slot.name] = []
+                op.set_input(slot.name, [])
                 taken.append(f"{op.type}.{slot.name}")
     return ", ".join(taken)
 

@@ -33,3 +33,54 @@ def test_names_are_spelled_once(text: str) -> None:
         if isinstance(node, ast.Constant) and node.value == text
     }
     assert found == {SPELLED_ONCE[text]}
+
+
+LIST_CHANGES = {"append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse"}
+
+
+def changes_of_operators(tree: ast.Module) -> Iterator[int]:
+    """Lines that change `block.ops`, which only an `Editor` may; `self.ops` may be anything."""
+
+    def is_ops(node: ast.AST) -> bool:
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        return isinstance(node, ast.Attribute) and node.attr == "ops" and not is_own(node)
+
+    def is_own(node: ast.Attribute) -> bool:
+        return isinstance(node.value, ast.Name) and node.value.id in {"self", "torch"}
+
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else []
+        targets = [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else targets
+        called = node.func if isinstance(node, ast.Call) else None
+        changed = isinstance(called, ast.Attribute) and called.attr in LIST_CHANGES
+        if any(map(is_ops, targets)) or (changed and is_ops(called.value)):
+            yield node.lineno
+        if isinstance(node, ast.Attribute) and node.attr in {"_ops", "touch"} and not is_own(node):
+            yield node.lineno
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "block.ops = []",
+        "block.ops += made",
+        "self.block.ops[:] = []",
+        "del block.ops[0]",
+        "loop.body.ops.append(op)",
+        "block._ops = []",
+        "program.touch()",
+    ],
+)
+def test_changes_of_operators_are_seen(text: str) -> None:
+    assert list(changes_of_operators(ast.parse(text)))
+
+
+def test_only_editors_change_operators() -> None:
+    found = {
+        f"{name}:{line}"
+        for name, tree in parsed_files()
+        if name not in {"ir/block.py", "ir/editor.py", "ir/operator.py", "ir/variable.py"}
+        for line in changes_of_operators(tree)
+    }
+    assert not found

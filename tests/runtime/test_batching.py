@@ -9,6 +9,7 @@ import pytest
 
 import refluid.fluid as fluid
 from refluid.analysis.update_groups import GROUP
+from refluid.ir.editor import Editor
 from refluid.runtime.batching import batches
 from tests.fluid.training_steps import START, build, train
 
@@ -64,9 +65,10 @@ def test_what_reads_a_parameter_reads_it_in_order() -> None:
     def minimize(loss: Any) -> Any:
         block = loss.block
         fluid.optimizer.SGD(0.1).minimize(loss)
-        update = block.ops.pop()
+        update = block.ops[-1]
+        Editor(block).remove(update)
         copy = fluid.layers.scale(block.var("first"), 1.0)
-        block.ops.append(update)
+        Editor(block).append(update)
         assert batches(block.ops) == {}
         return copy
 

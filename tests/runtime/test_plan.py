@@ -12,6 +12,7 @@ import refluid.ops  # noqa: F401
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.ops.registry import gradient_ops
 from refluid.runtime.codegen import Request
@@ -198,7 +199,7 @@ def test_conditional_block(flag: bool, expected: float) -> None:
     from refluid.ir.operator import Operator
 
     outer.create_var(name="steps")
-    outer.ops.append(
+    Editor(outer).append(
         Operator(
             outer,
             "conditional_block",

@@ -10,6 +10,7 @@ from refluid.autodiff.naming import GradientNames
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.checks import check
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 
@@ -32,13 +33,12 @@ def append_drafts(
             forward = names.forward(name)
             if forward is not None and name not in block.vars:
                 _declare(block, name, draft.op, forward)
-        block.ops.append(draft.op)
+        Editor(block).append(draft.op)
         if callbacks:
             context: dict[str, Any] = {**names.variables, OP_KEY: draft.op}
             with block.program.backward_role_guard():
                 for callback in callbacks:
                     callback(block, context)
-    block.program.touch()
 
 
 def _declare(block: Block, name: str, op: Operator, forward: Variable) -> None:

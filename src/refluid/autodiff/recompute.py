@@ -21,6 +21,7 @@ from refluid.core import names as generated
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import DEVICE, NAMESCOPE, ROLE, ROLE_VAR, OpRole
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 
@@ -185,7 +186,7 @@ def give_seeds(block: Block) -> None:
         for name in (ROLE, ROLE_VAR, DEVICE):
             if name in op.attrs:
                 seed.set_attr(name, op.attrs[name])
-        op.inputs["Seed"] = [out.name]
+        op.set_input("Seed", [out.name])
 
 
 def checkpoint_names(checkpoints: Iterable[object]) -> list[str]:
@@ -237,5 +238,5 @@ def _leave(first: Iterable[Operator], copies: Iterable[Draft], names: GradientNa
     outer = program.create_block(names.block.idx)
     inner = program.create_block(outer.idx)
     program.current_block_idx = former
-    outer.ops += [as_backward(op, outer) for op in first]
-    inner.ops += [as_backward(draft.op, inner) for draft in copies]
+    Editor(outer).append(*(as_backward(op, outer) for op in first))
+    Editor(inner).append(*(as_backward(draft.op, inner) for draft in copies))

@@ -23,6 +23,7 @@ from refluid.fluid.dataset_trainer import Job, MakePlan, Trainer
 from refluid.fluid.fetch_handler import FetchHandler, Monitor
 from refluid.ir.attributes import OpRole
 from refluid.ir.defaults import default_main_program
+from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.runtime.scope import Scope, global_scope
@@ -174,5 +175,5 @@ def _without_updates(program: Program) -> Program:
     """The program's forward part, left as it is otherwise."""
     copy = program.clone()
     for block in copy.blocks:
-        block.ops = [op for op in block.ops if not op.role & _UPDATING]
+        Editor(block).keep(lambda op: not op.role & _UPDATING)
     return copy

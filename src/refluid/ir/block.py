@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
@@ -13,6 +13,7 @@ from refluid.ir.ambient import current_device, current_name_scope
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.callstack import user_frames
 from refluid.ir.checks import check
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
@@ -29,7 +30,12 @@ class Block:
         self.parent_idx = parent_idx
         self.forward_block_idx: int | None = None
         self.vars: dict[str, Variable] = {}
-        self.ops: list[Operator] = []
+        self._ops: list[Operator] = []
+
+    @property
+    def ops(self) -> Sequence[Operator]:
+        """The operators in order. They are changed by an `Editor`."""
+        return self._ops
 
     @property
     def backward_block_idx(self) -> int:
@@ -131,6 +137,7 @@ class Block:
             raise ValueError(f"var {name} is not in current block")
         self.vars = {new_name if key == name else key: var for key, var in self.vars.items()}
         self.vars[new_name].name = new_name
+        self.program.touch()
         for op in self.ops:
             op.rename_input(name, new_name)
             op.rename_output(name, new_name)
@@ -140,7 +147,7 @@ class Block:
 
     def remove_var(self, name: str) -> None:
         """Forgets a variable."""
-        del self.vars[name]
+        self.vars.pop(name)
         self.program.touch()
 
     _remove_var = remove_var
@@ -172,8 +179,7 @@ class Block:
         """As `append_op`, before the operator at `index`."""
         op = self.make_op(type, inputs, outputs, attrs)
         check(op)
-        self.ops.insert(index, op)
-        self.program.touch()
+        Editor(self).insert(index, op)
         found = schema.find(type)
         if found is not None:
             try:
@@ -220,8 +226,7 @@ class Block:
 
     def remove_op(self, index: int) -> None:
         """Removes the operator at a position."""
-        del self.ops[index]
-        self.program.touch()
+        Editor(self).remove(self.ops[index])
 
     _remove_op = remove_op
 

@@ -158,6 +158,18 @@ class Operator:
             slots[slot] = [new if name == old else name for name in names]
         self.block.program.touch()
 
+    def set_input(self, slot: str, names: Iterable[str]) -> None:
+        """Reads these variables in an input slot."""
+        self._fill(self.inputs, slot, names)
+
+    def set_output(self, slot: str, names: Iterable[str]) -> None:
+        """Writes these variables in an output slot."""
+        self._fill(self.outputs, slot, names)
+
+    def _fill(self, slots: dict[str, list[str]], slot: str, names: Iterable[str]) -> None:
+        slots[slot] = list(names)
+        self.block.program.touch()
+
     def sub_blocks(self) -> Iterable[Block]:
         """Blocks that the operator runs."""
         for name, kind in self.attr_types.items():

@@ -11,6 +11,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.attributes import AttrType, float32
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
@@ -143,7 +144,7 @@ class _Parser:
 
     def _declare(self, var: Variable, desc: bytes | None) -> None:
         var.extra_desc = desc
-        self._block.vars[var.name] = var
+        self._block.add_var(var)
 
     def _describe(self, options: dict[str, Any]) -> bytes | None:
         """Reads constructor arguments into `options`; returns a type description, if any."""
@@ -184,7 +185,7 @@ class _Parser:
         if self._accept("{"):
             for name, kind, value in self._list("}", self._attribute):
                 op.attrs[name], op.attr_types[name] = value, kind
-        self._block.ops.append(op)
+        Editor(self._block).append(op)
 
     def _slot(self) -> tuple[str, list[str]]:
         slot = self._name()

@@ -8,6 +8,7 @@ from typing import Any
 
 from refluid.ir.attributes import AttrType, OpRole
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
@@ -143,7 +144,7 @@ class Program:
             twin.forward_block_idx = block.forward_block_idx
             twin.vars = {name: var.copy_to(twin) for name, var in block.vars.items()}
             kept = [op for op in block.ops if not (for_test and op.role & _SKIP_IN_TEST)]
-            twin.ops = [copy_op(op, twin) for op in kept]
+            Editor(twin).assign(copy_op(op, twin) for op in kept)
         if for_test:
             copy.inference_mode()
         return copy
@@ -156,11 +157,11 @@ class Program:
                     op.set_attr("is_test", True)
         used = {name for block in self.blocks for op in block.ops for name in _arguments(op)}
         for block in self.blocks:
-            block.vars = {
-                name: var
-                for name, var in block.vars.items()
-                if name in used or var.is_data or not name.endswith(GRAD)
-            }
+            Editor(block).forget_variables(
+                name
+                for name, var in list(block.vars.items())
+                if name not in used and not var.is_data and name.endswith(GRAD)
+            )
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
         """The program in text form (`refluid.ir.text`)."""

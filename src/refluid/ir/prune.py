@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 
@@ -22,9 +23,10 @@ def prune(program: Program, targets: Iterable[str], feeds: Iterable[str] = ()) -
         if needed & (set(op.output_arg_names) - given):
             kept.append(op)
             needed |= _reads(op) - given
-    block.ops = kept[::-1]
+    editor = Editor(block)
+    editor.assign(kept[::-1])
     used = needed | given | {name for op in kept for name in op.output_arg_names}
-    block.vars = {name: var for name, var in block.vars.items() if name in used}
+    editor.forget_variables(block.vars.keys() - used)
     return copy
 
 

@@ -14,6 +14,7 @@ from refluid.ir import framework_pb2 as pb
 from refluid.ir.attributes import CALLSTACK, COMMON, AttrType
 from refluid.ir.block import Block
 from refluid.ir.desc import FIELD, TENSOR_FIELD, encode_type
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -79,11 +80,10 @@ def _decode_place(message: pb.BlockDesc, block: Block, number: int) -> None:
 def _decode_block(message: pb.BlockDesc, block: Block) -> None:
     for number, one in enumerate(message.vars):
         with _part(f"block {block.idx}, variable {number}"):
-            var = _decode_var(one, block)
-            block.vars[var.name] = var
+            block.add_var(_decode_var(one, block))
     for number, op in enumerate(message.ops):
         with _part(f"block {block.idx}, operator {number} ({op.type!r})"):
-            block.ops.append(_decode_op(op, block))
+            Editor(block).append(_decode_op(op, block))
 
 
 def _decode_var(message: pb.VarDesc, block: Block) -> Variable:

@@ -25,7 +25,6 @@ def add_table_rows(program: Program, kept: frozenset[str] = frozenset()) -> Repo
         for position, op in enumerate(block.ops):
             if op.type == "sum":
                 report.made += _rewrite(op, position, values, kept)
-    program.touch()
     return report
 
 
@@ -43,7 +42,7 @@ def _rewrite(op: Operator, position: int, values: Values, kept: frozenset[str]) 
         maker.set_attr("is_sparse", True)
         maker.set_attr("as_dense", True)
         block.vars[name].type = VarType.SELECTED_ROWS
-    op.inputs["X"] = dense + sparse
+    op.set_input("X", dense + sparse)
     return [f"rows added to {dense[0]}" for _ in sparse]
 
 

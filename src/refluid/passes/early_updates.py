@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from refluid.analysis.liveness import Key, reads, writes
 from refluid.analysis.update_groups import GROUP, gradient_bytes
 from refluid.ir.attributes import OpRole
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.effects import OUTSIDE
@@ -32,8 +33,8 @@ def early_updates(program: Program, group: int = GROUP) -> Program:
     places = _grouped(block.ops, moved, _earliest(block.ops, set(moved)), group)
     order = {position: (position, 0, 0) for position in range(len(block.ops))}
     order |= {position: (places[position], 1, position) for position in moved}
-    block.ops = [block.ops[position] for position in sorted(order, key=order.__getitem__)]
-    copy.touch()
+    places_now = sorted(order, key=order.__getitem__)
+    Editor(block).assign([block.ops[position] for position in places_now])
     return copy
 
 

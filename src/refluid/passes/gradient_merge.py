@@ -20,6 +20,7 @@ from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import ROLE, ROLE_VAR, OpRole
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program, copy_op
@@ -67,7 +68,7 @@ class _Merging:
     def rewrite(self) -> list[Operator]:
         late = _late(self.block.ops)
         moved = [op for op in self.block.ops if op in late]
-        self.block.ops[:] = [op for op in self.block.ops if op not in late]
+        Editor(self.block).remove(*moved)
         gradients = self._gradients(moved)
         for op in self.block.ops:
             if op.attrs.get(ROLE_VAR):
@@ -142,7 +143,7 @@ class _Merging:
             _rename(copy, renamed)
             for nested in copy.sub_blocks():
                 nested.parent_idx = inside.idx
-            inside.ops.append(copy)
+            Editor(inside).append(copy)
         for total in (*sums.values(), steps):
             self._fill(inside, total, 0.0, OpRole.OPTIMIZE)
         return inside

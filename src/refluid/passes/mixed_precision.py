@@ -14,6 +14,7 @@ from refluid.core import names
 from refluid.core.dtypes import VarType, dtype_name
 from refluid.ir.attributes import CALLSTACK, ROLE, OpRole
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -61,9 +62,7 @@ def insert_casts(block: Block, precision: Precision) -> None:
 
     Operators in sub-blocks, and those that write what a sub-block reads, stay as they are.
     """
-    caster = _Caster(block, precision)
-    caster.rewrite()
-    block.program.touch()
+    _Caster(block, precision).rewrite()
 
 
 class _Caster:
@@ -84,7 +83,7 @@ class _Caster:
                 for half in (VarType.FP32, *_HALVES):
                     self.casts.pop((name, half), None)
             self.ops.append(op)
-        self.block.ops[:] = self.ops
+        Editor(self.block).assign(self.ops)
 
     def _convert(self, op: Operator) -> None:
         if op.type == "cast":
@@ -146,7 +145,7 @@ class _Caster:
         kept = _FULL_SLOTS.get(op.type, frozenset())
         for slot, arguments in op.inputs.items():
             wanted = VarType.FP32 if slot in kept else target
-            op.inputs[slot] = [self._cast(op, name, source, wanted) for name in arguments]
+            op.set_input(slot, [self._cast(op, name, source, wanted) for name in arguments])
 
     def _cast(self, op: Operator, name: str, source: VarType, target: VarType) -> str:
         var = self._variable(name)

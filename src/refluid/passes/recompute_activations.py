@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from refluid.analysis.ghosts import values_read
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -46,7 +47,6 @@ def recompute_activations(program: Program, kept: Iterable[str] = ()) -> Program
         return program
     for recipe in recipes:
         _insert(found.block, recipe)
-    copy.touch()
     return copy
 
 
@@ -168,7 +168,7 @@ def _insert(block: Block, recipe: Recipe) -> None:
         made.alias = op.title
         copies.append(made)
     place = _position(block.ops, recipe.readers)
-    block.ops = [*block.ops[:place], *copies, *block.ops[place:]]
+    Editor(block).insert(place, *copies)
     for reader in recipe.readers:
         reader.rename_input(recipe.name, names[recipe.name])
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from refluid.ir.attributes import CALLSTACK, COMMON, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -81,7 +82,6 @@ def apply(rules: Sequence[Rule], program: Program, kept: frozenset[str] = frozen
     for block in blocks_in_use(program):
         for rule in rules:
             _apply(rule, block, kept, report)
-    program.touch()
     return report
 
 
@@ -114,10 +114,10 @@ def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> No
 def _forget_variables(block: Block, taken: set[int], ops: list[Operator]) -> None:
     """Puts the operators into the block; variables that were those of the others alone go."""
     former = {name for position in taken for name in _arguments(block.ops[position])}
-    block.ops = ops
+    editor = Editor(block)
+    editor.assign(ops)
     used = {name for one in block.program.blocks for op in one.ops for name in _arguments(op)}
-    for name in former - used:
-        block.vars.pop(name, None)
+    editor.forget_variables(former - used)
 
 
 def _arguments(op: Operator) -> list[str]:

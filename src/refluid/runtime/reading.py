@@ -12,6 +12,7 @@ from torch import Tensor
 
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels
+from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.readers import READING
@@ -45,7 +46,7 @@ def _only(program: Program, reading: bool) -> Program:
     """A copy with the operators that read, or with the others."""
     copy = program.clone()
     main = copy.global_block()
-    main.ops = [op for op in main.ops if (op.type in READING) is reading]
+    Editor(main).keep(lambda op: (op.type in READING) is reading)
     return copy
 
 

@@ -169,7 +169,7 @@ class Optimizer(Accumulators):
             with program.optimized_guard([param, grad]), name_scope("optimizer"):
                 self._append_optimize_op(block, (param, grad))
         self._finish_update(block, pairs)
-        return block.ops[start:]
+        return list(block.ops[start:])
 
     # -- learning rate --------------------------------------------------------
 

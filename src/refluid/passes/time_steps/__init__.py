@@ -26,5 +26,4 @@ def batch_time_steps(program: Program, kept: frozenset[str] = frozenset()) -> Re
         split_joined(loop)
         report.made += [f"{type_} of all time steps" for type_ in (*hoist(loop), *sink(loop))]
         loop.drop_unread()
-    program.touch()
     return report

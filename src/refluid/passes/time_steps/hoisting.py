@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.passes.time_steps.loop import Loop
 from refluid.passes.time_steps.products import ALL_STEPS, is_product
@@ -21,8 +22,8 @@ def hoist(loop: Loop) -> list[str]:
         if made is not None:
             loop.before.append(made)
             loop.hoisted.append(op)
-            loop.body.ops = [one for one in loop.body.ops if one is not op]
-            loop.forward.inputs["inputs"].append(op.output("Out")[0])
+            Editor(loop.body).remove(op)
+            loop.add_input("inputs", op.output("Out")[0])
             moved.append(op.type)
     loop.place()
     return moved

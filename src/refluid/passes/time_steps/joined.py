@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
+from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.passes.time_steps.loop import Loop
@@ -74,16 +75,16 @@ def _split(loop: Loop, concat: Operator, product: Operator) -> list[tuple[str, s
         cut = {"axes": [0], "starts": [start], "ends": [end], "decrease_axis": []}
         before = loop.make(product, "slice", {"Input": [weight]}, {"Out": [rows]}, cut)
         loop.before.append(before)
-        loop.forward.inputs["parameters"].append(rows)
+        loop.add_input("parameters", rows)
         loop.body.create_var(name=term, shape=loop.shape(result), dtype=dtype)
         given = {"X": [name], "Y": [rows]}
         made.append(loop.make(product, "mul", given, {"Out": [term]}, ONE_STEP, loop.body))
         parts.append((name, rows))
     terms = [op.output("Out")[0] for op in made]
     made.append(loop.make(product, "sum", {"X": terms}, {"Out": [result]}, None, loop.body))
-    place = next(i for i, op in enumerate(loop.body.ops) if op is product)
-    loop.body.ops[place : place + 1] = made
-    loop.body.ops = [op for op in loop.body.ops if op is not concat]
+    editor = Editor(loop.body)
+    editor.replace(product, *made)
+    editor.remove(concat)
     return parts
 
 
@@ -106,9 +107,9 @@ def _split_gradient(
             loop.own("parameters", rows, rows + GRAD)
             grads.append(rows + GRAD)
         made.append(loop.make(product, "mul_grad", given, outputs, ONE_STEP, block))
-    place = next(i for i, op in enumerate(block.ops) if op is product)
-    block.ops[place : place + 1] = made
-    block.ops = [op for op in block.ops if op is not concat]
+    editor = Editor(block)
+    editor.replace(product, *made)
+    editor.remove(concat)
     outer = loop.outer_gradient("parameters", weight)
     if wanted and outer is not None:
         join = loop.make(product, "concat", {"X": grads}, {"Out": [outer]}, {"axis": 0})

@@ -8,6 +8,7 @@ from typing import Any
 
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -41,7 +42,7 @@ class Loop:
         return None if self.backward is None else self.backward.attr("sub_block")
 
     @property
-    def gradient_ops(self) -> list[Operator]:
+    def gradient_ops(self) -> Sequence[Operator]:
         return [] if self.gradient is None else self.gradient.ops
 
     @property
@@ -98,6 +99,10 @@ class Loop:
         ]
         return found[0] if len(found) == 1 else None
 
+    def add_input(self, slot: str, name: str) -> None:
+        """The loop reads one more variable of the outer block."""
+        self.forward.set_input(slot, [*self.forward.input(slot), name])
+
     # -- gradients of the operator --------------------------------------------
 
     def outer_gradient(self, slot: str, name: str) -> str | None:
@@ -112,16 +117,17 @@ class Loop:
     def disown(self, slot: str, name: str) -> None:
         """The operator of the gradients doesn't give that of this input any more."""
         assert self.backward is not None
-        self.backward.outputs[slot + GRAD][self.backward.input(slot).index(name)] = EMPTY
+        gradients = self.backward.output(slot + GRAD)
+        gradients[self.backward.input(slot).index(name)] = EMPTY
+        self.backward.set_output(slot + GRAD, gradients)
 
     def own(self, slot: str, name: str, outer: str) -> None:
         """The operator of the gradients gives that of one more input, as the variable `outer`."""
         assert self.backward is not None
-        given = self.backward.inputs.setdefault(slot, [])
-        gradients = self.backward.outputs.setdefault(slot + GRAD, [])
+        given, gradients = self.backward.input(slot), self.backward.output(slot + GRAD)
         gradients += [EMPTY] * (len(given) - len(gradients))
-        given.append(name)
-        gradients.append(outer)
+        self.backward.set_input(slot, [*given, name])
+        self.backward.set_output(slot + GRAD, [*gradients, outer])
 
     # -- values of all steps --------------------------------------------------
 
@@ -129,7 +135,7 @@ class Loop:
         """The outer variable with all time steps of a variable of the body."""
         if not self.is_step(name) and name not in self.forward.output("outputs"):
             self.declare(name, [self.steps, *self.shape(name)], like=name)
-            self.forward.outputs["outputs"].append(name)
+            self.forward.set_output("outputs", [*self.forward.output("outputs"), name])
         return name
 
     def all_gradients(self, name: str, like: str) -> str:
@@ -139,7 +145,7 @@ class Loop:
         known = list(self.backward.attrs.get(STEP_VALUES) or [])
         if name not in known:
             self.declare(outer, [self.steps, *self.shape(like)], like=like)
-            self.backward.outputs.setdefault(STEP_VALUES, []).append(outer)
+            self.backward.set_output(STEP_VALUES, [*self.backward.output(STEP_VALUES), outer])
             self.backward.set_attr(STEP_VALUES, [*known, name])
         return outer
 
@@ -173,7 +179,7 @@ class Loop:
         for op in self.forward.block.ops:
             before, behind = around.get(id(op), ([], []))
             ops += [*before, op, *behind]
-        self.forward.block.ops = ops
+        Editor(self.forward.block).assign(ops)
         self.before, self.behind = [], []
 
     def drop_unread(self) -> None:
@@ -187,12 +193,12 @@ class Loop:
             wanted |= {one + GRAD for one in given if self.outer_gradient(slot, one)}
         ops: list[Operator] = []
         for op in reversed(self.gradient.ops):
-            for names in op.outputs.values():
-                names[:] = [name if name in wanted else EMPTY for name in names]
+            for slot, names in op.outputs.items():
+                op.set_output(slot, [name if name in wanted else EMPTY for name in names])
             if set(op.output_arg_names) - {EMPTY} or not _is_plain(op):
                 wanted |= set(op.input_arg_names)
                 ops.append(op)
-        self.gradient.ops = ops[::-1]
+        Editor(self.gradient).assign(ops[::-1])
 
 
 def _is_plain(op: Operator) -> bool:

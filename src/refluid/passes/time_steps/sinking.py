@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.passes.time_steps.hoisting import of_all_steps
@@ -79,7 +80,7 @@ def _sink_all(loop: Loop, op: Operator, grad: Operator, outer: dict[str, str]) -
         outputs[_Y] = [loop.outer_gradient("parameters", y)]
         loop.disown("parameters", y)
     loop.behind.append(loop.make(grad, f"{found[0]}_grad", given, outputs, found[1]))
-    block.ops = [one for one in block.ops if one is not grad]
+    Editor(block).remove(grad)
 
 
 def _gradient_outside(loop: Loop, x: str, outer: dict[str, str]) -> str:
@@ -109,7 +110,7 @@ def _sink_weight(loop: Loop, op: Operator, grad: Operator) -> list[str]:
         return []
     loop.behind.append(made)
     loop.disown("parameters", y)
-    grad.outputs[_Y] = [EMPTY]
+    grad.set_output(_Y, [EMPTY])
     return [grad.type]
 
 

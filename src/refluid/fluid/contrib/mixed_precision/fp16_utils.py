@@ -9,6 +9,7 @@ from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionL
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.attributes import ROLE_VAR, OpRole
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
@@ -82,8 +83,7 @@ def _move_behind_backward(block: Block, moved: Sequence[Operator]) -> None:
     if moved:
         end = backward[-1] + 1
         before = [op for op in block.ops[:end] if op not in moved]
-        block.ops[:] = [*before, *moved, *block.ops[end:]]
-        block.program.touch()
+        Editor(block).assign([*before, *moved, *block.ops[end:]])
 
 
 def update_loss_scaling(
