@@ -8,9 +8,9 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.rows.updates import takes
 from refluid.ops.optimizer import sgd
 from refluid.ops.optimizer_adam import BETA2, adam
-from refluid.ops.row_updates import takes
 
 KINDS = [torch.float32, torch.float64]
 # Height, rows, width: few rows, many equal ones, none, and numbers of two and three digits.

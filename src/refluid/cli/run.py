@@ -15,12 +15,10 @@ import typer
 from refluid import paddle
 from refluid.cli.missing import advise
 from refluid.core.fetched import keep_when_copied
-from refluid.core.importing import import_many
+from refluid.core.importing import import_many, import_shape_rules
 from refluid.paddle import beside
 
 _INTERRUPTED = 130
-# What programs are built and run with; the last is what torch infers shapes with.
-_NEEDED = ("refluid.fluid.public", "torch.fx.experimental.symbolic_shapes")
 
 
 def run(
@@ -79,8 +77,8 @@ def _prepare() -> None:
     All of it stays until the end: the collector need not go through it, neither while the script
     runs nor, several times, when Python ends.
     """
-    for name in _NEEDED:
-        import_many(name)
+    import_many("refluid.fluid.public")
+    import_shape_rules()
     from refluid.core.values import LoDTensor
 
     keep_when_copied(LoDTensor)

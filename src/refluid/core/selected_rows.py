@@ -95,7 +95,7 @@ class SelectedRows:
         if value.dim() != 2 or value.device.type != "cpu" or len(value) != len(self.index):
             return None
         # Imported here because it loads the compiler, which few programs need.
-        from refluid.core.row_order import merge
+        from refluid.kernels.rows.order import merge
 
         rows, merged = torch.empty_like(self.index), torch.empty(value.shape, dtype=value.dtype)
         given = self.index.contiguous().numpy(), self._height, value.contiguous().numpy()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refluid.core.compiled import compiled
 from refluid.feed.multislot_kernel import FLOAT, INT
+from refluid.kernels.compiled import compiled
 
 Array = npt.NDArray[Any]
 

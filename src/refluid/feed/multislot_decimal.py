@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from refluid.core.compiled import compiled
 from refluid.feed.multislot_powers import LARGEST, SMALLEST, powers_of_five
+from refluid.kernels.compiled import compiled
 
 INFINITE = np.uint32(0x7F800000)
 _FIVES = powers_of_five()

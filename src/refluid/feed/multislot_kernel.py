@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from refluid.core.compiled import compiled
 from refluid.feed.multislot_decimal import INFINITE, float_bits
+from refluid.kernels.compiled import compiled
 
 # Kinds of slots.
 INT, FLOAT, TEXT = 0, 1, 2

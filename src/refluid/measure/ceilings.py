@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from refluid.kernels import onednn
+
 _SIZE = {"cpu": 1024, "cuda": 8192}
 _LAYER = {"cpu": (8, 128, 28), "cuda": (64, 512, 56)}
 _BYTES = {"cpu": 1 << 27, "cuda": 1 << 31}
@@ -52,8 +54,8 @@ def matrix_rate(
     left = torch.rand(size, size, device=device, dtype=dtype)
     right, out = torch.rand_like(left), torch.empty_like(left)
     kernels: list[Callable[[], object]] = [lambda: torch.mm(left, right, out=out)]
-    if device.type == "cpu" and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        linear = torch.ops.mkldnn._linear_pointwise
+    linear = onednn.linear
+    if linear and device.type == "cpu" and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         kernels.append(lambda: linear(left, right, None, "none", [], ""))
     with torch.no_grad():
         rates = [2 * size**3 / _fastest(kernel, device, clock) for kernel in kernels]

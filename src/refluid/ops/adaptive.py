@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
+from refluid.kernels import lists
 from refluid.ops.fused import adagrad_step, groups_by_rate
 from refluid.ops.optimizer_lists import (
     Tensors,
@@ -29,9 +28,9 @@ def adagrad(
             params, grads = [Param[i] for i in group], [Grad[i] for i in group]
             adagrad_step(params, grads, [Moment[i] for i in group], rate, epsilon)
         return
-    torch._foreach_addcmul_(Moment, Grad, Grad)
-    spread = list(torch._foreach_sqrt(Moment))
-    torch._foreach_add_(spread, epsilon)
+    lists.addcmul_(Moment, Grad, Grad)
+    spread = list(lists.sqrt(Moment))
+    lists.add_(spread, epsilon)
     _take_scaled_steps(Param, Grad, LearningRate, spread)
 
 
@@ -47,8 +46,8 @@ def decayed_adagrad(
 ) -> None:
     """moment = decay * moment + (1 - decay) * grad²; then as `adagrad`."""
     decay_to_square(Moment, Grad, decay)
-    spread = list(torch._foreach_sqrt(Moment))
-    torch._foreach_add_(spread, epsilon)
+    spread = list(lists.sqrt(Moment))
+    lists.add_(spread, epsilon)
     _take_scaled_steps(Param, Grad, LearningRate, spread)
 
 
@@ -67,17 +66,17 @@ def adadelta(
     that decay by rho, and the squared updates' taken once without u and, for the step, with it.
     """
     decay_to_square(AvgSquaredGrad, Grad, rho)
-    spread = list(torch._foreach_add(AvgSquaredGrad, epsilon))
+    spread = list(lists.add(AvgSquaredGrad, epsilon))
     decay_to_square(AvgSquaredUpdate, _stretched(Grad, AvgSquaredUpdate, spread, epsilon), rho)
-    torch._foreach_sub_(Param, _stretched(Grad, AvgSquaredUpdate, spread, epsilon))
+    lists.sub_(Param, _stretched(Grad, AvgSquaredUpdate, spread, epsilon))
 
 
 def _stretched(grads: Tensors, updates: Tensors, spread: Tensors, epsilon: float) -> Tensors:
     """grad * sqrt((updates + epsilon) / spread)."""
-    factors = list(torch._foreach_add(updates, epsilon))
-    torch._foreach_div_(factors, spread)
-    torch._foreach_sqrt_(factors)
-    torch._foreach_mul_(factors, grads)
+    factors = list(lists.add(updates, epsilon))
+    lists.div_(factors, spread)
+    lists.sqrt_(factors)
+    lists.mul_(factors, grads)
     return factors
 
 
@@ -99,9 +98,9 @@ def adamax(
     param -= rate / (1 - beta1_pow) * moment / norm.
     """
     decay_to(Moment, Grad, beta1)
-    torch._foreach_mul_(InfNorm, beta2)
-    torch._foreach_add_(InfNorm, epsilon)
-    torch._foreach_maximum_(InfNorm, torch._foreach_abs(Grad))
+    lists.mul_(InfNorm, beta2)
+    lists.add_(InfNorm, epsilon)
+    lists.maximum_(InfNorm, lists.abs(Grad))
     rates = [rate / (1.0 - power) for rate, power in zip(LearningRate, Beta1Pow, strict=True)]
     _take_scaled_steps(Param, Moment, rates, InfNorm)
 
@@ -126,11 +125,11 @@ def rmsprop(
     centered: the square of the mean gradient, kept likewise, is taken off the square.
     """
     decay_to_square(MeanSquare, Grad, decay)
-    spread = list(torch._foreach_add(MeanSquare, epsilon))
+    spread = list(lists.add(MeanSquare, epsilon))
     if centered and MeanGrad:
         decay_to(MeanGrad, Grad, decay)
-        torch._foreach_addcmul_(spread, MeanGrad, MeanGrad, value=-1.0)
-    torch._foreach_sqrt_(spread)
-    torch._foreach_mul_(Moment, momentum)
+        lists.addcmul_(spread, MeanGrad, MeanGrad, value=-1.0)
+    lists.sqrt_(spread)
+    lists.mul_(Moment, momentum)
     add_quotients(Moment, Grad, spread, LearningRate)
-    torch._foreach_sub_(Param, Moment)
+    lists.sub_(Param, Moment)

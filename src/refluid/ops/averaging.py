@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from refluid.kernels import lists
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
 
@@ -73,9 +74,9 @@ def average_accumulates_many(
     min_average_window: Long = 10000,
 ) -> None:
     """`average_accumulates` of many parameters; their counters are read all at once."""
-    torch._foreach_add_(in_num_updates, 1)
-    torch._foreach_add_(in_num_accumulates, 1)
-    torch._foreach_add_(in_sum_1, param)
+    lists.add_(in_num_updates, 1)
+    lists.add_(in_num_accumulates, 1)
+    lists.add_(in_sum_1, param)
     counts = torch.stack([torch.cat(in_num_accumulates), torch.cat(in_num_updates)], 1).tolist()
     for i, (held, updates) in enumerate(counts):
         if updates % _AT_ONCE == 0:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from refluid.kernels.epilogues import deactivate_
 from refluid.ops import padding
 from refluid.ops.bounded import Images
 from refluid.ops.extras import CONVOLUTION
-from refluid.ops.fused_epilogue import deactivate_
 from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten

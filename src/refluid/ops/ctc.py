@@ -10,6 +10,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.kernels import ctc
 from refluid.ops.ctc_lattice import align
 from refluid.ops.editing import padded_ids
 from refluid.ops.levels import infer_from, rows_of_outermost, sequences_of
@@ -52,7 +53,7 @@ def _loss_and_gradient(batch: _Batch, blank: int, wanted: bool) -> tuple[Tensor,
     classes = log_probs.shape[2]
     if bool((used & ((labels < 0) | (labels >= classes))).any()):
         raise EnforceNotMet(f"Label holds numbers that are none of the {classes} classes")
-    if bool(((labels == blank) & used).any()):
+    if not ctc.IS_THERE or bool(((labels == blank) & used).any()):
         device = labels.device
         return align(
             log_probs,
@@ -62,13 +63,8 @@ def _loss_and_gradient(batch: _Batch, blank: int, wanted: bool) -> tuple[Tensor,
             blank,
         )
     targets = torch.where(used, labels, 0)
-    common = (batch.times.lengths, lengths.lengths)
-    costs, alphas = torch._ctc_loss(log_probs, targets, *common, blank, True)
-    grad = None
-    if wanted:
-        grad = torch.ops.aten._ctc_loss_backward(
-            torch.ones_like(costs), log_probs, targets, *common, costs, alphas, blank, True
-        ).contiguous()
+    common = batch.times.lengths, lengths.lengths
+    costs, grad = ctc.loss_and_gradient(log_probs, targets, *common, blank, wanted)
     return costs.masked_fill(torch.isinf(costs), 0.0), grad
 
 

@@ -1,6 +1,6 @@
 """CTC written out: the probability of a labelling summed over all alignments, and its gradient.
 
-Right also where a label is the blank, which `torch._ctc_loss` is not made for: such a label
+Right also where a label is the blank, which torch's own loss is not made for: such a label
 may be entered from the label before it only by way of a blank, and from it the next label only
 likewise. Both sums are done time step by time step for the whole batch.
 """

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.kernels import fused
 from refluid.ops.sizes import require_equal
 
 Tensors = list[Tensor]
@@ -28,7 +29,7 @@ def _constant(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.full((1,), value, dtype=dtype, device=device)
 
 
-_size, _stride = torch._C.TensorBase.size, torch._C.TensorBase.stride
+_size, _stride = Tensor.size, Tensor.stride
 
 
 def _laid_out_as(params: Tensors, values: Tensors) -> list[Tensor]:
@@ -89,7 +90,7 @@ def descend(
 ) -> None:
     """`param -= rate * grad`, or with velocities the momentum update."""
     used = _laid_out_as(params, velocities) if velocities else []
-    torch._fused_sgd_(
+    fused.sgd_(
         params,
         _laid_out_as(params, grads),
         used,
@@ -116,7 +117,7 @@ def adam_step(
     """Adam with `rate` as it is, without bias correction."""
     used1, used2 = _laid_out_as(params, moments1), _laid_out_as(params, moments2)
     late = _constant(_LATE, torch.float32, params[0].device)
-    torch._fused_adam_(
+    fused.adam_(
         params,
         _laid_out_as(params, grads),
         used1,
@@ -141,7 +142,7 @@ def adagrad_step(
     """moment += grad²; param -= rate * grad / (sqrt(moment) + epsilon). On the CPU."""
     used = _laid_out_as(params, moments)
     first = _constant(1.0, torch.float32, params[0].device)
-    torch._fused_adagrad_(
+    fused.adagrad_(
         params,
         _laid_out_as(params, grads),
         used,
@@ -162,7 +163,7 @@ def scale_all(values: Tensors, factor: float) -> None:
     """
     zero = _constant(0.0, values[0].dtype, values[0].device)
     nothing = [zero] * len(values)
-    torch._fused_sgd_(
+    fused.sgd_(
         nothing,
         nothing,
         values,

@@ -11,8 +11,8 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import GRAD
 from refluid.ir.schema import Slot
+from refluid.kernels.epilogues import activate_, add_relu, deactivate, deactivate_
 from refluid.ops.elementwise import align, elementwise_add_grad
-from refluid.ops.fused_epilogue import activate_, add_relu, deactivate, deactivate_
 from refluid.ops.registry import find, gradient, in_place, operator
 
 _BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from refluid.ops.fused_epilogue import deactivate, deactivate_
-from refluid.ops.matrix_product import affine, product
+from refluid.kernels.epilogues import deactivate, deactivate_
+from refluid.kernels.products import affine, product
 from refluid.ops.registry import gradient, in_place, operator
 
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
+from refluid.kernels.epilogues import activate_, add_relu, deactivate, deactivate_
 from refluid.ops.bounded import Epsilon
-from refluid.ops.fused_epilogue import activate_, add_relu, deactivate, deactivate_
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.normalization import batch_norm, batch_norm_grad
 from refluid.ops.registry import gradient, in_place, operator

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
+from refluid.kernels.products import add_product_, product
 from refluid.ops.batching_sequences import TimeMajor, cut, steps_of
 from refluid.ops.gate_activations import Activation, activation
-from refluid.ops.matrix_product import add_product_, product
 from refluid.ops.registry import OperatorDef, gradient, operator
 
 Grads = tuple[Tensor | None, ...]

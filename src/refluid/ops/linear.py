@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.kernels.products import product
 from refluid.ops.elementwise import unbroadcast
 from refluid.ops.extras import MATMUL, MKLDNN, MUL
-from refluid.ops.matrix_product import product
 from refluid.ops.registry import gradient, operator
 
 

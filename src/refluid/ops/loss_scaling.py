@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.operator import Operator
+from refluid.kernels import fused, lists
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import OperatorDef, operator
 
@@ -44,7 +45,7 @@ def check_finite_and_unscale(
     found = torch.zeros(1, dtype=torch.float32, device=Scale.device)
     inverse = Scale.to(torch.float32).reciprocal()
     for values in groups.values():
-        torch._amp_foreach_non_finite_check_and_unscale_(values, found, inverse)
+        fused.unscale_(values, found, inverse)
     return X, found != 0
 
 
@@ -87,7 +88,7 @@ def update_loss_scaling(
     """
     infinite = bool(FoundInfinite.item())
     if infinite and X:
-        torch._foreach_zero_(_dense(X))
+        lists.zero_(_dense(X))
     state = PrevLossScaling, InGoodSteps, InBadSteps
     if stop_update:
         return X, *state

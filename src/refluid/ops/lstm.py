@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.core import flags
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
+from refluid.kernels.products import product
 from refluid.ops.batching_sequences import TimeMajor, steps_of
 from refluid.ops.gate_activations import activation
 from refluid.ops.lstm_steps import (
@@ -21,7 +22,6 @@ from refluid.ops.lstm_steps import (
     lstm_forward,
     peephole_of,
 )
-from refluid.ops.matrix_product import product
 from refluid.ops.registry import OperatorDef, gradient, operator
 
 Grads = tuple[Tensor | None, ...]

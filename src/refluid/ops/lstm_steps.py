@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.kernels.products import add_product_, product
 from refluid.ops.batching_sequences import TimeMajor, cut
 from refluid.ops.gate_activations import Activation
-from refluid.ops.matrix_product import add_product_, product
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.rows.updates import descend_rows, takes
 from refluid.ops.fused import descend, groups_by_rate
 from refluid.ops.registry import many, operator
-from refluid.ops.row_updates import descend_rows, takes
 from refluid.ops.sparse import dense
 
 Tensors = list[Tensor]

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.rows.updates import adam_rows, takes
 from refluid.ops.fused import adam_step, groups_by_rate, scale_all
 from refluid.ops.registry import many, operator
-from refluid.ops.row_updates import adam_rows, takes
 from refluid.ops.signature import Long
 from refluid.ops.sparse import update_rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.kernels import lists
 from refluid.ops.optimizer_adam import BETA2
 from refluid.ops.optimizer_lists import (
     Tensors,
@@ -40,7 +41,7 @@ def lars_momentum(
     velocity = mu * velocity + local * (grad + decay * param); param -= velocity. Where either
     length is 0, local is the rate, so that parameters that start at 0 can move.
     """
-    lengths, slopes = torch._foreach_norm(Param), torch._foreach_norm(Grad)
+    lengths, slopes = lists.norm(Param), lists.norm(Grad)
     factors = [
         torch.where(
             (length > 0) & (slope > 0),
@@ -49,11 +50,11 @@ def lars_momentum(
         )
         for length, slope in zip(lengths, slopes, strict=True)
     ]
-    steps = list(torch._foreach_add(Grad, Param, alpha=lars_weight_decay))
+    steps = list(lists.add(Grad, Param, alpha=lars_weight_decay))
     _scaled(steps, LearningRate, factors)
-    torch._foreach_mul_(Velocity, mu)
-    torch._foreach_add_(Velocity, steps)
-    torch._foreach_sub_(Param, Velocity)
+    lists.mul_(Velocity, mu)
+    lists.add_(Velocity, steps)
+    lists.sub_(Param, Velocity)
 
 
 @update("lamb", "Param Moment1 Moment2")
@@ -78,17 +79,17 @@ def lamb(
     """
     decay_to(Moment1, Grad, beta1)
     decay_to_square(Moment2, Grad, beta2)
-    spread = list(torch._foreach_sqrt(Moment2))
-    torch._foreach_add_(spread, epsilon)
-    ratios = list(torch._foreach_div(Moment1, spread))
-    torch._foreach_add_(ratios, Param, alpha=weight_decay)
-    lengths, sizes = torch._foreach_norm(Param), torch._foreach_norm(ratios)
+    spread = list(lists.sqrt(Moment2))
+    lists.add_(spread, epsilon)
+    ratios = list(lists.div(Moment1, spread))
+    lists.add_(ratios, Param, alpha=weight_decay)
+    lengths, sizes = lists.norm(Param), lists.norm(ratios)
     factors = [
         torch.where((length > 0) & (size > 0), length / size, torch.ones_like(length))
         for length, size in zip(lengths, sizes, strict=True)
     ]
     _scaled(ratios, LearningRate, factors)
-    torch._foreach_sub_(Param, ratios)
+    lists.sub_(Param, ratios)
 
 
 @operator("dpsgd", **update_flags("Param"))

@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
-import torch
 from torch import Tensor
 
+from refluid.kernels import lists
 from refluid.ops.fused import groups_by_rate
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Body
@@ -75,9 +75,9 @@ def take_steps(params: Tensors, steps: Tensors, rates: Tensors) -> None:
     for rate, group in groups_by_rate(rates):
         chosen, moves = [params[i] for i in group], [steps[i] for i in group]
         if isinstance(rate, float):
-            torch._foreach_add_(chosen, moves, alpha=-rate)
+            lists.add_(chosen, moves, alpha=-rate)
         else:
-            torch._foreach_sub_(chosen, torch._foreach_mul(moves, rate))
+            lists.sub_(chosen, lists.mul(moves, rate))
 
 
 def add_quotients(
@@ -87,19 +87,19 @@ def add_quotients(
     for rate, group in groups_by_rate(rates):
         chosen, over, under = ([one[i] for i in group] for one in (values, above, below))
         if isinstance(rate, float):
-            torch._foreach_addcdiv_(chosen, over, under, value=sign * rate)
+            lists.addcdiv_(chosen, over, under, value=sign * rate)
         else:
-            quotients = torch._foreach_div(over, under)
-            torch._foreach_add_(chosen, torch._foreach_mul(quotients, sign * rate))
+            quotients = lists.div(over, under)
+            lists.add_(chosen, lists.mul(quotients, sign * rate))
 
 
 def decay_to(values: Tensors, news: Tensors, keep: float) -> None:
     """value = keep * value + (1 - keep) * new."""
-    torch._foreach_mul_(values, keep)
-    torch._foreach_add_(values, news, alpha=1.0 - keep)
+    lists.mul_(values, keep)
+    lists.add_(values, news, alpha=1.0 - keep)
 
 
 def decay_to_square(values: Tensors, news: Tensors, keep: float) -> None:
     """value = keep * value + (1 - keep) * new²."""
-    torch._foreach_mul_(values, keep)
-    torch._foreach_addcmul_(values, news, news, value=1.0 - keep)
+    lists.mul_(values, keep)
+    lists.addcmul_(values, news, news, value=1.0 - keep)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from refluid.kernels import lists
 from refluid.ops.optimizer_lists import Tensors, take_steps, update
 
 _RENAMED = {"SquaredAccumulator": "SquaredAccumOut", "LinearAccumulator": "LinearAccumOut"}
@@ -26,16 +27,16 @@ def ftrl(
     s' = s + grad²; linear += grad - (s' ** -power - s ** -power) / rate * param; param =
     (l1 * sign(linear) - linear) / (s' ** -power / rate + 2 * l2) where |linear| > l1, else 0.
     """
-    old = list(torch._foreach_pow(SquaredAccumulator, -lr_power))
-    torch._foreach_addcmul_(SquaredAccumulator, Grad, Grad)
-    new = list(torch._foreach_pow(SquaredAccumulator, -lr_power))
+    old = list(lists.pow(SquaredAccumulator, -lr_power))
+    lists.addcmul_(SquaredAccumulator, Grad, Grad)
+    new = list(lists.pow(SquaredAccumulator, -lr_power))
     for scaled in (old, new):
         for value, rate in zip(scaled, LearningRate, strict=True):
             value.div_(rate)
-    pull = torch._foreach_sub(new, old)
-    torch._foreach_addcmul_(LinearAccumulator, pull, Param, value=-1.0)
-    torch._foreach_add_(LinearAccumulator, Grad)
-    torch._foreach_add_(new, 2.0 * l2)
+    pull = lists.sub(new, old)
+    lists.addcmul_(LinearAccumulator, pull, Param, value=-1.0)
+    lists.add_(LinearAccumulator, Grad)
+    lists.add_(new, 2.0 * l2)
     for param, linear, spread in zip(Param, LinearAccumulator, new, strict=True):
         moved = (linear.sign() * l1 - linear) / spread
         param.copy_(torch.where(linear.abs() > l1, moved, torch.zeros_like(moved)))
@@ -68,7 +69,7 @@ def proximal_adagrad(
     l2: float = 0.0,
 ) -> None:
     """moment += grad²; param -= rate * grad / sqrt(moment); then shrunk as in `proximal_gd`."""
-    torch._foreach_addcmul_(Moment, Grad, Grad)
-    steps = list(torch._foreach_div(Grad, torch._foreach_sqrt(Moment)))
+    lists.addcmul_(Moment, Grad, Grad)
+    steps = list(lists.div(Grad, lists.sqrt(Moment)))
     take_steps(Param, steps, LearningRate)
     _shrink(Param, LearningRate, l1, l2)

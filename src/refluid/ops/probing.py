@@ -25,9 +25,9 @@ from torch import Tensor
 
 from refluid.comm import ALONE
 from refluid.core.dtypes import VarType, as_dtype, to_torch
-from refluid.core.importing import import_many
-from refluid.core.without_dynamo import call_all_plainly
+from refluid.core.importing import import_shape_rules
 from refluid.ir.schema import Slot
+from refluid.kernels.without_dynamo import call_all_plainly
 from refluid.ops.reading import probing
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 call_all_plainly()
 
-# What torch's shape rules import at the first call.
-_SHAPES = "torch.fx.experimental.symbolic_shapes"
 # Two sizes that stand for an unknown one; smaller ones where a tensor of the first would have more
 # elements than can be counted. Each is a multiple of many numbers: layers divide and fold sizes.
 PROBES = ((55440, 110880), (2520, 5040), (120, 240))
@@ -225,7 +223,7 @@ def _probed(op_type: str, inputs: Inputs, attrs: Attributes) -> Outputs:
 
 def _between(op_type: str, inputs: Inputs, attrs: Attributes, sizes: tuple[int, int]) -> Outputs:
     definition = _definition(op_type)
-    import_many(_SHAPES)
+    import_shape_rules()
     with probing(sizes[0]) as probe:
         first = _probe(definition, inputs, dict(attrs), sizes[0])
     if not _unknown(inputs) and not probe.used:

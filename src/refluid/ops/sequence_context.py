@@ -10,11 +10,11 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
+from refluid.kernels.products import product
 from refluid.ops.bounded import Matrix
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.infer import infer_like
 from refluid.ops.levels import infer_from, sequences_of
-from refluid.ops.matrix_product import product
 from refluid.ops.padded import take_rows
 from refluid.ops.registry import gradient, operator
 

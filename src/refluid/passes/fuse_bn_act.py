@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from refluid.ops.fused_epilogue import ACTIVATIONS
+from refluid.kernels.epilogues import ACTIVATIONS
 from refluid.passes.pattern import Match
 from refluid.passes.rewrite import Rule
 

@@ -6,7 +6,7 @@ memory; on the CPU sum and relu are one pass. Both orders of the sum.
 
 from __future__ import annotations
 
-from refluid.ops.fused_epilogue import ACTIVATIONS
+from refluid.kernels.epilogues import ACTIVATIONS
 from refluid.passes.fuse_bn_act import (
     GRADIENTS,
     MADE,

@@ -9,6 +9,7 @@ import torch
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.kernels.onednn import has_bfloat16
 from refluid.ops.registry import find
 
 _log = logging.getLogger("refluid")
@@ -62,10 +63,9 @@ def _change_attributes(op: Operator) -> None:
 
 
 def _tell() -> None:
-    native = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    text = "float16 is computed as bfloat16 on the CPU, where float16 has no fast kernels" + (
-        "" if native else "; this processor has no bfloat16 instructions: expect no gain in speed"
-    )
+    text = "float16 is computed as bfloat16 on the CPU, where float16 has no fast kernels"
+    if has_bfloat16() is False:
+        text += "; this processor has no bfloat16 instructions: expect no gain in speed"
     if text not in _told:
         _told.add(text)
         _log.warning(text)

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from sys import getrefcount
 from typing import Any
 
 import torch
 
+from refluid.kernels.holders import holders
 
-def own_value(value: Any) -> Any:
+
+def own_value(value: Any, trusted: Callable[[], bool] | None = None) -> Any:
     """The tensor, or a copy where the scope, the user or another result holds it or its memory.
 
-    Plans call this with a local variable, which is what `SOLE` counts.
+    Plans call this with a local variable, which is what `SOLE` counts. trusted: whether counts
+    of references tell who holds an object; where they don't, everything is copied.
     """
     if not isinstance(value, torch.Tensor):
         return value
-    if getrefcount(value) == SOLE and value.layout is torch.strided and _holders(value) == 1:
-        return value
+    if getrefcount(value) == SOLE and value.layout is torch.strided and holders(value) == 1:
+        return value if (trusted or counts_tell)() else value.clone()
     return value.clone()
-
-
-def _holders(tensor: torch.Tensor) -> int:
-    """How many tensors lie in its storage."""
-    storage = tensor.untyped_storage()  # itself a holder
-    return int(torch._C._storage_Use_Count(storage._cdata)) - 1
 
 
 def _sole() -> int:
     """What `own_value` counts for an object that only its caller's variable holds."""
 
-    def count(value: Any) -> int:
+    def count(value: Any, trusted: Any = None) -> int:
         return getrefcount(value)
 
     thing = object()
@@ -37,3 +36,35 @@ def _sole() -> int:
 
 
 SOLE = _sole()
+
+# Ways to hold a tensor `v`, or its memory, besides the variable.
+_HELD = """
+    w = v
+    kept.append(v)
+    kept.append({"v": v})
+    kept.append(v[1:])
+    kept.append(v.detach())
+    kept.append(v.numpy())
+"""
+_SITUATION = """
+def situation():
+    v = make(3)
+    {}
+    return own(v, yes).data_ptr() == v.data_ptr()
+"""
+
+
+@cache
+def counts_tell() -> bool:
+    """Whether counts of references tell who holds a tensor: tried once, in code as plans are.
+
+    A Python that counts otherwise, or a torch that does, must not give users memory that the next
+    step writes to.
+    """
+    return not any(_is_given(held.strip()) for held in _HELD.strip().splitlines())
+
+
+def _is_given(held: str) -> bool:
+    names: dict[str, Any] = {"make": torch.ones, "kept": [], "own": own_value, "yes": lambda: True}
+    exec(_SITUATION.format(held), names)
+    return bool(names["situation"]())

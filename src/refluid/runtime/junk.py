@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.core.without_dynamo import DispatchMode
+from refluid.kernels.watching import DispatchMode
 
 _aten = torch.ops.aten
 _ALLOCATES = {

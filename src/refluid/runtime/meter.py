@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from refluid.analysis.ghosts import is_ghost
-from refluid.core.without_dynamo import DispatchMode
+from refluid.kernels.watching import DispatchMode
+from refluid.runtime.recorded.graph import leaves
 from refluid.runtime.storages import Storage, storage_of
 from refluid.runtime.watched import Watched
 
@@ -137,7 +137,7 @@ class Kernels(DispatchMode):
     """Sees every kernel, and keeps the table of the memory that is held."""
 
     def __init__(self, found: Measured) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.found = found
         self._live: dict[int, tuple[Storage, Held]] = {}
         self._total = 0
@@ -149,7 +149,7 @@ class Kernels(DispatchMode):
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         operator = self._operators[-1]
-        outputs = [one for one in tree_leaves(result) if isinstance(one, Tensor)]
+        outputs = [one for one in leaves(result) if isinstance(one, Tensor)]
         before = set(self._live)
         for one in outputs:
             self.hold(one, operator)
@@ -158,7 +158,7 @@ class Kernels(DispatchMode):
         count = flop_registry.get(func.overloadpacket)
         if count is not None:
             self._work(operator).flops += int(count(*args, **kwargs, out_val=result))
-        for one in tree_leaves((args, kwargs)):
+        for one in leaves((args, kwargs)):
             storage = storage_of(one)
             if storage is not None and storage.key not in self._made:
                 size = one.numel() * one.element_size()

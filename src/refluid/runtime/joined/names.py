@@ -10,13 +10,14 @@ from typing import Any
 from torch import Tensor
 
 from refluid.ir.operator import Operator
+from refluid.kernels.calls import FAST
 from refluid.runtime.joined.align import Joint, Unlike
 from refluid.runtime.joined.differing import Differing
 from refluid.runtime.joined.exchange import each, stack, total
 from refluid.runtime.joined.lines import Meaning
 from refluid.runtime.joined.rules import name_of
 from refluid.runtime.recorded.graph import Kernel, Line, Value, values_in
-from refluid.runtime.recorded.text import FAST, Text
+from refluid.runtime.recorded.text import Text
 
 
 class Names(Text):

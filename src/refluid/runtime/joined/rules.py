@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from refluid.kernels import watching
 from refluid.runtime.recorded.graph import Kernel, Value
 
 
@@ -81,7 +82,7 @@ def rule(*names: str, table: dict[str, Rule] = RULES) -> Callable[[Rule], Rule]:
 
 def name_of(kernel: Kernel) -> str:
     """The kernel's name without its overload, and without `aten::`."""
-    return str(kernel.func._schema.name).removeprefix("aten::")
+    return watching.name_of(kernel.func)
 
 
 def _dims(value: Value) -> int:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
+from refluid.kernels.inductor import compile_graph, without_memory
 from refluid.runtime.recorded.graph import Compiled, Kernel, Step, Value, replace
 
 # Fewer kernels than this are called one by one: entering a compiled function costs some calls.
@@ -23,16 +24,9 @@ Function = Callable[..., Any]
 Compiler = Callable[[GraphModule, list[Tensor]], Function]
 
 
-def inductor(module: GraphModule, examples: list[Tensor]) -> Function:
-    """TorchInductor's function for a graph; it keeps what it made on disk for later processes."""
-    from torch._inductor.compile_fx import compile_fx
-
-    with torch.no_grad():
-        function: Any = compile_fx(module, examples)
-    return function  # type: ignore[no-any-return]
-
-
-def compile_steps(steps: Sequence[Step], compiler: Compiler = inductor) -> list[Step | Compiled]:
+def compile_steps(
+    steps: Sequence[Step], compiler: Compiler = compile_graph
+) -> list[Step | Compiled]:
     """The steps, with compiled functions in the place of the kernels between two lines.
 
     Raises whatever the compiler raises.
@@ -50,9 +44,7 @@ def compile_steps(steps: Sequence[Step], compiler: Compiler = inductor) -> list[
 
 def _examples(values: Sequence[Value]) -> list[Tensor]:
     """Tensors of the same layouts, without memory."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    with FakeTensorMode():
+    with without_memory():
         return [value.layout.empty() for value in values if value.layout is not None]
 
 
@@ -78,7 +70,7 @@ def _runs(steps: Sequence[Step]) -> list[tuple[list[Any], set[Value]]]:
 def _is_left(step: Step) -> bool:
     if not isinstance(step, Kernel) or step.draws:
         return True
-    return step.func._schema.name.split("::")[1] in _LEFT
+    return step.func.overloadpacket.__name__ in _LEFT
 
 
 def _ins(kernels: Sequence[Kernel]) -> list[Value]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from refluid.ir.operator import Operator
+from refluid.kernels.watching import OpOverload, makes_several
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Entry:
 class Kernel:
     """A call of an ATen operator; `args` and `kwargs` hold `Value`s where tensors were."""
 
-    func: torch._ops.OpOverload
+    func: OpOverload
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outs: list[Value | None]
@@ -83,8 +84,7 @@ class Kernel:
     @property
     def makes_several(self) -> bool:
         """Whether it returns several tensors, or a list of them."""
-        returns = self.func._schema.returns
-        return len(returns) > 1 or str(returns[0].type).startswith("List")
+        return makes_several(self.func)
 
     @property
     def draws(self) -> bool:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from refluid.analysis.liveness import Key
 from refluid.ir.operator import Operator
+from refluid.kernels.watching import LACKING
 from refluid.runtime import pairing
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.graph import Kernel, Line, Step, Value
@@ -121,7 +122,9 @@ class Recorder:
         return Recording(steps, self.last, self.refused)
 
     def check(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> None:
-        """Raises Refused where values would be taken for one another."""
+        """Raises Refused where values would be taken for one another, or torch can't be watched."""
+        if LACKING:
+            raise Refused(f"this torch has no {LACKING[0]}")
         places: set[int] = set()
         for value in [*feeds, *(cell.value for cell in cells)]:
             if not isinstance(value, Tensor) or not value.numel():

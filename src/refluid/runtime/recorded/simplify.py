@@ -63,7 +63,7 @@ class _Writes:
 def _is_pure(kernel: Kernel) -> bool:
     if kernel.writes or kernel.draws:
         return False
-    return kernel.func._schema.name.split("::")[1] not in _UNWRITTEN
+    return kernel.func.overloadpacket.__name__ not in _UNWRITTEN
 
 
 def _folded(steps: list[Step]) -> list[Step]:

@@ -8,33 +8,10 @@ import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
-import torch
-
-from refluid.ops.row_lookup import look_up
+from refluid.kernels.calls import FAST
+from refluid.kernels.rows.lookup import look_up
 from refluid.runtime.recorded.graph import Compiled, Entry, Kernel, Line, Step, Value
 from refluid.runtime.source import Source
-
-# torch's own functions take half as long to call as the operators of torch.ops; these take the
-# same arguments.
-_FUNCTIONS = """
-    mm addmm bmm baddbmm add sub mul div relu relu_ sigmoid tanh exp log sqrt rsqrt neg abs pow
-    sum mean amax amin clamp where cat stack gather index_select native_batch_norm
-    native_layer_norm reciprocal maximum minimum sigmoid_ tanh_ exp_ sqrt_ neg_ square t permute
-    transpose unsqueeze squeeze argmax eq ne lt le gt ge logical_and logical_or logical_not
-    zeros_like ones_like full_like clone convolution addcmul addcdiv embedding
-    _softmax _softmax_backward_data _log_softmax _log_softmax_backward_data reciprocal_ log_ rsqrt_
-    abs_ floor sign erf logsumexp cumsum empty_like full zeros split_with_sizes unbind select
-    native_group_norm constant_pad_nd _fused_sgd_ _fused_adam_ _fused_adagrad_
-"""
-_METHODS = """
-    view add_ sub_ mul_ div_ copy_ zero_ fill_ clamp_ clamp_min_ addcmul_ addcdiv_ expand
-    reshape masked_fill_ masked_fill index_add_ scatter_ scatter_add_ lerp_ new_zeros new_full
-"""
-FAST: dict[str, Callable[..., Any]] = {
-    **{name: getattr(torch._C._VariableFunctions, name) for name in _FUNCTIONS.split()},
-    **{name: getattr(torch._C.TensorBase, name) for name in _METHODS.split()},
-    "_unsafe_view": torch._C.TensorBase.view,
-}
 
 
 class Text:
@@ -86,7 +63,7 @@ class Text:
         return f"{self._function(kernel)}({', '.join(parts)})"
 
     def _function(self, kernel: Kernel) -> str:
-        name = kernel.func._schema.name.split("::")[1]
+        name = kernel.func.overloadpacket.__name__
         function: Callable[..., Any] = kernel.func
         if kernel.func.namespace == "aten" and "out" not in kernel.kwargs:
             sparse = kernel.op is not None and bool(kernel.op.attrs.get("is_sparse"))

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 
-from refluid.core.without_dynamo import DispatchMode
+from refluid.kernels.holders import memory_of
+from refluid.kernels.watching import DispatchMode, Unseen, written_by
 from refluid.runtime.recorded.graph import Kernel, Layout, Value, replace
 
 # Through these an operator's Python code learns what a tensor holds, or lends its memory: what
@@ -87,7 +88,7 @@ class Values:
 
     def is_kept(self, tensor: Tensor) -> bool:
         """Whether a tensor lies in the memory of a constant."""
-        return tensor.untyped_storage()._cdata in self._kept
+        return memory_of(tensor) in self._kept
 
     def doubt(self, places: Set[int | None]) -> None:
         """What lies in that memory may hold other elements in another step."""
@@ -112,9 +113,8 @@ class Values:
 
 
 def _geometry(tensor: Tensor) -> Geometry:
-    storage = tensor.untyped_storage()
     offset = int(tensor.storage_offset())
-    return storage._cdata, offset, tensor.shape, tensor.stride(), tensor.dtype
+    return memory_of(tensor), offset, tensor.shape, tensor.stride(), tensor.dtype
 
 
 class Kernels(DispatchMode):
@@ -125,7 +125,7 @@ class Kernels(DispatchMode):
     """
 
     def __init__(self, values: Values, refused: str = "") -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.values = values
         self.kernels: list[Kernel] = []
         self.refused = refused
@@ -148,7 +148,7 @@ class Kernels(DispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        with torch._C.DisableTorchFunction():
+        with Unseen():
             if not self.refused:
                 written = self._written(func, args, kwargs)
                 given = replace((args, kwargs), self._given)
@@ -189,10 +189,8 @@ class Kernels(DispatchMode):
     def _written(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
         """The tensors this call writes to; refuses where they are the operator's constants."""
         written = []
-        for position, argument in enumerate(func._schema.arguments):
-            if argument.alias_info is None or not argument.alias_info.is_write:
-                continue
-            given = args[position] if position < len(args) else kwargs.get(argument.name)
+        for position, name in written_by(func):
+            given = args[position] if position < len(args) else kwargs.get(name)
             for tensor in given if isinstance(given, list | tuple) else [given]:
                 if not isinstance(tensor, Tensor):
                     continue
@@ -210,7 +208,7 @@ class Kernels(DispatchMode):
         if not all(one is None or isinstance(one, Tensor) for one in made):
             return  # elements that shapes decide
         outs = [None if one is None else self.values.add(one) for one in made]
-        places = frozenset(tensor.untyped_storage()._cdata for tensor in written)
+        places = frozenset(memory_of(tensor) for tensor in written)
         kernel = Kernel(func, given[0], given[1], outs, places)
         self.kernels.append(kernel)
         if kernel.draws or not all(value.certain for value in kernel.uses):

@@ -34,9 +34,9 @@ def _is_like(kept: Tensor, value: Tensor, width: int) -> bool:
 @cache
 def kernel() -> ModuleType:
     """The compiled loops; imported late, for they load the compiler, which few programs need."""
-    from refluid.ops import row_updates_kernel
+    from refluid.kernels.rows import loops
 
-    return row_updates_kernel
+    return loops
 
 
 def descend_rows(param: Tensor, grad: SelectedRows, rate: float) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from refluid.core import processor
+from refluid.kernels import processor
 
 
 class Clock:

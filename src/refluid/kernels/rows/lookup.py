@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.ops.row_updates import kernel
+from refluid.kernels.rows.updates import kernel
 
 _KINDS = (torch.float32, torch.float64)
 _embedding = torch._C._VariableFunctions.embedding

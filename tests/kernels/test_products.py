@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from refluid.ops import matrix_product
+from refluid.kernels import products
 
 # Rows, inner size and columns: tiny, large, narrow, a vector, and large with a small side.
 SHAPES = [(3, 4, 5), (160, 120, 130), (500, 64, 10), (10, 900, 64), (2048, 512, 1), (4, 512, 600)]
@@ -17,7 +17,7 @@ LAYOUTS = ["plain", "transposed"]
 def faster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param and not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
-    monkeypatch.setattr(matrix_product, "onednn_multiplies_faster", lambda: request.param)
+    monkeypatch.setattr(products, "onednn_multiplies_faster", lambda: request.param)
     return bool(request.param)
 
 
@@ -34,7 +34,7 @@ def _matrix(rows: int, columns: int, layout: str) -> Tensor:
 def test_product(shape: tuple[int, int, int], first: str, second: str, faster: bool) -> None:
     rows, inner, columns = shape
     a, b = _matrix(rows, inner, first), _matrix(inner, columns, second)
-    out = matrix_product.product(a, b)
+    out = products.product(a, b)
     assert out.is_contiguous()
     torch.testing.assert_close(out, (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4)
     if not faster:
@@ -49,35 +49,35 @@ def test_affine(shape: tuple[int, int, int], activation: str, faster: bool) -> N
     bias = torch.linspace(-1.0, 1.0, columns)
     wanted = torch.addmm(bias.double(), a.double(), b.double())
     wanted = getattr(torch, activation)(wanted) if activation else wanted
-    out = matrix_product.affine(bias, a, b, activation)
+    out = products.affine(bias, a, b, activation)
     torch.testing.assert_close(out, wanted.float(), rtol=1e-5, atol=1e-4)
 
 
 def test_autograd_sees_the_product(faster: bool) -> None:
     a = _matrix(160, 120, "plain").requires_grad_()
     b = _matrix(120, 130, "plain")
-    matrix_product.product(a, b).sum().backward()
+    products.product(a, b).sum().backward()
     assert a.grad is not None
     torch.testing.assert_close(a.grad, b.sum(1).expand(160, 120))
 
 
 def test_other_types_are_left_to_torch(faster: bool) -> None:
     a, b = _matrix(160, 120, "plain").double(), _matrix(120, 130, "plain").double()
-    assert torch.equal(matrix_product.product(a, b), torch.mm(a, b))
+    assert torch.equal(products.product(a, b), torch.mm(a, b))
 
 
 def test_kernels_depend_on_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_product, "onednn_multiplies_faster", lambda: True)
+    monkeypatch.setattr(products, "onednn_multiplies_faster", lambda: True)
     kinds = [
-        matrix_product._kind(_matrix(rows, inner, "plain"), _matrix(inner, columns, "plain"))
+        products._kind(_matrix(rows, inner, "plain"), _matrix(inner, columns, "plain"))
         for rows, inner, columns in SHAPES
     ]
     assert kinds == ["", "onednn", "narrow", "", "", ""]
 
 
 def test_parts_of_matrices_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_product, "onednn_multiplies_faster", lambda: True)
+    monkeypatch.setattr(products, "onednn_multiplies_faster", lambda: True)
     a, whole = torch.rand(160, 120), torch.rand(120, 260)
-    kinds = [matrix_product._kind(a, b) for b in (whole, whole[:, :130], whole.t()[:120, :120])]
+    kinds = [products._kind(a, b) for b in (whole, whole[:, :130], whole.t()[:120, :120])]
     assert kinds == ["onednn", "", ""]
-    torch.testing.assert_close(matrix_product.product(a, whole[:, :130]), a @ whole[:, :130])
+    torch.testing.assert_close(products.product(a, whole[:, :130]), a @ whole[:, :130])

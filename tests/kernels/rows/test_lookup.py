@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from refluid import fluid
-from refluid.ops import row_lookup
-from refluid.ops.row_lookup import look_up
+from refluid.kernels.rows import lookup
+from refluid.kernels.rows.lookup import look_up
 
 KINDS = [torch.float32, torch.float64]
 
@@ -51,13 +51,13 @@ def test_recorded_steps_look_up_sparse_tables_so(
     sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[torch.Size] = []
-    ours = row_lookup._is_ours
+    ours = lookup._is_ours
 
     def watched(table: torch.Tensor, ids: torch.Tensor) -> bool:
         calls.append(ids.shape)
         return ours(table, ids)
 
-    monkeypatch.setattr(row_lookup, "_is_ours", watched)
+    monkeypatch.setattr(lookup, "_is_ours", watched)
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         ids = fluid.data("ids", [None, 4], "int64")

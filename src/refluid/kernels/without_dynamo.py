@@ -14,12 +14,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from torch._compile import _disable_dynamo
-from torch.utils._python_dispatch import TorchDispatchMode
+from refluid.kernels.parts import part
 
 # Where torch looks for what it made of a function, before it imports torch._dynamo.
 _KEPT = "__dynamo_disable"
-_MARKED = getattr(_disable_dynamo(lambda: None), "__code__", None)
+_disable = part("torch._compile._disable_dynamo", None)
+_MARKED = getattr(_disable(lambda: None), "__code__", None) if _disable else None
 
 
 def call_plainly(function: Any) -> bool:
@@ -50,12 +50,5 @@ def _plain(function: Callable[..., Any], inner: Callable[..., Any]) -> Callable[
 
 def call_all_plainly() -> int:
     """`call_plainly` for all functions that torch has marked so far; how many there are."""
-    return sum(call_plainly(function) for function in gc.get_referrers(_MARKED))
-
-
-class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """torch's mode of that name, whose calls don't import TorchDynamo either."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)  # type: ignore[no-untyped-call]
-        call_plainly(cls.__torch_dispatch__)
+    marked = gc.get_referrers(_MARKED) if _MARKED is not None else ()
+    return sum(map(call_plainly, marked))

@@ -7,7 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from refluid.kernels.parts import part
+
 aten = torch.ops.aten
+_add_relu = part("torch.ops.aten._add_relu", None)
+_softmax_backward = part("torch.ops.aten._softmax_backward_data", None)
 
 _ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu_,
@@ -49,7 +53,16 @@ def add_relu(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
 
     out: where to put it; it may be `x`.
     """
-    if x.device.type == "cpu" and x.dtype in _ONE_PASS and x.dtype == y.dtype:
-        found: Tensor = aten._add_relu(x, y) if out is None else aten._add_relu(x, y, out=out)
+    if _add_relu is not None and x.is_cpu and x.dtype in _ONE_PASS and x.dtype == y.dtype:
+        found: Tensor = _add_relu(x, y) if out is None else _add_relu(x, y, out=out)
         return found
     return torch.relu_(x + y if out is None else torch.add(x, y, out=out))
+
+
+def softmax_gradient(out: Tensor, grad: Tensor, axis: int) -> Tensor:
+    """The gradient by what softmax along `axis` was taken of, from the result and its gradient."""
+    if _softmax_backward is None:
+        product = grad * out
+        return product - out * product.sum(axis, keepdim=True)
+    found: Tensor = _softmax_backward(grad, out, axis, out.dtype)
+    return found

@@ -8,14 +8,14 @@ with MKL.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from refluid.core.processor import onednn_multiplies_faster
-from refluid.ops.fused_epilogue import activate_
+from refluid.kernels.epilogues import activate_
+from refluid.kernels.onednn import linear
+from refluid.kernels.processor import onednn_multiplies_faster
 
 # Multiplications from which oneDNN is worth its call, and the narrowest matrices it is used for.
 # A transposed first factor is copied first.
@@ -24,14 +24,13 @@ _LARGE, _LARGE_COPIED, _LEAST = 2**20, 2**21, 8
 _NARROW, _ENOUGH, _DEEP = 16, 2**18, 32
 
 _none: list[Any] = []
-_onednn: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise.default
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a · b of the matrices a (m, k) and b (k, n)."""
     kind = _kind(a, b)
-    if kind == "onednn":
-        return _onednn(a, b.t(), None, "none", _none, "")
+    if kind == "onednn" and linear:
+        return linear(a, b.t(), None, "none", _none, "")
     if kind == "narrow":
         return torch.mm(b.t().contiguous(), a.t()).t().contiguous()
     return torch.mm(a, b)
@@ -40,9 +39,9 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 def affine(bias: Tensor, a: Tensor, b: Tensor, activation: str = "") -> Tensor:
     """activation(a · b + bias): bias one number for each column; relu, tanh, sigmoid or none."""
     kind = _kind(a, b)
-    if kind == "onednn" and bias.dim() == 1 and bias.dtype is a.dtype:
+    if kind == "onednn" and linear and bias.dim() == 1 and bias.dtype is a.dtype:
         fused = activation == "relu"
-        out = _onednn(a, b.t(), bias, "relu" if fused else "none", _none, "")
+        out = linear(a, b.t(), bias, "relu" if fused else "none", _none, "")
         return out if fused else activate_(out, activation)
     if kind == "narrow" and bias.dim() == 1:
         return activate_(product(a, b).add_(bias), activation)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.core.compiled import compiled
+from refluid.kernels.compiled import compiled
 
 _DIGIT = 11
 

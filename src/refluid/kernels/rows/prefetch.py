@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from refluid.core.compiled import compiled
+from refluid.kernels.compiled import compiled
 
 # So many rows ahead of the one in use: the time that memory takes, in rows.
 AHEAD = 32

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import torch
 
+from refluid.kernels.onednn import linear
+
 # Of the square matrices that are multiplied, how often by each, and from which ratio on the
 # difference is one of the kernels rather than of the moment: MKL takes twice as long as oneDNN
 # where it doesn't use the 512 bits that the processor has, and as long where it does.
@@ -28,7 +30,7 @@ def onednn_multiplies_faster() -> bool:
 
 def _both_are_there() -> bool:
     mkl, onednn = torch.backends.mkl, torch.backends.mkldnn
-    return bool(mkl.is_available() and onednn.is_available())  # type: ignore[no-untyped-call]
+    return bool(linear and mkl.is_available() and onednn.is_available())  # type: ignore[no-untyped-call]
 
 
 def _measured_apart() -> bool:
@@ -43,7 +45,7 @@ def _measured_apart() -> bool:
 @torch.no_grad()
 def _measured() -> bool:
     a, b = torch.rand(_SIZE, _SIZE), torch.rand(_SIZE, _SIZE)
-    linear = torch.ops.mkldnn._linear_pointwise.default
+    assert linear is not None
     mkl, onednn = (lambda: torch.mm(a, b)), (lambda: linear(a, b.t(), None, "none", [], ""))
     return clearly_faster(onednn, mkl)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from refluid.core.compiled import compiled
-from refluid.core.prefetch import AHEAD, ask_for_row
-from refluid.core.row_order import in_order
+from refluid.kernels.compiled import compiled
+from refluid.kernels.rows.order import in_order
+from refluid.kernels.rows.prefetch import AHEAD, ask_for_row
 
 
 @compiled

@@ -7,7 +7,7 @@ import sys
 
 from torch._compile import _disable_dynamo
 
-from refluid.core.without_dynamo import call_plainly
+from refluid.kernels.without_dynamo import call_plainly
 
 
 def _said(code: str) -> str:
@@ -18,7 +18,7 @@ def _said(code: str) -> str:
 
 def test_torch_has_functions_of_that_kind() -> None:
     """Where it has none any more, its way of marking them has changed: see `without_dynamo`."""
-    count = "from refluid.core.without_dynamo import call_all_plainly as c; print(c())"
+    count = "from refluid.kernels.without_dynamo import call_all_plainly as c; print(c())"
     assert int(_said(count)) > 100
 
 
@@ -50,7 +50,7 @@ def test_torch_decides_once_dynamo_is_there() -> None:
     code = f"""
 import sys, torch, refluid.ops.infer
 from torch._compile import _disable_dynamo
-from refluid.core.without_dynamo import call_plainly
+from refluid.kernels.without_dynamo import call_plainly
 calls = []
 def inner():
     calls.append(torch.compiler.is_compiling())
@@ -68,7 +68,7 @@ print(calls, getattr(inner, "__dynamo_disable") is not kept)
 def test_dispatch_modes_import_no_dynamo() -> None:
     code = """
 import sys, torch
-from refluid.core.without_dynamo import DispatchMode
+from refluid.kernels.watching import DispatchMode
 class Seen(DispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         print(func)

@@ -1,0 +1,38 @@
+"""Which memory a tensor lies in, and how many tensors lie there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from refluid.kernels.parts import part
+
+_count = part("torch._C._storage_Use_Count", None)
+_has_number = part("torch.UntypedStorage._cdata", None) is not None
+_reference: Any = StorageWeakRef
+
+
+def memory_of(tensor: Tensor) -> int:
+    """The number of a tensor's memory, which is its own as long as it is held."""
+    return _number_of(tensor.untyped_storage())
+
+
+def _number(storage: Any) -> int:
+    number: int = storage._cdata
+    return number
+
+
+def _weak_number(storage: torch.UntypedStorage) -> int:
+    return int(_reference(storage).cdata)
+
+
+_number_of = _number if _has_number else _weak_number
+
+
+def holders(tensor: Tensor) -> int | None:
+    """How many tensors lie in its memory; None where torch doesn't tell."""
+    storage = tensor.untyped_storage()  # itself a holder
+    return None if _count is None else int(_count(_number_of(storage))) - 1

@@ -1,0 +1,1 @@
+"""Rows of tables, on plain tensors of the CPU: looked up, updated, put in order, added up."""

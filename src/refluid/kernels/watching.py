@@ -1,0 +1,68 @@
+"""Kernels watched as they are called, and what they say of themselves."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from refluid.kernels.parts import part
+from refluid.kernels.without_dynamo import call_plainly
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload as OpOverload
+else:
+    OpOverload = type(torch.ops.aten.add.Tensor)
+
+_MODE = "torch.utils._python_dispatch.TorchDispatchMode"
+_PLAINLY = "torch._C.DisableTorchFunction"
+_SCHEMA = "torch.ops.aten.add.Tensor._schema"
+
+
+class _NoMode:
+    """What can't be entered."""
+
+    def __enter__(self) -> None:
+        raise RuntimeError(f"kernels can't be watched: this torch has no {_MODE}")
+
+    def __exit__(self, *_error: object) -> None:
+        """Never entered."""
+
+
+_Mode: Any = part(_MODE, _NoMode)
+# Within it no TorchFunctionMode sees what is called.
+Unseen: Any = part(_PLAINLY, None)
+# What listing the kernels of a step needs and this torch lacks.
+LACKING = [name for name in (_MODE, _PLAINLY, _SCHEMA) if part(name, None) is None]
+
+
+class DispatchMode(_Mode):  # type: ignore[misc]
+    """torch's mode of that name, whose calls don't import TorchDynamo."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        call_plainly(cls.__torch_dispatch__)
+
+
+@cache
+def written_by(func: Any) -> tuple[tuple[int, str], ...]:
+    """Position and name of each argument that a kernel writes to."""
+    return tuple(
+        (position, argument.name)
+        for position, argument in enumerate(func._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    )
+
+
+@cache
+def makes_several(func: Any) -> bool:
+    """Whether a kernel returns several tensors, or a list of them."""
+    returns = func._schema.returns
+    return len(returns) > 1 or str(returns[0].type).startswith("List")
+
+
+def name_of(func: Any) -> str:
+    """The kernel's name without `aten::` and its overload: `mm`, `mkldnn::_linear_pointwise`."""
+    packet = str(func.overloadpacket.__name__)
+    return packet if func.namespace == "aten" else f"{func.namespace}::{packet}"
