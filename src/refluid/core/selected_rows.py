@@ -8,8 +8,7 @@ import torch
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor
-
-_SORTED = (torch.float32, torch.float64)
+from refluid.kernels.rows.merging import merge_rows
 
 
 class SelectedRows:
@@ -79,28 +78,8 @@ class SelectedRows:
 
     def merged(self) -> SelectedRows:
         """The same tensor with each row once, ascending; values of equal rows added."""
-        found = self._merged_by_sorting() if self.value.dtype in _SORTED else None
-        if found is not None:
-            return found
-        rows, where = torch.unique(self.index, return_inverse=True)
-        if rows.numel() == self.index.numel():
-            order = torch.argsort(self.index)
-            return SelectedRows(rows, self._height, self.value[order])
-        value = self.value.new_zeros((rows.numel(), *self.value.shape[1:]))
-        return SelectedRows(rows, self._height, value.index_add_(0, where, self.value))
-
-    def _merged_by_sorting(self) -> SelectedRows | None:
-        """`merged` in compiled code, which the processor runs; None where that doesn't do."""
-        value = self.value
-        if value.dim() != 2 or value.device.type != "cpu" or len(value) != len(self.index):
-            return None
-        # Imported here because it loads the compiler, which few programs need.
-        from refluid.kernels.rows.order import merge
-
-        rows, merged = torch.empty_like(self.index), torch.empty(value.shape, dtype=value.dtype)
-        given = self.index.contiguous().numpy(), self._height, value.contiguous().numpy()
-        count = merge(*given, rows.numpy(), merged.numpy())
-        return None if count < 0 else SelectedRows(rows[:count], self._height, merged[:count])
+        rows, value = merge_rows(self.index, self.value, self._height)
+        return SelectedRows(rows, self._height, value)
 
     def to_dense(self) -> torch.Tensor:
         """The tensor of shape [height, ...] with all other rows zero; equal rows are added.

@@ -17,8 +17,8 @@ Tensors = list[Tensor]
 def sgd(Param: Tensor, LearningRate: Tensor, Grad: Tensor | SelectedRows) -> Tensor:
     """Param - LearningRate * Grad; of a sparse Grad only those rows are touched."""
     if isinstance(Grad, SelectedRows):
-        if takes(Grad, Param):
-            descend_rows(Param, Grad, LearningRate.item())
+        if takes(Grad.index, Grad.value, Param):
+            descend_rows(Param, Grad.index, Grad.value, LearningRate.item())
             return Param
         return Param.index_put_((Grad.index,), Grad.value * -LearningRate, accumulate=True)
     return Param.sub_(Grad * LearningRate)

@@ -67,9 +67,9 @@ def adam(
         _multiply(*powers, betas)
     else:
         _multiply(*powers, betas)
-        if lazy_mode and takes(Grad, *kept):
+        if lazy_mode and takes(Grad.index, Grad.value, *kept):
             rate = _corrected(LearningRate.item(), Beta1Pow.item(), Beta2Pow.item())
-            adam_rows(*kept, Grad, rate, betas, epsilon)
+            adam_rows(*kept, Grad.index, Grad.value, rate, betas, epsilon)
         elif lazy_mode:
             update_rows(step, Grad, *kept)
         else:

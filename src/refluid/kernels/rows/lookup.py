@@ -11,22 +11,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.kernels.rows.updates import kernel
+from refluid.kernels.rows import loops
 
 _KINDS = (torch.float32, torch.float64)
-_embedding = torch._C._VariableFunctions.embedding
 # Torch shares more than that among threads, each of which has misses of its own.
 _SHARED = 2**20
 
 
 def look_up(table: Tensor, ids: Tensor, *others: Any, **named: Any) -> Tensor:
-    """`aten::embedding`, with its arguments and errors."""
+    """table[ids], as `aten::embedding` has it, with its further arguments and errors.
+
+    table: [height, width]; ids: int64 or int32 of any shape; the result is (*ids.shape, width).
+    Raises IndexError where the table lacks a row.
+    """
     if _is_ours(table, ids):
         out = torch.empty((*ids.shape, table.shape[1]), dtype=table.dtype)
         flat = out.view(-1, table.shape[1])
-        if kernel().look_up(table.numpy(), ids.view(-1).numpy(), flat.numpy()):
+        if loops().look_up(table.numpy(), ids.view(-1).numpy(), flat.numpy()):
             return out
-    found: Tensor = _embedding(table, ids, *others, **named)
+    found: Tensor = torch.embedding(table, ids, *others, **named)
     return found
 
 

@@ -1,6 +1,6 @@
 """Lookups of rows, and updates of the rows that a sparse gradient has, as compiled code.
 
-`row_lookup.py` and `row_updates.py` are the interface. Tables, parameters and moments are
+`lookup.py` and `updates.py` are the interface. Tables, parameters and moments are
 [height, width], values [n, width], numbers of their element type. All return False, and touch
 nothing, where a row isn't in the table.
 """

@@ -1,0 +1,134 @@
+"""Row kernels on plain tensors do what numpy does, row by row."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from refluid.kernels.rows.lookup import look_up
+from refluid.kernels.rows.merging import ascending, merge_rows
+from refluid.kernels.rows.updates import adam_rows, descend_rows, takes
+
+Array = NDArray[Any]
+SEEDS = range(40)
+FITS = {np.float32: 1e-5, np.float64: 1e-12}
+
+
+class Case(NamedTuple):
+    table: Array
+    rows: Array
+    value: Array
+    draws: np.random.Generator
+
+    @property
+    def height(self) -> int:
+        return len(self.table)
+
+    def fits(self, found: Tensor, wanted: Array) -> None:
+        close = FITS[self.table.dtype.type]
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=close, atol=close)
+        assert found.numpy().dtype == self.table.dtype
+
+
+def drawn(seed: int) -> Case:
+    draws = np.random.default_rng(seed)
+    kind = (np.float32, np.float64)[seed % 2]
+    height = int(draws.choice([1, 2, 7, 300, 5000, 3_000_000]))
+    width, count = int(draws.integers(1, 20 if height < 10_000 else 3)), int(draws.integers(0, 200))
+    near = draws.integers(0, min(height, 9), count)
+    rows = np.where(draws.random(count) < 0.5, near, draws.integers(0, height, count))
+    table = draws.standard_normal((height, width)).astype(kind)
+    return Case(table, rows, draws.standard_normal((count, width)).astype(kind), draws)
+
+
+def tensors(*arrays: Array) -> list[Tensor]:
+    return [torch.from_numpy(one.copy()) for one in arrays]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lookup(seed: int) -> None:
+    case = drawn(seed)
+    shape = (len(case.rows) // 3, 3) if len(case.rows) % 3 == 0 else (len(case.rows),)
+    table, rows = tensors(case.table, case.rows.reshape(shape))
+    assert (look_up(table, rows).numpy() == case.table[case.rows.reshape(shape)]).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_descent(seed: int) -> None:
+    case = drawn(seed)
+    param, rows, value = tensors(case.table, case.rows, case.value)
+    assert takes(rows, value, param)
+    descend_rows(param, rows, value, 0.25)
+    wanted = case.table.copy()
+    np.subtract.at(wanted, case.rows, 0.25 * case.value)
+    case.fits(param, wanted)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_adam(seed: int) -> None:
+    case = drawn(seed)
+    first, second = 0.1 * case.table, case.table**2
+    betas, rate, epsilon = (0.9, 0.99), 0.3, 1e-3
+    param, one, two, rows, value = tensors(case.table, first, second, case.rows, case.value)
+    assert takes(rows, value, param, one, two)
+    adam_rows(param, one, two, rows, value, rate, betas, epsilon)
+    wanted = case.table.copy()
+    for row in np.unique(case.rows):
+        slope = case.value[case.rows == row].sum(0)
+        first[row] = betas[0] * first[row] + (1 - betas[0]) * slope
+        second[row] = betas[1] * second[row] + (1 - betas[1]) * slope**2
+        wanted[row] -= rate * first[row] / (np.sqrt(second[row]) + epsilon)
+    for found, right in ((param, wanted), (one, first), (two, second)):
+        case.fits(found, right)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_order_and_sums(seed: int) -> None:
+    case = drawn(seed)
+    rows, value = tensors(case.rows, case.value)
+    order = ascending(rows, case.height)
+    assert order.dtype is torch.int32
+    assert (order.numpy() == np.argsort(case.rows, kind="stable")).all()
+    unique, sums = merge_rows(rows, value, case.height)
+    wanted, where = np.unique(case.rows, return_inverse=True)
+    total = np.zeros((len(wanted), case.value.shape[1]), case.value.dtype)
+    np.add.at(total, where, case.value)
+    assert (unique.numpy() == wanted).all()
+    case.fits(sums, total)
+    half = merge_rows(rows, value.to(torch.int64), case.height)  # by torch, for other types
+    assert (half[0].numpy() == wanted).all()
+
+
+@pytest.mark.parametrize("outside", [-1, 0])
+@pytest.mark.parametrize("seed", SEEDS[::5])
+def test_rows_that_are_none_change_nothing(seed: int, outside: int) -> None:
+    case = drawn(seed)
+    wrong = np.append(case.rows, outside if outside < 0 else case.height)
+    case.draws.shuffle(wrong)
+    value = np.zeros((len(wrong), case.table.shape[1]), case.table.dtype) + 1
+    param, one, two, rows, ones = tensors(case.table, case.table, case.table, wrong, value)
+    with pytest.raises(IndexError, match=f"the parameter has {case.height} rows"):
+        descend_rows(param, rows, ones, 1.0)
+    with pytest.raises(IndexError, match=f"the parameter has {case.height} rows"):
+        adam_rows(param, one, two, rows, ones, 1.0, (0.9, 0.9), 1e-8)
+    with pytest.raises(IndexError, match=f"a table of {case.height} rows"):
+        ascending(rows, case.height)
+    with pytest.raises(IndexError):
+        look_up(param, rows)
+    assert all((each.numpy() == case.table).all() for each in (param, one, two))
+
+
+def test_what_the_loops_do_not_take() -> None:
+    rows, value, param = torch.tensor([1]), torch.ones(1, 2), torch.zeros(3, 2)
+    assert takes(rows, value, param)
+    assert not takes(rows, value.half(), param.half())
+    assert not takes(rows, value, param.double())
+    assert not takes(rows, value, torch.zeros(2, 3).t())
+    assert not takes(rows, value, torch.zeros(3, 4))
+    assert not takes(rows, value, param, torch.zeros(4, 2))
+    assert not takes(torch.tensor([1, 2]), value, param)
