@@ -135,6 +135,7 @@ def test_box_clip_needs_to_know_the_image() -> None:
     assert body("box_clip")(boxes, info).tolist() == [[0, 4, 29, 19]]
     with pytest.raises(EnforceNotMet, match="LoD"):
         body("box_clip")(boxes, info.expand(2, 3))
+    assert body("box_clip")(boxes, torch.zeros(1, 3)).tolist() == [[0, 4, 30, 70]]
 
 
 def test_box_without_likely_class_stays() -> None:

@@ -34,7 +34,8 @@ def box_clip(Input: Tensor, ImInfo: ImageSizes, *, lod_Input: Levels = ()) -> Te
     if lod_Input:
         size = size[lod_Input[-1].owners(Input.device)]
     limit = size.repeat(1, 2).reshape(-1, *[1] * (Input.dim() - 2), 4)
-    return torch.minimum(Input, limit).clamp(min=0)
+    # An image of size 0 and scale 0 has no border: what compares with NaN stays.
+    return torch.where(limit < Input, limit, Input).clamp(min=0)
 
 
 _PAIRS = Check("of an even number of channels", lambda shape: shape[1] < 0 or shape[1] % 2 == 0)
