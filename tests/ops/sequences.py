@@ -47,7 +47,7 @@ def call(op_type: str, inputs: dict[str, Any], lods: Lods, **attrs: Any) -> list
     given |= {name: context[name] for name in op.context}
     known = {name: value for name, value in attrs.items() if name in op.keywords}
     result = op.body(*values, **given, **{op.keywords[name]: known[name] for name in known})
-    single = len(op.outputs) + len(op.makes_lod.split()) == 1
+    single = len(op.outputs) + len(op.makes_lod) == 1
     return [result] if single else list(result)
 
 
@@ -56,7 +56,7 @@ def by_hand(op_type: str, inputs: dict[str, Any], lods: Lods, **attrs: Any) -> d
     op = definition(op_type)
     made = call(op_type, inputs, lods, **attrs)
     outputs = dict(zip((slot.name for slot in op.outputs), made, strict=False))
-    made_lods = dict(zip(op.makes_lod.split(), made[len(op.outputs) :], strict=True))
+    made_lods = dict(zip(op.makes_lod, made[len(op.outputs) :], strict=True))
     first = _main_output(op)
     known = {**inputs, **outputs, first + GRAD: 2 * outputs[first]}
     grad = definition(op_type + "_grad")

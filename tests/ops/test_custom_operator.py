@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.ir import schema
 from refluid.ops import registry
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "custom_operators.md"
@@ -27,8 +26,7 @@ def example() -> Iterator[dict[str, Any]]:
         exec(compile(code, str(PAGE), "exec", dont_inherit=True), left)
         yield left
     for name in (OWN, OWN + "_grad"):
-        schema.forget(name)
-        del registry._table[name]
+        registry.forget(name)
 
 
 def test_example_prints_what_it_says(example: dict[str, Any]) -> None:

@@ -13,7 +13,6 @@ from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.ir import schema
 from refluid.ops import registry
 from refluid.ops.registry import operator
 from refluid.runtime.junk import Junk
@@ -33,8 +32,7 @@ def careless() -> Iterator[str]:
         return made
 
     yield "careless"
-    schema.forget("careless")
-    del registry._table["careless"]
+    registry.forget("careless")
 
 
 def test_reads_of_unset_memory_show(careless: str) -> None:

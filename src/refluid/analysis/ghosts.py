@@ -15,23 +15,7 @@ from torch import Tensor
 from refluid.analysis.liveness import Key, key_of, reads, writes
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
-
-# Gradient operator -> input slots of which its body looks at shape, element type and LoD alone.
-SHAPE_ONLY: Mapping[str, tuple[str, ...]] = {
-    "elementwise_add_grad": ("X", "Y"),
-    "elementwise_div_grad": ("X",),
-    "elementwise_sub_grad": ("X", "Y"),
-    "flatten_grad": ("X",),
-    "gru_grad": ("Input",),
-    "im2sequence_grad": ("X",),
-    "lod_reset_grad": ("X",),
-    "lstm_grad": ("Input",),
-    "mean_grad": ("X",),
-    "sequence_unpad_grad": ("X",),
-    "squeeze_grad": ("X",),
-    "transpose_grad": ("X",),
-    "unsqueeze_grad": ("X",),
-}
+from refluid.ops.registry import find
 
 
 def ghost(value: Any) -> Any:
@@ -56,7 +40,7 @@ def value_uses(ops: Sequence[Operator], last: Mapping[Key, int]) -> dict[Key, in
 
     Only for variables of which that is so.
     """
-    shaped = {key for op in ops for slot in SHAPE_ONLY.get(op.type, ()) for key in _keys(op, slot)}
+    shaped = {key for op in ops for slot in _shape_only(op) for key in _keys(op, slot)}
     found: dict[Key, int] = dict.fromkeys(shaped, -1)
     for position, op in enumerate(ops):
         for key in shaped & (values_read(op) | writes(op)):
@@ -66,10 +50,16 @@ def value_uses(ops: Sequence[Operator], last: Mapping[Key, int]) -> dict[Key, in
 
 def values_read(op: Operator) -> set[Key]:
     """Variables of which the operator reads more than the shape."""
-    shaped = SHAPE_ONLY.get(op.type)
-    if shaped is None:
+    shaped = _shape_only(op)
+    if not shaped:
         return reads(op)
     return {key for slot in op.inputs if slot not in shaped for key in _keys(op, slot)}
+
+
+def _shape_only(op: Operator) -> tuple[str, ...]:
+    """Input slots of which the operator reads no element."""
+    definition = find(op.type)
+    return () if definition is None else definition.shape_only
 
 
 def _keys(op: Operator, slot: str) -> set[Key]:

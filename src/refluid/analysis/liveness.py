@@ -68,7 +68,7 @@ def writes(op: Operator) -> set[Key]:
 def starts_without(op: Operator) -> set[Key]:
     """Variables that an operator reads and that may have no value yet."""
     definition = find(op.type)
-    slots = definition.starts_without.split() if definition else []
+    slots = definition.starts_without if definition else []
     return {key_of(op.block, name) for slot in slots for name in op.input(slot)}
 
 

@@ -6,7 +6,7 @@ that a program can be read, printed and rewritten without any operator being imp
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -60,19 +60,23 @@ class OpSchema(Protocol):
         """Sets shape, element type and LoD level of the operator's output variables."""
 
 
-_schemas: dict[str, OpSchema] = {}
+_schemas: dict[str, Callable[[], OpSchema]] = {}
 
 
-def register(schema: OpSchema) -> None:
-    """Makes an operator type known; a second one of the same name is a ValueError."""
-    if schema.type in _schemas:
-        raise ValueError(f"operator {schema.type!r} is registered twice")
-    _schemas[schema.type] = schema
+def register(op_type: str, schema: Callable[[], OpSchema]) -> None:
+    """Makes an operator type known; a second one of the same name is a ValueError.
+
+    schema: gives its facts, each time that somebody asks.
+    """
+    if op_type in _schemas:
+        raise ValueError(f"operator {op_type!r} is registered twice")
+    _schemas[op_type] = schema
 
 
 def find(op_type: str) -> OpSchema | None:
     """The schema of an operator type, or None where nobody has registered it."""
-    return _schemas.get(op_type)
+    found = _schemas.get(op_type)
+    return None if found is None else found()
 
 
 def known() -> Iterable[str]:

@@ -29,7 +29,7 @@ def transpose(X: Tensor, *, axis: Sequence[int]) -> Tensor:
     return X.permute(*axis)
 
 
-@gradient("transpose", views={"d_X": "d_Out"})
+@gradient("transpose", views={"d_X": "d_Out"}, shape_only="X")
 def transpose_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, axis: Sequence[int]) -> Tensor:
     """d_Out with its dimensions put back."""
     return d_Out.permute(_inverse(axis))

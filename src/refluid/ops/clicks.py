@@ -10,9 +10,8 @@ from torch import Tensor
 from refluid.core.offsets import Levels
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ir.schema import Slot
 from refluid.ops.bounded import Channels, Epsilon
-from refluid.ops.registry import GradOp, find, gradient, gradient_op, operator
+from refluid.ops.registry import GradOp, gradient, gradient_op, operator
 
 _NONE = 1e-7  # a show count nearer to 0 means that there was no show
 
@@ -83,7 +82,21 @@ def data_norm(
     return y, means, scales
 
 
-@gradient("data_norm")
+_SUMS = "BatchSize BatchSum BatchSquareSum"
+
+
+def data_norm_gradient(op: Operator) -> list[GradOp]:
+    """Its gradient operator names the sums as outputs too; they stay as they are."""
+    read = ["X", "Means", "Scales", "Y" + GRAD]
+    read += [slot for slot in ("scale_w", "bias") if slot in op.inputs]
+    made = gradient_op(op, "data_norm_grad", read)
+    outputs = {
+        slot: names for slot, names in made.outputs.items() if slot.removesuffix(GRAD) in op.inputs
+    }
+    return [replace(made, outputs=outputs | {slot: op.input(slot) for slot in _SUMS.split()})]
+
+
+@gradient("data_norm", maker=data_norm_gradient, untouched=_SUMS)
 def data_norm_grad(
     scale_w: Tensor | None,
     bias: Tensor | None,
@@ -115,31 +128,3 @@ def data_norm_grad(
         total, squares, size = total / count, squares / count, size.clamp(max=1.0)
     sums = size, total, squares + noise
     return d_scale, d_bias, grad * Scales * shown, *sums, None, None, None
-
-
-_SUMS = ("BatchSize", "BatchSum", "BatchSquareSum")
-
-
-def data_norm_gradient(op: Operator) -> list[GradOp]:
-    """Its gradient operator names the sums as outputs too; they stay as they are."""
-    forward = find("data_norm")
-    assert forward is not None
-    read = ["X", "Means", "Scales", "Y" + GRAD]
-    read += [slot for slot in ("scale_w", "bias") if slot in op.inputs]
-    made = gradient_op(op, "data_norm_grad", read, forward)
-    outputs = {
-        slot: names for slot, names in made.outputs.items() if slot.removesuffix(GRAD) in op.inputs
-    }
-    return [replace(made, outputs=outputs | {slot: op.input(slot) for slot in _SUMS})]
-
-
-def _name_sums() -> None:
-    forward, backward = find("data_norm"), find("data_norm_grad")
-    assert forward is not None
-    assert backward is not None
-    forward.maker = data_norm_gradient
-    backward.outputs += tuple(Slot(name, optional=True) for name in _SUMS)
-    backward.untouched = frozenset(_SUMS)
-
-
-_name_sums()

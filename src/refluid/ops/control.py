@@ -11,9 +11,10 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute
 from refluid.ops.describing import constant_shape, like
+from refluid.ops.drafts import add
 from refluid.ops.effects import Effect
 from refluid.ops.infer import Infer, no_inference
-from refluid.ops.registry import GradOp, Maker, OperatorDef, add
+from refluid.ops.registry import GradOp, Maker
 from refluid.ops.signature import parse_slots
 
 
@@ -27,15 +28,14 @@ def _declare(
     effects: Effect = Effect.NONE,
 ) -> None:
     add(
-        OperatorDef(
-            type,
-            parse_slots(inputs),
-            parse_slots(outputs),
-            {attribute.name: attribute for attribute in attributes},
-            effects=effects,
-            maker=maker,
-            infer_rule=infer,
-        )
+        type,
+        type=type,
+        inputs=parse_slots(inputs),
+        outputs=parse_slots(outputs),
+        attributes={attribute.name: attribute for attribute in attributes},
+        effects=effects,
+        maker=maker,
+        infer_rule=infer,
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def declare_lods(definition: OperatorDef, op: Operator) -> None:
     """Corrects the levels of outputs without LoD or of other rows, and of gradients."""
-    bare = definition.without_lod.split()
+    bare = list(definition.without_lod)
     if definition.lod_by is not None and definition.lod_by(op) is while_rows_stay:
         first = definition.outputs[0].name
         bare += [first] if _rows_change(definition, op) else []

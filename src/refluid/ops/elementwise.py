@@ -107,7 +107,7 @@ def elementwise_add_over_y(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     return x + y
 
 
-@gradient("elementwise_add", views={"d_X": "d_Out", "d_Y": "d_Out"})
+@gradient("elementwise_add", views={"d_X": "d_Out", "d_Y": "d_Out"}, shape_only="X Y")
 def elementwise_add_grad(
     X: Tensor,
     Y: Tensor,
@@ -128,7 +128,7 @@ def elementwise_sub(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     return x - y
 
 
-@gradient("elementwise_sub", views={"d_X": "d_Out"})
+@gradient("elementwise_sub", views={"d_X": "d_Out"}, shape_only="X Y")
 def elementwise_sub_grad(
     X: Tensor,
     Y: Tensor,
@@ -240,7 +240,7 @@ _define_extreme_gradient("elementwise_max", torch.gt)
 _define_extreme_gradient("elementwise_min", torch.lt)
 
 
-@gradient("elementwise_div")
+@gradient("elementwise_div", shape_only="X")
 def elementwise_div_grad(
     X: Tensor,
     Y: Tensor,

@@ -9,11 +9,9 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.ir.names import GRAD
-from refluid.ir.schema import Slot
 from refluid.kernels.epilogues import activate_, add_relu, deactivate, deactivate_
 from refluid.ops.elementwise import align, elementwise_add_grad
-from refluid.ops.registry import find, gradient, in_place, operator
+from refluid.ops.registry import gradient, in_place, operator
 
 _BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "elementwise_add": torch.add,
@@ -109,7 +107,8 @@ def _activated_sum_over(x: Tensor, y: Tensor, activation: str) -> Tensor:
     return add_relu(x, y, out=x) if activation == "relu" else activate_(x.add_(y), activation)
 
 
-@gradient("fused_elemwise_activation")
+# Where both terms have the shape of the sum, they share one gradient.
+@gradient("fused_elemwise_activation", views={"d_Y": "d_X"}, untouched="d_IntermediateOut")
 def fused_elemwise_activation_grad(
     X: Tensor,
     Y: Tensor,
@@ -164,14 +163,6 @@ def _parted(
     else:
         d_x, d_y = elementwise_add_grad(x, y, d_sum, axis=axis, need=need)
     return d_x, d_y, None
-
-
-_backward = find("fused_elemwise_activation_grad")
-assert _backward is not None
-_backward.outputs += (Slot("IntermediateOut" + GRAD, optional=True),)
-_backward.untouched = frozenset({"IntermediateOut" + GRAD})
-# Where both terms have the shape of the sum, they share one gradient.
-_backward.views = {"Y" + GRAD: "X" + GRAD}
 
 
 def _combined(

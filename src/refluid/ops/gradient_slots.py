@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from refluid.ir.operator import Operator
-from refluid.ops.registry import GradOp, find, gradient_op
+from refluid.ops.drafts import say
+from refluid.ops.registry import GradOp, gradient_op
 
 SlotsOf = Callable[[Operator], Sequence[str]]
 
@@ -16,16 +17,14 @@ def gradient_reads(op_type: str) -> Callable[[SlotsOf], SlotsOf]:
 
     Comes after `@gradient`. Gradients of inputs that `op` does not have get no slot either.
     """
-    forward = find(op_type)
-    assert forward is not None
 
     def decorate(slots_of: SlotsOf) -> SlotsOf:
         def make(op: Operator) -> list[GradOp]:
-            made = gradient_op(op, f"{op_type}_grad", slots_of(op), forward)
+            made = gradient_op(op, f"{op_type}_grad", slots_of(op))
             outputs = {slot: names for slot, names in made.outputs.items() if names}
             return [replace(made, outputs=outputs)]
 
-        forward.maker = make
+        say(op_type, maker=make)
         return slots_of
 
     return decorate

@@ -173,7 +173,7 @@ def gru(
     return gates, reset, hidden, layout.to_rows(hidden), *made_lod
 
 
-@gradient("gru")
+@gradient("gru", shape_only="Input")
 def gru_grad(
     Input: Tensor,
     H0: Tensor | None,

@@ -143,7 +143,7 @@ def lstm(
     return *rows, made.gates, made.active, lod_Input, lod_Input, layout.levels
 
 
-@gradient("lstm")
+@gradient("lstm", shape_only="Input")
 def lstm_grad(
     Input: Tensor,
     H0: Tensor | None,

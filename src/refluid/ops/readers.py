@@ -10,25 +10,31 @@ from refluid.ir.attributes import AttrType
 from refluid.ir.operator import Operator
 from refluid.ir.readers import ReadTensor, read_tensors, set_read_tensors
 from refluid.ir.schema import Attribute
+from refluid.ops.drafts import add
 from refluid.ops.effects import Effect
+from refluid.ops.facts import Slots
 from refluid.ops.infer import Infer
-from refluid.ops.registry import OperatorDef, add
+from refluid.ops.registry import OperatorDef
 from refluid.ops.signature import parse_slots
 
 
 def _declare(
-    type: str, inputs: str, outputs: str, infer: Infer, *attributes: Attribute, makes_lod: str = ""
+    type: str,
+    inputs: str,
+    outputs: str,
+    infer: Infer,
+    *attributes: Attribute,
+    makes_lod: Slots = (),
 ) -> None:
     add(
-        OperatorDef(
-            type,
-            parse_slots(inputs),
-            parse_slots(outputs),
-            {attribute.name: attribute for attribute in attributes},
-            effects=Effect.HOST,
-            infer_rule=infer,
-            makes_lod=makes_lod,
-        )
+        type,
+        type=type,
+        inputs=parse_slots(inputs),
+        outputs=parse_slots(outputs),
+        attributes={attribute.name: attribute for attribute in attributes},
+        effects=Effect.HOST,
+        infer_rule=infer,
+        makes_lod=makes_lod,
     )
 
 
@@ -94,5 +100,5 @@ _declare(
     Attribute("throw_eof_exp", AttrType.BOOLEAN, True),
     Attribute("infer_out", AttrType.BOOLEAN, True),
     Attribute("drop_last", AttrType.BOOLEAN, True),
-    makes_lod="Out",
+    makes_lod=("Out",),
 )

@@ -16,20 +16,27 @@ operator `relu_grad` exists all the same and is computed by autograd of the forw
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
-from refluid.ir import schema
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Slot
+from refluid.ops import facts
 from refluid.ops.definition import GradOp as GradOp
 from refluid.ops.definition import Maker as Maker
 from refluid.ops.definition import OperatorDef as OperatorDef
+from refluid.ops.drafts import add, drafted, said, say
+from refluid.ops.drafts import defined as defined
+from refluid.ops.drafts import find as find
+from refluid.ops.drafts import forget as forget
+from refluid.ops.drafts import operators as operators
 from refluid.ops.effects import declared
 from refluid.ops.infer import Infer, infer_by_probing, infer_gradient
 from refluid.ops.signature import (
     GRAD,
     Body,
+    Signature,
     declare,
     joined,
     parse_slots,
@@ -40,32 +47,12 @@ from refluid.ops.signature import (
 ALL = "*"
 
 
-_table: dict[str, OperatorDef] = {}
-
-
-def find(op_type: str) -> OperatorDef | None:
-    """The operator of that type, or None."""
-    return _table.get(op_type)
-
-
-def operators() -> list[OperatorDef]:
-    """All operators, by name."""
-    return [_table[name] for name in sorted(_table)]
-
-
-def add(definition: OperatorDef) -> None:
-    """Registers an operator; ValueError for a second one of the same type."""
-    schema.register(definition)
-    _table[definition.type] = definition
-
-
 def operator(
     type: str,
     *,
     outputs: str,
     extra: Mapping[str, Any] | None = None,
     uses: str | None = ALL,
-    differentiable: str | None = None,
     maker: Maker | None = None,
     infer: Infer = infer_by_probing,
     effects: str = "",
@@ -76,52 +63,55 @@ def operator(
     outputs: slots in the order in which the body returns them (`"Out"`, `"Out*"`, `"Y XShape?"`).
     extra: attributes that Fluid programs carry and that do not change the numbers.
     uses: forward slots the gradient operator reads (`"X Out"`); "*" for all, None where there
-        is no gradient. differentiable: input slots that have one ("X Y"), all where None.
+        is no gradient.
     maker: gives the gradient operators where they are not `type_grad`.
-    effects: those that the signature doesn't tell of (`"host"`).
-    flags: fields of `OperatorDef`.
+    effects: those that neither the signature nor `mutates` tells of (`"host"`).
+    flags: fields of `Facts`.
     """
 
     def decorate(body: Body) -> Body:
         found = read_signature(body)
         first = found.inputs[0].name if found.inputs else ""
-        definition = OperatorDef(
+        slots = parse_slots(outputs)
+        derives = uses is not None and maker is None
+        every = tuple(slot.name for slot in found.inputs + slots)
+        add(
             type,
-            found.inputs,
-            parse_slots(outputs),
-            found.attributes | declare(dict(extra or {})),
-            body,
-            found.keywords,
-            found.context,
-            differentiable=None if differentiable is None else tuple(differentiable.split()),
+            type=type,
+            outputs=slots,
+            **_of(found) | {"attributes": found.attributes | declare(dict(extra or {}))},
+            body=body,
             maker=maker,
+            uses=(every if uses == ALL else tuple((uses or "").split())) if derives else None,
             infer_rule=infer,
-            levels=found.levels,
+            **{"lod": first} | facts.read(flags),
             effects=declared(effects, found.context, flags.get("mutates")),
-            **{"lod": first} | flags,
         )
-        add(definition)
-        if uses is not None and maker is None:
-            slots = [slot.name for slot in definition.inputs + definition.outputs]
-            definition.uses = tuple(slots if uses == ALL else uses.split())
-            add(_derived_gradient(definition))
+        if derives:
+            add(type + "_grad", partial(_derived_gradient, type))
         return body
 
     return decorate
 
 
-def _derived_gradient(forward: OperatorDef) -> OperatorDef:
+def _of(found: Signature) -> dict[str, Any]:
+    return {field.name: getattr(found, field.name) for field in fields(found)}
+
+
+def _derived_gradient(forward_type: str, **more: Any) -> OperatorDef:
+    forward = defined(forward_type)
     slots = {slot.name: slot for slot in forward.inputs + forward.outputs}
     used = [Slot(name, slots[name].many, True) for name in forward.uses or ()]
     given = [Slot(slot.name + GRAD, slot.many, True) for slot in forward.outputs]
     return OperatorDef(
-        forward.type + "_grad",
-        (*used, *given),
-        forward.gradient_slots(),
-        forward.attributes,
+        type=forward.type + "_grad",
+        inputs=(*used, *given),
+        outputs=forward.gradient_slots(),
+        attributes=forward.attributes,
         views={slot.name: given[0].name for slot in forward.gradient_slots()},
         forward=forward,
         infer_rule=infer_gradient,
+        **more,
     )
 
 
@@ -129,53 +119,58 @@ def gradient(
     forward_type: str,
     *,
     type: str | None = None,
-    views: Mapping[str, str] | None = None,
     bare: bool = False,
+    maker: Maker | None = None,
+    **flags: Any,
 ) -> Callable[[Body], Body]:
     """Registers the decorated function as the gradient operator of `forward_type`.
 
     Its signature says what it reads. It returns the gradients of the forward's `differentiable`
-    inputs in that order, `None` where `need` says that nobody wants one. `views` as of
-    `OperatorDef`, with the slots as in the signature: `{"d_X": "d_Out"}`. bare: the gradient
+    inputs in that order, `None` where `need` says that nobody wants one. bare: the gradient
     operator carries the attributes of its own signature only, not even a name scope.
+    maker: as of `operator`. flags: fields of `Facts`; slots that are `untouched` are outputs too.
     """
 
     def decorate(body: Body) -> Body:
-        forward = _table[forward_type]
-        found = read_signature(body)
-        derived = _table.pop(forward_type + "_grad", None)
-        if derived is not None:
-            schema.forget(derived.type)
-        known = {slot.name for slot in forward.inputs + forward.outputs}
-        forward.uses = tuple(slot.name for slot in found.inputs if slot.name in known)
-        given = tuple(Slot(slot.name, slot.many, True) for slot in found.inputs)
-        add(
-            OperatorDef(
-                type or forward_type + "_grad",
-                given,
-                forward.gradient_slots(),
-                joined(found.attributes, forward.attributes),
-                body,
-                found.keywords,
-                found.context,
-                views={slot_name(out): slot_name(own) for out, own in (views or {}).items()},
-                levels=found.levels,
-                effects=declared("", found.context),
-                infer_rule=infer_gradient,
-            )
-        )
+        found, more = read_signature(body), facts.read(flags)
+        name, derived = type or forward_type + "_grad", forward_type + "_grad"
+        if drafted(derived):
+            forget(derived)
+        reads = [slot.name for slot in found.inputs]
+        known = {slot.name for one in ("inputs", "outputs") for slot in said(forward_type, one)}
         own = list(found.attributes) if bare else None
-        name, slots = type or forward_type + "_grad", [slot.name for slot in given]
-        forward.maker = _maker(forward, name, slots, own) if type or bare else None
+        made = _maker(name, reads, own) if type or bare else maker
+        say(forward_type, uses=tuple(slot for slot in reads if slot in known), maker=made)
+        add(name, partial(_written_gradient, name, body, found, forward_type), **more)
         return body
 
     return decorate
 
 
-def _maker(forward: OperatorDef, type: str, slots: list[str], own: list[str] | None) -> Maker:
+def _written_gradient(
+    type: str, body: Body, found: Signature, forward_type: str, **more: Any
+) -> OperatorDef:
+    forward = defined(forward_type)
+    made = forward.gradient_slots()
+    others = [one for one in more.get("untouched", ()) if one not in {slot.name for slot in made}]
+    return OperatorDef(
+        type=type,
+        **_of(found)
+        | {
+            "inputs": tuple(Slot(slot.name, slot.many, True) for slot in found.inputs),
+            "attributes": joined(found.attributes, forward.attributes),
+        },
+        outputs=(*made, *(Slot(name, optional=True) for name in others)),
+        body=body,
+        effects=declared("", found.context),
+        **{"infer_rule": infer_gradient} | more,
+    )
+
+
+def _maker(type: str, slots: list[str], own: list[str] | None) -> Maker:
     def make(op: Operator) -> list[GradOp]:
         attrs = None if own is None else {name: op.attrs[name] for name in own if name in op.attrs}
-        return [replace(gradient_op(op, type, slots, forward), attrs=attrs)]
+        return [replace(gradient_op(op, type, slots), attrs=attrs)]
 
     return make
 
@@ -187,7 +182,7 @@ def many(op_type: str) -> Callable[[Body], Body]:
     """
 
     def decorate(body: Body) -> Body:
-        _table[op_type].many = body
+        say(op_type, many=body)
         return body
 
     return decorate
@@ -197,14 +192,15 @@ def in_place(op_type: str, slot: str) -> Callable[[Body], Body]:
     """Registers the decorated function as the operator overwriting what input `slot` holds."""
 
     def decorate(body: Body) -> Body:
-        _table[op_type].reusing[slot_name(slot)] = body
+        say(op_type, reusing={**(said(op_type, "reusing") or {}), slot_name(slot): body})
         return body
 
     return decorate
 
 
-def gradient_op(op: Operator, type: str, slots: Sequence[str], forward: OperatorDef) -> GradOp:
+def gradient_op(op: Operator, type: str, slots: Sequence[str]) -> GradOp:
     """The gradient operator of `op` that reads `slots` and writes all input gradients."""
+    forward = defined(op.type)
     values = {**op.outputs, **op.inputs}
 
     def names(slot: str) -> list[str]:
@@ -221,11 +217,11 @@ def gradient_op(op: Operator, type: str, slots: Sequence[str], forward: Operator
 
 def gradient_ops(op: Operator) -> list[GradOp]:
     """The operators that compute the gradient of `op`; none where it has no gradient."""
-    forward = _table[op.type]
+    forward = defined(op.type)
     if forward.maker is not None:
         return forward.maker(op)
     if forward.uses is None:
         return []
-    derived = _table[op.type + "_grad"]
+    derived = defined(op.type + "_grad")
     slots = [slot.name for slot in derived.inputs]
-    return [gradient_op(op, derived.type, slots, forward)]
+    return [gradient_op(op, derived.type, slots)]

@@ -17,11 +17,12 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops import activation, rectifier, shaping  # noqa: F401  (they define what is named)
 from refluid.ops.convolution import conv2d
+from refluid.ops.drafts import add, defined, say
 from refluid.ops.elementwise import align, elementwise_mul, unbroadcast
 from refluid.ops.infer import infer_gradient
 from refluid.ops.layernorm import instance_norm
 from refluid.ops.linear import mul
-from refluid.ops.registry import GradOp, OperatorDef, add, find
+from refluid.ops.registry import GradOp, OperatorDef
 from refluid.ops.signature import Body, parse_slots
 from refluid.ops.volumes import conv3d
 
@@ -45,27 +46,29 @@ def second_order(forward_type: str, inputs: str, outputs: str) -> Callable[[Body
     """Registers the decorated function as the gradient of the gradient of `forward_type`."""
 
     def decorate(body: Body) -> Body:
-        forward, first = find(forward_type), find(forward_type + "_grad")
-        assert forward is not None
-        assert first is not None
-        known = {slot.name for slot in forward.inputs + forward.outputs}
-        definition = OperatorDef(
-            forward_type + "_grad_grad",
-            parse_slots(inputs),
-            parse_slots(outputs),
-            forward.attributes,
-            body,
-            forward.keywords,
-            infer_rule=infer_gradient,
-        )
+        name, reads, makes = f"{forward_type}_grad_grad", parse_slots(inputs), parse_slots(outputs)
+
+        def definition() -> OperatorDef:
+            forward = defined(forward_type)
+            return OperatorDef(
+                type=name,
+                inputs=reads,
+                outputs=makes,
+                attributes=forward.attributes,
+                body=body,
+                keywords=forward.keywords,
+                infer_rule=infer_gradient,
+            )
 
         def make(op: Operator) -> list[GradOp]:
-            read = {one.name: _names(op, one.name, known, False) for one in definition.inputs}
-            made = {one.name: _names(op, one.name, known, True) for one in definition.outputs}
-            return [GradOp(definition.type, read, made)]
+            forward = defined(forward_type)
+            known = {slot.name for slot in forward.inputs + forward.outputs}
+            read = {one.name: _names(op, one.name, known, False) for one in reads}
+            made = {one.name: _names(op, one.name, known, True) for one in makes}
+            return [GradOp(name, read, made)]
 
-        add(definition)
-        first.maker = make
+        add(name, definition)
+        say(f"{forward_type}_grad", maker=make)
         return body
 
     return decorate

@@ -11,7 +11,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ops.infer import infer_like
 from refluid.ops.levels import infer_from, outer_sequences_of, sequences_of
-from refluid.ops.registry import find, gradient, operator
+from refluid.ops.registry import gradient, operator
 from refluid.ops.sequence_context import context_index
 
 
@@ -80,15 +80,10 @@ def sequence_scatter(X: Tensor, Ids: Tensor, Updates: Tensor, *, lod_Ids: Levels
     return flat.reshape(X.shape)
 
 
-@gradient("sequence_scatter", views={"d_X": "d_Out"})
+@gradient("sequence_scatter", views={"d_X": "d_Out"}, makes_lod="d_Updates")
 def sequence_scatter_grad(
     Ids: Tensor, Updates: Tensor, d_Out: Tensor, *, lod_Ids: Levels
 ) -> tuple[Tensor, Tensor, Levels]:
     """d_Out, and what of it is at the places that were added to, as a plain tensor."""
     places = _flat_places(d_Out, Ids, lod_Ids)
     return d_Out, d_Out.flatten()[places].reshape(Updates.shape), ()
-
-
-_scatter_grad = find("sequence_scatter_grad")
-assert _scatter_grad is not None
-_scatter_grad.makes_lod = "Updates@GRAD"

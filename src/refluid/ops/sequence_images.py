@@ -97,7 +97,7 @@ def im2sequence(
     return rows, (offsets,)
 
 
-@gradient("im2sequence")
+@gradient("im2sequence", shape_only="X")
 def im2sequence_grad(
     X: Tensor,
     d_Out: Tensor,

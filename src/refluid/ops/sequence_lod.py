@@ -66,7 +66,7 @@ def lod_reset(
     return X, (*lod_X, *added) if append else added
 
 
-@gradient("lod_reset", views={"d_X": "d_Out"})
+@gradient("lod_reset", views={"d_X": "d_Out"}, shape_only="X")
 def lod_reset_grad(X: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out, in the sequences of X."""
     return d_Out

@@ -90,7 +90,7 @@ def sequence_unpad(X: Tensor, Length: Tensor) -> tuple[Tensor, Levels]:
     return (rows.unsqueeze(1) if X.dim() == 2 else rows), (sequences,)
 
 
-@gradient("sequence_unpad", views={"d_X": "d_Out"})
+@gradient("sequence_unpad", views={"d_X": "d_Out"}, shape_only="X")
 def sequence_unpad_grad(X: Tensor, d_Out: Tensor, *, lod_Out: Levels) -> Tensor:
     """d_Out, padded with zeros."""
     rows = d_Out.reshape(-1, *X.shape[2:])

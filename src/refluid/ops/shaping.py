@@ -7,7 +7,7 @@ The operators whose names end in 2 also make XShape, an empty tensor that carrie
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -200,10 +200,7 @@ def _by_x(X: Tensor, d_Out: Tensor) -> Tensor:
     return d_Out.reshape(X.shape)
 
 
-_GRADIENTS: dict[Callable[..., Tensor], Sequence[str]] = {
-    _by_x_shape: ("reshape2", "flatten2", "squeeze2", "unsqueeze2"),
-    _by_x: ("flatten", "squeeze", "unsqueeze"),
-}
-for _body, _names in _GRADIENTS.items():
-    for _name in _names:
-        gradient(_name, views={"d_X": "d_Out"})(_body)
+for _name in ("reshape2", "flatten2", "squeeze2", "unsqueeze2"):
+    gradient(_name, views={"d_X": "d_Out"})(_by_x_shape)
+for _name in ("flatten", "squeeze", "unsqueeze"):
+    gradient(_name, views={"d_X": "d_Out"}, shape_only="X")(_by_x)

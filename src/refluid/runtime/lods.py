@@ -65,9 +65,7 @@ class Lods:
 
     def made(self, op: Operator, definition: OperatorDef) -> dict[str, list[str]]:
         """New names for the LoD that the body returns: output slot -> one per variable."""
-        return {
-            slot: [self.new() for _ in op.output(slot)] for slot in definition.makes_lod.split()
-        }
+        return {slot: [self.new() for _ in op.output(slot)] for slot in definition.makes_lod}
 
     def targets(self, definition: OperatorDef, made: dict[str, list[str]]) -> list[str]:
         """What stands left of `=` for the LoD that the body returns."""
@@ -122,7 +120,7 @@ class Lods:
     def _source(self, op: Operator, definition: OperatorDef, slot: str, position: int) -> str:
         """The LoD of an output: that of the slot `lod`; of a gradient as Fluid has it."""
         name: str | None
-        if slot in definition.without_lod.split():
+        if slot in definition.without_lod:
             return NONE
         if not slot.endswith(GRAD):
             name = definition.lod_source(op)

@@ -27,7 +27,7 @@ from refluid.ops.detection.yolo_targets import (
     targets_of,
 )
 from refluid.ops.infer import Spec
-from refluid.ops.registry import GradOp, find, gradient, gradient_op, operator
+from refluid.ops.registry import GradOp, defined, gradient, gradient_op, operator
 
 _OBJECT, _IGNORED = 1e-5, -0.5
 
@@ -117,7 +117,15 @@ def _entropy(logits: Tensor, wanted: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(1)
 
 
-@gradient("yolov3_loss")
+def _of_x_only(op: Operator) -> list[GradOp]:
+    """The gradient operator; ground truth has no gradient, even where it was computed."""
+    backward = defined(op.type + "_grad")
+    made = gradient_op(op, backward.type, [slot.name for slot in backward.inputs])
+    kept = {slot: names if slot == "X" + GRAD else [] for slot, names in made.outputs.items()}
+    return [replace(made, outputs=kept)]
+
+
+@gradient("yolov3_loss", maker=_of_x_only)
 def yolov3_loss_grad(
     X: Tensor,
     GTBox: Tensor,
@@ -160,19 +168,3 @@ def yolov3_loss_grad(
     )
     out *= d_Loss.reshape(-1, 1, 1, 1, 1)
     return out.reshape(X.shape), None, None, None
-
-
-_FORWARD = find("yolov3_loss")
-assert _FORWARD is not None
-
-
-def _of_x_only(op: Operator) -> list[GradOp]:
-    """The gradient operator; ground truth has no gradient, even where it was computed."""
-    forward, backward = find(op.type), find(op.type + "_grad")
-    assert forward is not None and backward is not None
-    made = gradient_op(op, backward.type, [slot.name for slot in backward.inputs], forward)
-    kept = {slot: names if slot == "X" + GRAD else [] for slot, names in made.outputs.items()}
-    return [replace(made, outputs=kept)]
-
-
-_FORWARD.maker = _of_x_only

@@ -1,0 +1,74 @@
+"""Operators on their way: what decorators said of each, until somebody asks for its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from refluid.ir import schema
+from refluid.ops.definition import OperatorDef
+
+
+class Draft:
+    """What has been said of one operator. make: gives its definition, of all that."""
+
+    def __init__(self, make: Callable[..., OperatorDef], said: dict[str, Any]) -> None:
+        self.make, self.said = make, said
+
+    def built(self) -> OperatorDef:
+        return self.make(**self.said)
+
+
+_drafts: dict[str, Draft] = {}
+_built: dict[str, OperatorDef] = {}
+
+
+def find(op_type: str) -> OperatorDef | None:
+    """The operator of that type, or None."""
+    found = _built.get(op_type)
+    if found is None and op_type in _drafts:
+        found = _built.setdefault(op_type, _drafts[op_type].built())
+    return found
+
+
+def defined(op_type: str) -> OperatorDef:
+    """The operator of that type; LookupError where there is none."""
+    found = find(op_type)
+    if found is None:
+        raise LookupError(f"there is no operator {op_type!r}")
+    return found
+
+
+def operators() -> list[OperatorDef]:
+    """All operators, by name."""
+    return [defined(name) for name in sorted(_drafts)]
+
+
+def add(op_type: str, make: Callable[..., OperatorDef] = OperatorDef, **said: Any) -> None:
+    """Begins an operator; ValueError for a second one of the same type."""
+    schema.register(op_type, lambda: defined(op_type))
+    _drafts[op_type] = Draft(make, said)
+
+
+def drafted(op_type: str) -> bool:
+    """Whether there is an operator of that type."""
+    return op_type in _drafts
+
+
+def say(op_type: str, **more: Any) -> None:
+    """Adds to what was said of an operator; ValueError once its definition was asked for."""
+    if op_type in _built:
+        raise ValueError(f"operator {op_type!r} is in use already: nothing can be added to it")
+    _drafts[op_type].said |= more
+
+
+def said(op_type: str, name: str) -> Any:
+    """What was said of an operator until now under that name, or None."""
+    return _drafts[op_type].said.get(name)
+
+
+def forget(op_type: str) -> None:
+    """Takes an operator out again, so that another may have its name."""
+    schema.forget(op_type)
+    del _drafts[op_type]
+    _built.pop(op_type, None)

@@ -1,0 +1,80 @@
+"""Facts about operators that plans, passes and gradients ask for.
+
+They stand in the operator's decorator and nowhere else. Slots are written as in the signature
+(`d_Out` is `Out@GRAD`), several in one text: `without_lod="Mask Index"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from refluid.ir.operator import Operator
+from refluid.ops.effects import Effect
+from refluid.ops.lod_rules import Choice
+from refluid.ops.signature import slot_name
+
+Slots = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Memory:
+
+    - `mutates`: output slot -> input slot that the body overwrites and returns.
+    - `views`: output slot -> input (or other output) slot whose memory the output may share.
+    - `untouched`: output slots that programs name and the body leaves as they are.
+    - `starts_without`: input slots (`"Seed"`) whose persistable variable may have no value yet.
+    - `shape_only`: input slots of which the body looks at shape, element type and LoD alone.
+    - `filter`: input slot of a convolution's filter, which decides the layout of its output.
+
+    Sequences:
+
+    - `lod`: input slot whose LoD the outputs take, empty for none; or a function of the operator.
+    - `lod_by`: gives the rule (`ops/lod_rules.py`) that makes the first output's LoD instead.
+    - `without_lod`: output slots that have no LoD.
+    - `makes_lod`: output slots whose LoD the body returns itself, after all outputs.
+    - `follows`: output slot -> input slot whose size is declared where another input's is unknown.
+
+    Others:
+
+    - `effects`: what it does besides giving its outputs (`ops/effects.py`).
+    - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
+    - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
+      returns them; None for all inputs.
+    """
+
+    mutates: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, str] = field(default_factory=dict)
+    untouched: Slots = ()
+    starts_without: Slots = ()
+    shape_only: Slots = ()
+    filter: str = ""
+    lod: str | Callable[[Operator], str] = ""
+    lod_by: Choice | None = None
+    without_lod: Slots = ()
+    makes_lod: Slots = ()
+    follows: Mapping[str, str] = field(default_factory=dict)
+    effects: Effect = Effect.NONE
+    amp: str = "follow"
+    differentiable: Slots | None = None
+
+
+_KINDS = {one.name: str(one.type) for one in fields(Facts)}
+
+
+def read(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags of a decorator as fields of `Facts`; TypeError for one that is none."""
+    unknown = flags.keys() - _KINDS.keys()
+    if unknown:
+        raise TypeError(f"{sorted(unknown)} are no facts about operators; these are: {[*_KINDS]}")
+    return {name: _value(_KINDS[name], value) for name, value in flags.items()}
+
+
+def _value(kind: str, value: Any) -> Any:
+    if kind.startswith("Slots"):
+        return tuple(map(slot_name, value.split()))
+    if isinstance(value, Mapping):
+        return {slot_name(slot): _value("", other) for slot, other in value.items()}
+    return slot_name(value) if isinstance(value, str) else value
