@@ -25,9 +25,9 @@ from benchmarks.fusion_networks import CASES, FusionCase, feeds, trained
 from benchmarks.machine import facts
 from benchmarks.report import record
 from refluid import fluid
+from refluid.engine.pipeline import BY_NAME, Setting, run_passes
 from refluid.measure.peak import peak_bytes
 from refluid.measure.timing import Feed, Ratio, Step, alternate, first_losses, ratio
-from refluid.passes.pipeline import BY_NAME, run_passes
 from refluid.runtime.codegen import Request
 from refluid.runtime.plan import Plan
 
@@ -80,7 +80,9 @@ def measure(case: FusionCase, blocks: int) -> Gain:
         for var in main.list_vars()
         if var.persistable and (cell := scope.find_var(var.name)) is not None
     }
-    fused = run_passes(main, [BY_NAME[name] for name in case.passes], [loss])
+    fused = run_passes(
+        main, [BY_NAME[name] for name in case.passes], Setting(kept=frozenset([loss]))
+    )
     assert fused.subgraphs, case.name
     rivals: dict[str, Step] = {
         name: PlanStep(program, loss, weights)

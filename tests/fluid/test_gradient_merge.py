@@ -151,13 +151,14 @@ def test_sparse_gradients_are_merged() -> None:
     np.testing.assert_allclose(trained(4), trained(1), rtol=1e-6)
 
 
-def test_pass_copies() -> None:
+def test_what_the_pass_makes() -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 2))
         sgd().minimize(loss)
     before = str(main)
-    merged, started = gradient_merge(main, startup, GradientMerge(2))
+    merged, started = main.clone(), startup.clone()
+    gradient_merge(merged, GradientMerge(2, startup=started))
     assert str(main) == before
     assert [op.type for op in merged.global_block().ops][-4:] == [
         "increment",

@@ -14,8 +14,8 @@ from refluid.core import flags
 from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, decorate
 from refluid.paddle.static import amp
 from refluid.passes import half_on_cpu
-from refluid.passes.pipeline import BY_NAME, run_passes
 from tests.fluid.mixed_networks import Training, batches, conv_net, mlp, training, transformer
+from tests.passes.rewriting import passed
 
 NETWORKS = [mlp, conv_net, transformer]
 
@@ -180,7 +180,7 @@ def test_an_overflow_among_merged_gradients_skips_their_update() -> None:
 
 def test_biases_that_were_cast_are_fused() -> None:
     run = training(conv_net, lambda: decorate(sgd()))
-    done = run_passes(run.main, [BY_NAME["fuse_conv_bias"], BY_NAME["fuse_gemm_bias"]])
+    done = passed(run.main, "fuse_conv_bias", "fuse_gemm_bias")
     assert len(done.reports["fuse_conv_bias"].made) == 2
     assert len(done.reports["fuse_gemm_bias"].made) == 2
     assert "elementwise_add" not in {op.type for op in done.program.global_block().ops}

@@ -215,7 +215,8 @@ def test_merged_batches(model: str) -> None:
         pytest.skip(f"its batch can't be halved: {refused}")
     programs = {}
     for tag, program in recording.programs.items():
-        programs[tag], startup = gradient_merge(program, Program(), GradientMerge(2))
+        programs[tag], startup = program.clone(), Program()
+        gradient_merge(programs[tag], GradientMerge(2, startup=startup))
         for var in startup.list_vars():
             kind = "int64" if "steps" in var.name else "float32"
             merged.state.setdefault(var.name, Value(np.zeros(var.shape, kind)))

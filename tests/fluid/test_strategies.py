@@ -18,7 +18,7 @@ from refluid.engine.strategy import BUILD as BUILD_KNOBS
 from refluid.engine.strategy import EXECUTION as EXECUTION_KNOBS
 from refluid.engine.subgraphs import unconnected
 from refluid.ir.attributes import ROLE, OpRole
-from refluid.passes.data_parallel import Parallel, balance, data_parallel
+from refluid.passes.data_parallel import Parallel, data_parallel
 from refluid.runtime.dependencies import statements
 from refluid.runtime.plan import Plan
 from refluid.runtime.threaded import Schedule
@@ -207,10 +207,13 @@ def _before(schedule: Schedule, number: int) -> set[int]:
 def test_parameters_are_broadcast_together_or_one_by_one(fuse: bool, exchanges: int) -> None:
     """Reduce mode where each replica has parameters of its own, as on GPUs."""
     program = training(mlp, momentum)
-    owners = balance(program.main.global_block(), 2)
-    parallel = Parallel(2, program.loss.name, owners=owners, broadcasts=True, fuse_broadcasts=fuse)
     for rank in range(2):
-        ops = data_parallel(program.main, parallel, rank).program.global_block().ops
+        copy = program.main.clone()
+        parallel = Parallel(
+            2, program.loss.name, rank, owned=True, broadcasts=True, fuse_broadcasts=fuse
+        )
+        data_parallel(copy, parallel)
+        ops = copy.global_block().ops
         sent = [op for op in ops if op.type == "replica_broadcast"]
         assert len(sent) == exchanges
         assert {op.attr("root") for op in sent} == {0, 1}

@@ -12,6 +12,7 @@ from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.program import Program
 from refluid.passes.add_table_rows import add_table_rows
+from refluid.passes.protocol import Options
 
 layers = fluid.layers
 WORDS, WIDTH, STEPS = 11, 4, 3
@@ -82,7 +83,7 @@ def test_terms_stay_rows(
 ) -> None:
     model = Model(tied=tied, lookups=lookups, padding=padding)
     program = model.main.clone()
-    report = add_table_rows(program)
+    report = add_table_rows(program, Options())
     assert sorted(sparse(program)) == sorted(expected)
     assert len(report.made) == sum(expected)
     losses, table = model.run(program)
@@ -100,7 +101,7 @@ def test_a_gradient_that_is_fetched_stays_dense() -> None:
         if op.type == "lookup_table_v2_grad"
     )
     program = model.main.clone()
-    assert add_table_rows(program, frozenset({name})).made == []
+    assert add_table_rows(program, Options(frozenset({name}))).made == []
     assert sparse(program) == [False]
     executor = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):

@@ -10,10 +10,13 @@ import pytest
 
 import refluid.ops  # noqa: F401
 from refluid import fluid
+from refluid.engine.pipeline import FUSING
 from refluid.ir.text import print_op
 from refluid.ir.verifier import verify
-from refluid.passes.pipeline import BY_NAME, PASSES, run_passes
 from tests.passes.networks import Build, Network, conv, depthwise, norm, types
+from tests.passes.rewriting import passed
+
+EVERY = [one.name for one in FUSING if one.name != "sync_batch_norm"]
 
 layers = fluid.layers
 
@@ -120,7 +123,7 @@ FUSIONS = [
 def test_operators_before_and_after(fusion: Fusion) -> None:
     network = Network(fusion.build)
     before = types(network.main)
-    done = run_passes(network.main, [BY_NAME[fusion.name]])
+    done = passed(network.main, fusion.name)
     expected = list(before)
     for kind in fusion.removed.split():
         expected.remove(kind)
@@ -132,7 +135,7 @@ def test_operators_before_and_after(fusion: Fusion) -> None:
 @pytest.mark.parametrize("fusion", FUSIONS, ids=lambda one: one.name)
 def test_numbers_are_equal(fusion: Fusion) -> None:
     network = Network(fusion.build)
-    done = run_passes(network.main, [BY_NAME[fusion.name]])
+    done = passed(network.main, fusion.name)
     (expected, before), (found, after) = network.run(network.main), network.run(done.program)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     for name, value in before.items():
@@ -143,14 +146,14 @@ def test_numbers_are_equal_with_all_passes() -> None:
     network = Network(
         lambda x: layers.fc(depthwise(layers.relu(_residual(conv(x)))), 6, act="relu")
     )
-    done = run_passes(network.main, PASSES)
+    done = passed(network.main, *EVERY)
     assert {"conv2d", "fused_bn_add_activation", "fused_gemm_epilogue"} <= set(types(done.program))
     np.testing.assert_allclose(network.run(done.program)[0], network.run(network.main)[0], 1e-5)
 
 
 def test_text_of_a_fused_pair() -> None:
     network = Network(lambda x: layers.fc(x, 7, act="relu"))
-    program = run_passes(network.main, [BY_NAME["fuse_gemm_epilogue"]]).program
+    program = passed(network.main, "fuse_gemm_epilogue").program
     lines = [print_op(op, brief=True) for op in program.global_block().ops]
     assert [line for line in lines if "fused" in line] == [
         "fused_gemm_epilogue(X=image, Y=fc_0.w_0, Bias=fc_0.b_0) -> Out=fc_0.tmp_2 "
@@ -217,7 +220,7 @@ def _active_twice(x: Any) -> Any:
 @pytest.mark.parametrize(("name", "build", "reason"), NEAR_MISSES)
 def test_near_misses(name: str, build: Build, reason: str | None) -> None:
     network = Network(build, act=None)
-    done = run_passes(network.main, [BY_NAME[name]])
+    done = passed(network.main, name)
     assert types(done.program) == types(network.main)
     if reason is not None:
         assert all(reason in one.reason for one in done.reports[name].refused)
@@ -226,16 +229,15 @@ def test_near_misses(name: str, build: Build, reason: str | None) -> None:
 
 def test_what_is_kept_stays_computed() -> None:
     network = Network(lambda x: layers.fc(x, 7, act="relu"))
-    everything = [BY_NAME["fuse_gemm_epilogue"]]
     for name, left in (("fc_0.tmp_0", 0), ("fc_0.tmp_1", 1), ("fc_0.tmp_2", 1)):
-        done = run_passes(network.main, everything, [name])
+        done = passed(network.main, "fuse_gemm_epilogue", kept=[name])
         assert types(done.program).count("fused_gemm_epilogue") == left, name
         assert name in {n for op in done.program.global_block().ops for n in op.output_arg_names}
 
 
 def test_a_program_without_gradients_is_fused_too() -> None:
     network = Network(lambda x: norm(conv(x, act="relu"), act="relu"), train=False)
-    found = types(run_passes(network.main.clone(for_test=True), PASSES).program)
+    found = types(passed(network.main.clone(for_test=True), *EVERY).program)
     assert found[0] == "conv2d"
     assert "fused_batch_norm_act" in found
     assert not {"batch_norm", "softmax"} & set(found)
@@ -250,7 +252,7 @@ def test_an_input_that_is_overwritten_in_between_stops_a_rule() -> None:
         layers.assign(image, x)
         bias = layers.create_parameter([3], "float32", is_bias=True)
         layers.elementwise_add(plain, bias, axis=1)
-    done = run_passes(program, [BY_NAME["fuse_conv_bias"]])
+    done = passed(program, "fuse_conv_bias")
     (refused,) = done.reports["fuse_conv_bias"].refused
     assert "in between" in refused.reason
 
@@ -269,7 +271,7 @@ def test_blocks_of_loops_are_fused_too() -> None:
             layers.assign(step, total)
             layers.increment(count, in_place=True)
             layers.less_than(count, limit, cond=more)
-    done = run_passes(program, [BY_NAME["fuse_gemm_epilogue"]])
+    done = passed(program, "fuse_gemm_epilogue")
     found = [op.type for op in done.program.blocks[1].ops]
     assert "fused_gemm_epilogue" in found
     assert "tanh" not in found

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
 
 from refluid import fluid
 from refluid.fluid.contrib.memory_report import memory_report
-from refluid.passes.early_updates import early_updates
-from refluid.passes.recompute_activations import AGAIN, recompute_activations
+from refluid.ir.program import Program
+from refluid.passes.early_updates import UpdateGroups, early_updates
+from refluid.passes.recompute_activations import AGAIN
 from refluid.runtime.batching import batches
 from tests.passes.networks import Network, conv, norm, types
+from tests.passes.rewriting import passed
 
 layers = fluid.layers
 
@@ -19,6 +23,16 @@ layers = fluid.layers
 def _residual(image: object) -> object:
     second = layers.relu(layers.elementwise_add(norm(image), norm(norm(image, act="relu"))))
     return conv(layers.gelu(conv(second)))
+
+
+def _early(program: Program, least: int) -> Program:
+    copy = program.clone()
+    early_updates(copy, UpdateGroups(least))
+    return copy
+
+
+def _again(program: Program, kept: Sequence[str] = ()) -> Program:
+    return passed(program, "recompute_activations", kept=kept).program
 
 
 def _equal(first: tuple, second: tuple) -> bool:
@@ -32,7 +46,7 @@ def _equal(first: tuple, second: tuple) -> bool:
 @pytest.mark.parametrize("group", [1, 200, 1 << 20])
 def test_updates_run_when_their_gradients_are_there(group: int) -> None:
     net = Network(_residual)
-    early = early_updates(net.main, group)
+    early = _early(net.main, group)
     order = [op.type for op in early.global_block().ops]
     assert sorted(order) == sorted(op.type for op in net.main.global_block().ops)
     behind = len(order) - max(i for i, one in enumerate(order) if one != "sgd") - 1
@@ -68,28 +82,28 @@ def test_an_update_stays_before_those_who_rely_on_it() -> None:
         fluid.optimizer.SGD(0.1).minimize(first)
         second = layers.mean(layers.fc(x, 4, param_attr=shared, bias_attr=False))
         fluid.optimizer.SGD(0.1).minimize(second)
-    order = [op.type for op in early_updates(main, 1 << 30).global_block().ops]
+    order = [op.type for op in _early(main, 1 << 30).global_block().ops]
     assert order.index("sgd") < len(order) - 1 - order[::-1].index("mul")
 
 
 def test_activations_are_computed_again() -> None:
     net = Network(_residual)
-    again = recompute_activations(net.main, [net.loss])
+    again = _again(net.main, [net.loss])
     added = [op for op in again.global_block().ops if AGAIN in "".join(op.output_arg_names)]
     assert sorted({op.type for op in added}) == ["batch_norm", "elementwise_add", "gelu", "relu"]
     assert _equal(net.run(net.main), net.run(again))
-    assert _equal(net.run(net.main), net.run(early_updates(again, 1)))
+    assert _equal(net.run(net.main), net.run(_early(again, 1)))
 
 
 def test_near_misses() -> None:
     inference = Network(_residual, train=False)
-    assert recompute_activations(inference.main) is inference.main
-    assert early_updates(inference.main) is inference.main
+    assert _again(inference.main) is inference.main
+    assert passed(inference.main, "early_updates").program is inference.main
     plain = Network(lambda image: conv(layers.relu(conv(image))))
     # Nothing keeps what relu is made of, so there is nothing to make it of again.
-    assert types(recompute_activations(plain.main)) == types(plain.main)
+    assert types(_again(plain.main)) == types(plain.main)
     net = Network(lambda image: conv(norm(image, act="relu")))
     name = next(op for op in net.main.global_block().ops if op.type == "relu").output("Out")[0]
-    assert recompute_activations(net.main, [name]) is net.main
+    assert _again(net.main, [name]) is net.main
     fixed = Network(lambda image: conv(norm(image, act="relu", use_global_stats=True)))
-    assert recompute_activations(fixed.main) is fixed.main
+    assert _again(fixed.main) is fixed.main

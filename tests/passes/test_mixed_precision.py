@@ -11,9 +11,9 @@ import torch
 
 import refluid.fluid as fluid
 from refluid.core.dtypes import VarType
+from refluid.engine.pipeline import Setting, rewrite
 from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists
 from refluid.ir.verifier import verify
-from refluid.passes.half_on_cpu import half_for
 from refluid.passes.mixed_precision import Precision, describe_half, mixed_precision
 
 layers = fluid.layers
@@ -32,9 +32,14 @@ def mixed(
     before = program(build)
     lists = lists or AutoMixedPrecisionLists()
     names = frozenset(lists.black_varnames)
-    after = mixed_precision(before, Precision(VarType.FP16, lists.classify, names))
+    after = before.clone()
+    mixed_precision(after, Precision(VarType.FP16, lists.classify, names))
     assert verify(after) == []
     return before, after
+
+
+def placed(program: fluid.Program, device: torch.device) -> fluid.Program:
+    return rewrite(program, [Setting(device=device, as_written=True)])[0].program
 
 
 def lines(program: fluid.Program) -> list[str]:
@@ -142,7 +147,8 @@ def test_blocks_that_nobody_runs_do_not_matter() -> None:
     inner.append_op(
         type="relu", inputs={"X": "fc_0.tmp_0"}, outputs={"Out": inner.create_var(name="unused")}
     )
-    after = mixed_precision(before, Precision(VarType.FP16, AutoMixedPrecisionLists().classify))
+    after = before.clone()
+    mixed_precision(after, Precision(VarType.FP16, AutoMixedPrecisionLists().classify))
     assert "cast(x) -> x.cast_fp16" in lines(after)
 
 
@@ -183,9 +189,9 @@ def test_only_halves_are_half() -> None:
 def test_cpu_computes_in_bfloat16() -> None:
     before, after = mixed(classifier)
     cpu, gpu = torch.device("cpu"), torch.device("cuda", 0)
-    assert half_for(before, cpu) is before
-    assert half_for(after, gpu) is after
-    found = half_for(after, cpu)
+    assert placed(before, cpu) is before
+    assert placed(after, gpu) is after
+    found = placed(after, cpu)
     assert {var.dtype for var in found.list_vars()} == {VarType.FP32, VarType.BF16}
     assert {op.attr("out_dtype") for op in found.global_block().ops if op.type == "cast"} == {
         int(VarType.BF16),
@@ -199,7 +205,7 @@ def test_casts_of_users_stay_float16() -> None:
         layers.cast(fluid.data("x", [None, 8]), "float16")
 
     made = program(build)
-    assert half_for(made, torch.device("cpu")) is made
+    assert placed(made, torch.device("cpu")) is made
     (found,) = fluid.Executor().run(
         made, feed={"x": np.ones((1, 8), "float32")}, fetch_list=["cast_0.tmp_0"]
     )

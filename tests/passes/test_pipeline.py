@@ -1,6 +1,7 @@
 """Passes by strategy: which are applied, what the log says, what is written down."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,9 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.engine.strategy import BUILD
+from refluid.engine.pipeline import FUSING, PASSES, Setting, rewrite
+from refluid.engine.strategy import BUILD, DEFAULT, Strategy
 from refluid.ir.dot import print_dot
-from refluid.passes.pipeline import AS_WRITTEN, PASSES, optimize
 from tests.passes.networks import Network, norm, types
 
 layers = fluid.layers
@@ -45,26 +46,32 @@ def compiled_losses(net: Network, build: fluid.BuildStrategy, fetches: list[str]
 
 def test_a_pass_runs_where_its_option_is_set() -> None:
     main = network().main
-    plain = optimize(main, {})
+    (plain,) = rewrite(main, [Setting()])
     assert "fuse_bn_act_ops" not in plain.reports
     assert plain.reports["fuse_conv_bias"].made == ["conv2d", "conv2d_grad"]
-    asked = optimize(main, {"fuse_bn_act_ops": True, AS_WRITTEN: True})
+    strategy = Strategy(fuse_bn_act_ops=True)
+    (asked,) = rewrite(main, [Setting(strategy, as_written=True)])
     assert set(asked.reports) == {"fuse_bn_act_ops"}
     assert "fused_batch_norm_act" in types(asked.program)
 
 
 def test_a_program_with_nothing_to_fuse_is_left_as_it_is() -> None:
     startup = network().startup
-    assert optimize(startup, {}).program is startup
+    assert rewrite(startup, [Setting()])[0].program is startup
 
 
-def test_every_option_of_a_pass_is_one_of_the_strategy() -> None:
-    options = fluid.BuildStrategy()._options()
-    quiet = dict.fromkeys(options, False) | {AS_WRITTEN: True}
-    for one in PASSES:
-        assert not one.enabled_when(quiet)
-        asking = [name for name in options if one.enabled_when(quiet | {name: True})]
-        assert len(asking) == 1 or one.enabled_when({}), one.name
+def test_the_options_that_ask_for_passes() -> None:
+    quiet = replace(DEFAULT, **{name: False for name in BUILD if name.startswith("fuse_")})
+    for one in FUSING:
+        assert not one.wanted(Setting(quiet, as_written=True))
+        asking = [
+            name
+            for name, knob in BUILD.items()
+            if knob.kinds == (bool,)
+            and one.wanted(Setting(replace(quiet, **{name: True}), as_written=True, replicas=2))
+        ]
+        assert len(asking) == 1 or one.wanted(Setting()), one.name
+    assert len({one.name for one in PASSES}) == len(PASSES)
 
 
 def test_strategies_leave_the_losses_alone() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.passes import pipeline
-from refluid.passes.pipeline import BY_NAME, PASSES, run_passes
+from refluid.engine import pipeline
+from tests.passes.rewriting import passed
 
 STEPS, BATCH, WIDTH = 5, 3, 4
 NAME = "batch_time_steps"
@@ -111,14 +111,15 @@ def test_results_are_those_of_the_loop_as_written(
 ) -> None:
     programs = build(NETWORKS[network], train=train)
     batched = results(programs)
-    monkeypatch.setattr(pipeline, "PASSES", tuple(one for one in PASSES if one.name != NAME))
+    others = tuple(one for one in pipeline.FUSING if one.name != NAME)
+    monkeypatch.setattr(pipeline, "FUSING", others)
     for name, mine, other in zip(programs[2], batched, results(programs), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-7, err_msg=name)
 
 
 def rewritten(network: str, *, train: bool = True) -> Any:
     main, _, fetches = build(NETWORKS[network], train=train)
-    return run_passes(main, [BY_NAME[NAME]], fetches).program
+    return passed(main, NAME, kept=fetches).program
 
 
 def types(program: Any, place: int) -> list[str]:

@@ -14,7 +14,7 @@ import torch
 from refluid import fluid
 from refluid.analysis.ghosts import ghost, is_ghost
 from refluid.core import flags
-from refluid.fluid import replicated
+from refluid.engine import replicated
 from refluid.fluid.contrib.memory_report import memory_report
 from refluid.runtime import allocator
 from refluid.runtime.codegen import Request

@@ -17,10 +17,10 @@ from rich.text import Text
 from refluid.cli.console import refuse, results
 from refluid.core.dtypes import VarType, to_numpy
 from refluid.core.errors import EnforceNotMet
+from refluid.engine.pipeline import BY_NAME, Setting, run_passes
 from refluid.ir.program import Program
 from refluid.ir.text import print_program
 from refluid.ir.variable import Variable
-from refluid.passes.pipeline import BY_NAME, run_passes
 
 _MODEL_FILE = "__model__"
 _HOLDS_VALUES = {VarType.LOD_TENSOR, VarType.SELECTED_ROWS}
@@ -57,7 +57,7 @@ def difference(program: Program, name: str) -> str:
     """What a pass takes from the program's text and adds, and where it did not fire, and why."""
     if name not in BY_NAME:
         refuse(f"no pass {name!r}; there are {', '.join(BY_NAME)}")
-    done = run_passes(program, [BY_NAME[name]])
+    done = run_passes(program, [BY_NAME[name]], Setting(replicas=2))
     before, after = (print_program(one, brief=True).splitlines() for one in (program, done.program))
     lines = list(difflib.unified_diff(before, after, "before", f"after {name}", lineterm="", n=0))
     if not lines:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from refluid.core.places import CUDAPlace, Place
 from refluid.engine.exchanging import optimized, require_loss_gradient
 from refluid.engine.explaining import explained
 from refluid.engine.feeds import FeedSlot, feed_slots
-from refluid.engine.fusing import ignored
+from refluid.engine.notices import ignored, warn
 from refluid.engine.replica_rewriting import ReplicaRewriting
 from refluid.engine.replica_scopes import replica_scopes, updates_variables
 from refluid.engine.splitting import split_feed
@@ -31,7 +30,6 @@ from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.scope import Scope
 
-_log = logging.getLogger("refluid")
 _PLANS = 64
 
 # No variable is fed with LoD.
@@ -73,8 +71,7 @@ class Replicated:
         self.runs = 0
         if self.iterations < 1:
             raise EnforceNotMet(f"num_iteration_per_run is 1 or more, not {self.iterations}")
-        for line in ignored(strategy, EXECUTION.values()):
-            _log.warning(line)
+        warn(ignored(strategy, EXECUTION.values()))
         self._recent: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Any, Prepared]] = {}
         self._plans: OrderedDict[Any, tuple[list[tuple[FeedSlot, ...]], dict[Any, Any]]]
         self._plans = OrderedDict()

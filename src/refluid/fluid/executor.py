@@ -18,14 +18,12 @@ from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
 from refluid.engine.explaining import explained
 from refluid.engine.feeds import FeedSlot, feed_slots
 from refluid.engine.fetches import join
-from refluid.engine.fusing import fuse_always
+from refluid.engine.pipeline import Setting, rewrite
 from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.fetch_handler import FetchHandler
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
-from refluid.passes.early_updates import early_updates
-from refluid.passes.half_on_cpu import half_for
 from refluid.runtime.allocator import end_step, prepare
 from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import Instruments, instruments
@@ -249,8 +247,10 @@ class Executor:
         memory, kernels, watched = self._settings()
         use_operator_threads()
         with explained(program, feeds):
-            fused = program if watched else fuse_always(program, (*feeds, *fetches))
-            block = half_for(early_updates(fused), self._device).global_block()
+            kept = frozenset((*feeds, *fetches))
+            setting = Setting(kept=kept, device=self._device, as_written=bool(watched))
+            (done,) = rewrite(program, [setting])
+            block = done.program.global_block()
             request = Request(block, feeds, fetches, self._device, fed_lods, memory, lends=lends)
             return Plan(replace(request, instruments=watched, kernels=kernels))
 

@@ -11,20 +11,20 @@ from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.passes.rewrite import Report
+from refluid.passes.protocol import Options, Report
 from refluid.passes.versions import Value, Values, blocks_in_use
 
 STARTS = frozenset({"lookup_table_grad", "lookup_table_v2_grad"})
 
 
-def add_table_rows(program: Program, kept: frozenset[str] = frozenset()) -> Report:
-    """Rewrites all such sums of the program, in place. `kept` names stay dense."""
+def add_table_rows(program: Program, options: Options) -> Report:
+    """Rewrites all such sums of the program, in place. Variables that are kept stay dense."""
     report = Report()
     for block in blocks_in_use(program):
         values = Values(block)
         for position, op in enumerate(block.ops):
             if op.type == "sum":
-                report.made += _rewrite(op, position, values, kept)
+                report.made += _rewrite(op, position, values, options.kept)
     return report
 
 

@@ -18,6 +18,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
+from refluid.passes.protocol import Report
 
 _BACKWARD, _OPTIMIZE, _LOSS = OpRole.BACKWARD, OpRole.OPTIMIZE, OpRole.LOSS
 
@@ -32,9 +33,9 @@ class GradientScale(IntEnum):
 
 @dataclass(frozen=True)
 class Parallel:
-    """What data parallelism is asked for.
+    """What replica `rank` of so many is asked for.
 
-    owners: in Reduce mode the parameter -> the replica that updates it; None for all-reduce.
+    owned: in Reduce mode each replica updates the parameters that it owns only.
     broadcasts: each replica has parameters of its own, which their owner sends to the others.
     fuse_broadcasts: all that one owner sends at once.
     bucket_bytes: gradients are exchanged together up to so many bytes; 0 for one by one.
@@ -43,38 +44,37 @@ class Parallel:
 
     replicas: int
     loss: str | None
+    rank: int = 0
     scale: GradientScale = GradientScale.COEFF_NUM_DEVICE
     bucket_bytes: int = 0
     bucket_count: int = 0
-    owners: dict[str, int] | None = None
+    owned: bool = False
     broadcasts: bool = False
     fuse_broadcasts: bool = True
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """The program for one replica and how many exchanges it makes, before and after fusing."""
+@dataclass
+class Exchange(Report):
+    """How many gradients are exchanged, and by how many exchanges."""
 
-    program: Program
-    gradients: int
-    exchanges: int
+    gradients: int = 0
+    exchanges: int = 0
 
 
-def data_parallel(program: Program, parallel: Parallel, rank: int) -> Exchange:
-    """The program that replica `rank` runs."""
-    copy = program.clone()
-    block = copy.global_block()
+def data_parallel(program: Program, parallel: Parallel) -> Exchange:
+    """Makes the program of one replica, in place."""
     if parallel.loss is not None:
-        _scale_loss(block, parallel)
-    block = gradient_block(copy)
+        _scale_loss(program.global_block(), parallel)
+    block = gradient_block(program)
     gradients = parameter_gradients(block)
     ready = _ready_positions(block, [grad for _, grad in gradients])
     groups = _buckets(block, ready, parallel)
     for position, names in sorted(groups, key=lambda group: group[0], reverse=True):
         _insert_exchange(block, position + 1, names)
-    if parallel.owners is not None:
-        _keep_own_updates(block, parallel, rank)
-    return Exchange(copy, len(ready), len(groups))
+    if parallel.owned:
+        _keep_own_updates(block, parallel)
+    program.touch()
+    return Exchange(changed=True, gradients=len(ready), exchanges=len(groups))
 
 
 def gradient_block(program: Program) -> Block:
@@ -169,9 +169,9 @@ def updates(program: Program) -> Iterator[Operator]:
         yield from (op for op in block.ops if "Param" in op.inputs and op.role & _OPTIMIZE)
 
 
-def _keep_own_updates(block: Block, parallel: Parallel, rank: int) -> None:
+def _keep_own_updates(block: Block, parallel: Parallel) -> None:
     """Leaves out the updates of parameters that other replicas own, and waits for theirs."""
-    owners = parallel.owners or {}
+    owners, rank = balance(block, parallel.replicas), parallel.rank
     written: dict[int, dict[str, None]] = {}
     for op in list(updates(block.program)):
         owner = owners.get(op.input("Param")[0], rank)

@@ -8,6 +8,7 @@ Updates come in groups, each of at least `GROUP` bytes of gradients, for they ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from refluid.analysis.liveness import Key, reads, writes
 from refluid.analysis.update_groups import GROUP, gradient_bytes
@@ -18,24 +19,31 @@ from refluid.ir.program import Program
 from refluid.ops.effects import OUTSIDE
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import gradient_block
+from refluid.passes.protocol import Report
 
 
-def early_updates(program: Program, group: int = GROUP) -> Program:
-    """A copy in which what belongs to the optimizer runs as soon as its gradients are there.
+@dataclass(frozen=True)
+class UpdateGroups:
+    """least: bytes of gradients that are waited for before an update."""
 
-    The program itself where all its gradients fit into one group.
-    """
-    if sum(map(gradient_bytes, gradient_block(program).ops)) <= group:
-        return program
-    copy = program.clone()
-    block = gradient_block(copy)
+    least: int = GROUP
+
+
+def is_useful(program: Program, groups: UpdateGroups) -> bool:
+    """Whether the gradients are more than one group."""
+    return sum(map(gradient_bytes, gradient_block(program).ops)) > groups.least
+
+
+def early_updates(program: Program, groups: UpdateGroups) -> Report:
+    """Has what belongs to the optimizer run as soon as its gradients are there, in place."""
+    block = gradient_block(program)
     moved = [position for position, op in enumerate(block.ops) if _movable(op)]
-    places = _grouped(block.ops, moved, _earliest(block.ops, set(moved)), group)
+    places = _grouped(block.ops, moved, _earliest(block.ops, set(moved)), groups.least)
     order = {position: (position, 0, 0) for position in range(len(block.ops))}
     order |= {position: (places[position], 1, position) for position in moved}
     places_now = sorted(order, key=order.__getitem__)
     Editor(block).assign([block.ops[position] for position in places_now])
-    return copy
+    return Report(changed=True)
 
 
 def _movable(op: Operator) -> bool:

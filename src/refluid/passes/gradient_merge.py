@@ -14,7 +14,7 @@ scaling, the learning-rate schedule, the exchange between replicas.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from refluid.core import names
 from refluid.core.dtypes import VarType
@@ -25,6 +25,7 @@ from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program, copy_op
 from refluid.ir.variable import Variable
+from refluid.passes.protocol import Report
 
 _LATE = OpRole.OPTIMIZE | OpRole.LR_SCHED
 _EXCHANGES = frozenset({"allreduce", "fused_all_reduce", "c_allreduce_sum"})
@@ -32,37 +33,40 @@ _EXCHANGES = frozenset({"allreduce", "fused_all_reduce", "c_allreduce_sum"})
 
 @dataclass(frozen=True)
 class GradientMerge:
-    """every: runs per update, at least 1. average: the mean of the gradients, else their sum."""
+    """every: runs per update, at least 1. average: the mean of the gradients, else their sum.
+
+    startup: the program that is to set the sums to zero.
+    """
 
     every: int
     average: bool = True
+    startup: Program = field(default_factory=Program, compare=False)
 
     def __post_init__(self) -> None:
         if self.every < 1:
             raise ValueError(f"gradients are merged over 1 or more runs, not {self.every}")
 
 
-def gradient_merge(
-    program: Program, startup: Program, merge: GradientMerge
-) -> tuple[Program, Program]:
-    """Copies of a training program and its startup program, of which the first merges gradients."""
-    copies = program.clone(), startup.clone()
-    merge_gradients(*copies, merge)
-    return copies
+@dataclass
+class Merged(Report):
+    """updates: the operators of the branch."""
+
+    updates: list[Operator] = field(default_factory=list)
 
 
-def merge_gradients(program: Program, startup: Program, merge: GradientMerge) -> list[Operator]:
-    """Does so in place; returns the operators of the branch. Nothing to do for one run."""
+def gradient_merge(program: Program, merge: GradientMerge) -> Merged:
+    """Has a training program merge its gradients, in place. Nothing to do for one run."""
     if merge.every == 1:
-        return [op for op in program.global_block().ops if op.role & OpRole.OPTIMIZE]
-    return _Merging(program, startup, merge).rewrite()
+        updates = [op for op in program.global_block().ops if op.role & OpRole.OPTIMIZE]
+        return Merged(updates=updates)
+    return Merged(changed=True, updates=_Merging(program, merge).rewrite())
 
 
 class _Merging:
     """Rewrites the global block of one program."""
 
-    def __init__(self, program: Program, startup: Program, merge: GradientMerge) -> None:
-        self.program, self.startup, self.merge = program, startup, merge
+    def __init__(self, program: Program, merge: GradientMerge) -> None:
+        self.program, self.startup, self.merge = program, merge.startup, merge
         self.block = program.global_block()
 
     def rewrite(self) -> list[Operator]:

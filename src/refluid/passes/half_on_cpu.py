@@ -11,6 +11,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.kernels.onednn import has_bfloat16
 from refluid.ops.registry import find
+from refluid.passes.protocol import Options, Report
 
 _log = logging.getLogger("refluid")
 _FP16, _BF16 = int(VarType.FP16), int(VarType.BF16)
@@ -18,26 +19,27 @@ _DTYPE_ATTRS = ("in_dtype", "out_dtype", "dtype")
 _told: set[str] = set()
 
 
-def half_for(program: Program, device: torch.device) -> Program:
-    """The program as it runs on that device.
+def is_useful(program: Program, options: Options) -> bool:
+    """Whether a matrix product or convolution computes in float16.
 
-    Where a matrix product or convolution computes in float16 and the device is the CPU, a copy in
-    which bfloat16 takes the place of float16; else the program itself. A program that is fed
-    float16, or keeps it in a persistable variable, stays as it is. Says so in the log, once.
+    Not in a program that is fed float16, or keeps it in a persistable variable.
     """
-    if device.type != "cpu" or not _computes_in_half(program):
-        return program
-    if any(_fixed(var.persistable or var.is_data, var.dtype) for var in program.list_vars()):
-        return program
-    copy = program.clone()
-    for var in copy.list_vars():
+    return _computes_in_half(program) and not any(
+        _fixed(var.persistable or var.is_data, var.dtype) for var in program.list_vars()
+    )
+
+
+def half_on_cpu(program: Program, options: Options) -> Report:
+    """Puts bfloat16 in the place of float16, and says so in the log, once."""
+    for var in program.list_vars():
         if var.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS) and var.dtype == VarType.FP16:
             var.dtype = VarType.BF16
-    for block in copy.blocks:
+    for block in program.blocks:
         for op in block.ops:
             _change_attributes(op)
+    program.touch()
     _tell()
-    return copy
+    return Report(changed=True)
 
 
 def _fixed(kept: bool, dtype: VarType) -> bool:

@@ -19,6 +19,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.ops.registry import find
+from refluid.passes.protocol import Report
 
 Classify = Callable[[str], str]
 FAST, KEEP, FOLLOW, PROMOTE = "fast", "keep", "follow", "promote"
@@ -50,19 +51,14 @@ class Precision:
     keep_variables: frozenset[str] = frozenset()
 
 
-def mixed_precision(program: Program, precision: Precision) -> Program:
-    """A copy of a forward program whose operators compute in half precision where they may."""
-    copy = program.clone()
-    insert_casts(copy.global_block(), precision)
-    return copy
+def mixed_precision(program: Program, precision: Precision) -> Report:
+    """Has the global block of a forward program compute in half precision where it may, in place.
 
-
-def insert_casts(block: Block, precision: Precision) -> None:
-    """Does so in place. Operators of the backward pass and updates must not be there yet.
-
-    Operators in sub-blocks, and those that write what a sub-block reads, stay as they are.
+    Operators of the backward pass and updates must not be there yet. Those in sub-blocks, and
+    those that write what a sub-block reads, stay as they are.
     """
-    _Caster(block, precision).rewrite()
+    _Caster(program.global_block(), precision).rewrite()
+    return Report(changed=True)
 
 
 class _Caster:

@@ -8,7 +8,7 @@ normalisation and the activation only the first is kept.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from refluid.analysis.ghosts import values_read
@@ -20,12 +20,13 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import gradient_block
+from refluid.passes.protocol import Options, Report
 
 AGAIN = "@AGAIN"
 _STATISTICS = ("is_test", "use_global_stats")
 # Operators that are worth it: output slot, and input slots with values of that size.
 _PLAIN = ("relu", "relu6", "leaky_relu", "sigmoid", "tanh", "gelu", "swish", "hard_swish")
-_ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fused_batch_norm_act": ("Y", ("X",)),
     "fused_bn_add_activation": ("Y", ("X", "Z")),
     "fused_elemwise_activation": ("Out", ("X", "Y")),
@@ -38,16 +39,13 @@ _BETWEEN: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def recompute_activations(program: Program, kept: Iterable[str] = ()) -> Program:
-    """A copy that computes such activations again. `kept` names (fetches) are left alone."""
-    copy = program.clone()
-    found = _Finder(gradient_block(copy), frozenset(kept))
+def recompute_activations(program: Program, options: Options) -> Report:
+    """Has such activations computed again, in place. What is kept (fetched) is left alone."""
+    found = _Finder(gradient_block(program), options.kept)
     recipes = found.recipes()
-    if not recipes:
-        return program
     for recipe in recipes:
         _insert(found.block, recipe)
-    return copy
+    return Report(changed=bool(recipes))
 
 
 @dataclass
@@ -91,7 +89,7 @@ class _Finder:
         """All activations to be made again, none of them from another one."""
         found = []
         for op in self.block.ops[: self.backward]:
-            recipe = self._recipe(op) if op.type in _ACTIVATIONS else None
+            recipe = self._recipe(op) if op.type in ACTIVATIONS else None
             if recipe is not None:
                 self.dropped.add(recipe.name)
                 found.append(recipe)
@@ -99,7 +97,7 @@ class _Finder:
 
     def _recipe(self, op: Operator) -> Recipe | None:
         """How to make an activation again behind the forward pass; None where it isn't worth it."""
-        (name,) = op.output(_ACTIVATIONS[op.type][0])
+        (name,) = op.output(ACTIVATIONS[op.type][0])
         readers = [place for place in self.uses[name].read if place >= self.backward]
         if not readers or not self._local(name):
             return None
@@ -125,7 +123,7 @@ class _Finder:
         """The operators to run again, from values that are kept until `end` anyhow."""
         if any(op.attrs.get(name) for name in _STATISTICS):
             return None
-        _, slots = (_ACTIVATIONS | _BETWEEN)[op.type]
+        _, slots = (ACTIVATIONS | _BETWEEN)[op.type]
         before: list[Operator] = []
         for source in (name for slot in slots for name in op.input(slot)):
             var = self.block.find_var_recursive(source)

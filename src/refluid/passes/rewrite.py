@@ -8,7 +8,7 @@ pattern fits and the rule doesn't fire there is a reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.passes.pattern import Match, Node, Slot, complete, find_matches, parse_pattern
+from refluid.passes.protocol import Options, Refusal, Report
 from refluid.passes.versions import Values, blocks_in_use
 
 Check = Callable[[Match], "str | None"]
@@ -60,28 +61,12 @@ class Rule:
         return frozenset(self.halves[0][0][0].types.split("|"))
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """A place where a pattern fits and the rule doesn't fire, and why."""
-
-    place: str
-    reason: str
-
-
-@dataclass
-class Report:
-    """What a pass did: the operators it made, and the places it left with the reason."""
-
-    made: list[str] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
-
-
-def apply(rules: Sequence[Rule], program: Program, kept: frozenset[str] = frozenset()) -> Report:
-    """Applies rules to all blocks in use, in place. `kept` names must stay computed."""
+def apply(rules: Sequence[Rule], program: Program, options: Options) -> Report:
+    """Applies rules to all blocks in use, in place."""
     report = Report()
     for block in blocks_in_use(program):
         for rule in rules:
-            _apply(rule, block, kept, report)
+            _apply(rule, block, options.kept, report)
     return report
 
 

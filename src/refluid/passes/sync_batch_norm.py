@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from refluid.ir.program import Program
+from refluid.passes.protocol import Options, Report
 
-_SYNCHRONISED = {"batch_norm": "sync_batch_norm", "batch_norm_grad": "sync_batch_norm_grad"}
+SYNCHRONISED = {"batch_norm": "sync_batch_norm", "batch_norm_grad": "sync_batch_norm_grad"}
 
 
-def sync_batch_norm(program: Program) -> Program:
-    """A copy in which the batch normalisations of all blocks, and their gradients, meet."""
-    copy = program.clone()
-    for block in copy.blocks:
+def sync_batch_norm(program: Program, options: Options) -> Report:
+    """Has the batch normalisations of all blocks, and their gradients, meet; in place."""
+    for block in program.blocks:
         for op in block.ops:
-            op.type = _SYNCHRONISED.get(op.type, op.type)
-    return copy
+            op.type = SYNCHRONISED.get(op.type, op.type)
+    program.touch()
+    return Report(changed=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from refluid.engine.pipeline import Setting, build
 from refluid.fluid.optimizer.base import ParamGrad
 from refluid.ir.defaults import default_startup_program
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
-from refluid.passes.gradient_merge import GradientMerge, merge_gradients
+from refluid.passes.gradient_merge import GradientMerge
 
 
 class GradientMergeOptimizer:
@@ -45,4 +47,5 @@ class GradientMergeOptimizer:
         """
         _, pairs = self.inner_optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         startup = default_startup_program() if startup_program is None else startup_program
-        return merge_gradients(loss.block.program, startup, self._merge), pairs
+        reports = build(loss.block.program, Setting(merge=replace(self._merge, startup=startup)))
+        return reports["gradient_merge"].updates, pairs

@@ -10,7 +10,7 @@ A product with joined inputs, as `LSTMCell` has it, is split first: [x, h]·W = 
 from __future__ import annotations
 
 from refluid.ir.program import Program
-from refluid.passes.rewrite import Report
+from refluid.passes.protocol import Options, Report
 from refluid.passes.time_steps.hoisting import hoist
 from refluid.passes.time_steps.joined import split_joined
 from refluid.passes.time_steps.loop import find_loops
@@ -19,8 +19,8 @@ from refluid.passes.time_steps.sinking import sink
 STARTS = frozenset({"recurrent"})
 
 
-def batch_time_steps(program: Program, kept: frozenset[str] = frozenset()) -> Report:
-    """Rewrites all such loops of the program, in place. `kept` names stay computed."""
+def batch_time_steps(program: Program, options: Options) -> Report:
+    """Rewrites all such loops of the program, in place."""
     report = Report()
     for loop in find_loops(program):
         split_joined(loop)

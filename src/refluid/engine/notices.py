@@ -1,62 +1,57 @@
-"""The passes that a strategy asks for, applied to a program, with what Fluid says about them."""
+"""What is said, and drawn, of a program when it is rewritten for the first time, as Fluid does."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.engine.knobs import Knob
+from refluid.engine.pipeline import Rewritten, Setting
 from refluid.engine.strategy import BUILD, ReduceStrategy, Strategy
 from refluid.engine.subgraphs import write_unconnected
 from refluid.ir.dot import print_dot
 from refluid.ir.program import Program
-from refluid.passes.pipeline import AS_WRITTEN, optimize
+from refluid.passes.data_parallel import Exchange
 from refluid.runtime.kernels import without_choice
 
 _log = logging.getLogger("refluid")
 _OPTIMIZERS = ("adam", "sgd", "momentum")
 
 
-def fuse_always(program: Program, kept: Iterable[str]) -> Program:
-    """The program after those passes that every program gets. `kept` names stay computed."""
-    return optimize(program, {}, kept).program
+def announce(program: Program, setting: Setting, done: Rewritten) -> None:
+    """Says what was done to a program."""
+    strategy, exchange = setting.strategy, done.reports.get("data_parallel")
+    warn(_unused(strategy), _fused(program, strategy, done.subgraphs))
+    if strategy.reduce_strategy == ReduceStrategy.Reduce and setting.replicas == 1:
+        _log.warning(
+            "If you set build_strategy.reduce with 'Reduce',the number of places should be "
+            "greater than 1."
+        )
+    if isinstance(exchange, Exchange):
+        warn(_exchanged(setting, exchange))
+    if flags.value("print_sub_graph_dir"):
+        write_unconnected(program.global_block(), flags.value("print_sub_graph_dir"))
 
 
-def fuse(
-    program: Program,
-    strategy: Strategy,
-    kept: Iterable[str],
-    *,
-    first: bool,
-    as_written: bool = False,
-) -> Program:
-    """The program after the passes that the strategy asks for.
+def drawing(strategy: Strategy) -> Callable[[str, Program], None]:
+    """Writes the graph of a stage to the file `P_<stage>_graph`, P being `debug_graphviz_path`."""
 
-    first: it is the first time for this program, so the log says what was done, and graphs are
-    written where `debug_graphviz_path` says. as_written: nothing that wasn't asked for, so that a
-    profile shows the operators that the user wrote.
-    """
-    found = optimize(program, asdict(strategy) | {AS_WRITTEN: as_written}, kept)
-    if first:
-        for line in (*_unused(strategy), *_said(program, strategy, found.subgraphs)):
-            _log.warning(line)
-        if strategy.debug_graphviz_path:
-            draw(program, strategy, "original")
-            draw(found.program, strategy, "fused")
-        if flags.value("print_sub_graph_dir"):
-            write_unconnected(program.global_block(), flags.value("print_sub_graph_dir"))
-    return found.program
+    def draw(stage: str, program: Program) -> None:
+        path = Path(f"{strategy.debug_graphviz_path}_{stage}_graph")
+        path.write_text(print_dot(program, stage), encoding="utf-8")
+
+    return draw if strategy.debug_graphviz_path else lambda stage, program: None
 
 
-def draw(program: Program, strategy: Strategy, stage: str) -> None:
-    """Writes the program's graph to the file `P_<stage>_graph`, P being `debug_graphviz_path`."""
-    path = Path(f"{strategy.debug_graphviz_path}_{stage}_graph")
-    path.write_text(print_dot(program, stage), encoding="utf-8")
+def warn(*lines: Iterable[str]) -> None:
+    """Puts the lines into the log."""
+    for line in chain(*lines):
+        _log.warning(line)
 
 
 def ignored(strategy: Strategy, knobs: Iterable[Knob]) -> Iterator[str]:
@@ -73,7 +68,7 @@ def _unused(strategy: Strategy) -> Iterator[str]:
         yield f"BuildStrategy.mkldnn_enabled_op_types: no choice of kernels for {', '.join(fixed)}."
 
 
-def _said(program: Program, strategy: Strategy, subgraphs: int) -> Iterator[str]:
+def _fused(program: Program, strategy: Strategy, subgraphs: int) -> Iterator[str]:
     if subgraphs and any(name.startswith("fuse_") for name in _changed(strategy)):
         yield f"---  detected {subgraphs} subgraphs"
     if strategy.async_mode and strategy.fuse_all_reduce_ops:
@@ -105,3 +100,18 @@ def _updates(program: Program, kind: str) -> tuple[int, int]:
                 grad = block.find_var_recursive(op.input("Grad")[0])
                 counts[grad is None or grad.type != VarType.SELECTED_ROWS] += 1
     return counts.total(), counts[True]
+
+
+def _exchanged(setting: Setting, found: Exchange) -> Iterator[str]:
+    strategy = setting.strategy
+    if strategy.fuse_all_reduce_ops and found.exchanges < found.gradients:
+        yield (
+            f"Find all_reduce operators: {found.gradients}. To make the speed faster, some "
+            "all_reduce ops are fused during training, after fusion, the number of all_reduce ops "
+            f"is {found.exchanges}."
+        )
+    if not strategy.fuse_broadcast_ops and not (setting.reduces and not setting.shares):
+        yield (
+            "Currently, fuse_broadcast_ops only works under Reduce mode. Replicas on the CPU share "
+            "their parameters then, and broadcast nothing."
+        )

@@ -1,0 +1,292 @@
+"""The passes, all of them, in the order in which they are applied, and when each is.
+
+Those that only take work away run in every program, the others where a strategy, or the way a
+program is run, asks for it. `refluid inspect --after NAME` shows what one of them does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from refluid.core import flags
+from refluid.engine.strategy import DEFAULT, ReduceStrategy, Strategy
+from refluid.engine.verifying import verified
+from refluid.ir.program import Program
+from refluid.passes import (
+    add_table_rows,
+    early_updates,
+    fuse_bn_act,
+    fuse_bn_add_act,
+    fuse_conv_bias,
+    fuse_elewise_add_act,
+    fuse_gemm_epilogue,
+    fuse_relu_depthwise_conv,
+    fuse_softmax_cross_entropy,
+    half_on_cpu,
+    time_steps,
+)
+from refluid.passes.data_parallel import GradientScale, Parallel, data_parallel
+from refluid.passes.gradient_merge import GradientMerge, gradient_merge
+from refluid.passes.mixed_precision import Precision, mixed_precision
+from refluid.passes.protocol import Options, Report
+from refluid.passes.recompute_activations import ACTIVATIONS, recompute_activations
+from refluid.passes.rewrite import Rule, apply
+from refluid.passes.sync_batch_norm import SYNCHRONISED, sync_batch_norm
+
+_CPU = torch.device("cpu")
+_MEGABYTE = 1 << 20
+# A bucket that is exchanged while later gradients are still being computed, as DDP has it.
+_BUCKET = 25 * _MEGABYTE
+O = TypeVar("O")  # noqa: E741
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that decides how a program is rewritten, for replica `rank` of several.
+
+    kept: variables that are fed or fetched. as_written: only what is asked for, so that a profile
+    shows the operators that the user wrote. saves: less memory matters more than time. threads: of
+    the replica. shares: the replicas have the same parameters. owning: in Reduce mode each makes
+    the updates of its own parameters only. precision, merge: what an optimizer is asked for.
+    """
+
+    strategy: Strategy = DEFAULT
+    kept: frozenset[str] = frozenset()
+    device: torch.device = _CPU
+    as_written: bool = False
+    saves: bool = False
+    threads: int = 1
+    loss: str | None = None
+    replicas: int = 1
+    rank: int = 0
+    shares: bool = False
+    owning: bool = True
+    precision: Precision | None = None
+    merge: GradientMerge | None = None
+
+    @property
+    def reduces(self) -> bool:
+        """Whether each replica updates its own part of the parameters."""
+        several = self.strategy.reduce_strategy == ReduceStrategy.Reduce and self.replicas > 1
+        return several and self.owning
+
+
+@dataclass(frozen=True)
+class Pass(Generic[O]):
+    """A named pass.
+
+    rewrite: does so in place. wanted: whether a setting asks for it. options: its own. starts:
+    types of operators without which it has nothing to do, empty for any. useful: whether it is
+    worth a copy of the program.
+    """
+
+    name: str
+    rewrite: Callable[[Program, O], Report]
+    wanted: Callable[[Setting], bool]
+    options: Callable[[Setting], O]
+    starts: frozenset[str] = frozenset()
+    useful: Callable[[Program, O], bool] = lambda program, options: True
+
+
+def _kept(setting: Setting) -> Options:
+    return Options(setting.kept)
+
+
+def _always(setting: Setting) -> bool:
+    return not setting.as_written
+
+
+def _rules(name: str, rules: Sequence[Rule], wanted: Callable[[Setting], bool]) -> Pass[Options]:
+    starts = frozenset[str]().union(*(rule.starts for rule in rules))
+    return Pass(name, partial(apply, rules), wanted, _kept, starts)
+
+
+def _option(name: str) -> Callable[[Setting], bool]:
+    return attrgetter(f"strategy.{name}")
+
+
+def _parallel(setting: Setting) -> Parallel:
+    strategy = setting.strategy
+    return Parallel(
+        setting.replicas,
+        setting.loss,
+        setting.rank,
+        GradientScale(int(strategy.gradient_scale_strategy)),
+        *(_bucket() if strategy.fuse_all_reduce_ops else (0, 0)),
+        setting.reduces,
+        setting.reduces and not setting.shares,
+        strategy.fuse_broadcast_ops,
+    )
+
+
+def _bucket() -> tuple[int, int]:
+    """Most bytes and, if not 0, most gradients of one exchange, as the flags say."""
+    size = float(flags.value("fuse_parameter_memory_size"))
+    count = int(flags.value("fuse_parameter_groups_size"))
+    usual = _BUCKET if count == 1 else sys.maxsize
+    return usual if size < 0 else int(size * _MEGABYTE), count if count > 1 else 0
+
+
+def _is_parallel(setting: Setting) -> bool:
+    own_scale = int(setting.strategy.gradient_scale_strategy) == GradientScale.CUSTOMIZED
+    return setting.replicas > 1 or own_scale
+
+
+def _updates_early(setting: Setting) -> bool:
+    """Whether updates needn't wait for all gradients."""
+    strategy = setting.strategy
+    waits = setting.threads > 1 and strategy.enable_backward_optimizer_op_deps
+    return strategy.memory_optimize is not False and not waits
+
+
+# While a program is built: of optimizers, which know the program before it has a backward pass.
+BUILDING: tuple[Pass[Any], ...] = (
+    Pass(
+        "mixed_precision",
+        mixed_precision,
+        lambda setting: setting.precision is not None,
+        lambda setting: setting.precision or Precision(),
+    ),
+    Pass(
+        "gradient_merge",
+        gradient_merge,
+        lambda setting: setting.merge is not None,
+        lambda setting: setting.merge or GradientMerge(2),
+    ),
+)
+# Before it is run: what is the same for all replicas.
+FUSING: tuple[Pass[Any], ...] = (
+    Pass(
+        "sync_batch_norm",
+        sync_batch_norm,
+        lambda setting: setting.strategy.sync_batch_norm and setting.replicas > 1,
+        _kept,
+        frozenset(SYNCHRONISED),
+    ),
+    Pass("batch_time_steps", time_steps.batch_time_steps, _always, _kept, time_steps.STARTS),
+    Pass("add_table_rows", add_table_rows.add_table_rows, _always, _kept, add_table_rows.STARTS),
+    _rules(
+        "fuse_relu_depthwise_conv",
+        fuse_relu_depthwise_conv.RULES,
+        _option("fuse_relu_depthwise_conv"),
+    ),
+    _rules("fuse_bn_add_act_ops", fuse_bn_add_act.RULES, _option("fuse_bn_add_act_ops")),
+    _rules("fuse_bn_act_ops", fuse_bn_act.RULES, _option("fuse_bn_act_ops")),
+    _rules("fuse_gemm_epilogue", fuse_gemm_epilogue.RULES, _option("fuse_gemm_epilogue")),
+    _rules(
+        "fuse_elewise_add_act_ops",
+        fuse_elewise_add_act.RULES,
+        _option("fuse_elewise_add_act_ops"),
+    ),
+    _rules(
+        "fuse_softmax_cross_entropy",
+        fuse_softmax_cross_entropy.RULES,
+        _option("enable_auto_fusion"),
+    ),
+    _rules("fuse_conv_bias", fuse_conv_bias.RULES, _always),
+    _rules("fuse_gemm_bias", fuse_gemm_epilogue.BIAS, _always),
+)
+# For each replica.
+PLACING: tuple[Pass[Any], ...] = (
+    Pass("data_parallel", data_parallel, _is_parallel, _parallel),
+    Pass(
+        "recompute_activations",
+        recompute_activations,
+        attrgetter("saves"),
+        _kept,
+        frozenset(ACTIVATIONS),
+    ),
+    Pass(
+        "early_updates",
+        early_updates.early_updates,
+        _updates_early,
+        lambda setting: early_updates.UpdateGroups(),
+        useful=early_updates.is_useful,
+    ),
+    Pass(
+        "half_on_cpu",
+        half_on_cpu.half_on_cpu,
+        lambda setting: setting.device.type == "cpu",
+        _kept,
+        useful=half_on_cpu.is_useful,
+    ),
+)
+PASSES = (*BUILDING, *FUSING, *PLACING)
+BY_NAME = {one.name: one for one in PASSES}
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A rewritten program (the given one where nothing was done), and a report of each pass."""
+
+    program: Program
+    reports: Mapping[str, Report] = field(default_factory=dict)
+
+    @property
+    def subgraphs(self) -> int:
+        """How many operators were made of several."""
+        return sum(len(report.made) for report in self.reports.values())
+
+
+def build(program: Program, setting: Setting) -> Mapping[str, Any]:
+    """Applies what optimizers are asked for to a program that is being built; the reports."""
+    wanted = [one for one in BUILDING if one.wanted(setting)]
+    return {
+        one.name: verified(one.name, one.rewrite, program, one.options(setting)) for one in wanted
+    }
+
+
+def rewrite(
+    program: Program,
+    settings: Sequence[Setting],
+    seen: Callable[[str, Program], None] = lambda stage, program: None,
+) -> list[Rewritten]:
+    """The program of each replica, whose settings differ in rank and device only.
+
+    seen: is called with the programs of three stages as they come.
+    """
+    first = settings[0]
+    seen("original", program)
+    shared = run_passes(program, [one for one in FUSING if one.wanted(first)], first)
+    seen("fused", shared.program)
+    found = []
+    for setting in settings:
+        own = len(settings) == 1 and shared.program is not program
+        passes = [one for one in PLACING if one.wanted(setting)]
+        done = run_passes(shared.program, passes, setting, owned=own)
+        found.append(Rewritten(done.program, {**shared.reports, **done.reports}))
+    if "data_parallel" in found[0].reports:
+        seen("multi_devices", found[0].program)
+    return found
+
+
+def run_passes(
+    program: Program,
+    passes: Iterable[Pass[Any]],
+    setting: Setting = Setting(),
+    *,
+    owned: bool = False,
+) -> Rewritten:
+    """A copy of the program after these passes, in their order; `owned`: the program itself."""
+    target, changed = program, owned
+    types = {op.type for block in program.blocks for op in block.ops}
+    reports: dict[str, Report] = {}
+    for one in passes:
+        options = one.options(setting)
+        if (one.starts and not one.starts & types) or not one.useful(target, options):
+            continue
+        if target is program and not owned:
+            target = program.clone()
+        report = verified(one.name, one.rewrite, target, options, fed=setting.kept)
+        reports[one.name] = report
+        if report:
+            changed = True
+            types = {op.type for block in target.blocks for op in block.ops}
+    return Rewritten(target if changed else program, reports)
