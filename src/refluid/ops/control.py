@@ -110,8 +110,9 @@ _declare(
 _declare(
     "recurrent_grad",
     "inputs*? initial_states*? parameters*? outputs*? step_scopes outputs@GRAD*? step_scopes@GRAD?",
-    "inputs@GRAD*? initial_states@GRAD*? parameters@GRAD*?",
+    f"inputs@GRAD*? initial_states@GRAD*? parameters@GRAD*? {STEP_VALUES}*?",
     *_RECURRENT,
+    Attribute(STEP_VALUES, AttrType.STRINGS, []),
 )
 
 _declare(
