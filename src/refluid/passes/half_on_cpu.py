@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-import torch
-
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
