@@ -75,3 +75,13 @@ def test_facts_name_slots_that_exist() -> None:
         read = {*one.mutates.values(), *one.starts_without, *one.shape_only, *one.reusing}
         assert named <= slots, one.type
         assert read <= inputs, one.type
+
+
+def test_facts_of_slots_and_operators_exist() -> None:
+    for one in operators():
+        inputs = {slot.name for slot in one.inputs}
+        assert {*one.full_precision, *one.recomputable} <= inputs, one.type
+        assert not one.activation or one.recomputable, one.type
+        assert set(one.matrix_product) <= one.attributes.keys(), one.type
+        assert not one.synchronised or find(one.synchronised) is not None, one.type
+        assert not one.gives_rows or {"is_sparse", "as_dense"} <= one.attributes.keys(), one.type

@@ -15,7 +15,7 @@ from torch import Tensor
 from refluid.analysis.liveness import Key, key_of, reads, writes
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
-from refluid.ops.registry import find
+from refluid.ops.registry import facts_of
 
 
 def ghost(value: Any) -> Any:
@@ -40,7 +40,7 @@ def value_uses(ops: Sequence[Operator], last: Mapping[Key, int]) -> dict[Key, in
 
     Only for variables of which that is so.
     """
-    shaped = {key for op in ops for slot in _shape_only(op) for key in _keys(op, slot)}
+    shaped = {key for op in ops for slot in facts_of(op.type).shape_only for key in _keys(op, slot)}
     found: dict[Key, int] = dict.fromkeys(shaped, -1)
     for position, op in enumerate(ops):
         for key in shaped & (values_read(op) | writes(op)):
@@ -50,16 +50,10 @@ def value_uses(ops: Sequence[Operator], last: Mapping[Key, int]) -> dict[Key, in
 
 def values_read(op: Operator) -> set[Key]:
     """Variables of which the operator reads more than the shape."""
-    shaped = _shape_only(op)
+    shaped = facts_of(op.type).shape_only
     if not shaped:
         return reads(op)
     return {key for slot in op.inputs if slot not in shaped for key in _keys(op, slot)}
-
-
-def _shape_only(op: Operator) -> tuple[str, ...]:
-    """Input slots of which the operator reads no element."""
-    definition = find(op.type)
-    return () if definition is None else definition.shape_only
 
 
 def _keys(op: Operator, slot: str) -> set[Key]:

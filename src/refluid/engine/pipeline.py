@@ -19,6 +19,7 @@ from refluid.core import flags
 from refluid.engine.strategy import DEFAULT, ReduceStrategy, Strategy
 from refluid.engine.verifying import verified
 from refluid.ir.program import Program
+from refluid.ops.registry import with_fact
 from refluid.passes import (
     add_table_rows,
     early_updates,
@@ -36,9 +37,9 @@ from refluid.passes.data_parallel import GradientScale, Parallel, data_parallel
 from refluid.passes.gradient_merge import GradientMerge, gradient_merge
 from refluid.passes.mixed_precision import Precision, mixed_precision
 from refluid.passes.protocol import Options, Report
-from refluid.passes.recompute_activations import ACTIVATIONS, recompute_activations
+from refluid.passes.recompute_activations import recompute_activations
 from refluid.passes.rewrite import Rule, apply
-from refluid.passes.sync_batch_norm import SYNCHRONISED, sync_batch_norm
+from refluid.passes.sync_batch_norm import sync_batch_norm
 
 _CPU = torch.device("cpu")
 _MEGABYTE = 1 << 20
@@ -168,10 +169,10 @@ FUSING: tuple[Pass[Any], ...] = (
         sync_batch_norm,
         lambda setting: setting.strategy.sync_batch_norm and setting.replicas > 1,
         _kept,
-        frozenset(SYNCHRONISED),
+        with_fact("synchronised"),
     ),
     Pass("batch_time_steps", time_steps.batch_time_steps, _always, _kept, time_steps.STARTS),
-    Pass("add_table_rows", add_table_rows.add_table_rows, _always, _kept, add_table_rows.STARTS),
+    Pass("add_table_rows", add_table_rows.add_table_rows, _always, _kept, with_fact("gives_rows")),
     _rules(
         "fuse_relu_depthwise_conv",
         fuse_relu_depthwise_conv.RULES,
@@ -201,7 +202,7 @@ PLACING: tuple[Pass[Any], ...] = (
         recompute_activations,
         attrgetter("saves"),
         _kept,
-        frozenset(ACTIVATIONS),
+        with_fact("activation"),
     ),
     Pass(
         "early_updates",

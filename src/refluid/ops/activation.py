@@ -14,7 +14,15 @@ from refluid.ops.registry import gradient, in_place, operator
 aten = torch.ops.aten
 
 
-@operator("relu", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator(
+    "relu",
+    outputs="Out",
+    uses="Out",
+    extra=ACTIVATION,
+    activation=True,
+    recomputable="X",
+    stacked="alike",
+)
 def relu(X: Tensor) -> Tensor:
     """max(X, 0)."""
     return torch.relu(X)
@@ -40,7 +48,15 @@ def relu_grad_(Out: Tensor, d_Out: Tensor) -> Tensor:
     return grad
 
 
-@operator("sigmoid", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator(
+    "sigmoid",
+    outputs="Out",
+    uses="Out",
+    extra=ACTIVATION,
+    activation=True,
+    recomputable="X",
+    stacked="alike",
+)
 def sigmoid(X: Tensor) -> Tensor:
     """1 / (1 + exp(-X))."""
     return torch.sigmoid(X)
@@ -53,7 +69,15 @@ def sigmoid_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     return grad
 
 
-@operator("tanh", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator(
+    "tanh",
+    outputs="Out",
+    uses="Out",
+    extra=ACTIVATION,
+    activation=True,
+    recomputable="X",
+    stacked="alike",
+)
 def tanh(X: Tensor) -> Tensor:
     """Hyperbolic tangent."""
     return torch.tanh(X)

@@ -36,7 +36,7 @@ def reduce_over(
     )
 
 
-@operator("allreduce", outputs="Out", uses=None, infer=_LIKE_X)
+@operator("allreduce", outputs="Out", uses=None, infer=_LIKE_X, sums_replicas=True)
 def allreduce(
     X: Tensor | SelectedRows, *, comm: Member, reduce_type: int = 0, sync_mode: bool = False
 ) -> Tensor | SelectedRows:
@@ -44,7 +44,7 @@ def allreduce(
     return reduce_over(X, comm, _REDUCTIONS[reduce_type])
 
 
-@operator("fused_all_reduce", outputs="Out*", uses=None, infer=_LIKE_X)
+@operator("fused_all_reduce", outputs="Out*", uses=None, infer=_LIKE_X, sums_replicas=True)
 def fused_all_reduce(X: list[Tensor], *, comm: Member) -> list[Tensor]:
     """The sum of each X over all replicas, exchanged at once."""
     out = [one.clone(memory_format=torch.contiguous_format) for one in X]
@@ -99,7 +99,15 @@ def _define(name: str, reduction: str) -> None:
     body.__name__ = name
     body.__doc__ = f"The {reduction} of X over all replicas."
     maker = _reduced_gradient if reduction == "sum" else None
-    operator(name, outputs="Out", uses=None, maker=maker, infer=_LIKE_X, extra=_STREAM)(body)
+    operator(
+        name,
+        outputs="Out",
+        uses=None,
+        maker=maker,
+        infer=_LIKE_X,
+        extra=_STREAM,
+        sums_replicas=reduction == "sum",
+    )(body)
 
 
 for _reduction in ("sum", "max", "min", "prod"):

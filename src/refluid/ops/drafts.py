@@ -7,6 +7,7 @@ from typing import Any
 
 from refluid.ir import schema
 from refluid.ops.definition import OperatorDef
+from refluid.ops.facts import Facts
 
 
 class Draft:
@@ -37,6 +38,19 @@ def defined(op_type: str) -> OperatorDef:
     if found is None:
         raise LookupError(f"there is no operator {op_type!r}")
     return found
+
+
+_PLAIN = Facts()
+
+
+def facts_of(op_type: str) -> Facts:
+    """What is known of an operator; nothing remarkable of one that nobody knows."""
+    return find(op_type) or _PLAIN
+
+
+def with_fact(name: str) -> frozenset[str]:
+    """The operators in whose decorators a fact stands."""
+    return frozenset(op_type for op_type, draft in _drafts.items() if draft.said.get(name))
 
 
 def operators() -> list[OperatorDef]:

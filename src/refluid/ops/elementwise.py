@@ -82,7 +82,9 @@ def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
     return grad.sum(dims).reshape(like.shape) if dims else grad.reshape(like.shape)
 
 
-@operator("elementwise_add", outputs="Out", uses="X Y", **_FLAGS)
+@operator(
+    "elementwise_add", outputs="Out", uses="X Y", stacked="beside Y", recomputable="X Y", **_FLAGS
+)
 def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X + Y."""
     x, y = align_both(X, Y, axis)
@@ -121,7 +123,7 @@ def elementwise_add_grad(
     return unbroadcast_both(X, Y, d_x, d_y, axis)
 
 
-@operator("elementwise_sub", outputs="Out", uses="X Y", **_FLAGS)
+@operator("elementwise_sub", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS)
 def elementwise_sub(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X - Y."""
     x, y = align_both(X, Y, axis)
@@ -143,7 +145,7 @@ def elementwise_sub_grad(
     return d_X, None if d_Y is None else -d_Y
 
 
-@operator("elementwise_mul", outputs="Out", uses="X Y", **_FLAGS)
+@operator("elementwise_mul", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS)
 @keeps_rows()
 def elementwise_mul(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X * Y."""

@@ -83,7 +83,7 @@ def _finish(
     forward.__name__, backward.__name__ = name, f"{name}_grad"
     flags = {"uses": "W Ids", "differentiable": "W", "lod": "Ids", "extra": extra}
     operator(name, outputs="Out", **flags)(forward)
-    gradient(name, views={"d_W": "d_Out"})(backward)
+    gradient(name, views={"d_W": "d_Out"}, gives_rows=True)(backward)
 
 
 _define("lookup_table", True, {"grad_inplace": False})

@@ -37,10 +37,23 @@ class Facts:
     - `makes_lod`: output slots whose LoD the body returns itself, after all outputs.
     - `follows`: output slot -> input slot whose size is declared where another input's is unknown.
 
+    Rewriting:
+
+    - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
+    - `full_precision`: input slots that stay float32 beside half activations.
+    - `recomputable`: input slots of the first output's size, of which it is made a second time at
+      little cost and to the same bits.
+    - `activation`: backward passes read the first output, and may have it made a second time.
+    - `matrix_product`: the attributes with which it is the product of the matrices X and Y.
+    - `stacked`: how it treats several X stacked along a new first dimension: `alike`, or `beside Y`
+      where Y, the same for all, counts from the last dimension.
+    - `synchronised`: the operator that does the same over the batches of all replicas.
+    - `sums_replicas`: the outputs are the sums of X over all replicas (with no `reduce_type`).
+    - `gives_rows`: a gradient that is rows of a table where `is_sparse`, for which `as_dense` too.
+
     Others:
 
     - `effects`: what it does besides giving its outputs (`ops/effects.py`).
-    - `amp`: mixed precision class: `fast`, `keep` (float32), `promote` or `follow`.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
       returns them; None for all inputs.
     """
@@ -58,6 +71,14 @@ class Facts:
     follows: Mapping[str, str] = field(default_factory=dict)
     effects: Effect = Effect.NONE
     amp: str = "follow"
+    full_precision: Slots = ()
+    recomputable: Slots = ()
+    activation: bool = False
+    matrix_product: Mapping[str, Any] = field(default_factory=dict)
+    stacked: str = ""
+    synchronised: str = ""
+    sums_replicas: bool = False
+    gives_rows: bool = False
     differentiable: Slots | None = None
 
 

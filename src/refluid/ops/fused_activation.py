@@ -34,7 +34,11 @@ def _adds_first(functors: Sequence[str]) -> bool:
 
 
 @operator(
-    "fused_elemwise_activation", outputs="Out IntermediateOut?", uses="X Y Out IntermediateOut"
+    "fused_elemwise_activation",
+    outputs="Out IntermediateOut?",
+    uses="X Y Out IntermediateOut",
+    activation=True,
+    recomputable="X Y",
 )
 def fused_elemwise_activation(
     X: Tensor,

@@ -26,6 +26,8 @@ _WRITES = {"MeanOut": "Mean", "VarianceOut": "Variance"}
     uses=f"X {_USES}",
     differentiable="X Scale Bias",
     amp="keep",
+    activation=True,
+    recomputable="X",
     mutates=_WRITES,
 )
 def fused_batch_norm_act(
@@ -69,6 +71,8 @@ def fused_batch_norm_act(
     uses=f"X {_USES}",
     differentiable="X Z Scale Bias",
     amp="keep",
+    activation=True,
+    recomputable="X Z",
     mutates=_WRITES,
 )
 def fused_bn_add_activation(

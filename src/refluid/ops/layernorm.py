@@ -29,6 +29,7 @@ def _rows(X: Tensor, axis: int) -> tuple[int, int]:
     outputs="Y Mean Variance",
     uses="X Scale Bias Mean Variance",
     amp="keep",
+    full_precision="Scale Bias",
     infer=infer_layer_norm,
     without_lod="Mean Variance",
 )

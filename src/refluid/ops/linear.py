@@ -22,7 +22,14 @@ def _matrix(value: Tensor, columns: int) -> Tensor:
     return value.reshape(math.prod(value.shape[:columns]), -1)
 
 
-@operator("mul", outputs="Out", uses="X Y", extra=MUL, amp="fast")
+@operator(
+    "mul",
+    outputs="Out",
+    uses="X Y",
+    extra=MUL,
+    amp="fast",
+    matrix_product={"x_num_col_dims": 1, "y_num_col_dims": 1},
+)
 def mul(X: Tensor, Y: Tensor, *, x_num_col_dims: int = 1, y_num_col_dims: int = 1) -> Tensor:
     """X · Y, X and Y seen as matrices: the first `num_col_dims` dimensions are the rows.
 
@@ -71,7 +78,14 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
     return product(x, y) if x.dim() == y.dim() == 2 else torch.matmul(x, y)
 
 
-@operator("matmul", outputs="Out", uses="X Y", extra=MATMUL, amp="fast")
+@operator(
+    "matmul",
+    outputs="Out",
+    uses="X Y",
+    extra=MATMUL,
+    amp="fast",
+    matrix_product={"transpose_X": False, "transpose_Y": False, "alpha": 1.0},
+)
 def matmul(
     X: Tensor,
     Y: Tensor,

@@ -14,7 +14,7 @@ aten = torch.ops.aten
 _HARD_SWISH = (6.0, 6.0, 3.0)  # threshold, scale and offset that torch has a kernel for
 
 
-@operator("relu6", outputs="Out", uses="Out")
+@operator("relu6", outputs="Out", uses="Out", activation=True, recomputable="X")
 def relu6(X: Tensor, *, threshold: float = 6.0) -> Tensor:
     """min(max(X, 0), threshold)."""
     return X.clamp(0.0, threshold)
@@ -40,7 +40,7 @@ def brelu_grad(X: Tensor, d_Out: Tensor, *, t_min: float = 0.0, t_max: float = 2
     return grad
 
 
-@operator("leaky_relu", outputs="Out", uses="Out", extra=MKLDNN)
+@operator("leaky_relu", outputs="Out", uses="Out", extra=MKLDNN, activation=True, recomputable="X")
 def leaky_relu(X: Tensor, *, alpha: float = 0.02) -> Tensor:
     """max(X, alpha * X): with alpha above 1, positive numbers are multiplied."""
     return torch.maximum(X, X * alpha) if alpha > 1.0 else F.leaky_relu(X, alpha)
@@ -90,7 +90,7 @@ def selu_grad(
     return grad
 
 
-@operator("gelu", outputs="Out", uses="X", extra=ACTIVATION)
+@operator("gelu", outputs="Out", uses="X", extra=ACTIVATION, activation=True, recomputable="X")
 def gelu(X: Tensor, *, approximate: bool = False) -> Tensor:
     """X * P(normal < X); approximate: by the formula with tanh."""
     return F.gelu(X, approximate="tanh" if approximate else "none")
@@ -103,7 +103,7 @@ def gelu_grad(X: Tensor, d_Out: Tensor, *, approximate: bool = False) -> Tensor:
     return grad
 
 
-@operator("swish", outputs="Out", uses="X", extra=MKLDNN)
+@operator("swish", outputs="Out", uses="X", extra=MKLDNN, activation=True, recomputable="X")
 def swish(X: Tensor, *, beta: float = 1.0) -> Tensor:
     """X * sigmoid(beta * X)."""
     return F.silu(X) if beta == 1.0 else X * torch.sigmoid(X * beta)
@@ -129,7 +129,7 @@ def hard_sigmoid_grad(Out: Tensor, d_Out: Tensor, *, slope: float = 0.2) -> Tens
     return grad
 
 
-@operator("hard_swish", outputs="Out", uses="X")
+@operator("hard_swish", outputs="Out", uses="X", activation=True, recomputable="X")
 def hard_swish(
     X: Tensor, *, threshold: float = 6.0, scale: float = 6.0, offset: float = 3.0
 ) -> Tensor:

@@ -28,9 +28,11 @@ from refluid.ops.definition import Maker as Maker
 from refluid.ops.definition import OperatorDef as OperatorDef
 from refluid.ops.drafts import add, drafted, said, say
 from refluid.ops.drafts import defined as defined
+from refluid.ops.drafts import facts_of as facts_of
 from refluid.ops.drafts import find as find
 from refluid.ops.drafts import forget as forget
 from refluid.ops.drafts import operators as operators
+from refluid.ops.drafts import with_fact as with_fact
 from refluid.ops.effects import declared
 from refluid.ops.infer import Infer, infer_by_probing, infer_gradient
 from refluid.ops.signature import (

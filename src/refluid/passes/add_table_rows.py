@@ -11,10 +11,9 @@ from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.ops.registry import facts_of
 from refluid.passes.protocol import Options, Report
 from refluid.passes.versions import Value, Values, blocks_in_use
-
-STARTS = frozenset({"lookup_table_grad", "lookup_table_v2_grad"})
 
 
 def add_table_rows(program: Program, options: Options) -> Report:
@@ -50,7 +49,7 @@ def _maker(name: str, position: int, values: Values, kept: frozenset[str]) -> Op
     """The lookup whose gradient this term is, if nobody else sees it."""
     term = values.before(position, name)
     maker = values.maker(term)
-    if maker is None or values.block.ops[maker].type not in STARTS:
+    if maker is None or not facts_of(values.block.ops[maker].type).gives_rows:
         return None
     alone = values.users(term) == [position] and _is_private(term, values, kept)
     return values.block.ops[maker] if alone else None

@@ -25,10 +25,10 @@ from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program, copy_op
 from refluid.ir.variable import Variable
+from refluid.ops.registry import facts_of
 from refluid.passes.protocol import Report
 
 _LATE = OpRole.OPTIMIZE | OpRole.LR_SCHED
-_EXCHANGES = frozenset({"allreduce", "fused_all_reduce", "c_allreduce_sum"})
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _late(ops: Sequence[Operator]) -> set[Operator]:
 
     With them whatever serves the update alone: a schedule that was written without marking it.
     """
-    late = {op for op in ops if op.role & _LATE or op.type in _EXCHANGES}
+    late = {op for op in ops if op.role & _LATE or facts_of(op.type).sums_replicas}
     late |= _serving(ops, late)
     needed: set[str] = set()
     for op in reversed(ops):

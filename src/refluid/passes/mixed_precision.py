@@ -18,18 +18,13 @@ from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
-from refluid.ops.registry import find
+from refluid.ops.registry import facts_of, find
 from refluid.passes.protocol import Report
 
 Classify = Callable[[str], str]
 FAST, KEEP, FOLLOW, PROMOTE = "fast", "keep", "follow", "promote"
 _HALVES = frozenset({VarType.FP16, VarType.BF16})
 _AFTER_FORWARD = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
-# Normalisations take half activations beside float32 statistics and parameters.
-_FULL_SLOTS = {
-    "batch_norm": frozenset({"Scale", "Bias", "Mean", "Variance"}),
-    "layer_norm": frozenset({"Scale", "Bias"}),
-}
 
 
 def registered_class(op_type: str) -> str:
@@ -127,7 +122,7 @@ class _Caster:
         found = (
             self._variable(name)
             for slot, arguments in op.inputs.items()
-            if slot not in _FULL_SLOTS.get(op.type, ())
+            if slot not in facts_of(op.type).full_precision
             for name in arguments
         )
         return [var for var in found if var is not None and var.type == VarType.LOD_TENSOR]
@@ -138,7 +133,7 @@ class _Caster:
     # -- casts ----------------------------------------------------------------
 
     def _cast_inputs(self, op: Operator, source: VarType, target: VarType) -> None:
-        kept = _FULL_SLOTS.get(op.type, frozenset())
+        kept = facts_of(op.type).full_precision
         for slot, arguments in op.inputs.items():
             wanted = VarType.FP32 if slot in kept else target
             op.set_input(slot, [self._cast(op, name, source, wanted) for name in arguments])
@@ -182,7 +177,7 @@ _SHORT = {
 def _state(op: Operator) -> set[str]:
     """Outputs that are overwritten inputs, as running statistics are."""
     definition = find(op.type)
-    if definition is None or op.type not in _FULL_SLOTS:
+    if definition is None or not definition.full_precision:
         return set()
     return {name for slot in definition.mutates for name in op.output(slot)}
 

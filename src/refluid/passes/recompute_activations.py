@@ -18,25 +18,12 @@ from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.ops.registry import find
+from refluid.ops.registry import facts_of, find
 from refluid.passes.data_parallel import gradient_block
 from refluid.passes.protocol import Options, Report
 
 AGAIN = "@AGAIN"
 _STATISTICS = ("is_test", "use_global_stats")
-# Operators that are worth it: output slot, and input slots with values of that size.
-_PLAIN = ("relu", "relu6", "leaky_relu", "sigmoid", "tanh", "gelu", "swish", "hard_swish")
-ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "fused_batch_norm_act": ("Y", ("X",)),
-    "fused_bn_add_activation": ("Y", ("X", "Z")),
-    "fused_elemwise_activation": ("Out", ("X", "Y")),
-    **dict.fromkeys(_PLAIN, ("Out", ("X",))),
-}
-# Those between them and what is kept.
-_BETWEEN: dict[str, tuple[str, tuple[str, ...]]] = {
-    "batch_norm": ("Y", ("X",)),
-    "elementwise_add": ("Out", ("X", "Y")),
-}
 
 
 def recompute_activations(program: Program, options: Options) -> Report:
@@ -89,7 +76,7 @@ class _Finder:
         """All activations to be made again, none of them from another one."""
         found = []
         for op in self.block.ops[: self.backward]:
-            recipe = self._recipe(op) if op.type in ACTIVATIONS else None
+            recipe = self._recipe(op) if facts_of(op.type).activation else None
             if recipe is not None:
                 self.dropped.add(recipe.name)
                 found.append(recipe)
@@ -97,7 +84,7 @@ class _Finder:
 
     def _recipe(self, op: Operator) -> Recipe | None:
         """How to make an activation again behind the forward pass; None where it isn't worth it."""
-        (name,) = op.output(ACTIVATIONS[op.type][0])
+        (name,) = _first_output(op)
         readers = [place for place in self.uses[name].read if place >= self.backward]
         if not readers or not self._local(name):
             return None
@@ -123,8 +110,8 @@ class _Finder:
         """The operators to run again, from values that are kept until `end` anyhow."""
         if any(op.attrs.get(name) for name in _STATISTICS):
             return None
-        _, slots = (ACTIVATIONS | _BETWEEN)[op.type]
         before: list[Operator] = []
+        slots = facts_of(op.type).recomputable
         for source in (name for slot in slots for name in op.input(slot)):
             var = self.block.find_var_recursive(source)
             if (var is not None and var.persistable) or self._kept_until(source, end):
@@ -132,7 +119,7 @@ class _Finder:
             if not self._local(source) or source in self.dropped:
                 return None
             maker = self.block.ops[self.uses[source].made[0]]
-            made_of = self._chain(maker, end) if maker.type in _BETWEEN else None
+            made_of = self._chain(maker, end) if _is_between(maker) else None
             if made_of is None:
                 return None
             before += made_of
@@ -142,6 +129,17 @@ class _Finder:
         """Whether a later gradient operator reads it in any case."""
         read = max(self.uses[name].read, default=-1)
         return self._local(name) and name not in self.dropped and read >= end
+
+
+def _first_output(op: Operator) -> list[str]:
+    definition = find(op.type)
+    return [] if definition is None else op.output(definition.outputs[0].name)
+
+
+def _is_between(op: Operator) -> bool:
+    """Whether it may stand between what is kept and an activation."""
+    facts = facts_of(op.type)
+    return bool(facts.recomputable) and not facts.activation
 
 
 def _recorded(op: Operator) -> bool:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from refluid.ir.program import Program
+from refluid.ops.registry import facts_of
 from refluid.passes.protocol import Options, Report
 
-SYNCHRONISED = {"batch_norm": "sync_batch_norm", "batch_norm_grad": "sync_batch_norm_grad"}
+_GRAD = "_grad"
 
 
 def sync_batch_norm(program: Program, options: Options) -> Report:
     """Has the batch normalisations of all blocks, and their gradients, meet; in place."""
     for block in program.blocks:
         for op in block.ops:
-            op.type = SYNCHRONISED.get(op.type, op.type)
+            op.type = _synchronised(op.type)
     program.touch()
     return Report(changed=True)
+
+
+def _synchronised(op_type: str) -> str:
+    forward = op_type.removesuffix(_GRAD)
+    return op_type.replace(forward, facts_of(forward).synchronised or forward)

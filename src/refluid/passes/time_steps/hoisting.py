@@ -7,6 +7,7 @@ from typing import Any
 
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
+from refluid.ops.registry import facts_of
 from refluid.passes.time_steps.loop import Loop
 from refluid.passes.time_steps.products import ALL_STEPS, is_product
 
@@ -31,7 +32,8 @@ def hoist(loop: Loop) -> list[str]:
 
 def of_all_steps(loop: Loop, op: Operator) -> tuple[str, dict[str, Any]] | None:
     """Type and attributes of the operator that does it to all steps' values."""
-    rule = _RULES.get(op.type)
+    facts = facts_of(op.type)
+    rule = _product if facts.matrix_product else _RULES.get(facts.stacked)
     return None if rule is None else rule(loop, op)
 
 
@@ -63,8 +65,5 @@ def _as_it_is(_loop: Loop, op: Operator) -> tuple[str, dict[str, Any]] | None:
     return op.type, dict(op.attrs)
 
 
-_RULES: dict[str, Rule] = {
-    **dict.fromkeys(("mul", "matmul"), _product),
-    **dict.fromkeys(("elementwise_add", "elementwise_sub", "elementwise_mul"), _with_invariant),
-    **dict.fromkeys(("tanh", "relu", "sigmoid"), _as_it_is),
-}
+# By what the operator says of stacked values.
+_RULES: dict[str, Rule] = {"alike": _as_it_is, "beside Y": _with_invariant}
