@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import refluid.fluid as fluid
+from refluid.analysis.verifier import verify
 from refluid.fluid.contrib.mixed_precision import decorate
 from refluid.fluid.optimizer import GradientMergeOptimizer
-from refluid.ir.verifier import verify
 from refluid.passes.gradient_merge import GradientMerge, gradient_merge
 from tests.fluid.mixed_networks import batches, mlp, training
 

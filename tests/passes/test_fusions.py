@@ -10,9 +10,9 @@ import pytest
 
 import refluid.ops  # noqa: F401
 from refluid import fluid
+from refluid.analysis.verifier import verify
 from refluid.engine.pipeline import FUSING
 from refluid.ir.text import print_op
-from refluid.ir.verifier import verify
 from tests.passes.networks import Build, Network, conv, depthwise, norm, types
 from tests.passes.rewriting import passed
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import refluid.fluid as fluid
+from refluid.analysis.verifier import verify
 from refluid.core.dtypes import VarType
 from refluid.engine.pipeline import Setting, rewrite
 from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists
-from refluid.ir.verifier import verify
 from refluid.passes.mixed_precision import Precision, describe_half, mixed_precision
 
 layers = fluid.layers

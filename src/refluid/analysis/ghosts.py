@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from refluid.analysis.liveness import Key, key_of, reads, writes
+from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of
@@ -48,7 +49,7 @@ def value_uses(ops: Sequence[Operator], last: Mapping[Key, int]) -> dict[Key, in
     return {key: place for key, place in found.items() if 0 <= place < last[key]}
 
 
-def values_read(op: Operator) -> set[Key]:
+def values_read(op: Operator) -> AbstractSet[Key]:
     """Variables of which the operator reads more than the shape."""
     shaped = facts_of(op.type).shape_only
     if not shaped:

@@ -4,51 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from refluid.analysis.uses import Key as Key
+from refluid.analysis.uses import find_variable as find_variable
+from refluid.analysis.uses import key_of as key_of
+from refluid.analysis.uses import reads as reads
+from refluid.analysis.uses import writes as writes
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY as EMPTY
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ir.variable import Variable
 from refluid.ops.registry import OperatorDef, find
-
-Key = tuple[int, str]
-
-
-def key_of(block: Block, name: str) -> Key:
-    """Identity of a variable: the block that declares it, and its name.
-
-    A gradient block also sees the variables of its forward block. A name that nobody declares
-    belongs to the block that uses it.
-    """
-    home: Block | None = block
-    while home is not None:
-        if name in home.vars:
-            return home.idx, name
-        forward = forward_of(home)
-        if forward is not None and name in forward.vars:
-            return forward.idx, name
-        home = home.parent
-    return block.idx, name
-
-
-def find_variable(block: Block, name: str) -> Variable | None:
-    """The variable's description, where any block that `key_of` looks at declares it."""
-    home, _ = key_of(block, name)
-    return block.program.blocks[home].vars.get(name)
-
-
-def forward_of(block: Block) -> Block | None:
-    """The block whose gradient this one computes."""
-    index = block.forward_block_idx
-    return None if index is None or index < 0 else block.program.blocks[index]
-
-
-def reads(op: Operator) -> set[Key]:
-    """Variables that an operator reads, those of its sub-blocks included."""
-    found = {key_of(op.block, name) for name in op.input_arg_names if name != EMPTY}
-    for block in op.sub_blocks():
-        found |= _outside(block, (reads(inner) for inner in block.ops))
-    return found
 
 
 def in_slots(op: Operator, keys: Iterable[Key]) -> list[Key]:
@@ -57,25 +22,11 @@ def in_slots(op: Operator, keys: Iterable[Key]) -> list[Key]:
     return sorted(keys, key=lambda key: (places.get(key[1], len(places)), key))
 
 
-def writes(op: Operator) -> set[Key]:
-    """Variables that an operator writes, those of its sub-blocks included."""
-    found = {key_of(op.block, name) for name in op.output_arg_names if name != EMPTY}
-    for block in op.sub_blocks():
-        found |= _outside(block, (writes(inner) for inner in block.ops))
-    return found
-
-
 def starts_without(op: Operator) -> set[Key]:
     """Variables that an operator reads and that may have no value yet."""
     definition = find(op.type)
     slots = definition.starts_without if definition else []
     return {key_of(op.block, name) for slot in slots for name in op.input(slot)}
-
-
-def _outside(block: Block, keys: Iterable[set[Key]]) -> set[Key]:
-    """Those of the keys that are neither the block's own nor its forward block's."""
-    own = {block.idx, block.forward_block_idx}
-    return {key for some in keys for key in some if key[0] not in own}
 
 
 def last_uses(

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from refluid.analysis.uses import DefUse, uses_of
 from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.checks import as_names
 from refluid.autodiff.making import Draft
@@ -46,41 +48,24 @@ def split(path: Sequence[Operator], checkpoints: Sequence[str]) -> Segments:
 
     Raises ValueError for a checkpoint that the path doesn't compute.
     """
-    made = {name: number for number, op in enumerate(path) for name in op.output_arg_names}
-    missing = [name for name in checkpoints if name not in made]
+    uses = uses_of(path)
+    missing = [name for name in checkpoints if name not in uses.writers]
     if missing:
         raise ValueError(
             f"checkpoints {missing} are not computed on the way to the loss; "
             "choose variables that are"
         )
-    ends = sorted({made[name] + 1 for name in checkpoints})
-    starts = [0, *ends]
-    parts = [list(path[start:end]) for start, end in zip(starts, ends, strict=False)]
-    tail = list(path[starts[-1] :])
+    places = [0, *sorted({uses.writers[name][-1] + 1 for name in checkpoints})]
+    parts = [list(path[start:end]) for start, end in pairwise(places)]
     held = set(checkpoints)
-    rewritten = _rewritten(path)
-    for number, part in enumerate(parts):
+    rewritten = _rewritten(path, uses)
+    for part, (start, end) in zip(parts, pairwise(places), strict=True):
         own = {name for op in part for name in op.output_arg_names}
-        later = [op for other in [*parts[number + 1 :], tail] for op in other]
-        held |= own & {name for op in later for name in op.input_arg_names}
-        elsewhere = {name for other in (*parts[:number], later) for name in _named(other)}
-        lost = rewritten - (_made_first(part) - elsewhere - set(checkpoints))
+        held |= {name for name in own if uses.readers.get(name, (-1,))[-1] >= end}
+        private = {name for name in own.difference(checkpoints) if uses.within(name, start, end)}
+        lost = rewritten - {name for name in private if uses.made_here(name)}
         held |= _kept(part, lost, rewritten)
-    return Segments(parts, tail, held)
-
-
-def _named(ops: Iterable[Operator]) -> set[str]:
-    return {name for op in ops for name in (*op.input_arg_names, *op.output_arg_names)}
-
-
-def _made_first(ops: Iterable[Operator]) -> set[str]:
-    """What the operators write before any of them reads it."""
-    read: set[str] = set()
-    made: set[str] = set()
-    for op in ops:
-        read |= set(op.input_arg_names) - made
-        made |= set(op.output_arg_names) - read
-    return made
+    return Segments(parts, list(path[places[-1] :]), held)
 
 
 def _kept(part: Sequence[Operator], lost: set[str], rewritten: set[str]) -> set[str]:
@@ -108,14 +93,9 @@ def _once(op: Operator, lost: set[str]) -> bool:
     return differs or touched or any(op.sub_blocks())
 
 
-def _rewritten(path: Sequence[Operator]) -> set[str]:
+def _rewritten(path: Sequence[Operator], uses: DefUse[Operator]) -> set[str]:
     """Variables that are overwritten on the path, but for those that outlive the run."""
-    known: set[str] = set()
-    found: set[str] = set()
-    for op in path:
-        known.update(op.input_arg_names)
-        found.update(known.intersection(op.output_arg_names))
-        known.update(op.output_arg_names)
+    found = filter(uses.overwritten, uses.writers)
     return {name for name in found if not path[0].block.var_recursive(name).persistable}
 
 

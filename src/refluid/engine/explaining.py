@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+from refluid.analysis.verifier import check
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.program import Program
-from refluid.ir.verifier import check
 
 # What code raises that takes a program for a sound one.
 _BARE = (

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
+from refluid.analysis.verifier import verify
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.program import Program
-from refluid.ir.verifier import verify
 from refluid.passes.protocol import Report
 
 O = TypeVar("O")  # noqa: E741

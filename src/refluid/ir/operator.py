@@ -110,6 +110,11 @@ class Operator:
         return [name for names in self.outputs.values() for name in names]
 
     @property
+    def arg_names(self) -> list[str]:
+        """Names in all slots."""
+        return self.input_arg_names + self.output_arg_names
+
+    @property
     def attr_names(self) -> list[str]:
         return list(self.attrs)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from refluid.ir.attributes import AttrType, OpRole
 from refluid.ir.block import Block
@@ -14,6 +14,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
 FLUID_VERSION = 1008005
+Made = TypeVar("Made")
 _SKIP_IN_TEST = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
 
 
@@ -29,6 +30,7 @@ class Program:
         self.op_role_var: Sequence[str] = []
         self._seed = 0
         self._changes = 0
+        self._derived: dict[Callable[[Program], Any], tuple[int, Any]] = {}
 
     # -- identity -------------------------------------------------------------
 
@@ -40,6 +42,14 @@ class Program:
     def change_count(self) -> int:
         """Grows with every change; part of the key of cached plans."""
         return self._changes
+
+    def derived(self, make: Callable[[Program], Made]) -> Made:
+        """`make(self)`: made once, and anew when the program has changed since."""
+        found = self._derived.get(make)
+        if found is None or found[0] != self._changes:
+            found = self._derived[make] = self._changes, make(self)
+        made: Made = found[1]
+        return made
 
     @property
     def random_seed(self) -> int:
@@ -155,7 +165,7 @@ class Program:
             for op in block.ops:
                 if op.attr_types.get("is_test") == AttrType.BOOLEAN:
                     op.set_attr("is_test", True)
-        used = {name for block in self.blocks for op in block.ops for name in _arguments(op)}
+        used = {name for block in self.blocks for op in block.ops for name in op.arg_names}
         for block in self.blocks:
             Editor(block).forget_variables(
                 name
@@ -186,10 +196,6 @@ class Program:
         return self.to_string()
 
     __repr__ = __str__
-
-
-def _arguments(op: Operator) -> list[str]:
-    return op.input_arg_names + op.output_arg_names
 
 
 def copy_op(op: Operator, block: Block) -> Operator:

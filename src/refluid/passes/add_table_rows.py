@@ -7,30 +7,30 @@ being tables full of zeros.
 
 from __future__ import annotations
 
+from refluid.analysis.uses import BlockUses, Version, blocks_in_use, uses_in
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import facts_of
 from refluid.passes.protocol import Options, Report
-from refluid.passes.versions import Value, Values, blocks_in_use
 
 
 def add_table_rows(program: Program, options: Options) -> Report:
     """Rewrites all such sums of the program, in place. Variables that are kept stay dense."""
     report = Report()
     for block in blocks_in_use(program):
-        values = Values(block)
+        uses = uses_in(block)
         for position, op in enumerate(block.ops):
             if op.type == "sum":
-                report.made += _rewrite(op, position, values, options.kept)
+                report.made += _rewrite(op, position, uses, options.kept)
     return report
 
 
-def _rewrite(op: Operator, position: int, values: Values, kept: frozenset[str]) -> list[str]:
+def _rewrite(op: Operator, position: int, uses: BlockUses, kept: frozenset[str]) -> list[str]:
     """Makes terms of a sum sparse; what was done."""
-    block, names = values.block, op.input("X")
-    makers = {name: _maker(name, position, values, kept) for name in names}
+    block, names = uses.block, op.input("X")
+    makers = {name: _maker(name, position, uses, kept) for name in names}
     if len(makers) < len(names) or not all(_is_dense(block, name) for name in names):
         return []
     dense = [name for name in names if makers[name] is None] or names[:1]
@@ -45,19 +45,19 @@ def _rewrite(op: Operator, position: int, values: Values, kept: frozenset[str]) 
     return [f"rows added to {dense[0]}" for _ in sparse]
 
 
-def _maker(name: str, position: int, values: Values, kept: frozenset[str]) -> Operator | None:
+def _maker(name: str, position: int, uses: BlockUses, kept: frozenset[str]) -> Operator | None:
     """The lookup whose gradient this term is, if nobody else sees it."""
-    term = values.before(position, name)
-    maker = values.maker(term)
-    if maker is None or not facts_of(values.block.ops[maker].type).gives_rows:
+    term = uses.before(position, name)
+    maker = uses.maker(term)
+    if maker is None or not facts_of(uses.block.ops[maker].type).gives_rows:
         return None
-    alone = values.users(term) == [position] and _is_private(term, values, kept)
-    return values.block.ops[maker] if alone else None
+    alone = uses.users(term) == [position] and _is_private(term, uses, kept)
+    return uses.block.ops[maker] if alone else None
 
 
-def _is_private(term: Value, values: Values, kept: frozenset[str]) -> bool:
-    once = len(values.writes[term.name]) == 1
-    return once and term.name not in kept | values.shared and term.name in values.block.vars
+def _is_private(term: Version, uses: BlockUses, kept: frozenset[str]) -> bool:
+    once = len(uses.writers.get(term.name, ())) == 1
+    return once and term.name not in kept | uses.shared and term.name in uses.block.vars
 
 
 def _is_dense(block: Block, name: str) -> bool:

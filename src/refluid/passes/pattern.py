@@ -5,8 +5,8 @@
     act_grad: {act}_grad(Out=out, Out@GRAD=d_out) -> X@GRAD=d_sum
 
 Each line is one operator: a label, the types it may have (`{act}` is the type found for `act`),
-and for each slot the symbol of one value. `X@GRAD=d_x?` may be missing. A slot that the line
-doesn't name must be unused. Values are told apart by version, so reused names don't confuse.
+and for each slot a symbol. It stands for one version of a variable, so reused names don't confuse.
+`X@GRAD=d_x?` may be missing. A slot that the line doesn't name must be unused.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from refluid.analysis.uses import BlockUses, Version
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
-from refluid.passes.versions import Value, Values
 
 _LINE = re.compile(r"(?:(\w+):\s*)?([\w|{}]+)\((.*)\)\s*->\s*(.*)")
 _INSIDE = re.compile(r"\s*\n\s*(?=[^()]*\))")  # a line break within parentheses
@@ -46,26 +46,26 @@ class Node:
 
 @dataclass(frozen=True)
 class Match:
-    """Operators found for a pattern's labels, and values for its symbols (None: missing)."""
+    """Operators found for a pattern's labels, and versions for its symbols (None: missing)."""
 
-    space: Values
+    uses: BlockUses
     positions: Mapping[str, int] = field(default_factory=dict)
-    values: Mapping[str, Value | None] = field(default_factory=dict)
+    versions: Mapping[str, Version | None] = field(default_factory=dict)
 
     def op(self, label: str) -> Operator:
         """The operator found for a label."""
-        return self.space.block.ops[self.positions[label]]
+        return self.uses.block.ops[self.positions[label]]
 
     def name(self, symbol: str) -> str | None:
         """The variable that a symbol stands for."""
-        value = self.values.get(symbol)
-        return None if value is None else value.name
+        version = self.versions.get(symbol)
+        return None if version is None else version.name
 
     def var(self, symbol: str) -> Variable:
         """The variable that a symbol stands for; it must be there."""
         name = self.name(symbol)
         assert name is not None
-        return self.space.block.var_recursive(name)
+        return self.uses.block.var_recursive(name)
 
     @property
     def types(self) -> dict[str, str]:
@@ -91,10 +91,10 @@ def _slots(text: str) -> tuple[Slot, ...]:
     return tuple(Slot(name, symbol, mark == "?") for name, symbol, mark in _SLOT.findall(text))
 
 
-def find_matches(nodes: Sequence[Node], values: Values) -> Iterator[Match]:
+def find_matches(nodes: Sequence[Node], uses: BlockUses) -> Iterator[Match]:
     """A match for each operator that the first line fits, if the other lines can be found."""
-    for position in range(len(values.block.ops)):
-        start = _bound(Match(values), nodes[0], position)
+    for position in range(len(uses.block.ops)):
+        start = _bound(Match(uses), nodes[0], position)
         found = None if start is None else complete(start, nodes[1:])
         if found is not None:
             yield found
@@ -114,38 +114,38 @@ def complete(match: Match, nodes: Sequence[Node]) -> Match | None:
 
 def _candidates(match: Match, node: Node) -> Iterable[int]:
     for slot in node.outputs:
-        value = match.values.get(slot.symbol)
-        if value is not None:
-            maker = match.space.maker(value)
+        version = match.versions.get(slot.symbol)
+        if version is not None:
+            maker = match.uses.maker(version)
             return [] if maker is None else [maker]
     for slot in node.inputs:
-        value = match.values.get(slot.symbol)
-        if value is not None:
-            return match.space.users(value)
+        version = match.versions.get(slot.symbol)
+        if version is not None:
+            return match.uses.users(version)
     return []
 
 
 def _bound(match: Match, node: Node, position: int) -> Match | None:
     """The match with `node` being the operator at that position, or None if it is another."""
-    op = match.space.block.ops[position]
+    op = match.uses.block.ops[position]
     types = node.types.format_map(match.types) if "{" in node.types else node.types
     if op.type not in types.split("|") or position in match.positions.values():
         return None
-    values = dict(match.values)
-    space = match.space
-    for slots, given, version in (
-        (node.inputs, op.inputs, space.before),
-        (node.outputs, op.outputs, space.after),
+    versions = dict(match.versions)
+    uses = match.uses
+    for slots, given, version_at in (
+        (node.inputs, op.inputs, uses.before),
+        (node.outputs, op.outputs, uses.after),
     ):
         if not _fits(slots, given):
             return None
         for slot in slots:
             names = _present(given.get(slot.name, ()))
-            value = version(position, names[0]) if names else None
-            if slot.symbol in values and values[slot.symbol] != value:
+            version = version_at(position, names[0]) if names else None
+            if slot.symbol in versions and versions[slot.symbol] != version:
                 return None
-            values[slot.symbol] = value
-    return Match(space, {**match.positions, node.label: position}, values)
+            versions[slot.symbol] = version
+    return Match(uses, {**match.positions, node.label: position}, versions)
 
 
 def _fits(slots: Sequence[Slot], given: Mapping[str, Sequence[str]]) -> bool:

@@ -7,15 +7,14 @@ normalisation and the activation only the first is kept.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from refluid.analysis.ghosts import values_read
+from refluid.analysis.uses import blocks_in_use, uses_in, uses_of
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
-from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import facts_of, find
@@ -27,7 +26,12 @@ _STATISTICS = ("is_test", "use_global_stats")
 
 
 def recompute_activations(program: Program, options: Options) -> Report:
-    """Has such activations computed again, in place. What is kept (fetched) is left alone."""
+    """Has such activations computed again, in place. What is kept (fetched) is left alone.
+
+    Does nothing where the backward pass computes from checkpoints again already.
+    """
+    if len(blocks_in_use(program)) < len(program.blocks):
+        return Report()
     found = _Finder(gradient_block(program), options.kept)
     recipes = found.recipes()
     for recipe in recipes:
@@ -44,31 +48,14 @@ class Recipe:
     readers: list[Operator]
 
 
-@dataclass
-class _Uses:
-    made: list[int] = field(default_factory=list)
-    read: list[int] = field(default_factory=list)
-
-
 class _Finder:
-    """Knows where each variable of a block is made and read."""
+    """Finds activations of a block that can be made again."""
 
     def __init__(self, block: Block, kept: frozenset[str]) -> None:
         self.block, self.kept = block, kept
         self.dropped: set[str] = set()
-        self.uses: defaultdict[str, _Uses] = defaultdict(_Uses)
-        for position, op in enumerate(block.ops):
-            for _, name in values_read(op):
-                self.uses[name].read.append(position)
-            for name in set(op.output_arg_names) - {EMPTY}:
-                self.uses[name].made.append(position)
-        self.shared = {
-            name
-            for one in block.program.blocks
-            if one is not block
-            for op in one.ops
-            for name in op.input_arg_names + op.output_arg_names
-        }
+        self.shared = uses_in(block).shared
+        self.values = uses_of(block.ops, values_read)
         first = (place for place, op in enumerate(block.ops) if op.role & OpRole.BACKWARD)
         self.backward = next(first, len(block.ops))
 
@@ -85,7 +72,7 @@ class _Finder:
     def _recipe(self, op: Operator) -> Recipe | None:
         """How to make an activation again behind the forward pass; None where it isn't worth it."""
         (name,) = _first_output(op)
-        readers = [place for place in self.uses[name].read if place >= self.backward]
+        readers = [place for place in self.values.readers.get(name, ()) if place >= self.backward]
         if not readers or not self._local(name):
             return None
         ops = self._chain(op, max(readers))
@@ -96,7 +83,7 @@ class _Finder:
     def _local(self, name: str) -> bool:
         """Whether it is made once, in the forward pass, and nobody else sees it."""
         var = self.block.vars.get(name)
-        made = self.uses[name].made
+        made = self.values.writers.get(name, ())
         return (
             var is not None
             and not var.persistable
@@ -118,7 +105,7 @@ class _Finder:
                 continue
             if not self._local(source) or source in self.dropped:
                 return None
-            maker = self.block.ops[self.uses[source].made[0]]
+            maker = self.block.ops[self.values.writers[source][0]]
             made_of = self._chain(maker, end) if _is_between(maker) else None
             if made_of is None:
                 return None
@@ -127,7 +114,7 @@ class _Finder:
 
     def _kept_until(self, name: str, end: int) -> bool:
         """Whether a later gradient operator reads it in any case."""
-        read = max(self.uses[name].read, default=-1)
+        read = max(self.values.readers.get(name, ()), default=-1)
         return self._local(name) and name not in self.dropped and read >= end
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from refluid.analysis.uses import blocks_in_use, names_in_use, uses_in
 from refluid.ir.attributes import CALLSTACK, COMMON, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
@@ -20,7 +21,6 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.passes.pattern import Match, Node, Slot, complete, find_matches, parse_pattern
 from refluid.passes.protocol import Options, Refusal, Report
-from refluid.passes.versions import Values, blocks_in_use
 
 Check = Callable[[Match], "str | None"]
 # The reason of a check for leaving a place to the next rule of its pass.
@@ -73,10 +73,9 @@ def apply(rules: Sequence[Rule], program: Program, options: Options) -> Report:
 def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> None:
     if not any(op.type in rule.starts for op in block.ops):
         return
-    values = Values(block)
     taken: set[int] = set()
     placed: dict[int, Operator] = {}
-    for found in find_matches(rule.halves[0][0], values):
+    for found in find_matches(rule.halves[0][0], uses_in(block)):
         match = complete(found, rule.halves[1][0]) or found
         if taken & set(match.positions.values()):
             continue
@@ -98,15 +97,10 @@ def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> No
 
 def _forget_variables(block: Block, taken: set[int], ops: list[Operator]) -> None:
     """Puts the operators into the block; variables that were those of the others alone go."""
-    former = {name for position in taken for name in _arguments(block.ops[position])}
+    former = {name for position in taken for name in block.ops[position].arg_names}
     editor = Editor(block)
     editor.assign(ops)
-    used = {name for one in block.program.blocks for op in one.ops for name in _arguments(op)}
-    editor.forget_variables(former - used)
-
-
-def _arguments(op: Operator) -> list[str]:
-    return op.input_arg_names + op.output_arg_names
+    editor.forget_variables(former - names_in_use(block.program))
 
 
 def _present_halves(rule: Rule, match: Match) -> Iterator[tuple[tuple[Node, ...], Node]]:
@@ -149,24 +143,24 @@ def _between(
     name = match.name(slot.symbol)
     if name is None or at == place:
         return None
-    others = [one for one in match.space.between(name, at, place, reads=reads) if one not in own]
+    others = [one for one in match.uses.between(name, at, place, reads=reads) if one not in own]
     if not others:
         return None
-    return f"{match.space.block.ops[others[0]].type} uses {name} in between"
+    return f"{match.uses.block.ops[others[0]].type} uses {name} in between"
 
 
 def _needed(match: Match, symbol: str, own: set[int], kept: frozenset[str]) -> str | None:
     """Who else needs a value that would be removed."""
-    value = match.values.get(symbol)
-    if value is None:
+    version = match.versions.get(symbol)
+    if version is None:
         return None
-    name, space = value.name, match.space
-    var = space.block.vars.get(name)
+    name, uses = version.name, match.uses
+    var = uses.block.vars.get(name)
     if name in kept:
         return f"{name} is fetched"
-    if var is None or var.persistable or name in space.shared or space.users(space.before(0, name)):
+    if var is None or var.persistable or name in uses.shared or uses.users(uses.before(0, name)):
         return f"{name} is used outside of this run of the block"
-    others = [space.block.ops[one].type for one in space.users(value) if one not in own]
+    others = [uses.block.ops[one].type for one in uses.users(version) if one not in own]
     return f"{name} is also read by {others[0]}" if others else None
 
 

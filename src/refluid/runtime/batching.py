@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from refluid.analysis.liveness import Key, reads, writes
@@ -24,13 +25,15 @@ class _Batch:
     read: set[Key] = field(default_factory=set)
     written: set[Key] = field(default_factory=set)
 
-    def add(self, position: int, op: Operator, read: set[Key], written: set[Key]) -> None:
+    def add(
+        self, position: int, op: Operator, read: AbstractSet[Key], written: AbstractSet[Key]
+    ) -> None:
         self.positions.append(position)
         self.waiting += gradient_bytes(op)
         self.read |= read
         self.written |= written
 
-    def stands_before(self, read: set[Key], written: set[Key]) -> bool:
+    def stands_before(self, read: AbstractSet[Key], written: AbstractSet[Key]) -> bool:
         """Whether an operator that reads and writes these must come after the batch."""
         return bool(self.written & (read | written) or self.read & written)
 

@@ -6,6 +6,7 @@ the gradient block reads, and autograd's recordings of the operators that it dif
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ def _gradient_block(op: Operator, block: Block) -> Block | None:
     return None
 
 
-def _needed(op: Operator, pair: Pair | None) -> set[Key]:
+def _needed(op: Operator, pair: Pair | None) -> AbstractSet[Key]:
     """Variables whose values a gradient block's operator reads."""
     if pair is None:
         return reads(op)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from refluid.analysis.uses import blocks_in_use
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
@@ -15,7 +16,6 @@ from refluid.ir.program import Program
 from refluid.ops.control import STEP_VALUES
 from refluid.ops.effects import LASTING
 from refluid.ops.registry import find
-from refluid.passes.versions import blocks_in_use
 
 
 @dataclass

@@ -7,9 +7,10 @@ where the operator stands and which of the user's lines made it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from refluid.analysis.uses import Key, find_variable, key_of, uses_in, writes
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir import schema
@@ -50,17 +51,17 @@ class Problem:
         return "\n".join([where, *self.callstack])
 
 
-_Key = tuple[int, str]
-
-
 @dataclass
-class _Facts:
-    """What the rules know of the program around an operator."""
+class _Walk:
+    """A way through a program in the order in which it runs.
+
+    by_type: its operators. written: variables that have a value by now.
+    """
 
     program: Program
     feeds: Collection[str]
-    forward: dict[str, list[Operator]] = field(default_factory=dict)
-    written: set[_Key] = field(default_factory=set)
+    by_type: Mapping[str, Sequence[Operator]]
+    written: set[Key] = field(default_factory=set)
 
 
 def verify(program: Program, *, feeds: Collection[str] = ()) -> list[Problem]:
@@ -68,13 +69,11 @@ def verify(program: Program, *, feeds: Collection[str] = ()) -> list[Problem]:
 
     feeds: names of variables that will be fed, besides those declared as data.
     """
-    facts = _Facts(program, feeds)
     by_type: defaultdict[str, list[Operator]] = defaultdict(list)
     for block in program.blocks:
         for op in block.ops:
             by_type[op.type].append(op)
-    facts.forward = dict(by_type)
-    return list(_verify_block(program.global_block(), facts, {0}))
+    return list(_verify_block(program.global_block(), _Walk(program, feeds, by_type), {0}))
 
 
 def check(program: Program, *, feeds: Collection[str] = ()) -> None:
@@ -87,44 +86,25 @@ def check(program: Program, *, feeds: Collection[str] = ()) -> None:
         raise EnforceNotMet(f"the program has {len(problems)} problem(s):\n{shown}{tail}")
 
 
-def _verify_block(block: Block, facts: _Facts, seen: set[int]) -> Iterator[Problem]:
+def _verify_block(block: Block, walk: _Walk, seen: set[int]) -> Iterator[Problem]:
     for index, op in enumerate(block.ops):
         for rule, find in RULES.items():
-            for message in find(op, facts):
+            for message in find(op, walk):
                 stack = tuple(op.callstack)
                 yield Problem(rule, message, block.idx, index, op.type, stack)
         for inner in op.sub_blocks():
             if inner.idx not in seen:
                 seen.add(inner.idx)
-                yield from _verify_block(inner, facts, seen)
-        written = (_find(block, name) for name in op.output_arg_names)
-        facts.written.update(_key(var) for var in written if var is not None)
+                yield from _verify_block(inner, walk, seen)
+        walk.written |= writes(op)
 
 
-def _key(var: Variable) -> _Key:
-    return var.block.idx, var.name
-
-
-def _find(block: Block, name: str) -> Variable | None:
-    """The variable in the blocks around, or in the forward block of a gradient block."""
-    around: Block | None = block
-    while around is not None:
-        if name in around.vars:
-            return around.vars[name]
-        if around.forward_block_idx and around.forward_block_idx > 0:
-            found = _find(around.program.blocks[around.forward_block_idx], name)
-            if found is not None:
-                return found
-        around = around.parent
-    return None
-
-
-def _unknown_operator(op: Operator, facts: _Facts) -> Iterator[str]:
+def _unknown_operator(op: Operator, _walk: _Walk) -> Iterator[str]:
     if schema.find(op.type) is None:
         yield "refluid has no operator of this type"
 
 
-def _slots(op: Operator, facts: _Facts) -> Iterator[str]:
+def _slots(op: Operator, _walk: _Walk) -> Iterator[str]:
     found = schema.find(op.type)
     if found is None:
         return
@@ -144,7 +124,7 @@ def _slots(op: Operator, facts: _Facts) -> Iterator[str]:
                 yield f"{side} {slot.name!r} takes one variable, not {len(names)}: {names}"
 
 
-def _attributes(op: Operator, facts: _Facts) -> Iterator[str]:
+def _attributes(op: Operator, _walk: _Walk) -> Iterator[str]:
     found = schema.find(op.type)
     for name, attribute in found.attributes.items() if found else ():
         kind = op.attr_types.get(name)
@@ -157,52 +137,49 @@ def _attributes(op: Operator, facts: _Facts) -> Iterator[str]:
             )
 
 
-def _declared(op: Operator, facts: _Facts) -> Iterator[str]:
+def _declared(op: Operator, _walk: _Walk) -> Iterator[str]:
     nested = op.block.idx != 0 or any(True for _ in op.sub_blocks())
     for side, slots in (("input", op.inputs), ("output", op.outputs)):
         for slot, names in slots.items():
             for name in dict.fromkeys(names):
                 if name == EMPTY or slot in _LIVE or (nested and name.endswith(GRAD)):
                     continue  # a gradient that no operator of a nested block computes is none
-                if _find(op.block, name) is None:
+                if find_variable(op.block, name) is None:
                     yield f"its {side} variable {name!r} is declared in no block around it"
 
 
-def _read_before_written(op: Operator, facts: _Facts) -> Iterator[str]:
+def _read_before_written(op: Operator, walk: _Walk) -> Iterator[str]:
     for name in dict.fromkeys(op.input_arg_names):
-        var = _find(op.block, name)
-        if var is None or _key(var) in facts.written or _given(var, facts):
+        var = find_variable(op.block, name)
+        key = key_of(op.block, name)
+        if var is None or key in walk.written or _given(var, walk):
             continue
-        if op.block.idx != 0 and (var.block.idx != 0 or _writes(op.block, name)):
+        if op.block.idx != 0 and (var.block.idx != 0 or name in uses_in(op.block).writers):
             continue  # supplied by the operator around the block, or by its last round
-        facts.written.add(_key(var))  # one message is enough
+        walk.written.add(key)  # one message is enough
         yield (
             f"it reads {name!r} before any operator writes it; initialise it in the startup "
             "program and make it persistable, or feed it"
         )
 
 
-def _writes(block: Block, name: str) -> bool:
-    return any(name in op.output_arg_names for op in block.ops)
-
-
-def _given(var: Variable, facts: _Facts) -> bool:
+def _given(var: Variable, walk: _Walk) -> bool:
     given = var.persistable or var.is_data or bool(var.need_check_feed)
-    return given or var.name in facts.feeds or var.type in _MADE_ON_DEMAND
+    return given or var.name in walk.feeds or var.type in _MADE_ON_DEMAND
 
 
-def _duplicate_outputs(op: Operator, facts: _Facts) -> Iterator[str]:
+def _duplicate_outputs(op: Operator, _walk: _Walk) -> Iterator[str]:
     for name, times in Counter(op.output_arg_names).items():
         if times > 1 and name != EMPTY:
             yield f"it writes {name!r} {times} times"
 
 
-def _sub_blocks(op: Operator, facts: _Facts) -> Iterator[str]:
+def _sub_blocks(op: Operator, walk: _Walk) -> Iterator[str]:
     for name, kind in op.attr_types.items():
         if kind not in (AttrType.BLOCK, AttrType.BLOCKS):
             continue
         for inner in [op.attrs[name]] if kind == AttrType.BLOCK else op.attrs[name]:
-            if inner.program is not facts.program:
+            if inner.program is not walk.program:
                 yield f"attribute {name!r} is block {inner.idx} of another program"
             elif inner.parent_idx != op.block.idx:
                 yield (
@@ -211,10 +188,10 @@ def _sub_blocks(op: Operator, facts: _Facts) -> Iterator[str]:
                 )
 
 
-def _gradient_without_forward(op: Operator, facts: _Facts) -> Iterator[str]:
+def _gradient_without_forward(op: Operator, walk: _Walk) -> Iterator[str]:
     type = op.type.removesuffix("_grad")
     origins = {_origin(name) for name in op.output_arg_names}
-    forward = facts.forward.get(type, [])
+    forward = walk.by_type.get(type, ())
     if type != op.type and all(origins.isdisjoint(one.input_arg_names) for one in forward):
         yield f"no operator {type} of the program reads what it computes the gradients of"
 
@@ -227,8 +204,8 @@ def _origin(gradient: str) -> str:
     return name
 
 
-Rule = Callable[[Operator, _Facts], Iterator[str]]
-RULES: dict[str, Rule] = {
+FindProblems = Callable[[Operator, _Walk], Iterator[str]]
+RULES: dict[str, FindProblems] = {
     "unknown operator": _unknown_operator,
     "slots": _slots,
     "attributes": _attributes,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import refluid.ops  # noqa: F401
+from refluid.analysis.verifier import RULES, check, verify
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.parse import parse_program
 from refluid.ir.program import Program
-from refluid.ir.verifier import RULES, check, verify
 from tests.golden import GOLDEN, needs_golden
 
 HEAD = """program
