@@ -8,7 +8,7 @@ it changes (`Program.derived`); what is given out must not be changed.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,12 +61,12 @@ def forward_of(block: Block) -> Block | None:
 
 def reads(op: Operator) -> frozenset[Key]:
     """Variables that an operator reads, those of its sub-blocks included."""
-    return op.block.program.derived(Uses).reads(op)
+    return op.block.program.derived(Uses).touched(op)[0]
 
 
 def writes(op: Operator) -> frozenset[Key]:
     """Variables that an operator writes, those of its sub-blocks included."""
-    return op.block.program.derived(Uses).writes(op)
+    return op.block.program.derived(Uses).touched(op)[1]
 
 
 def blocks_in_use(program: Program) -> Sequence[Block]:
@@ -79,33 +79,43 @@ def uses_in(block: Block) -> BlockUses:
     return block.program.derived(Uses).of(block)
 
 
+def shared_names(block: Block) -> AbstractSet[str]:
+    """Names that other blocks in use have too, of whose versions nothing is known in this one."""
+    uses = block.program.derived(Uses)
+    return frozenset[str]().union(*(uses.names(one) for one in uses.blocks if one is not block))
+
+
+def names_in_use(program: Program) -> AbstractSet[str]:
+    """Names that operators of any block use, also of blocks that nothing runs."""
+    return frozenset[str]().union(*map(program.derived(Uses).names, program.blocks))
+
+
 class Uses:
     """What is known of one program as it is. Others ask by the functions of this module."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._reads: dict[Operator, frozenset[Key]] = {}
-        self._writes: dict[Operator, frozenset[Key]] = {}
+        self._touched: dict[Operator, tuple[frozenset[Key], frozenset[Key]]] = {}
         self._names: dict[int, frozenset[str]] = {}
         self._of: dict[int, BlockUses] = {}
 
-    def reads(self, op: Operator) -> frozenset[Key]:
-        found = self._reads.get(op)
+    def touched(self, op: Operator) -> tuple[frozenset[Key], frozenset[Key]]:
+        """What an operator reads, and what it writes."""
+        found = self._touched.get(op)
         if found is None:
-            found = self._reads[op] = _touched(op, op.input_arg_names, self.reads)
-        return found
-
-    def writes(self, op: Operator) -> frozenset[Key]:
-        found = self._writes.get(op)
-        if found is None:
-            found = self._writes[op] = _touched(op, op.output_arg_names, self.writes)
+            read, written = _keys(op.block, op.inputs), _keys(op.block, op.outputs)
+            for block in op.sub_blocks():
+                own = {block.idx, block.forward_block_idx}
+                for inner in map(self.touched, block.ops):
+                    read |= {key for key in inner[0] if key[0] not in own}
+                    written |= {key for key in inner[1] if key[0] not in own}
+            found = self._touched[op] = frozenset(read), frozenset(written)
         return found
 
     def of(self, block: Block) -> BlockUses:
         found = self._of.get(block.idx)
         if found is None:
-            others = (self.names(one) for one in self.blocks if one is not block)
-            found = self._of[block.idx] = BlockUses(block, frozenset[str]().union(*others))
+            found = self._of[block.idx] = BlockUses(block)
         return found
 
     def names(self, block: Block) -> frozenset[str]:
@@ -125,20 +135,14 @@ class Uses:
         return found
 
 
-def names_in_use(program: Program) -> set[str]:
-    """Names that operators of any block use, also of blocks that nothing runs."""
-    uses = program.derived(Uses)
-    return set[str]().union(*map(uses.names, program.blocks))
-
-
-def _touched(
-    op: Operator, names: Iterable[str], inside: Callable[[Operator], frozenset[Key]]
-) -> frozenset[Key]:
-    found = {key_of(op.block, name) for name in names if name != EMPTY}
-    for block in op.sub_blocks():
-        own = {block.idx, block.forward_block_idx}
-        found |= {key for inner in block.ops for key in inside(inner) if key[0] not in own}
-    return frozenset(found)
+def _keys(block: Block, slots: Mapping[str, Sequence[str]]) -> set[Key]:
+    own, index = block.vars, block.idx
+    return {
+        (index, name) if name in own else key_of(block, name)
+        for names in slots.values()
+        for name in names
+        if name != EMPTY
+    }
 
 
 # -- versions -----------------------------------------------------------------
@@ -223,14 +227,12 @@ def uses_of(
 
 
 class BlockUses(DefUse[Operator]):
-    """Reads and writes of the operators of one block.
+    """Reads and writes of the operators of one block."""
 
-    shared: names that other blocks use, of whose versions nothing is known here.
-    """
-
-    def __init__(self, block: Block, shared: AbstractSet[str]) -> None:
+    def __init__(self, block: Block) -> None:
         super().__init__(block.ops, names_read, names_written)
-        self.block, self.shared = block, shared
+        self.block = block
+        self.shared = shared_names(block)
 
 
 def names_read(op: Operator) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refluid.analysis.ghosts import values_read
-from refluid.analysis.uses import blocks_in_use, uses_in, uses_of
+from refluid.analysis.uses import blocks_in_use, shared_names, uses_of
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
@@ -54,7 +54,7 @@ class _Finder:
     def __init__(self, block: Block, kept: frozenset[str]) -> None:
         self.block, self.kept = block, kept
         self.dropped: set[str] = set()
-        self.shared = uses_in(block).shared
+        self.shared = shared_names(block)
         self.values = uses_of(block.ops, values_read)
         first = (place for place, op in enumerate(block.ops) if op.role & OpRole.BACKWARD)
         self.backward = next(first, len(block.ops))
