@@ -89,14 +89,13 @@ def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> No
             placed[_place(rule, match, nodes)] = op
             report.made.append(op.type)
         taken |= set(match.positions.values())
-    kept_ops = [
-        placed.get(p, op) for p, op in enumerate(block.ops) if p in placed or p not in taken
-    ]
-    _forget_variables(block, taken, kept_ops)
+    if taken:
+        _replace(block, taken, placed)
 
 
-def _forget_variables(block: Block, taken: set[int], ops: list[Operator]) -> None:
-    """Puts the operators into the block; variables that were those of the others alone go."""
+def _replace(block: Block, taken: set[int], placed: dict[int, Operator]) -> None:
+    """Puts operators into the place of those taken; variables that were theirs alone go."""
+    ops = [placed.get(p, op) for p, op in enumerate(block.ops) if p in placed or p not in taken]
     former = {name for position in taken for name in block.ops[position].arg_names}
     editor = Editor(block)
     editor.assign(ops)
