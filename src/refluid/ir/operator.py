@@ -163,6 +163,11 @@ class Operator:
             slots[slot] = [new if name == old else name for name in names]
         self.block.program.touch()
 
+    def set_type(self, type: str) -> None:
+        """Becomes an operator of another type with the same slots and attributes."""
+        self.type = type
+        self.block.program.touch()
+
     def set_input(self, slot: str, names: Iterable[str]) -> None:
         """Reads these variables in an input slot."""
         self._fill(self.inputs, slot, names)

@@ -73,7 +73,6 @@ def data_parallel(program: Program, parallel: Parallel) -> Exchange:
         _insert_exchange(block, position + 1, names)
     if parallel.owned:
         _keep_own_updates(block, parallel)
-    program.touch()
     return Exchange(changed=True, gradients=len(ready), exchanges=len(groups))
 
 

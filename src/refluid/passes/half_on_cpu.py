@@ -35,7 +35,6 @@ def half_on_cpu(program: Program, options: Options) -> Report:
     for block in program.blocks:
         for op in block.ops:
             _change_attributes(op)
-    program.touch()
     _tell()
     return Report(changed=True)
 

@@ -13,8 +13,7 @@ def sync_batch_norm(program: Program, options: Options) -> Report:
     """Has the batch normalisations of all blocks, and their gradients, meet; in place."""
     for block in program.blocks:
         for op in block.ops:
-            op.type = _synchronised(op.type)
-    program.touch()
+            op.set_type(_synchronised(op.type))
     return Report(changed=True)
 
 
