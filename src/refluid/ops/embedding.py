@@ -81,9 +81,10 @@ def _finish(
     name: str, forward: Callable[..., Tensor], backward: Callable[..., Any], extra: Any
 ) -> None:
     forward.__name__, backward.__name__ = name, f"{name}_grad"
-    flags = {"uses": "W Ids", "differentiable": "W", "lod": "Ids", "extra": extra}
-    operator(name, outputs="Out", **flags)(forward)
-    gradient(name, views={"d_W": "d_Out"}, gives_rows=True)(backward)
+    flags: dict[str, Any] = {"rows": {"W": "Ids"}, "layer": "embedding"}
+    uses = {"uses": "W Ids", "differentiable": "W", "lod": "Ids", "extra": extra}
+    operator(name, outputs="Out", **uses, **flags)(forward)
+    gradient(name, views={"d_W": "d_Out"}, gives_rows=True, **flags)(backward)
 
 
 _define("lookup_table", True, {"grad_inplace": False})

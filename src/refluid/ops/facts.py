@@ -54,6 +54,13 @@ class Facts:
     Others:
 
     - `effects`: what it does besides giving its outputs (`ops/effects.py`).
+    - `reads`: what it gives comes from a reader and follows from nothing that a plan is fed.
+    - `rows`: input slot of a table -> input slot of the numbers of rows that it takes.
+    - `layer`: the layer that users call for it, where that has another name.
+    - `working`: input or output slot -> how many times its bytes it holds while it runs, by
+      measurement, for each of its `num_layers`.
+    - `chooses_on`: devices on which torch's settings choose its kernel (class `fast`: on all).
+    - `made_of`: what strategies call it by, as it was fused of that.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
       returns them; None for all inputs.
     """
@@ -79,6 +86,12 @@ class Facts:
     synchronised: str = ""
     sums_replicas: bool = False
     gives_rows: bool = False
+    reads: bool = False
+    rows: Mapping[str, str] = field(default_factory=dict)
+    layer: str = ""
+    working: Mapping[str, float] = field(default_factory=dict)
+    chooses_on: Slots = ()
+    made_of: Slots = ()
     differentiable: Slots | None = None
 
 

@@ -25,7 +25,9 @@ def _weights(y: Tensor, columns: int, transposed: bool) -> Tensor:
     return y.t() if transposed else y
 
 
-@operator("fused_gemm_epilogue", outputs="Out", uses="X Y Bias Out", amp="fast")
+@operator(
+    "fused_gemm_epilogue", outputs="Out", uses="X Y Bias Out", amp="fast", made_of="mul matmul fc"
+)
 def fused_gemm_epilogue(
     X: Tensor,
     Y: Tensor,

@@ -141,6 +141,7 @@ def _infer(definition: OperatorDef, op: Operator) -> None:
 
 @operator(
     "gru",
+    working={"Input": 1.0},
     outputs="BatchGate BatchResetHiddenPrev BatchHidden Hidden",
     lod="",
     makes_lod="BatchGate BatchHidden Hidden",
@@ -173,7 +174,7 @@ def gru(
     return gates, reset, hidden, layout.to_rows(hidden), *made_lod
 
 
-@gradient("gru", shape_only="Input")
+@gradient("gru", shape_only="Input", working={"Input": 1.7})
 def gru_grad(
     Input: Tensor,
     H0: Tensor | None,

@@ -164,6 +164,7 @@ def affine_grid_grad(
 
 @operator(
     "grid_sampler",
+    chooses_on="cuda",
     outputs="Output",
     uses="X Grid",
     extra={"use_cudnn": True},

@@ -183,7 +183,7 @@ def strided_slice(
     return _decreased(out.flip(turned) if turned else out, decrease_axis)
 
 
-@operator("gather", outputs="Out", uses="X Index", differentiable="X")
+@operator("gather", outputs="Out", uses="X Index", differentiable="X", rows={"X": "Index"})
 def gather(X: Tensor, Index: Tensor, *, overwrite: bool = True) -> Tensor:
     """The rows of X that the integers Index (n,) or (n, 1) name."""
     if Index.dim() > 1 and (Index.dim() > 2 or Index.shape[1] != 1):
@@ -255,7 +255,9 @@ def _parts(X: Tensor, Index: Tensor) -> tuple[Tensor, Tensor]:
     return X.flatten(0, len(sizes) - 1), number
 
 
-@operator("scatter", outputs="Out", uses="Ids Updates", differentiable="X Updates")
+@operator(
+    "scatter", outputs="Out", uses="Ids Updates", differentiable="X Updates", rows={"X": "Ids"}
+)
 def scatter(X: Tensor, Ids: Tensor, Updates: Tensor, *, overwrite: bool = True) -> Tensor:
     """X with the rows Ids replaced by Updates; not overwrite: by the sum of their Updates."""
     rows = Ids.reshape(-1).long()

@@ -107,6 +107,7 @@ def _cell_gradient(got: StepGradients, state: Tensor | None) -> Tensor:
 
 @operator(
     "lstm",
+    working={"Input": 1.0},
     outputs="Hidden Cell BatchGate BatchCellPreAct",
     lod="",
     makes_lod="Hidden Cell BatchGate",
@@ -143,7 +144,7 @@ def lstm(
     return *rows, made.gates, made.active, lod_Input, lod_Input, layout.levels
 
 
-@gradient("lstm", shape_only="Input")
+@gradient("lstm", shape_only="Input", working={"Input": 1.8})
 def lstm_grad(
     Input: Tensor,
     H0: Tensor | None,

@@ -33,6 +33,7 @@ def _declare(
         outputs=parse_slots(outputs),
         attributes={attribute.name: attribute for attribute in attributes},
         effects=Effect.HOST,
+        reads=True,
         infer_rule=infer,
         makes_lod=makes_lod,
     )

@@ -90,7 +90,15 @@ def selu_grad(
     return grad
 
 
-@operator("gelu", outputs="Out", uses="X", extra=ACTIVATION, activation=True, recomputable="X")
+@operator(
+    "gelu",
+    outputs="Out",
+    uses="X",
+    extra=ACTIVATION,
+    activation=True,
+    recomputable="X",
+    chooses_on="cpu",
+)
 def gelu(X: Tensor, *, approximate: bool = False) -> Tensor:
     """X * P(normal < X); approximate: by the formula with tanh."""
     return F.gelu(X, approximate="tanh" if approximate else "none")

@@ -58,6 +58,7 @@ def operator(
     maker: Maker | None = None,
     infer: Infer = infer_by_probing,
     effects: str = "",
+    of_gradient: Mapping[str, Any] | None = None,
     **flags: Any,
 ) -> Callable[[Body], Body]:
     """Registers the decorated function as operator `type` and `type_grad` with it.
@@ -68,6 +69,7 @@ def operator(
         is no gradient.
     maker: gives the gradient operators where they are not `type_grad`.
     effects: those that neither the signature nor `mutates` tells of (`"host"`).
+    of_gradient: flags of `type_grad`, where no `@gradient` has its own.
     flags: fields of `Facts`.
     """
 
@@ -90,7 +92,7 @@ def operator(
             effects=declared(effects, found.context, flags.get("mutates")),
         )
         if derives:
-            add(type + "_grad", partial(_derived_gradient, type))
+            add(type + "_grad", partial(_derived_gradient, type), **facts.read(of_gradient or {}))
         return body
 
     return decorate

@@ -83,7 +83,14 @@ def merge_ids(Ids: list[Tensor], Rows: list[Tensor], X: list[Tensor]) -> list[Te
     return found
 
 
-@operator("lookup_sparse_table", outputs="Out", uses=None, lod="Ids", infer=no_inference)
+@operator(
+    "lookup_sparse_table",
+    outputs="Out",
+    uses=None,
+    lod="Ids",
+    infer=no_inference,
+    rows={"W": "Ids"},
+)
 def lookup_sparse_table(
     W: SelectedRows,
     Ids: Tensor,

@@ -25,6 +25,7 @@ def _width(W: tuple[int, ...], Ids: tuple[int, ...]) -> tuple[int, int]:
     lod="",
     uses="W Ids",
     differentiable="W",
+    rows={"W": "Ids"},
     extra={"grad_inplace": False, "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": True},
     infer=infer_from({"Out": _width}),
 )
@@ -50,7 +51,7 @@ def fused_embedding_seq_pool(
     return sum_rows(found.flatten(1), sequences)
 
 
-@gradient("fused_embedding_seq_pool")
+@gradient("fused_embedding_seq_pool", rows={"W": "Ids"})
 def fused_embedding_seq_pool_grad(
     W: Tensor,
     Ids: Tensor,

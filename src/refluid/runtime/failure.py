@@ -17,12 +17,10 @@ from refluid.core.dtypes import as_dtype, dtype_name, is_known
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
 from refluid.feed.errors import ReaderFailed
 from refluid.ir.operator import Operator
-from refluid.ops.registry import find
+from refluid.ops.registry import facts_of, find
 from refluid.runtime.messages import no_row, not_initialized
 
 _IDS = (torch.int32, torch.int64)
-# Operators that take rows by number: the slots of table and numbers, where not W and Ids.
-_LOOKUPS = {"gather": ("X", "Index"), "scatter": ("X", "Ids")}
 # What Python and torch raise where they are given None, or a name was never set.
 _OF_NONE = (AttributeError, NameError, TypeError)
 
@@ -111,8 +109,8 @@ def _needed(op: Operator, error: Exception) -> Iterator[tuple[str, str]]:
 
 def _outside(op: Operator, given: _Given, lineno: int) -> str | None:
     """What to say of an operator that looks up rows of a table: the first id that is none."""
-    slots = _LOOKUPS.get(op.type, ("W", "Ids"))
-    if not all(map(op.input, slots)):
+    slots = next(iter(facts_of(op.type).rows.items()), ())
+    if not slots or not all(map(op.input, slots)):
         return None
     (table, *_), names = map(op.input, slots)
     held = given.of(op, table)

@@ -19,16 +19,13 @@ from refluid.analysis.liveness import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
-from refluid.ops.registry import find
+from refluid.ops.registry import facts_of
 
 Settings = tuple[tuple[str, Any], ...]
 Function = Callable[..., Any]
 
 _WORKSPACE = "CUDNN_CONV_WSCAP_DBG"
 _HALVES = (VarType.FP16, VarType.BF16)
-# Fused operators are named in a strategy by what they are made of.
-_MADE_OF = {"fused_gemm_epilogue": ("mul", "matmul", "fc")}
-_BESIDES = {"cpu": ("gelu",), "cuda": ("grid_sampler",)}
 _cudnn: Any = torch.backends.cudnn
 _products: Any = torch.backends.cuda.matmul
 _PLACES: dict[str, tuple[Any, str]] = {
@@ -83,9 +80,8 @@ def without_choice(op_types: Iterable[str]) -> list[str]:
 
 
 def _has_choice(kind: str, device: str) -> bool:
-    definition = find(kind)
-    arithmetic = definition is not None and definition.amp == "fast"
-    return arithmetic or kind in _BESIDES.get(device, ())
+    facts = facts_of(kind)
+    return facts.amp == "fast" or device in facts.chooses_on
 
 
 def settings_for(op: Operator, device: torch.device, kernels: Kernels) -> Settings:
@@ -98,14 +94,14 @@ def settings_for(op: Operator, device: torch.device, kernels: Kernels) -> Settin
 
 def _on_cpu(op: Operator, kind: str, kernels: Kernels) -> Settings:
     types = kernels.onednn_types
-    named = not types.isdisjoint((kind, *_MADE_OF.get(kind, ())))
+    named = not types.isdisjoint((kind, *facts_of(kind).made_of))
     if op.attrs.get("use_mkldnn") or named or (kernels.onednn and not types):
         return (("onednn", True),)
     return (("onednn", False),) if types else ()
 
 
 def _on_gpu(op: Operator, kind: str, kernels: Kernels) -> Settings:
-    if kind not in _BESIDES["cuda"] and "Filter" not in op.inputs:
+    if "cuda" not in facts_of(kind).chooses_on and "Filter" not in op.inputs:
         return _of_products(op, kernels)
     if not op.attrs.get("use_cudnn", True):
         return (("cudnn", False),)

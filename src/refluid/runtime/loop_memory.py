@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from refluid.analysis.liveness import EMPTY, Key, key_of, view_roots
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
+from refluid.ops.registry import facts_of
 from refluid.ops.signature import GRAD
 from refluid.runtime.memory import EAGER
 from refluid.runtime.shapes import Shapes
 from refluid.runtime.tape import make_tape
 
 _SCOPES = {"recurrent": "step_scopes", "while": "StepScopes", "conditional_block": "Scope"}
-# Recurrent operators: a slot, and how many times its bytes they hold while they run, by
-# measurement: copies in the order of time, activations and gradients of all steps. For each layer.
-_WORKING: Mapping[str, tuple[str, float]] = {
-    "cudnn_lstm": ("Out", 10.0),
-    "cudnn_lstm_grad": ("Out", 16.5),
-    "gru": ("Input", 1.0),
-    "gru_grad": ("Input", 1.7),
-    "lstm": ("Input", 1.0),
-    "lstm_grad": ("Input", 1.8),
-}
 
 
 def held_by_loop(op: Operator, key: Key, shapes: Shapes) -> int:
@@ -72,9 +63,11 @@ def inside(
         total += _listed(op, op.output("outputs"), shapes)
     elif op.type == "recurrent_grad":
         total += _listed(op, op.output("inputs" + GRAD), shapes)
-    slot, times = _WORKING.get(op.type, ("", 0.0))
-    names = op.input(slot) or op.output(slot)
-    return total + int(times * op.attrs.get("num_layers", 1) * _listed(op, names, shapes))
+    layers = op.attrs.get("num_layers", 1)
+    for slot, times in facts_of(op.type).working.items():
+        names = op.input(slot) or op.output(slot)
+        total += int(times * layers * _listed(op, names, shapes))
+    return total
 
 
 def _listed(op: Operator, names: Any, shapes: Shapes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refluid.ir.operator import Operator
+from refluid.ops.registry import facts_of
 
 
 def not_initialized(op: Operator, slot: str, name: str) -> str:
@@ -33,7 +34,7 @@ def _maker(op: Operator, name: str) -> Operator | None:
 
 def no_row(op: Operator, ids: str, number: int, place: int, rows: int) -> str:
     """Fluid's message for an id that is no row of a table."""
-    layer = "embedding" if op.type.startswith("lookup_table") else op.type
+    layer = facts_of(op.type).layer or op.type
     return (
         f"Variable value (input) of OP(fluid.layers.{layer}) expected >= 0 and < {rows}, but got "
         f"{number}. Please check input value: element {place} of {ids!r} is no row of the table, "

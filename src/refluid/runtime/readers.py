@@ -30,9 +30,6 @@ from refluid.runtime.scope import Cell, global_scope
 if TYPE_CHECKING:
     from refluid.runtime.codegen import Writer
 
-# What they give follows from nothing that a plan is fed.
-READING = frozenset({"create_py_reader", "create_double_buffer_reader", "read"})
-
 
 @dataclass(frozen=True)
 class OpenReader:

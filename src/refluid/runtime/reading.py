@@ -14,8 +14,8 @@ from refluid.core.lod import Lod
 from refluid.core.offsets import Levels
 from refluid.ir.editor import Editor
 from refluid.ir.program import Program
+from refluid.ops.registry import facts_of
 from refluid.runtime.plan import Fetched, Plan
-from refluid.runtime.readers import READING
 from refluid.runtime.scope import Scope
 
 # Program, fed names, fetched names, names fed with LoD, whether fetched values are lent -> a plan.
@@ -29,13 +29,13 @@ def reads_first(program: Program) -> bool:
     read.
     """
     main, *others = program.blocks
-    if any(op.type in READING for block in others for op in block.ops):
+    if any(facts_of(op.type).reads for block in others for op in block.ops):
         return False
-    reading = [op for op in main.ops if op.type in READING]
+    reading = [op for op in main.ops if facts_of(op.type).reads]
     read = {name for op in reading for name in op.output_arg_names}
     touched: set[str] = set()
     for op in main.ops:
-        if op.type not in READING:
+        if not facts_of(op.type).reads:
             touched.update(op.input_arg_names, op.output_arg_names)
         elif touched & set(op.output_arg_names):
             return False
@@ -46,7 +46,7 @@ def _only(program: Program, reading: bool) -> Program:
     """A copy with the operators that read, or with the others."""
     copy = program.clone()
     main = copy.global_block()
-    Editor(main).keep(lambda op: (op.type in READING) is reading)
+    Editor(main).keep(lambda op: facts_of(op.type).reads is reading)
     return copy
 
 

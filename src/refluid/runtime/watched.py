@@ -10,7 +10,8 @@ from refluid.core.events import Kind
 from refluid.ir.attributes import NAMESCOPE
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.registry import find
+from refluid.ops.effects import Effect
+from refluid.ops.registry import facts_of
 
 _FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+)')
 
@@ -30,10 +31,10 @@ class Watched:
     @cached_property
     def kind(self) -> Kind:
         """Whether it computes, exchanges with other replicas, or reads data."""
-        definition = find(self.name)
-        if self.name == "read" or self.name.startswith("create_"):
+        facts = facts_of(self.name)
+        if facts.reads:
             return Kind.READER
-        if definition is not None and "comm" in definition.context:
+        if facts.effects & Effect.COMM:
             return Kind.COMMUNICATION
         return Kind.OPERATOR
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.ops.registry import facts_of
 from refluid.runtime.joined.align import Unlike
 from refluid.runtime.joined.names import Names
 from refluid.runtime.joined.rules import RULES, SUMMED, VIEWS, Rule, name_of
 from refluid.runtime.recorded.graph import Kernel, Line, Value
-
-# Gradients of lookups: rows of the replicas one after the other are the sum over all.
-_SPARSE = ("lookup_table_grad", "lookup_table_v2_grad")
 
 
 class KernelText(Names):
@@ -36,7 +34,8 @@ class KernelText(Names):
             if not isinstance(step, Line) or step.op is None or len(step.stores) != 1:
                 continue
             (out,) = step.stores.values()
-            sparse = step.op.type in _SPARSE and step.op.attrs.get("is_sparse")
+            # Rows of the replicas one after the other are the sum over all.
+            sparse = facts_of(step.op.type).gives_rows and step.op.attrs.get("is_sparse")
             given = step.loads.values()
             if sparse or (step.op.type == "sum" and all(one in makers for one in given)):
                 makers[out] = step

@@ -9,7 +9,7 @@ from typing import Literal
 
 from refluid.ir.operator import Operator
 from refluid.ops.effects import Effect
-from refluid.ops.registry import OperatorDef, find
+from refluid.ops.registry import OperatorDef, facts_of, find
 from refluid.runtime.joined.align import Unlike
 from refluid.runtime.recorded.graph import Line, Value
 
@@ -17,7 +17,6 @@ _LOADED = re.compile(r"\w+ = C\[(\d+)\]\.value")
 _STORED = re.compile(r"C\[(\d+)\]\.value = \w+")
 _CELL = re.compile(r"C\[(\d+)\]\.value")
 _OUTSIDE = frozenset({"F", "C", "L", "turn"})
-_SUMS = ("allreduce", "fused_all_reduce", "c_allreduce_sum")
 
 Kind = Literal[
     "feeds", "load", "store", "sum", "wait", "ghost", "same", "return", "operator", "branch"
@@ -109,7 +108,7 @@ def _exchange(line: Line, statement: ast.Assign | ast.Expr) -> Meaning:
     op, call = line.op, statement.value
     if op is not None and op.type == "replica_barrier":
         return Meaning("wait")
-    if op is None or op.type not in _SUMS or not isinstance(call, ast.Call):
+    if op is None or not facts_of(op.type).sums_replicas or not isinstance(call, ast.Call):
         raise Unlike(f"the replicas exchange values by {op.type if op else 'a line'}")
     if op.attrs.get("reduce_type") or not isinstance(statement, ast.Assign):
         raise Unlike("the replicas exchange something else than sums")

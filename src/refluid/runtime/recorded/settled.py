@@ -11,10 +11,9 @@ from refluid.core.dtypes import as_dtype
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_gradient
 from refluid.ops.probing import outputs_of
-from refluid.ops.registry import OperatorDef, find
+from refluid.ops.registry import OperatorDef, facts_of, find
 from refluid.ops.signature import GRAD
 from refluid.runtime.control import CONTROL
-from refluid.runtime.readers import READING
 from refluid.runtime.recorded.graph import Layout, Value
 
 Names = Mapping[Key, str]
@@ -41,7 +40,7 @@ def settles(op: Operator | None, before: Named) -> bool:
         return False
     if op is None:
         return True
-    if op.type in READING:
+    if facts_of(op.type).reads:
         return False
     if op.type in CONTROL:
         return all(settles(one, {}) for block in op.sub_blocks() for one in block.ops)
