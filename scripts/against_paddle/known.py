@@ -26,6 +26,7 @@ CHANGED: Sequence[tuple[str, str, str]] = (
     ("hard_shrink", "threshold -", "1.8 adds the parts above and below, which overlap then"),
     ("layer_norm", "gradient", "that of mean squares is zero but for rounding"),
     ("mean", "multiples of", "what cancels to zero but for rounding"),
+    ("pad", "gradient", "1.8 copies packets across the ends of rows there"),
     ("warpctc", "0,", "a sequence without rows costs infinitely much there"),
     ("soft_relu", "threshold -", "log(1 + exp(-20)) is 0 there, log1p is not"),
     ("round", "multiples of", "1.8 rounds halves to even, as its recordings show"),

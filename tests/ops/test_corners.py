@@ -254,3 +254,8 @@ def test_labels_are_ignored_by_their_whole_part() -> None:
         found = run_op("sigmoid_cross_entropy_with_logits", inputs, attrs, gradients=["X"])
         for value in (found["Out"], found["X@GRAD"]):
             assert np.flatnonzero(value == 0).tolist() == ignored
+    attrs = {"ignore_index": 1, "normalize": True}
+    normal = run_op("sigmoid_cross_entropy_with_logits", inputs, attrs, gradients=["X"])
+    assert normal.keys() == found.keys()
+    for name, value in normal.items():  # all but 1.0 itself count
+        np.testing.assert_allclose(value * 4, found[name], rtol=1e-6)

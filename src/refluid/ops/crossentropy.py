@@ -200,13 +200,19 @@ def sigmoid_cross_entropy_with_logits(
 ) -> Tensor:
     """max(X, 0) - X * Label + log(1 + exp(-|X|)); 0 where Label is ignore_index.
 
-    Labels count as ignored that are ignore_index when cut to an integer (as in paddle 2.6.2).
-    normalize: divided by the number of labels that are not ignored; NaN where there is none.
+    Ignored are labels that are ignore_index when cut to an integer. normalize: divided by the
+    number of those that are not ignore_index as they are; NaN where there is none. (Both as paddle
+    2.6.2 does for labels that are no integers.)
     """
     kept = indicator(torch.ne, Label.trunc(), ignore_index)
     loss = X.clamp(min=0.0).addcmul_(X, Label, value=-1.0)
     loss.sub_(F.logsigmoid(X.abs())).mul_(kept)
-    return loss.div_(kept.sum()) if normalize else loss
+    return loss.div_(_others(Label, ignore_index)) if normalize else loss
+
+
+def _others(label: Tensor, index: int) -> Tensor:
+    """How many labels are not that one, by more than 1e-6."""
+    return ((label - index).abs() > 1e-6).sum()
 
 
 @gradient("sigmoid_cross_entropy_with_logits")
@@ -221,7 +227,7 @@ def sigmoid_cross_entropy_with_logits_grad(
     """d_Out * (sigmoid(X) - Label); 0 where Label is ignore_index."""
     kept = indicator(torch.ne, Label.trunc(), ignore_index)
     grad = torch.sigmoid(X).sub_(Label).mul_(d_Out).mul_(kept)
-    return grad.div_(kept.sum()) if normalize else grad
+    return grad.div_(_others(Label, ignore_index)) if normalize else grad
 
 
 @operator("label_smooth", outputs="Out", uses="", differentiable="X")
