@@ -85,7 +85,7 @@ def _while_grad(op: Operator, gradients: Gradients) -> Draft:
     return Draft(grad, [gradients.names.of(name) for name in outs if name in gradients.known])
 
 
-def _enters_rounds(op: Operator, known: set[str], stopped: set[str]) -> set[str]:
+def _enters_rounds(op: Operator, _known: set[str], stopped: set[str]) -> set[str]:
     states = list(zip(op.attr("ex_states"), op.attr("states"), strict=True))
     outs = set(op.output("outputs"))
     return outs | carried_gradients(op.attr("sub_block"), outs, states, stopped)
@@ -149,5 +149,5 @@ def _conditional_grad(op: Operator, gradients: Gradients) -> Draft:
 RULES: dict[str, Rule] = {
     "while": Rule(_enters_loop, _while_grad),
     "recurrent": Rule(_enters_rounds, _recurrent_grad),
-    "conditional_block": Rule(lambda op, known, stopped: known, _conditional_grad),
+    "conditional_block": Rule(lambda _op, known, _stopped: known, _conditional_grad),
 }

@@ -93,7 +93,7 @@ class Pass(Generic[O]):
     wanted: Callable[[Setting], bool]
     options: Callable[[Setting], O]
     starts: frozenset[str] = frozenset()
-    useful: Callable[[Program, O], bool] = lambda program, options: True
+    useful: Callable[[Program, O], bool] = lambda _program, _options: True
 
 
 def _kept(setting: Setting) -> Options:
@@ -208,7 +208,7 @@ PLACING: tuple[Pass[Any], ...] = (
         "early_updates",
         early_updates.early_updates,
         _updates_early,
-        lambda setting: early_updates.UpdateGroups(),
+        lambda _setting: early_updates.UpdateGroups(),
         useful=early_updates.is_useful,
     ),
     Pass(
@@ -247,7 +247,7 @@ def build(program: Program, setting: Setting) -> Mapping[str, Any]:
 def rewrite(
     program: Program,
     settings: Sequence[Setting],
-    seen: Callable[[str, Program], None] = lambda stage, program: None,
+    seen: Callable[[str, Program], None] = lambda _stage, _program: None,
 ) -> list[Rewritten]:
     """The program of each replica, whose settings differ in rank and device only.
 

@@ -173,7 +173,7 @@ class Program:
                 if name not in used and not var.is_data and name.endswith(GRAD)
             )
 
-    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
+    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:  # noqa: ARG002
         """The program in text form (`refluid.ir.text`)."""
         from refluid.ir.text import print_program
 
@@ -188,9 +188,11 @@ class Program:
     @staticmethod
     def parse_from_string(binary_str: bytes) -> Program:
         """Reads a ProgramDesc message; EnforceNotMet where it is none."""
-        from refluid.ir.reading import decode_program
+        from refluid.ir.reading import decode_into
 
-        return decode_program(binary_str)
+        program = Program()
+        decode_into(program, binary_str)
+        return program
 
     def __str__(self) -> str:
         return self.to_string()

@@ -27,7 +27,7 @@ Check = Callable[[Match], "str | None"]
 ANOTHER = "another rule's"
 
 
-def _never(match: Match) -> str | None:
+def _never(_match: Match) -> str | None:
     return None
 
 

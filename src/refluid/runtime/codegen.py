@@ -139,7 +139,7 @@ class Writer:
         self._prologue(ops, fed, missing)
         kept = {key_of(block, name) for name in request.fetches}
         write_operators(self, block, ops, kept | set(self.state))
-        written = self._epilogue(block, fed)
+        written = self._epilogue(block)
         if request.threads > 1 and request.instruments is UNWATCHED:
             written.source = out_of_order(
                 written.source, block, self.local, request.threads, request.updates_last
@@ -200,7 +200,7 @@ class Writer:
                 self.lods.names[key] = level = self.lods.new()
                 self.source.add(f"{level} = as_levels(C[{self.state[key]}].lod)")
 
-    def _epilogue(self, block: Block, fed: list[Key]) -> Written:
+    def _epilogue(self, block: Block) -> Written:
         fetches = [key_of(block, name) for name in self.request.fetches]
         for key in fetches:
             if key not in self.names:

@@ -182,7 +182,7 @@ def watching(writer: Writer, ops: Sequence[Operator]) -> Iterator[None]:
         yield
         return
     number = len(watch.watched)
-    values = [] if ops[0].type in CONTROL else list(_outputs(writer, ops))
+    values = [] if ops[0].type in CONTROL else list(_outputs(ops))
     watch.watched.append(Watched(tuple(ops), ()))
     writer.source.add(f"watch.before({number})", ops[0])
     yield
@@ -192,7 +192,7 @@ def watching(writer: Writer, ops: Sequence[Operator]) -> Iterator[None]:
     writer.source.add(f"watch.after({arguments})", ops[0])
 
 
-def _outputs(writer: Writer, ops: Sequence[Operator]) -> Iterator[tuple[str, Any]]:
+def _outputs(ops: Sequence[Operator]) -> Iterator[tuple[str, Any]]:
     """Names of the variables that the operators assign."""
     for op in ops:
         definition = find(op.type)

@@ -19,7 +19,7 @@ from refluid.passes.time_steps.sinking import sink
 STARTS = frozenset({"recurrent"})
 
 
-def batch_time_steps(program: Program, options: Options) -> Report:
+def batch_time_steps(program: Program, _options: Options) -> Report:
     """Rewrites all such loops of the program, in place."""
     report = Report()
     for loop in find_loops(program):

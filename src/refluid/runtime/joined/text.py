@@ -52,7 +52,7 @@ class JointText(KernelText):
         if mean.kind in makers:
             makers[mean.kind](line, mean)
 
-    def _feeds(self, line: Line, mean: Meaning) -> None:
+    def _feeds(self, line: Line, _mean: Meaning) -> None:
         assert isinstance(line.statement, ast.Assign)
         target = line.statement.targets[0]
         names = target.elts if isinstance(target, ast.Tuple) else [target]
@@ -107,7 +107,7 @@ class JointText(KernelText):
         self._say(f"{names} = each({text}, {self.size})", op)
         self._parts.add(value)
 
-    def _ghost(self, line: Line, mean: Meaning) -> None:
+    def _ghost(self, line: Line, _mean: Meaning) -> None:
         (given,), (out,) = line.loads.values(), line.stores.values()
         if not self._uses[out] or given is out:
             return
@@ -159,7 +159,7 @@ class JointText(KernelText):
             for rank in range(1, self.size):
                 self._say(f"C[{rank}][{cell}].value = {own}")
 
-    def _return(self, line: Line, mean: Meaning) -> None:
+    def _return(self, line: Line, _mean: Meaning) -> None:
         assert isinstance(line.statement, ast.Return)
         assert isinstance(line.statement.value, ast.Tuple)
         results, _ = line.statement.value.elts
