@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.appending import Callback, append_drafts
 from refluid.autodiff.checks import stopped_variables
-from refluid.autodiff.control import RULES, Gradients
+from refluid.autodiff.control import Gradients, block_draft, entering
 from refluid.autodiff.making import Draft, MakeGradients, draft_backward, plain_draft
 from refluid.autodiff.naming import GradientNames
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
+from refluid.ops.registry import find
 
 
 @dataclass(frozen=True)
@@ -65,19 +66,21 @@ class BackwardPass:
     def _through_block(
         self, forward: Operator, names: GradientNames, stopped: Collection[str], live: set[str]
     ) -> list[Draft]:
-        rule = RULES.get(forward.type)
-        if rule is None:
+        definition = find(forward.type)
+        nested = None if definition is None else definition.nested
+        if nested is None or nested.gradient is None:
             problem = f"the loss depends on operator {forward.type}, which has no gradient"
             raise OperatorNotImplemented("\n".join([problem, *forward.callstack]))
         inner: Block = forward.attr("sub_block")
         known = {name for name in forward.output_arg_names if names.known(name) in live}
-        entering = rule.entering(forward, known, self.stopped(inner))
+        given = entering(forward, nested, known, self.stopped(inner))
         target = _gradient_block(inner, names.target)
         inner_names = GradientNames(inner, target=target)
-        inner_live = {inner_names.of(name) for name in entering}
+        inner_live = {inner_names.of(name) for name in given}
         made = draft_backward(inner.ops, inner_names, self.stopped(inner), inner_live, self._make)
         append_drafts(accumulate(made, inner_names), inner_names, self.callbacks)
-        return [rule.draft(forward, Gradients(names, stopped, known, target))]
+        gradients = Gradients(names, stopped, known, target)
+        return [block_draft(forward, nested.gradient(forward, gradients), gradients)]
 
 
 def _gradient_block(inner: Block, parent: Block) -> Block:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from refluid.analysis.liveness import EMPTY, key_of
 from refluid.ir.operator import Operator
-from refluid.ops.control import STEP_VALUES
+from refluid.ops.recurrent import STEP_VALUES
 from refluid.ops.signature import GRAD
 from refluid.runtime.accumulator import Accumulator
 from refluid.runtime.control import (
