@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refluid.autodiff.naming import GradientNames, names_in
-from refluid.autodiff.path import REVERTED
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.absent import no_operator
 from refluid.ir.attributes import DEVICE, ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.registry import GradOp, find, gradient_ops
+from refluid.ops.registry import GradOp, facts_of, find, gradient_ops
 
 MakeGradients = Callable[[Operator], list[GradOp]]
 
@@ -67,7 +66,7 @@ def draft_backward(
     drafts: list[Draft] = []
     for forward in reversed(path):
         outputs = {names.known(name) for name in forward.output_arg_names}
-        if forward.type not in REVERTED and live.isdisjoint(outputs):
+        if not facts_of(forward.type).reverted and live.isdisjoint(outputs):
             continue
         for draft in make(forward, names, stopped, live):
             if draft.given and live.isdisjoint(draft.given):

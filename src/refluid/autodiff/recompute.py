@@ -25,9 +25,9 @@ from refluid.ir.attributes import DEVICE, NAMESCOPE, ROLE, ROLE_VAR, OpRole
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
-from refluid.ops.registry import find
+from refluid.ops.effects import Effect
+from refluid.ops.registry import facts_of
 
-_SEEDED = "dropout"
 Renames = Mapping[str, str]
 
 
@@ -86,11 +86,10 @@ def _once(op: Operator, lost: set[str]) -> bool:
     Random results differ, a loop's gradient needs its own steps, and what an operator read or
     wrote may be `lost`, overwritten by another segment.
     """
-    definition = find(op.type)
-    draws = definition is not None and "random" in definition.context
-    differs = draws and not (op.type == _SEEDED and op.input("Seed"))
+    facts = facts_of(op.type)
+    differs = facts.effects & Effect.RANDOM and not (facts.seeded and op.input(facts.seeded))
     touched = not lost.isdisjoint((*op.input_arg_names, *op.output_arg_names))
-    return differs or touched or any(op.sub_blocks())
+    return bool(differs) or touched or any(op.sub_blocks())
 
 
 def _rewritten(path: Sequence[Operator], uses: DefUse[Operator]) -> set[str]:
@@ -153,7 +152,8 @@ def _declare(block: Block, name: str, new: str) -> None:
 def give_seeds(block: Block) -> None:
     """dropout(X) -> dropout(X, seed()), so that a second run drops the same elements."""
     for op in list(block.ops):
-        if op.type != _SEEDED or op.input("Seed") or op.attr("fix_seed"):
+        slot = facts_of(op.type).seeded
+        if not slot or op.input(slot) or op.attr("fix_seed"):
             continue
         out = block.create_var(
             name=generated.generate(f"{op.output('Out')[0]}.seed"),
@@ -166,7 +166,7 @@ def give_seeds(block: Block) -> None:
         for name in (ROLE, ROLE_VAR, DEVICE):
             if name in op.attrs:
                 seed.set_attr(name, op.attrs[name])
-        op.set_input("Seed", [out.name])
+        op.set_input(slot, [out.name])
 
 
 def checkpoint_names(checkpoints: Iterable[object]) -> list[str]:
