@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from refluid.autodiff.making import Draft, bare_op, wanted
+from refluid.autodiff.making import GradientDraft, bare_op, wanted
 from refluid.autodiff.naming import GradientNames
 from refluid.autodiff.path import carried_gradients
 from refluid.ir.attributes import DEVICE, ROLE, AttrType, OpRole
@@ -67,7 +67,7 @@ def entering(op: Operator, nested: Nested, known: set[str], stopped: set[str]) -
     return targets | carried_gradients(op.attr("sub_block"), targets, nested.carried(op), stopped)
 
 
-def block_draft(op: Operator, made: BlockGradient, gradients: Gradients) -> Draft:
+def block_draft(op: Operator, made: BlockGradient, gradients: Gradients) -> GradientDraft:
     """The gradient operator: with the forward's attributes, or with no more than its own."""
     block, type_ = {"sub_block": gradients.block}, op.type + "_grad"
     if made.attrs is not None:
@@ -78,4 +78,4 @@ def block_draft(op: Operator, made: BlockGradient, gradients: Gradients) -> Draf
         attrs = {**op.attrs, ROLE: int(OpRole.BACKWARD), **block, **made.lists}
         kinds = {**op.attr_types, **dict.fromkeys(made.lists, AttrType.STRINGS)}
         grad = Operator(gradients.names.target, type_, made.inputs, made.outputs, attrs, kinds)
-    return Draft(grad, made.given)
+    return GradientDraft(grad, made.given)

@@ -16,7 +16,7 @@ from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.appending import Callback, append_drafts
 from refluid.autodiff.checks import stopped_variables
 from refluid.autodiff.control import Gradients, block_draft, entering
-from refluid.autodiff.making import Draft, MakeGradients, draft_backward, plain_draft
+from refluid.autodiff.making import GradientDraft, MakeGradients, draft_backward, plain_draft
 from refluid.autodiff.naming import GradientNames
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.block import Block
@@ -41,15 +41,15 @@ class BackwardPass:
         return stopped_variables(block, self.without)
 
     def drafts(
-        self, path: Sequence[Operator], names: GradientNames, seeds: Sequence[Draft]
-    ) -> list[Draft]:
+        self, path: Sequence[Operator], names: GradientNames, seeds: Sequence[GradientDraft]
+    ) -> list[GradientDraft]:
         """The gradient operators of a path, complete, the `seeds` in front."""
         live = {name for seed in seeds for name in seed.op.output_arg_names}
         return accumulate([*seeds, *self.without_sums(path, names, live)], names)
 
     def without_sums(
         self, path: Sequence[Operator], names: GradientNames, live: set[str]
-    ) -> list[Draft]:
+    ) -> list[GradientDraft]:
         """The gradient operators of a path before gradients of one variable are summed.
 
         live: names of the gradients that are there; those made are added.
@@ -58,14 +58,14 @@ class BackwardPass:
 
     def _make(
         self, forward: Operator, names: GradientNames, stopped: Collection[str], live: set[str]
-    ) -> list[Draft]:
+    ) -> list[GradientDraft]:
         if any(True for _ in forward.sub_blocks()):
             return self._through_block(forward, names, stopped, live)
         return [plain_draft(forward, grad, names, stopped) for grad in self.make(forward)]
 
     def _through_block(
         self, forward: Operator, names: GradientNames, stopped: Collection[str], live: set[str]
-    ) -> list[Draft]:
+    ) -> list[GradientDraft]:
         definition = find(forward.type)
         nested = None if definition is None else definition.nested
         if nested is None or nested.gradient is None:

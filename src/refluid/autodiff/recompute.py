@@ -16,7 +16,7 @@ from itertools import pairwise
 from refluid.analysis.uses import DefUse, uses_of
 from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.checks import as_names
-from refluid.autodiff.making import Draft
+from refluid.autodiff.making import GradientDraft
 from refluid.autodiff.naming import GradientNames
 from refluid.autodiff.nested import BackwardPass
 from refluid.core import names as generated
@@ -100,7 +100,7 @@ def _rewritten(path: Sequence[Operator], uses: DefUse[Operator]) -> set[str]:
 
 def repeated(
     segment: Sequence[Operator], number: int, held: set[str]
-) -> tuple[list[Draft], Renames]:
+) -> tuple[list[GradientDraft], Renames]:
     """Copies of a segment's operators, and the new names of what they make.
 
     Persistable variables, as statistics of batch norms, change in the first pass alone: the
@@ -118,7 +118,7 @@ def repeated(
             copy = as_backward(op, op.block)
             rename(copy.inputs, renames)
             rename(copy.outputs, elsewhere)
-            copies.append(Draft(copy))
+            copies.append(GradientDraft(copy))
     for name, new in elsewhere.items():
         _declare(block, name, new)
     return copies, renames
@@ -178,9 +178,9 @@ def recomputed_drafts(
     run: BackwardPass,
     path: Sequence[Operator],
     names: GradientNames,
-    seeds: Sequence[Draft],
+    seeds: Sequence[GradientDraft],
     checkpoints: Sequence[str],
-) -> list[Draft]:
+) -> list[GradientDraft]:
     """The gradient operators of a path, complete, with what has to be computed again for them."""
     segments = split(path, checkpoints)
     live = {name for seed in seeds for name in seed.op.output_arg_names}
@@ -207,7 +207,9 @@ def _forget_device(op: Operator) -> None:
         del op.attrs[DEVICE], op.attr_types[DEVICE]
 
 
-def _leave(first: Iterable[Operator], copies: Iterable[Draft], names: GradientNames) -> None:
+def _leave(
+    first: Iterable[Operator], copies: Iterable[GradientDraft], names: GradientNames
+) -> None:
     """Adds the two blocks that Fluid's programs have after recomputing and that nothing runs.
 
     The first holds the gradient operators of the tail and the forward operators of all

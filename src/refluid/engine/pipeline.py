@@ -35,7 +35,7 @@ from refluid.passes import (
 )
 from refluid.passes.data_parallel import GradientScale, Parallel, data_parallel
 from refluid.passes.gradient_merge import GradientMerge, gradient_merge
-from refluid.passes.mixed_precision import Precision, mixed_precision
+from refluid.passes.mixed_precision import HalfPrecision, mixed_precision
 from refluid.passes.protocol import Options, Report
 from refluid.passes.recompute_activations import recompute_activations
 from refluid.passes.rewrite import Rule, apply
@@ -69,7 +69,7 @@ class Setting:
     rank: int = 0
     shares: bool = False
     owning: bool = True
-    precision: Precision | None = None
+    precision: HalfPrecision | None = None
     merge: GradientMerge | None = None
 
     @property
@@ -153,7 +153,7 @@ BUILDING: tuple[Pass[Any], ...] = (
         "mixed_precision",
         mixed_precision,
         lambda setting: setting.precision is not None,
-        lambda setting: setting.precision or Precision(),
+        lambda setting: setting.precision or HalfPrecision(),
     ),
     Pass(
         "gradient_merge",

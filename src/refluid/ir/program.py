@@ -14,7 +14,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
 FLUID_VERSION = 1008005
-Made = TypeVar("Made")
+T = TypeVar("T")
 _SKIP_IN_TEST = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
 
 
@@ -43,12 +43,12 @@ class Program:
         """Grows with every change; part of the key of cached plans."""
         return self._changes
 
-    def derived(self, make: Callable[[Program], Made]) -> Made:
+    def derived(self, make: Callable[[Program], T]) -> T:
         """`make(self)`: made once, and anew when the program has changed since."""
         found = self._derived.get(make)
         if found is None or found[0] != self._changes:
             found = self._derived[make] = self._changes, make(self)
-        made: Made = found[1]
+        made: T = found[1]
         return made
 
     @property

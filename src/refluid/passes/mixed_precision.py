@@ -34,7 +34,7 @@ def registered_class(op_type: str) -> str:
 
 
 @dataclass(frozen=True)
-class Precision:
+class HalfPrecision:
     """What is to be half.
 
     half: FP16 or BF16. classify: operator type -> precision class. keep_variables: operators that
@@ -46,7 +46,7 @@ class Precision:
     keep_variables: frozenset[str] = frozenset()
 
 
-def mixed_precision(program: Program, precision: Precision) -> Report:
+def mixed_precision(program: Program, precision: HalfPrecision) -> Report:
     """Has the global block of a forward program compute in half precision where it may, in place.
 
     Operators of the backward pass and updates must not be there yet. Those in sub-blocks, and
@@ -59,7 +59,7 @@ def mixed_precision(program: Program, precision: Precision) -> Report:
 class _Caster:
     """Walks one block, converting inputs and describing outputs anew."""
 
-    def __init__(self, block: Block, precision: Precision) -> None:
+    def __init__(self, block: Block, precision: HalfPrecision) -> None:
         self.block = block
         self.precision = precision
         self.full = _used_inside(block.ops) | _written_twice(block)
