@@ -7,9 +7,10 @@ Parameters stay float32, so the optimizer works on float32 master weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from refluid.analysis.uses import shared_names, uses_in
 from refluid.core import names
 from refluid.core.dtypes import VarType, dtype_name
 from refluid.ir.attributes import CALLSTACK, ROLE, OpRole
@@ -62,7 +63,7 @@ class _Caster:
     def __init__(self, block: Block, precision: HalfPrecision) -> None:
         self.block = block
         self.precision = precision
-        self.full = _used_inside(block.ops) | _written_twice(block)
+        self.full = shared_names(block) | _written_twice(block)
         self.casts: dict[tuple[str, VarType], str] = {}
         self.ops: list[Operator] = []
 
@@ -182,26 +183,13 @@ def _state(op: Operator) -> set[str]:
     return {name for slot in definition.mutates for name in op.output(slot)}
 
 
-def _used_inside(ops: Iterable[Operator]) -> set[str]:
-    """Names that operators of sub-blocks use."""
-    found: set[str] = set()
-    for op in ops:
-        for inner in op.sub_blocks():
-            for one in inner.ops:
-                found |= {*one.input_arg_names, *one.output_arg_names}
-            found |= _used_inside(inner.ops)
-    return found
-
-
 def _written_twice(block: Block) -> set[str]:
     """Variables that several operators write: their element type must not change midway."""
-    seen: set[str] = set()
-    twice: set[str] = set()
-    for op in block.ops:
-        written = set(op.output_arg_names) - _state(op)
-        twice |= seen & written
-        seen |= written
-    return twice
+    return {
+        name
+        for name, places in uses_in(block).writers.items()
+        if sum(name not in _state(block.ops[place]) for place in places) > 1
+    }
 
 
 def describe_half(half: VarType) -> str:
