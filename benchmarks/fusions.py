@@ -28,8 +28,8 @@ from refluid import fluid
 from refluid.engine.pipeline import BY_NAME, Setting, run_passes
 from refluid.measure.peak import peak_bytes
 from refluid.measure.timing import Feed, Ratio, Step, alternate, first_losses, ratio
-from refluid.runtime.codegen import Request
 from refluid.runtime.plan import Plan
+from refluid.runtime.request import Request
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "passes.md"
 COLUMNS = ("fusion", "network", "without", "with", "time without / with", "peak without", "with")

@@ -15,7 +15,7 @@ os.environ.setdefault("FLAGS_refluid_adaptive_threads", "0")
 
 import refluid.ops  # noqa: F401
 from refluid.ops import registry
-from refluid.runtime.control import CONTROL, FEEDING
+from refluid.runtime.writing import CONTROL, FEEDING
 from tests.golden import GOLDEN
 from tests.interrupting import interruptible
 

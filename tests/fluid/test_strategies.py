@@ -19,8 +19,8 @@ from refluid.engine.strategy import EXECUTION as EXECUTION_KNOBS
 from refluid.engine.subgraphs import unconnected
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.passes.data_parallel import Parallel, data_parallel
-from refluid.runtime.dependencies import statements
 from refluid.runtime.plan import Plan
+from refluid.runtime.steps import Function
 from refluid.runtime.threaded import Schedule
 from tests.fluid.mixed_networks import Training, batches, mlp, training
 from tests.fluid.strategy_pairs import OTHER
@@ -188,13 +188,8 @@ def test_updates_wait_for_the_backward_pass_or_not(last: bool) -> None:
 
 def _roles(plan: Plan) -> list[int]:
     """The role of each of the plan's functions."""
-    source = plan.written.source
-    found = [one for one in statements(source, lambda line, name: False) if one.last > one.first]
-    roles = []
-    for one in found:
-        ops = (source.origin.get(line) for line in range(one.first, one.last + 1))
-        roles.append(next((int(op.attrs[ROLE]) for op in ops if op is not None), 0))
-    return roles
+    steps = [one for one in plan.written.source.steps if isinstance(one, Function)]
+    return [int(one.body[0].op.attrs[ROLE]) if one.body[0].op else 0 for one in steps]
 
 
 def _before(schedule: Schedule, number: int) -> set[int]:

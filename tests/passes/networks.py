@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from refluid import fluid
-from refluid.runtime.codegen import Request
 from refluid.runtime.plan import Plan
+from refluid.runtime.request import Request
 
 layers = fluid.layers
 Build = Callable[[Any], Any]

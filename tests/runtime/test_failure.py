@@ -13,6 +13,9 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.runtime.failure import explain
 from refluid.runtime.recorded.trial import Trial
+from refluid.runtime.source import Source
+from refluid.runtime.steps import Bind
+from refluid.runtime.trees import Formula
 
 NAME = "<a plan of this test>"
 
@@ -24,12 +27,14 @@ def _explained(*lines: str) -> Exception:
         x = fluid.data("x", [2], "float32")
         fluid.layers.relu(x)
     (op,) = main.global_block().ops
-    source = "\n    ".join(["def step():", *lines])
+    source = Source()
+    source.steps = [Bind(None, Formula(line, ())) for line in lines]
+    source.steps[-1].op = op
     namespace: dict[str, Any] = {}
-    exec(compile(source, NAME, "exec"), namespace)
+    exec(compile(source.text, NAME, "exec"), namespace)
     with pytest.raises(Exception) as raised:
-        namespace["step"]()
-    return explain(raised.value, NAME, {len(lines) + 1: op}, {key_of(op.block, "x"): "v0"})
+        namespace["step"]((), (), ())
+    return explain(raised.value, NAME, source, {key_of(op.block, "x"): "v0"})
 
 
 def test_what_was_never_set_is_not_initialized() -> None:

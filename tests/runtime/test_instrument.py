@@ -12,10 +12,10 @@ from refluid.core import events, flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.events import Kind
 from refluid.runtime import meter
-from refluid.runtime.codegen import Request
 from refluid.runtime.footprint import planned_peak
-from refluid.runtime.instrument import UNWATCHED, Instruments, instruments
+from refluid.runtime.instrument import instruments
 from refluid.runtime.plan import Plan
+from refluid.runtime.request import UNWATCHED, Instruments, Request
 from refluid.runtime.watched import Watched
 from tests.fluid.small_net import INNER, ROWS, WIDTH, Net
 

@@ -17,9 +17,9 @@ from refluid.core import flags
 from refluid.engine import replicated
 from refluid.fluid.contrib.memory_report import memory_report
 from refluid.runtime import allocator
-from refluid.runtime.codegen import Request
 from refluid.runtime.memory import Garbage, Memory, memory_as_set
 from refluid.runtime.plan import Plan
+from refluid.runtime.request import Request
 from refluid.runtime.storages import Storage
 
 CPU = torch.device("cpu")

@@ -15,9 +15,9 @@ from refluid.ir.block import Block
 from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.ops.registry import gradient_ops
-from refluid.runtime.codegen import Request
 from refluid.runtime.memory import Memory
 from refluid.runtime.plan import Plan
+from refluid.runtime.request import Request
 from refluid.runtime.scope import Scope
 
 CPU = torch.device("cpu")

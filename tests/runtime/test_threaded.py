@@ -8,48 +8,64 @@ import torch
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.effects import Effect
 from refluid.ops.registry import operator
-from refluid.runtime.dependencies import predecessors, statements
-from refluid.runtime.source import Source
+from refluid.runtime.dependencies import predecessors
+from refluid.runtime.steps import Call, Free, If, Load, Step, Store
 from refluid.runtime.threaded import Schedule
+from refluid.runtime.trees import Cell, Known, Name
 
 
-def _source(*lines: str) -> Source:
-    source = Source("def step(F, C, L):")
-    source.constants = dict.fromkeys(("make", "use", "change_"), print)
-    for line in lines:
-        source.add(line)
-    source.add("return (), ()")
-    return source
+def _step(target: str, function: str = "make", *given: str, **options: str) -> Call:
+    names = tuple(map(Name, given))
+    changes = frozenset(names if function.endswith("_") else ())
+    return Call(Name(target), Known(function), names, options, changes=changes)
 
 
-def _waits(*lines: str) -> list[set[int]]:
-    found = statements(_source(*lines), lambda line, name: name.endswith("_"))
-    return predecessors(found, lambda name: "a" if name == "view_of_a" else name)
+def _waits(*found: Step) -> list[set[int]]:
+    return predecessors(found, lambda one: Name("a") if one == "view_of_a" else one)
 
 
-def test_a_statement_waits_for_what_it_reads() -> None:
-    assert _waits("a = make()", "b = make()", "c = use(a, b)") == [set(), set(), {0, 1}]
+def test_a_step_waits_for_what_it_reads() -> None:
+    assert _waits(_step("a"), _step("b"), _step("c", "use", "a", "b")) == [set(), set(), {0, 1}]
 
 
 def test_a_name_gets_another_value_when_all_have_read_it() -> None:
-    assert _waits("a = make()", "b = use(a)", "a = make()", "del b") == [set(), {0}, {0, 1}, {1}]
+    waits = _waits(_step("a"), _step("b", "use", "a"), _step("a"), Free((Name("b"),)))
+    assert waits == [set(), {0}, {0, 1}, {1}]
 
 
 def test_memory_is_overwritten_when_all_have_read_it() -> None:
-    waits = _waits("a = make()", "view_of_a = use(a)", "b = use(view_of_a)", "c = change_(a)")
-    assert waits[3] == {0, 1, 2}
-    later = _waits("a = make()", "c = change_(a)", "b = use(view_of_a)")
-    assert later[2] == {1}
+    view, use = _step("view_of_a", "use", "a"), _step("b", "use", "view_of_a")
+    change = _step("c", "change_", "a")
+    assert _waits(_step("a"), view, use, change)[3] == {0, 1, 2}
+    assert _waits(_step("a"), change, use)[2] == {1}
 
 
-def test_effects_keep_their_order() -> None:
-    waits = _waits("a = make(random=R)", "b = make()", "c = make(random=R)")
-    assert waits == [set(), set(), {0}]
+def test_what_waits_as_garbage_is_read() -> None:
+    waits = _waits(_step("g"), _step("a"), Free((Name("a"),), Name("g")))
+    assert waits[2] == {0, 1}
+
+
+def test_a_block_waits_for_all_that_its_steps_use() -> None:
+    inner = [_step("b", "use", "a"), Store(Cell(0), Name("b"))]
+    block = If(Name("test"), inner, [_step("b", "use", "c")])
+    waits = _waits(_step("a"), _step("c"), _step("test"), block, Load(Name("p"), Cell(0)))
+    assert waits[3:] == [{0, 1, 2}, {3}]
+
+
+def test_steps_of_one_effect_keep_their_order() -> None:
+    steps = [_step(name) for name in "abcd"]
+    effects = Effect.RANDOM, Effect.HOST, Effect.RANDOM | Effect.COMM, Effect.COMM
+    for step, effect in zip(steps, effects, strict=True):
+        step.acts = effect
+    assert _waits(*steps) == [set(), set(), {0}, {2}]
 
 
 def test_cells_of_the_scope_are_variables() -> None:
-    waits = _waits("p0 = C[0].value", "p1 = use(p0)", "C[0].value = p1", "C[1].value = p1")
+    p0, p1 = Name("p0"), Name("p1")
+    cells = [Store(Cell(number), p1) for number in (0, 1)]
+    waits = _waits(Load(p0, Cell(0)), _step("p1", "use", "p0"), *cells)
     assert waits[2] == {0, 1}
     assert waits[3] == {1}
 

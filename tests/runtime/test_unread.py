@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from refluid import fluid
-from refluid.runtime.codegen import Request
 from refluid.runtime.plan import Plan
+from refluid.runtime.request import Request
 
 
 @pytest.mark.parametrize("trained", [False, True])

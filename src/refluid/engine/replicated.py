@@ -20,7 +20,6 @@ from refluid.engine.splitting import split_feed
 from refluid.engine.strategy import EXECUTION, Strategy
 from refluid.ir.program import Program
 from refluid.runtime.allocator import end_step, release
-from refluid.runtime.codegen import Request
 from refluid.runtime.instrument import instruments
 from refluid.runtime.joined.joined import Joined, Results
 from refluid.runtime.joined.shared import Shared
@@ -28,6 +27,7 @@ from refluid.runtime.kernels import asked_for
 from refluid.runtime.memory import Memory, memory_as_set
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.replicas import Replicas
+from refluid.runtime.request import Request
 from refluid.runtime.scope import Scope
 
 _PLANS = 64

@@ -25,12 +25,12 @@ from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.runtime.allocator import end_step, prepare
-from refluid.runtime.codegen import Request
-from refluid.runtime.instrument import Instruments, instruments
+from refluid.runtime.instrument import instruments
 from refluid.runtime.kernels import Kernels, asked_for
 from refluid.runtime.memory import Memory, memory_as_set
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.reading import ReadingPlan, reads_first
+from refluid.runtime.request import Instruments, Request
 from refluid.runtime.scope import Scope, global_scope, scope_guard
 
 if TYPE_CHECKING:

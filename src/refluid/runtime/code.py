@@ -14,6 +14,7 @@ from refluid.core.texts import shorten_causes, shortened
 from refluid.ir.operator import Operator
 from refluid.runtime.failure import explain
 from refluid.runtime.source import Source
+from refluid.runtime.trees import Name
 
 _numbers = itertools.count()
 Step = Callable[[Any, Any, Any], tuple[Any, Any]]
@@ -25,7 +26,7 @@ class Code:
     names: the Python name of each variable of the program.
     """
 
-    def __init__(self, source: Source, names: Mapping[Key, str], kind: str) -> None:
+    def __init__(self, source: Source, names: Mapping[Key, Name], kind: str) -> None:
         self.source, self.names = source, names
         self.filename = f"<refluid {kind} {next(_numbers)}>"
         text = source.text
@@ -61,4 +62,4 @@ class Code:
 
     def explain(self, error: Exception) -> Exception:
         """The error to raise instead of one that came out of the step."""
-        return explain(error, self.filename, self.origin, self.names)
+        return explain(error, self.filename, self.source, self.names)

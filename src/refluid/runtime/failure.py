@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import linecache
 import traceback
 from collections.abc import Iterator, Mapping
 from types import FrameType, TracebackType
@@ -19,6 +17,9 @@ from refluid.feed.errors import ReaderFailed
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of, find
 from refluid.runtime.messages import no_row, not_initialized
+from refluid.runtime.source import Source
+from refluid.runtime.steps import Step
+from refluid.runtime.trees import Known, Name, leaves
 
 _IDS = (torch.int32, torch.int64)
 # What Python and torch raise where they are given None, or a name was never set.
@@ -28,10 +29,11 @@ _OF_NONE = (AttributeError, NameError, TypeError)
 def explain(
     error: Exception,
     filename: str,
-    origin: Mapping[int, Operator],
+    source: Source,
     name_of: Mapping[tuple[int, str], str],
 ) -> Exception:
     """The error to raise instead of `error`, which came out of the plan in `filename`."""
+    origin = source.origin
     found = _plan_frame(error.__traceback__, filename)
     passed_on = isinstance(error, EOFException | PeerFailed | ReaderFailed)
     line = None if found is None else _line_of_operator(found.tb_lineno, origin)
@@ -45,7 +47,7 @@ def explain(
             if given.lacks(op, name, unset=isinstance(error, NameError)):
                 return EnforceNotMet(not_initialized(op, slot, name))
     reason = (
-        _outside(op, given, found.tb_lineno)
+        _outside(op, given, source.lines[found.tb_lineno])
         if isinstance(error, IndexError | RuntimeError)
         else None
     )
@@ -85,15 +87,14 @@ class _Given:
                 what = _describe(self._values.get(own)) if held else "no longer held"
                 yield f"  {slot}({name}): {what}"
 
-    def tensors(self, lineno: int) -> list[torch.Tensor]:
-        """The tensors that the failing line names, also where these are no variables'."""
-        line = linecache.getline(self._frame.f_code.co_filename, lineno).strip()
-        try:
-            nodes = list(ast.walk(ast.parse(line)))
-        except SyntaxError:  # the head of a loop
-            return []
-        names = [node.id for node in nodes if isinstance(node, ast.Name)]
-        values = [self._values.get(name, self._frame.f_globals.get(name)) for name in names]
+    def tensors(self, step: Step) -> list[torch.Tensor]:
+        """The tensors that the failing step is given, also where these are no variables'."""
+        known = self._frame.f_globals
+        values = [
+            self._values.get(one, known.get(one))
+            for one in leaves(step.values)
+            if isinstance(one, Name | Known)
+        ]
         return [one for one in values if isinstance(one, torch.Tensor)]
 
 
@@ -107,7 +108,7 @@ def _needed(op: Operator, error: Exception) -> Iterator[tuple[str, str]]:
             yield from ((slot, name) for name in names if "@" not in name)
 
 
-def _outside(op: Operator, given: _Given, lineno: int) -> str | None:
+def _outside(op: Operator, given: _Given, step: Step) -> str | None:
     """What to say of an operator that looks up rows of a table: the first id that is none."""
     slots = next(iter(facts_of(op.type).rows.items()), ())
     if not slots or not all(map(op.input, slots)):
@@ -116,7 +117,7 @@ def _outside(op: Operator, given: _Given, lineno: int) -> str | None:
     held = given.of(op, table)
     rows = (held if isinstance(held, torch.Tensor) else op.block.var_recursive(table)).shape[0]
     found = [(name, given.of(op, name)) for name in names]
-    for name, one in found + [(names[0], one) for one in given.tensors(lineno)]:
+    for name, one in found + [(names[0], one) for one in given.tensors(step)]:
         if isinstance(one, torch.Tensor) and one.dtype in _IDS and one.device.type == "cpu":
             flat = one.reshape(-1)
             wrong = ((flat < 0) | (flat >= rows)).nonzero()

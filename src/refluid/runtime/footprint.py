@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from refluid.analysis.ghosts import value_uses
 from refluid.analysis.liveness import EMPTY, Key, key_of, last_uses, view_roots, writes
 from refluid.ir.operator import Operator
 from refluid.runtime.batching import batches
-from refluid.runtime.control import FEEDING
 from refluid.runtime.loop_memory import held_by_loop, inside
 from refluid.runtime.memory import Memory
 from refluid.runtime.operators import held
 from refluid.runtime.ownership import Ownership
 from refluid.runtime.pairing import Pair, pair_gradients
+from refluid.runtime.request import Request
 from refluid.runtime.shapes import Shapes
-
-if TYPE_CHECKING:
-    from refluid.runtime.codegen import Request
+from refluid.runtime.writing import FEEDING
 
 
 @dataclass(frozen=True)

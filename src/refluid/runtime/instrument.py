@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -20,38 +19,17 @@ from refluid.analysis.liveness import EMPTY, key_of
 from refluid.core import events, flags
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
-from refluid.runtime.control import CONTROL
 from refluid.runtime.junk import Junk
 from refluid.runtime.meter import Kernels, armed
 from refluid.runtime.nonfinite import FiniteSums, require_finite
+from refluid.runtime.request import UNWATCHED, Instruments, Request
+from refluid.runtime.steps import Bind
 from refluid.runtime.storages import LiveStorages
+from refluid.runtime.trees import Known, method
 from refluid.runtime.watched import Watched
+from refluid.runtime.writing import CONTROL, Writing
 
-if TYPE_CHECKING:
-    from refluid.runtime.codegen import Request, Writer
-
-
-@dataclass(frozen=True)
-class Instruments:
-    """What a plan is watched for; part of what a plan is made for.
-
-    time: events go to the log. meter: memory and arithmetic of one step. check: outputs must be
-    finite, `fast`: as seen at the end of the step. wait: for the device, after each operator.
-    junk: what operators allocate is filled with it.
-    """
-
-    time: bool = False
-    meter: bool = False
-    check: bool = False
-    fast: bool = False
-    wait: bool = False
-    junk: bool = False
-
-    def __bool__(self) -> bool:
-        return self != UNWATCHED
-
-
-UNWATCHED = Instruments()
+WATCH = Known("watch")
 
 
 def instruments() -> Instruments:
@@ -175,21 +153,22 @@ class Watch:
 
 
 @contextmanager
-def watching(writer: Writer, ops: Sequence[Operator]) -> Iterator[None]:
-    """Writes the lines before and after the operators `ops`, which run as one."""
-    watch = writer.source.constants.get("watch")
+def watching(writer: Writing, ops: Sequence[Operator]) -> Iterator[None]:
+    """Writes the steps before and after the operators `ops`, which run as one."""
+    watch = writer.source.constants.get(WATCH)
     if watch is None:
         yield
         return
     number = len(watch.watched)
     values = [] if ops[0].type in CONTROL else list(_outputs(ops))
     watch.watched.append(Watched(tuple(ops), ()))
-    writer.source.add(f"watch.before({number})", ops[0])
+    writer.source.add(Bind(None, method(WATCH, "before", number), op=ops[0]))
     yield
-    named = [(name, local) for name, key in values if (local := writer.names.get(key))]
+    held = writer.variables.names
+    named = [(name, held[key]) for name, key in values if key in held]
     watch.watched[number] = Watched(tuple(ops), tuple(name for name, _ in named))
-    arguments = ", ".join([str(number), *(local for _, local in named)])
-    writer.source.add(f"watch.after({arguments})", ops[0])
+    after = method(WATCH, "after", number, *(local for _, local in named))
+    writer.source.add(Bind(None, after, op=ops[0]))
 
 
 def _outputs(ops: Sequence[Operator]) -> Iterator[tuple[str, Any]]:

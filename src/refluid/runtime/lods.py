@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from refluid.analysis.liveness import EMPTY, Key, key_of
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.gradient_lods import Origin, origin
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
+from refluid.runtime.source import Source
+from refluid.runtime.steps import Bind, Call
+from refluid.runtime.trees import IGNORED, Name, Tree
+from refluid.runtime.variables import Variables
 
-if TYPE_CHECKING:
-    from refluid.runtime.codegen import Writer
-
-NONE = "()"
+# The local variable that holds a LoD, or the LoD of a variable without sequences.
+Held = Name | tuple[()]
+NONE: Held = ()
 
 
 def forward_names(op: Operator, slot: str) -> list[str]:
@@ -23,101 +24,102 @@ def forward_names(op: Operator, slot: str) -> list[str]:
 
 
 class Lods:
-    """Which Python name holds the LoD of each variable; most share that of another one.
+    """Which local variable holds the LoD of each variable; most share that of another one.
 
     `fixed` variables are written in several places (a loop's body and before it): they have a
-    name of their own, which is assigned.
+    name of their own, which is assigned. ragged: whether there may be LoDs at all.
     """
 
-    def __init__(self) -> None:
-        self.names: dict[Key, str] = {}
+    def __init__(self, source: Source, variables: Variables, *, ragged: bool) -> None:
+        self._source, self._variables, self.ragged = source, variables, ragged
+        self.names: dict[Key, Name] = {}
         self.fixed: set[Key] = set()
         self._count = 0
 
-    def new(self) -> str:
+    def new(self) -> Name:
         """A name that nothing has yet."""
         self._count += 1
-        return f"l{self._count}"
+        return Name(f"l{self._count}")
 
-    def of(self, key: Key) -> str:
-        """Source of the LoD of a variable."""
+    def of(self, key: Key) -> Held:
+        """The LoD of a variable."""
         return self.names.get(key, NONE)
 
-    def fix(self, key: Key) -> str:
-        """Gives the variable a name of its own; the line that gives it its present value."""
-        present, name = self.of(key), self.new()
-        self.names[key] = name
-        self.fixed.add(key)
-        return f"{name} = {present}"
+    def set_apart(self, key: Key) -> Name:
+        """The name of the LoD that a step gives the variable."""
+        if key not in self.fixed:
+            self.names[key] = self.new()
+        return self.names[key]
 
-    def arguments(self, op: Operator, definition: OperatorDef) -> list[str]:
+    def fix(self, key: Key) -> None:
+        """Gives the variable a name of its own, with its present value."""
+        if key not in self.fixed:
+            present = self.of(key)
+            self.fixed.add(key)
+            self.names[key] = self.new()
+            self._source.add(Bind(self.names[key], present))
+
+    def arguments(self, op: Operator, definition: OperatorDef) -> dict[str, Tree]:
         """`lod_X=l3` for each LoD that the body asks for."""
         many = {slot.name for slot in definition.inputs if slot.many}
-        parts = []
+        given: dict[str, Tree] = {}
         for keyword, slot in definition.levels.items():
             names = op.input(slot) or forward_names(op, slot)
             found = [self.of(key_of(op.block, name)) for name in names]
-            if slot in many:
-                parts.append(f"{keyword}=[{', '.join(found)}]")
-            else:
-                parts.append(f"{keyword}={found[0] if found else NONE}")
-        return parts
+            given[keyword] = found if slot in many else (found or [NONE])[0]
+        return given
 
-    def made(self, op: Operator, definition: OperatorDef) -> dict[str, list[str]]:
+    def made(self, op: Operator, definition: OperatorDef) -> dict[str, list[Name]]:
         """New names for the LoD that the body returns: output slot -> one per variable."""
         return {slot: [self.new() for _ in op.output(slot)] for slot in definition.makes_lod}
 
-    def targets(self, definition: OperatorDef, made: dict[str, list[str]]) -> list[str]:
-        """What stands left of `=` for the LoD that the body returns."""
+    def targets(self, definition: OperatorDef, made: dict[str, list[Name]]) -> list[Tree]:
+        """What the body's results are assigned to for the LoD that it returns."""
         many = {slot.name for slot in definition.outputs if slot.many}
         return [
-            (f"[{', '.join(names)}]" if slot in many else names[0]) if names else "_"
+            (names if slot in many else names[0]) if names else IGNORED
             for slot, names in made.items()
         ]
 
-    def note(
-        self, writer: Writer, op: Operator, definition: OperatorDef, made: dict[str, list[str]]
-    ) -> list[str]:
-        """Notes the LoD of all outputs; lines that make it, or assign it to a name of its own."""
-        lines: list[str] = []
+    def note(self, op: Operator, definition: OperatorDef, made: dict[str, list[Name]]) -> None:
+        """Notes the LoD of all outputs, makes it, or assigns it to a name of its own."""
         rule = definition.lod_by(op) if definition.lod_by is not None else None
         given = self._given(op, definition) if rule is not None else []
+        source: Held
         for slot in definition.outputs:
             for position, name in enumerate(op.output(slot.name)):
                 if name == EMPTY:
                     continue
+                key = key_of(op.block, name)
                 if slot.name in made:
                     source = made[slot.name][position]
                 elif any(given) and rule is not None and slot is definition.outputs[0]:
-                    source, called = self.new(), writer.source.constant(rule.__name__, rule)
-                    lods = ", ".join(one or NONE for one in given)
-                    lines.append(f"{source} = {called}([{lods}], {writer.local(op.block, name)})")
+                    source, called = self.new(), self._source.constant(rule.__name__, rule)
+                    known = given, self._variables.named(key)
+                    self._source.add(Call(source, called, known, op=op))
                 else:
-                    source = self._source(op, definition, slot.name, position)
-                key = key_of(op.block, name)
+                    source = self._source_of(op, definition, slot.name, position)
                 if key in self.fixed:
                     if self.names[key] != source:
-                        lines.append(f"{self.names[key]} = {source}")
-                elif source != NONE:
+                        self._source.add(Bind(self.names[key], source, op=op))
+                elif isinstance(source, Name):
                     self.names[key] = source
                 else:
                     self.names.pop(key, None)
-        return lines
 
-    def pass_on(self, source: Key, target: Key) -> list[str]:
-        """Gives `target` the LoD of `source`; the line to write where it has a name of its own."""
+    def pass_on(self, source: Key, target: Key) -> None:
+        """Gives `target` the LoD of `source`."""
         if target in self.fixed:
-            return [f"{self.names[target]} = {self.of(source)}"]
-        if source in self.names:
+            self._source.add(Bind(self.names[target], self.of(source)))
+        elif source in self.names:
             self.names[target] = self.names[source]
-        return []
 
-    def _given(self, op: Operator, definition: OperatorDef) -> list[str]:
+    def _given(self, op: Operator, definition: OperatorDef) -> list[Held]:
         """The LoDs of all variables of the slot `lod`, empty for those without."""
         slot = definition.lod if isinstance(definition.lod, str) else definition.lod(op)
-        return [self.names.get(key_of(op.block, name), "") for name in op.input(slot)]
+        return [self.of(key_of(op.block, name)) for name in op.input(slot)]
 
-    def _source(self, op: Operator, definition: OperatorDef, slot: str, position: int) -> str:
+    def _source_of(self, op: Operator, definition: OperatorDef, slot: str, position: int) -> Held:
         """The LoD of an output: that of the slot `lod`; of a gradient as Fluid has it."""
         name: str | None
         if slot in definition.without_lod:

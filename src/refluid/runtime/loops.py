@@ -15,81 +15,81 @@ v20 = s5.result(p4)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from refluid.analysis.liveness import find_variable, key_of, writes
 from refluid.core.dtypes import VarType
 from refluid.core.lod_tensor import LoDTensorArray
 from refluid.ir.operator import Operator
 from refluid.ops.signature import GRAD
 from refluid.runtime.accumulator import Accumulator
-from refluid.runtime.control import (
+from refluid.runtime.blocks import (
+    append,
+    enter,
     fix_lods,
     gradient_names,
-    handles,
     inner_gradient,
     pass_lods,
     write_forward,
     write_gradient,
 )
+from refluid.runtime.steps import Bind, While
 from refluid.runtime.tape import make_tape
-
-if TYPE_CHECKING:
-    from refluid.runtime.codegen import Writer
+from refluid.runtime.trees import Formula, Name, called, method
+from refluid.runtime.writing import Writing, handles
 
 
 @handles("while")
-def _while(writer: Writer, op: Operator) -> None:
+def _while(writer: Writing, op: Operator) -> None:
     """Runs the sub-block as long as the condition holds."""
     tape = make_tape(op)
     record = writer.local(op.block, op.output("StepScopes")[0])
     if tape.wanted:
-        writer.source.add(f"{record} = []")
+        writer.source.add(Bind(record, []))
     fix_lods(writer, op)
     condition = writer.local(op.block, op.input("Condition")[0])
-    with writer.source.block(f"while {condition}.item():", op):
-        write_forward(writer, op, tape, f"{record}.append({{}})")
+    with writer.source.block(While(method(condition, "item"), op=op)):
+        write_forward(writer, op, tape, lambda kept: append(record, kept, op))
 
 
 @handles("while_grad")
-def _while_grad(writer: Writer, op: Operator) -> None:
+def _while_grad(writer: Writing, op: Operator) -> None:
     """The gradient block for each run of the sub-block, the last one first.
 
     The gradient of an array is an array that the block reads and writes. That of a variable
     which the loop changes is passed from run to run; that of any other is the sum over the runs.
     """
     record = writer.local(op.block, op.input("StepScopes")[0])
-    block = op.attr("sub_block")
+    block, add, names = op.attr("sub_block"), writer.source.add, writer.variables.names
     tape = writer.tapes.get(block.forward_block_idx)
     fix_lods(writer, op)
-    carried = [writer.names[key] for key in tape.carried] if tape else []
-    for name in carried:
-        writer.source.add(f"{name}_after = {name}")
+    carried = [names[key] for key in tape.carried] if tape else []
+    after = {own: Name(f"{own}_after") for own in carried}
+    for own, kept in after.items():
+        add(Bind(kept, own))
     changed = {key for inner in block.ops for key in writes(inner)}
     arrays, passed, summed = _kinds(op)
     _enter_arrays(writer, op, arrays)
     for name, _ in passed:
-        given = writer.names.get(key_of(op.block, name + GRAD), "None")
+        given = names.get(key_of(op.block, name + GRAD))
         if writer.local(block, name + GRAD) != given:
-            writer.enter(block, name + GRAD, given)
-    sums = {grad: f"s{block.idx}_{index}" for index, (_, grad) in enumerate(summed)}
+            enter(writer, block, name + GRAD, given)
+    sums = {grad: Name(f"s{block.idx}_{index}") for index, (_, grad) in enumerate(summed)}
     maker = writer.source.constant("Accumulator", Accumulator)
     for one in sums.values():
-        writer.source.add(f"{one} = {maker}()")
-    with writer.source.block(f"while {record}:", op):
-        write_gradient(writer, op, f"{record}.pop()", [name for name, _ in passed + summed])
+        add(Bind(one, called(maker)))
+    with writer.source.block(While(record, op=op)):
+        write_gradient(writer, op, method(record, "pop"), [name for name, _ in passed + summed])
         for name, grad in summed:
             if key_of(block, name + GRAD) in changed:
-                writer.source.add(f"{sums[grad]}.add({inner_gradient(writer, op, name)})")
+                add(Bind(None, method(sums[grad], "add", inner_gradient(writer, op, name))))
     for name, grad in summed:
-        like = writer.local(op.block, name)
-        writer.source.add(f"{writer.local(op.block, grad)} = {sums[grad]}.result({like})", op)
+        result = method(sums[grad], "result", writer.local(op.block, name))
+        add(Bind(writer.local(op.block, grad), result, op=op))
     for name, grad in passed + arrays:
         outer, inner = writer.local(op.block, grad), inner_gradient(writer, op, name)
         if outer != inner:
-            writer.source.add(f"{outer} = {inner}")
-    for name in carried:
-        writer.source.add(f"{name} = {name}_after")
+            add(Bind(outer, inner))
+    for own, kept in after.items():
+        add(Bind(own, kept))
     pass_lods(writer, op, gradient_names(op, "X"))
 
 
@@ -111,7 +111,7 @@ def _kinds(op: Operator) -> tuple[Pairs, Pairs, Pairs]:
     return arrays, passed, summed
 
 
-def _enter_arrays(writer: Writer, op: Operator, arrays: Pairs) -> None:
+def _enter_arrays(writer: Writing, op: Operator, arrays: Pairs) -> None:
     """The gradient block works on the very arrays of the enclosing block."""
     block = op.attr("sub_block")
     array = writer.source.constant("LoDTensorArray", LoDTensorArray)
@@ -121,10 +121,11 @@ def _enter_arrays(writer: Writer, op: Operator, arrays: Pairs) -> None:
         var = find_variable(op.block, name)
         if var is None or var.type != VarType.LOD_TENSOR_ARRAY:
             continue
-        outer = writer.names.get(key_of(op.block, name + GRAD))
+        outer = writer.variables.names.get(key_of(op.block, name + GRAD))
         if outer is None:
-            writer.enter(block, name + GRAD, f"{array}()")
+            enter(writer, block, name + GRAD, called(array))
             continue
-        writer.source.add(f"{outer} = {array}() if {outer} is None else {outer}")
+        value = Formula("{} if {} is None else {}", (called(array), outer, outer))
+        writer.source.add(Bind(outer, value))
         if writer.local(block, name + GRAD) != outer:
-            writer.enter(block, name + GRAD, outer)
+            enter(writer, block, name + GRAD, outer)

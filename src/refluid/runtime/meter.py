@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,12 +18,10 @@ from torch.utils.flop_counter import flop_registry
 
 from refluid.analysis.ghosts import is_ghost
 from refluid.kernels.watching import DispatchMode
-from refluid.runtime.recorded.graph import leaves
+from refluid.runtime.request import Request
 from refluid.runtime.storages import Storage, storage_of
+from refluid.runtime.trees import leaves
 from refluid.runtime.watched import Watched
-
-if TYPE_CHECKING:
-    from refluid.runtime.codegen import Request
 
 STATE, FED = -1, -2
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from refluid.analysis.ghosts import ghost, value_uses
 from refluid.analysis.liveness import (
@@ -20,18 +19,16 @@ from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.runtime.batching import batches
 from refluid.runtime.calls import How, write_batch, write_call
-from refluid.runtime.control import CONTROL
 from refluid.runtime.instrument import watching
 from refluid.runtime.ownership import Ownership
 from refluid.runtime.pairing import Pair, pair_gradients
 from refluid.runtime.releases import Releases
-
-if TYPE_CHECKING:
-    from refluid.runtime.codegen import Writer
+from refluid.runtime.steps import Call, Free
+from refluid.runtime.writing import CONTROL, Writing
 
 
 def write_operators(
-    writer: Writer,
+    writer: Writing,
     block: Block,
     ops: Sequence[Operator],
     kept: set[Key],
@@ -46,9 +43,9 @@ def write_operators(
     last = last_uses(ops, groups)
     copies = views_to_copy(ops, last, kept, repeated=outer_pairs is not None)
     pairs = pair_gradients(ops) | dict(outer_pairs or {})
-    outside = kept | writer.fed | held(ops)
+    outside = kept | writer.variables.fed | held(ops)
     valued = value_uses(ops, last) if memory.frees else {}
-    mine = kept | writer.fed
+    mine = kept | writer.variables.fed
     owned = Ownership(ops, last | valued, mine, pairs, captured(ops), in_place=memory.in_place)
     releases = Releases(block, ops, last, kept, owned, memory)
     ghosts = _by_position(block, valued, outside)
@@ -71,21 +68,20 @@ def write_operators(
                 how = How(pairs.get(position), reuse, position in copies, unread, alone)
                 write_call(writer, op, how)
         for key in ghosts.get(position, ()):
-            name = writer.names[key]
-            writer.source.add(f"{name} = {writer.source.constant('ghost', ghost)}({name})")
+            name, shape = writer.variables.names[key], writer.source.constant("ghost", ghost)
+            writer.source.add(Call(name, shape, (name,)))
         dead = releases.after(position)
         overwritten = {key_of(op.block, reuse[1])} & dead if reuse else set()
         _drop(writer, dead - overwritten)
         _drop(writer, overwritten, at_once=True)
 
 
-def _drop(writer: Writer, keys: set[Key], *, at_once: bool = False) -> None:
+def _drop(writer: Writing, keys: set[Key], *, at_once: bool = False) -> None:
     """Gives values up: their memory is free, or waits with that of others."""
-    names = ", ".join(sorted(writer.names[key] for key in keys if key in writer.names))
-    if names and writer.garbage and not at_once:
-        writer.source.add(f"{writer.garbage}.add({names})")
-    if names:
-        writer.source.add(f"del {names}")
+    names = writer.variables.names
+    dead = tuple(sorted(names[key] for key in keys if key in names))
+    if dead:
+        writer.source.add(Free(dead, None if at_once else writer.garbage))
 
 
 def _by_position(

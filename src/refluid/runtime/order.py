@@ -11,8 +11,8 @@ from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.ops.signature import GRAD
-from refluid.runtime.control import CONTROL
 from refluid.runtime.messages import not_initialized
+from refluid.runtime.writing import CONTROL
 
 
 def check_order(

@@ -20,6 +20,7 @@ from refluid.ir.names import EMPTY, without_part
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
+from refluid.runtime.trees import Name
 
 AGAIN = ".subprog_"
 
@@ -57,9 +58,9 @@ class Pair:
     gradient_op: Operator
 
     @property
-    def name(self) -> str:
+    def name(self) -> Name:
         """The plan's name for the recording."""
-        return f"k{self.gradient_op.block.idx}_{self.forward}"
+        return Name(f"k{self.gradient_op.block.idx}_{self.forward}")
 
 
 def pair_gradients(ops: Sequence[Operator]) -> dict[int, Pair]:

@@ -16,12 +16,12 @@ from refluid.core.offsets import Levels, as_levels, as_lod
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code
-from refluid.runtime.codegen import Request, Writer
-from refluid.runtime.instrument import UNWATCHED
+from refluid.runtime.codegen import write_plan
 from refluid.runtime.layout import channels_last_state, hold_channels_last
 from refluid.runtime.memory import EAGER
 from refluid.runtime.messages import not_in_scope
 from refluid.runtime.recorded.tiers import Tiers
+from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.scope import Cell, Scope
 
 
@@ -49,10 +49,9 @@ class Plan:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        writer = Writer(request)
-        self.written = writer.write()
-        self.code = Code(self.written.source, writer.names, "plan")
-        recordable = _is_recordable(request, writer)
+        self.written = write_plan(request)
+        self.code = Code(self.written.source, self.written.variables.names, "plan")
+        recordable = _is_recordable(request, ragged=self.written.ragged)
         self._tiers = Tiers(self.code, compiles=request.compiles) if recordable else None
         self._channels_last = channels_last_state(request.block.ops, request.device)
         self._threads = AdaptiveThreads() if _is_adaptive(request) else None
@@ -124,10 +123,10 @@ class Plan:
         return self._bound
 
 
-def _is_recordable(request: Request, writer: Writer) -> bool:
+def _is_recordable(request: Request, *, ragged: bool) -> bool:
     """Whether a recording can stand for the plan: one thread, no LoD, unwatched."""
     plain = request.instruments is UNWATCHED and request.memory == EAGER
-    return plain and request.threads == 1 and not writer.ragged
+    return plain and request.threads == 1 and not ragged
 
 
 def _is_adaptive(request: Request) -> bool:

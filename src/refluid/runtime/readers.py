@@ -6,10 +6,9 @@ holds the `feed.Reader` that the user's program made.
 
 from __future__ import annotations
 
-import re
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,11 +23,11 @@ from refluid.feed.reader import Reader
 from refluid.feed.specs import Spec, check_batch, parse_specs
 from refluid.feed.staging import Staged, double_buffer
 from refluid.ir.operator import Operator
-from refluid.runtime.control import handles
+from refluid.ops.effects import Effect
 from refluid.runtime.scope import Cell, global_scope
-
-if TYPE_CHECKING:
-    from refluid.runtime.codegen import Writer
+from refluid.runtime.steps import Bind, Call, Store
+from refluid.runtime.trees import DEVICE, Known, Name, method, value_of
+from refluid.runtime.writing import Writing, handles
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def buffer_reader(under: OpenReader, device: torch.device, turn: Turn) -> OpenRe
     return OpenReader(under.reader, under.specs, double_buffer(under.reader, device, turn))
 
 
-def _turn(writer: Writer) -> str:
+def _turn(writer: Writing) -> Known:
     """Which replica of this process the plan is for; other processes have readers of their own."""
     comm = writer.request.comm
     shared = isinstance(getattr(comm, "group", None), LocalGroup)
@@ -95,51 +94,47 @@ def _turn(writer: Writer) -> str:
 def _place(text: str, own: torch.device) -> torch.device:
     """The device that a double buffer's attribute names: AUTO, CPU, CUDA:1."""
     if "CUDA" in text.upper() and "PINNED" not in text.upper():
-        number = re.search(r"\d+", text)
-        return torch.device("cuda", int(number.group()) if number else 0)
+        number = "".join(filter(str.isdigit, text))
+        return torch.device("cuda", int(number or 0))
     return own if text == "AUTO" else torch.device("cpu")
 
 
-def _cell(writer: Writer, op: Operator, name: str) -> str:
-    """The scope's cell of a variable, which need not be declared in the program."""
-    key = key_of(op.block, name)
-    return f"C[{writer.state.setdefault(key, len(writer.state))}]"
+def _keep(writer: Writing, op: Operator, call: Call) -> None:
+    """The reader that the call opens becomes the value of the operator's output, in the scope."""
+    out = op.output("Out")[0]
+    call.target = writer.local(op.block, out)
+    writer.source.add(call)
+    cell = writer.variables.cell(key_of(op.block, out))
+    writer.source.add(Store(cell, call.target, op=op))
 
 
 @handles("create_py_reader")
-def _create_py_reader(writer: Writer, op: Operator) -> None:
+def _create_py_reader(writer: Writing, op: Operator) -> None:
     names = ("shape_concat", "ranks", "lod_levels", "dtypes", "need_check_feed")
     specs = writer.source.constant("specs", parse_specs(*(op.attr(name) for name in names)))
     call = writer.source.constant("open_reader", open_reader)
-    queue, out = op.input("blocking_queue")[0], op.output("Out")[0]
-    cell = _cell(writer, op, out)
-    target = f"{cell}.value = {writer.local(op.block, out)}"
-    writer.source.add(f"{target} = {call}({_cell(writer, op, queue)}, {cell}.value, {specs})", op)
+    out, queue = (
+        writer.variables.cell(key_of(op.block, name))
+        for name in (op.output("Out")[0], op.input("blocking_queue")[0])
+    )
+    _keep(writer, op, Call(None, call, (queue, value_of(out), specs), op=op))
 
 
 @handles("create_double_buffer_reader")
-def _create_double_buffer_reader(writer: Writer, op: Operator) -> None:
+def _create_double_buffer_reader(writer: Writing, op: Operator) -> None:
     device = _place(op.attr("place"), writer.request.device)
     place = writer.source.constant("place", device)
     call = writer.source.constant("buffer_reader", buffer_reader)
-    under, out = op.input("UnderlyingReader")[0], op.output("Out")[0]
-    target = f"{_cell(writer, op, out)}.value = {writer.local(op.block, out)}"
-    writer.source.add(
-        f"{target} = {call}({writer.local(op.block, under)}, {place}, {_turn(writer)})", op
-    )
+    under = writer.local(op.block, op.input("UnderlyingReader")[0])
+    _keep(writer, op, Call(None, call, (under, place, _turn(writer)), op=op))
 
 
 @handles("read")
-def _read(writer: Writer, op: Operator) -> None:
+def _read(writer: Writing, op: Operator) -> None:
     """Takes one batch: its tensors become the outputs, their LoD that of the outputs."""
     reader = writer.local(op.block, op.input("Reader")[0])
     outputs = op.output("Out")
     tensors = [writer.local(op.block, name) for name in outputs]
-    levels = []
-    for name in outputs:
-        key = key_of(op.block, name)
-        if key not in writer.lods.fixed:
-            writer.lods.names[key] = writer.lods.new()
-        levels.append(writer.lods.names[key])
-    targets = f"[{', '.join(tensors)}], [{', '.join(levels)}]"
-    writer.source.add(f"{targets} = {reader}.read(device, {_turn(writer)})", op)
+    levels: list[Name] = [writer.lods.set_apart(key_of(op.block, name)) for name in outputs]
+    batch = method(reader, "read", DEVICE, _turn(writer))
+    writer.source.add(Bind((tensors, levels), batch, op=op, acts=Effect.HOST))

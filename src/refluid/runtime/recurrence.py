@@ -7,137 +7,143 @@ step before as `ex_states`. Its `states` go to the next step, its outputs are st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from refluid.analysis.liveness import EMPTY, key_of
 from refluid.ir.operator import Operator
-from refluid.ops.recurrent import STEP_VALUES
+from refluid.ops.control import STEP_VALUES
 from refluid.ops.signature import GRAD
 from refluid.runtime.accumulator import Accumulator
-from refluid.runtime.control import (
+from refluid.runtime.blocks import (
+    append,
+    enter,
     gradient_names,
-    handles,
     inner_gradient,
     write_forward,
     write_gradient,
 )
+from refluid.runtime.steps import Bind, Call, For, Free, While
 from refluid.runtime.tape import make_tape
-
-if TYPE_CHECKING:
-    from refluid.runtime.codegen import Writer
+from refluid.runtime.trees import Formula, Name, Tree, called, entry, method
+from refluid.runtime.writing import Writing, handles
 
 
 @handles("recurrent")
-def _recurrent(writer: Writer, op: Operator) -> None:
+def _recurrent(writer: Writing, op: Operator) -> None:
     """Runs the sub-block once per time step (axis 0 of the inputs), backwards if `reverse`."""
-    block = op.attr("sub_block")
+    block, add = op.attr("sub_block"), writer.source.add
     tape = make_tape(op)
     record = writer.local(op.block, op.output("step_scopes")[0])
-    source, prefix = writer.source, f"r{block.idx}"
+    step, backwards = Name(f"t{block.idx}"), bool(op.attr("reverse"))
     if tape.wanted:
-        source.add(f"{record} = []")
-    inputs = [(writer.local(op.block, name), name) for name in op.input("inputs")]
-    for index, (outer, _) in enumerate(inputs):
-        source.add(f"{prefix}x{index} = {outer}.unbind(0)", op)
-    for index, name in enumerate(op.input("initial_states")):
-        source.add(f"{prefix}s{index} = {writer.local(op.block, name)}")
-    for index, _ in enumerate(op.output("outputs")):
-        source.add(f"{prefix}o{index} = []")
-    steps = f"range(len({prefix}x0))"
-    order = f"reversed({steps})" if op.attr("reverse") else steps
-    with source.block(f"for t{block.idx} in {order}:", op):
-        for index, (_, name) in enumerate(inputs):
-            writer.enter(block, name, f"{prefix}x{index}[t{block.idx}]")
-        for index, name in enumerate(_states(op, "ex_states")):
-            writer.enter(block, name, f"{prefix}s{index}")
+        add(Bind(record, []))
+    parts = _named(f"r{block.idx}x", op.input("inputs"))
+    states = _named(f"r{block.idx}s", op.input("initial_states"))
+    outputs = _named(f"r{block.idx}o", op.output("outputs"))
+    for part, name in parts:
+        add(Bind(part, method(writer.local(op.block, name), "unbind", 0), op=op))
+    for state, name in states:
+        add(Bind(state, writer.local(op.block, name)))
+    for output, _ in outputs:
+        add(Bind(output, []))
+    steps = "reversed(range(len({})))" if backwards else "range(len({}))"
+    with writer.source.block(For(Formula(steps, (parts[0][0],)), target=step, op=op)):
+        for part, name in parts:
+            enter(writer, block, name, entry(part, step))
+        for state, name in _named(f"r{block.idx}s", _states(op, "ex_states")):
+            enter(writer, block, name, state)
         results = {key_of(block, name) for name in _states(op, "states") + op.output("outputs")}
-        write_forward(writer, op, tape, f"{record}.append({{}})", results)
-        for index, name in enumerate(_states(op, "states")):
-            source.add(f"{prefix}s{index} = {writer.local(block, name)}")
-        for index, name in enumerate(op.output("outputs")):
-            source.add(f"{prefix}o{index}.append({writer.local(block, name)})")
-    stack = source.constant("stack_steps", stack_steps)
-    backwards = bool(op.attr("reverse"))
-    for index, name in enumerate(op.output("outputs")):
-        outer = writer.local(op.block, name)
-        source.add(f"{outer} = {stack}({prefix}o{index}, {backwards})", op)
-    source.add(f"del {', '.join(f'{prefix}x{index}' for index, _ in enumerate(inputs))}")
+        write_forward(writer, op, tape, lambda kept: append(record, kept, op), results)
+        for state, name in _named(f"r{block.idx}s", _states(op, "states")):
+            add(Bind(state, writer.local(block, name)))
+        for output, name in outputs:
+            add(append(output, writer.local(block, name)))
+    for output, name in outputs:
+        _stack(writer, op, name, output, backwards)
+    add(Free(tuple(part for part, _ in parts)))
+
+
+def _named(prefix: str, variables: Sequence[str]) -> list[tuple[Name, str]]:
+    """A local variable for each of the variables."""
+    return [(Name(f"{prefix}{index}"), name) for index, name in enumerate(variables)]
+
+
+def _stack(writer: Writing, op: Operator, name: str, values: Name, backwards: bool) -> None:
+    function = writer.source.constant("stack_steps", stack_steps)
+    target = writer.local(op.block, name)
+    writer.source.add(Call(target, function, (values, backwards), op=op))
 
 
 @handles("recurrent_grad")
-def _recurrent_grad(writer: Writer, op: Operator) -> None:
+def _recurrent_grad(writer: Writing, op: Operator) -> None:
     """Runs the gradient block for each time step, the last one first."""
-    block, source = op.attr("sub_block"), writer.source
+    block, add = op.attr("sub_block"), writer.source.add
     record = writer.local(op.block, op.input("step_scopes")[0])
-    prefix, step = f"g{block.idx}", f"t{block.idx}"
-    backwards = bool(op.attr("reverse"))
-    outputs = list(zip(op.input("outputs"), op.input("outputs" + GRAD), strict=False))
-    states = list(zip(op.input("initial_states"), _states(op, "states"), strict=False))
+    prefix, step = f"g{block.idx}", Name(f"t{block.idx}")
+    count, backwards = Name(f"{prefix}n"), bool(op.attr("reverse"))
+    given = list(zip(op.input("outputs"), op.input("outputs" + GRAD), strict=False))
+    outputs = _named(f"{prefix}o", [name for name, _ in given])
+    initial = zip(op.input("initial_states"), _states(op, "states"), strict=False)
+    states = _named(f"{prefix}s", [name for name, _ in initial])
     summed, stepped = gradient_names(op, "parameters"), gradient_names(op, "inputs")
-    kept = list(zip(op.attrs.get(STEP_VALUES) or [], op.output(STEP_VALUES), strict=True))
-    zeros = source.constant("zeros", torch.zeros_like)
-    accumulator = source.constant("Accumulator", Accumulator)
-    for index, (_, grad) in enumerate(outputs):
-        source.add(f"{prefix}o{index} = {writer.local(op.block, grad)}")
-    for index, (initial, _) in enumerate(states):
-        source.add(f"{prefix}s{index} = {zeros}({writer.local(op.block, initial)})")
-    for index, _ in enumerate(stepped):
-        source.add(f"{prefix}x{index} = []")
-    for index, _ in enumerate(summed):
-        source.add(f"{prefix}p{index} = {accumulator}()")
-    for index, _ in enumerate(kept):
-        source.add(f"{prefix}k{index} = []")
-    source.add(f"{prefix}n = len({record})")
-    with source.block(f"while {record}:", op):
-        place = f"{prefix}n - len({record})" if backwards else f"len({record}) - 1"
-        source.add(f"{step} = {place}")
-        _give_gradients(writer, op, prefix, step, [name for name, _ in outputs])
+    sums = _named(f"{prefix}p", [name for name, _ in summed])
+    parts = _named(f"{prefix}x", [name for name, _ in stepped])
+    values = _named(f"{prefix}k", op.attrs.get(STEP_VALUES) or [])
+    zeros = writer.source.constant("zeros", torch.zeros_like)
+    accumulator = writer.source.constant("Accumulator", Accumulator)
+    for (output, _), (_, grad) in zip(outputs, given, strict=True):
+        add(Bind(output, writer.local(op.block, grad)))
+    for state, name in states:
+        add(Bind(state, called(zeros, writer.local(op.block, name))))
+    for part, _ in parts + values:
+        add(Bind(part, []))
+    for one, _ in sums:
+        add(Bind(one, called(accumulator)))
+    add(Bind(count, Formula("len({})", (record,))))
+    with writer.source.block(While(record, op=op)):
+        place = "{} - len({})" if backwards else "len({1}) - 1"
+        add(Bind(step, Formula(place, (count, record))))
+        _give_gradients(writer, op, prefix, step, outputs)
         wanted = [name for name, _ in summed + stepped] + _states(op, "ex_states")
-        write_gradient(writer, op, f"{record}.pop()", wanted, [name for name, _ in kept])
-        for index, name in enumerate(_states(op, "ex_states")):
-            source.add(f"{prefix}s{index} = {inner_gradient(writer, op, name)}")
-        for index, (name, _) in enumerate(stepped):
-            source.add(f"{prefix}x{index}.append({inner_gradient(writer, op, name)})")
-        for index, (name, _) in enumerate(summed):
-            source.add(f"{prefix}p{index}.add({inner_gradient(writer, op, name)})")
-        for index, (name, _) in enumerate(kept):
-            source.add(f"{prefix}k{index}.append({writer.local(block, name)})")
-    stack = source.constant("stack_steps", stack_steps)
-    for index, (_, outer_name) in enumerate(kept):
-        outer = writer.local(op.block, outer_name)
-        source.add(f"{outer} = {stack}({prefix}k{index}, {not backwards})", op)
-    for index, (_, grad) in enumerate(stepped):
-        outer = writer.local(op.block, grad)
-        source.add(f"{outer} = {stack}({prefix}x{index}, {not backwards})", op)
-    for index, grad in enumerate(op.output("initial_states" + GRAD)):
+        write_gradient(writer, op, method(record, "pop"), wanted, [name for _, name in values])
+        for state, name in _named(f"{prefix}s", _states(op, "ex_states")):
+            add(Bind(state, inner_gradient(writer, op, name)))
+        for part, name in parts:
+            add(append(part, inner_gradient(writer, op, name)))
+        for one, name in sums:
+            add(Bind(None, method(one, "add", inner_gradient(writer, op, name))))
+        for kept, name in values:
+            add(append(kept, writer.local(block, name)))
+    for (kept, _), outer in zip(values, op.output(STEP_VALUES), strict=True):
+        _stack(writer, op, outer, kept, not backwards)
+    for (part, _), (_, grad) in zip(parts, stepped, strict=True):
+        _stack(writer, op, grad, part, not backwards)
+    for state, grad in _named(f"{prefix}s", op.output("initial_states" + GRAD)):
         if grad != EMPTY:
-            source.add(f"{writer.local(op.block, grad)} = {prefix}s{index}")
-    for index, (name, grad) in enumerate(summed):
-        like = writer.local(op.block, name)
-        source.add(f"{writer.local(op.block, grad)} = {prefix}p{index}.result({like})", op)
+            add(Bind(writer.local(op.block, grad), state))
+    for (one, name), (_, grad) in zip(sums, summed, strict=True):
+        result = method(one, "result", writer.local(op.block, name))
+        add(Bind(writer.local(op.block, grad), result, op=op))
 
 
 def _give_gradients(
-    writer: Writer, op: Operator, prefix: str, step: str, outputs: Sequence[str]
+    writer: Writing, op: Operator, prefix: str, step: Name, outputs: Sequence[tuple[Name, str]]
 ) -> None:
     """The gradients of the step's outputs and of its states, added where both are one variable."""
-    block, source = op.attr("sub_block"), writer.source
-    given: dict[str, str] = {}
-    for index, name in enumerate(outputs):
-        outer = f"{prefix}o{index}"
-        given[name + GRAD] = f"None if {outer} is None else {outer}[{step}]"
-    for index, name in enumerate(_states(op, "states")):
-        grad, state = name + GRAD, f"{prefix}s{index}"
+    given: dict[str, Tree] = {}
+    for outer, name in outputs:
+        given[name + GRAD] = Formula("None if {} is None else {}[{}]", (outer, outer, step))
+    for state, name in _named(f"{prefix}s", _states(op, "states")):
+        grad = name + GRAD
         if grad in given:
-            add = source.constant("add_gradients", add_gradients)
-            given[grad] = f"{add}({given[grad]}, {state})"
+            add = writer.source.constant("add_gradients", add_gradients)
+            given[grad] = called(add, given[grad], state)
         else:
             given[grad] = state
     for grad, value in given.items():
-        writer.enter(block, grad, value)
+        enter(writer, op.attr("sub_block"), grad, value)
 
 
 def _states(op: Operator, name: str) -> list[str]:

@@ -1,65 +1,88 @@
-"""Source text of a plan while it is being written, and which operator each line belongs to."""
+"""The steps of a plan, the constants they know, and the text that is made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 from refluid.ir.operator import Operator
+from refluid.runtime.printing import printed
+from refluid.runtime.steps import Block, Step
+from refluid.runtime.trees import Known, Tree
+
+HEADER = "def step(F, C, L):"
+B = TypeVar("B", bound=Block)
 
 
 class Source:
-    """Lines of a Python function, its constants, and the operator behind each line."""
+    """The steps of one function `step(F, C, L)`, and the values that they know by name."""
 
-    def __init__(self, header: str) -> None:
-        self.lines = [header]
-        self.origin: dict[int, Operator] = {}
-        self.constants: dict[str, Any] = {}
-        self._indent = 1
+    def __init__(self, constants: Mapping[str, Any] | None = None) -> None:
+        self.steps: list[Step] = []
+        self.constants = {str(name): value for name, value in (constants or {}).items()}
+        self._into = self.steps
 
-    def add(self, line: str, op: Operator | None = None) -> None:
-        """Appends a line at the current indentation."""
-        self.lines.append("    " * self._indent + line)
-        if op is not None:
-            self.origin[len(self.lines)] = op
+    def add(self, step: Step) -> None:
+        """Appends a step, to the block that is open."""
+        self._into.append(step)
 
     @contextmanager
-    def block(self, header: str, op: Operator | None = None) -> Iterator[None]:
-        """Lines added within are inside `header`."""
-        self.add(header, op)
-        self._indent += 1
-        start = len(self.lines)
+    def block(self, step: B) -> Iterator[B]:
+        """Appends a step; those added within are inside it."""
+        self.add(step)
+        with self.inside(step.body):
+            yield step
+
+    @contextmanager
+    def inside(self, body: list[Step]) -> Iterator[None]:
+        """Steps added within are appended to `body`."""
+        outer, self._into = self._into, body
         try:
             yield
         finally:
-            if len(self.lines) == start:
-                self.add("pass")
-            self._indent -= 1
+            self._into = outer
 
-    def constant(self, name: str, value: Any) -> str:
+    def constant(self, name: str, value: Any) -> Known:
         """A name under which the function finds `value`; the same value gets the same name."""
         candidate, number = name, 1
         while candidate in self.constants and self.constants[candidate] is not value:
             candidate, number = f"{name}_{number}", number + 1
         self.constants[candidate] = value
-        return candidate
+        return Known(candidate)
+
+    @cached_property
+    def _printed(self) -> tuple[str, dict[int, Step]]:
+        lines, steps = [HEADER], {}
+        for number, (text, step) in enumerate(printed(self.steps), 2):
+            lines.append(text)
+            steps[number] = step
+        return "\n".join(lines) + "\n", steps
 
     @property
     def text(self) -> str:
-        return "\n".join(self.lines) + "\n"
+        """The function as Python."""
+        return self._printed[0]
+
+    @property
+    def lines(self) -> Mapping[int, Step]:
+        """The step that stands in each line."""
+        return self._printed[1]
+
+    def starts(self) -> Iterator[tuple[Step, int]]:
+        """Each step with its first line."""
+        first: dict[Step, int] = {}
+        for line, step in self.lines.items():
+            first.setdefault(step, line)
+        return ((step, first[step]) for step in self.steps)
+
+    @cached_property
+    def origin(self) -> Mapping[int, Operator]:
+        """The operator behind each line."""
+        return {line: step.op for line, step in self.lines.items() if step.op is not None}
 
 
-_PLAIN = (bool, int, str)
-
-
-def literal(value: Any) -> str:
-    """Python source of an attribute value; sequences become tuples, which cost nothing."""
-    if isinstance(value, list | tuple):
-        items = ", ".join(literal(item) for item in value)
-        return f"({items},)" if len(value) == 1 else f"({items})"
-    if isinstance(value, float):
-        return repr(value) if abs(value) != float("inf") and value == value else f"float('{value}')"
-    if isinstance(value, _PLAIN):
-        return repr(value)
-    raise TypeError(f"{value!r} can't be written into a plan")
+def literal(value: Any) -> Tree:
+    """An attribute as a step is given it; sequences become tuples, which cost nothing."""
+    return tuple(map(literal, value)) if isinstance(value, list | tuple) else value

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from refluid.analysis.ghosts import ghost, values_read
 from refluid.analysis.liveness import Key, key_of, reads, writes
@@ -16,10 +15,11 @@ from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ops.signature import GRAD
+from refluid.runtime.lods import Lods
 from refluid.runtime.pairing import Pair, pair_gradients
-
-if TYPE_CHECKING:
-    from refluid.runtime.codegen import Writer
+from refluid.runtime.source import Source
+from refluid.runtime.trees import Name, Tree, called
+from refluid.runtime.variables import Variables
 
 
 @dataclass
@@ -38,30 +38,31 @@ class Tape:
     wanted: bool = False
     shaped: frozenset[Key] = frozenset()
 
-    def names(self, writer: Writer) -> list[str]:
-        """What is kept, as source, in the forward block."""
-        shape = writer.source.constant("ghost", ghost) if self.shaped else ""
-        kept = [
-            f"{shape}({writer.names[key]})" if key in self.shaped else writer.names[key]
+    def kept(self, source: Source, variables: Variables, lods: Lods) -> tuple[Tree, ...]:
+        """What is kept of a run of the forward block."""
+        shape = source.constant("ghost", ghost) if self.shaped else None
+        names = variables.names
+        kept: list[Tree] = [
+            called(shape, names[key]) if key in self.shaped else names[key]
             for key in self.keys
-            if key in writer.names
+            if key in names
         ]
-        kept += [self.before(writer, key) for key in self.carried]
-        return kept + self._shared(writer)
+        kept += [self.before(variables, key) for key in self.carried]
+        return (*kept, *self._shared(lods))
 
-    def targets(self, writer: Writer) -> list[str]:
-        """Python names that the gradient block finds it under."""
-        kept = [writer.names[key] for key in self.keys if key in writer.names]
-        kept += [writer.names[key] for key in self.carried]
-        return kept + self._shared(writer)
+    def targets(self, variables: Variables, lods: Lods) -> tuple[Name, ...]:
+        """The local variables that the gradient block finds it in."""
+        kept = [variables.names[key] for key in self.keys if key in variables.names]
+        kept += [variables.names[key] for key in self.carried]
+        return (*kept, *self._shared(lods))
 
-    def before(self, writer: Writer, key: Key) -> str:
+    def before(self, variables: Variables, key: Key) -> Name:
         """Name of the value that an outer variable had before the run."""
-        return f"{writer.names[key]}_before"
+        return Name(f"{variables.names[key]}_before")
 
-    def _shared(self, writer: Writer) -> list[str]:
-        lods = {writer.lods.of(key) for key in self.keys} - {"()"}
-        return sorted(lods) + sorted({pair.name for pair in self.forward_pairs.values()})
+    def _shared(self, lods: Lods) -> list[Name]:
+        found = {name for key in self.keys if isinstance(name := lods.of(key), Name)}
+        return sorted(found) + sorted({pair.name for pair in self.forward_pairs.values()})
 
 
 def make_tape(op: Operator) -> Tape:

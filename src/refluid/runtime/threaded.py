@@ -15,26 +15,25 @@ def step(F, C, L):
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
 from refluid.core.threads import begin_thread, operator_threads
 from refluid.ir.attributes import OpRole
-from refluid.ir.block import Block
-from refluid.ir.operator import Operator
+from refluid.ir.block import Block as Operators
 from refluid.ops.registry import find
-from refluid.runtime.dependencies import Statement, predecessors, statements
+from refluid.runtime.dependencies import predecessors
 from refluid.runtime.source import Source
+from refluid.runtime.steps import Bind, Call, Clear, Function, Step, all_steps
+from refluid.runtime.trees import Name, Reference
+from refluid.runtime.variables import Variables
 
 NONE: frozenset[int] = frozenset()
-_LOCAL = re.compile(r"[a-z]+\d\w*")
 
 
 class Schedule:
@@ -187,92 +186,66 @@ class _Run:
 
 
 def out_of_order(
-    source: Source,
-    block: Block,
-    local: Callable[[Any, str], str],
-    threads: int,
-    updates_last: bool,
+    source: Source, block: Operators, variables: Variables, threads: int, updates_last: bool
 ) -> Source:
-    """The plan's source with each statement a function, and a schedule that runs them.
+    """The plan with each step a function, and a schedule that runs them.
 
     What comes first and takes no time, the lookup of what is fed and of variables, stays in front.
     updates_last: updates of parameters wait for the whole backward pass.
     """
-    found = statements(source, lambda line, name: _overwrites(source, line, name))
-    memory = _shared_memory(source, block, local)
-    waits = predecessors(found, memory)
+    *found, last = source.steps
+    waits = predecessors(found, _shared_memory(found, block, variables))
     if updates_last:
-        _hold_updates(found, waits, source)
-    first = next((n for n, one in enumerate(found) if waits[n] or _ops(one, source)), len(found))
+        _hold_updates(found, waits)
+    works = [_role(one) is not None for one in found]
+    first = next((n for n in range(len(found)) if waits[n] or works[n]), len(found))
     waits = [{number - first for number in one if number >= first} for one in waits[first:]]
-    made = Source(source.lines[0])
-    quick = {number for number, one in enumerate(found[first:]) if not _ops(one, source)}
-    made.constants = {**source.constants, "schedule": Schedule(waits, threads, quick)}
-    names = sorted({name for one in found for name in one.reads | one.writes if "[" not in name})
-    for start in range(0, len(names), 12):
-        made.add(" = ".join(names[start : start + 12]) + " = None")
-    for one in found[:first]:
-        _write(made, source, one)
-    for number, one in enumerate(found[first:]):
-        _write_function(made, source, one, number)
-    made.add(f"schedule(({', '.join(f's_{number}' for number in range(len(waits)))},))")
-    made.lines.append(source.lines[-1])
+    late = found[first:]
+    quick = {number for number, one in enumerate(works[first:]) if not one}
+    made = Source(source.constants)
+    schedule = made.constant("schedule", Schedule(waits, threads, quick))
+    names = {one for step in found for one in step.reads | step.writes if isinstance(one, Name)}
+    functions = [Name(f"s_{number}") for number in range(len(late))]
+    made.steps += [
+        Clear(tuple(sorted(names))),
+        *found[:first],
+        *(Function(name, [step]) for name, step in zip(functions, late, strict=True)),
+        Call(None, schedule, (tuple(functions),)),
+        last,
+    ]
     return made
 
 
-def _hold_updates(found: Sequence[Statement], waits: list[set[int]], source: Source) -> None:
+def _hold_updates(found: Sequence[Step], waits: list[set[int]]) -> None:
     """Makes every update wait for the backward operators that no other of them waits for."""
     ends: set[int] = set()
     for number, one in enumerate(found):
-        role = _role(one, source)
+        role = _role(one) or 0
         if role & OpRole.BACKWARD:
             ends = (ends - waits[number]) | {number}
         elif role & OpRole.OPTIMIZE:
             waits[number] |= ends
 
 
-def _role(one: Statement, source: Source) -> int:
-    return next((op.role for op in _ops(one, source)), 0)
-
-
-def _ops(one: Statement, source: Source) -> list[Operator]:
-    found = (source.origin.get(line) for line in range(one.first, one.last + 1))
-    return [op for op in found if op is not None]
-
-
-def _write_function(made: Source, source: Source, one: Statement, number: int) -> None:
-    with made.block(f"def s_{number}():"):
-        changed = sorted(name for name in one.writes if "[" not in name)
-        if changed:
-            made.add(f"nonlocal {', '.join(changed)}")
-        _write(made, source, one)
-
-
-def _write(made: Source, source: Source, one: Statement) -> None:
-    for line in range(one.first, one.last + 1):
-        made.add(source.lines[line - 1][4:], source.origin.get(line))
-
-
-def _overwrites(source: Source, line: int, name: str) -> bool:
-    """Whether the function called on that line changes what it is given."""
-    op = source.origin.get(line)
-    definition = find(op.type) if op is not None else None
-    if definition is None:
-        return False
-    body = source.constants.get(name)
-    return bool(definition.mutates) or any(body is one for one in definition.reusing.values())
+def _role(one: Step) -> int | None:
+    """The role of the operator that a step is of; None for one that is of none."""
+    return next((step.op.role for step in all_steps([one]) if step.op), None)
 
 
 def _shared_memory(
-    source: Source, block: Block, local: Callable[[Any, str], str]
-) -> Callable[[str], str]:
-    """name -> one name for all names whose values may share memory with its value."""
-    parent: dict[str, str] = {}
+    found: Sequence[Step], block: Operators, variables: Variables
+) -> Callable[[Reference], Reference]:
+    """One name for all variables whose values may share memory with that one's."""
+    parent: dict[Reference | None, Reference] = {}
 
-    def root(name: str) -> str:
+    def root(name: Reference) -> Reference:
         while parent.get(name, name) != name:
             name = parent[name]
         return name
+
+    def share(one: Reference | None, other: Reference | None) -> None:
+        if one is not None and other is not None:
+            parent[root(one)] = root(other)
 
     for one in block.program.blocks:
         for op in one.ops:
@@ -280,9 +253,8 @@ def _shared_memory(
             for out_slot, in_slot in definition.views.items() if definition else ():
                 for out in op.output(out_slot):
                     for given in op.input(in_slot):
-                        parent[root(local(one, out))] = root(local(one, given))
-    for line in source.lines:
-        found = re.fullmatch(r"\s*(\w+) = (\w+)", line)
-        if found and all(_LOCAL.fullmatch(name) for name in found.groups()):
-            parent[root(found[1])] = root(found[2])
+                        share(variables.local(one, out), variables.local(one, given))
+    for step in all_steps(found):
+        if isinstance(step, Bind) and type(step.target) is type(step.value) is Name:
+            share(step.target, step.value)
     return root

@@ -17,8 +17,8 @@ from refluid.fluid.compiler import BuildStrategy, CompiledProgram
 from refluid.fluid.executor import Executor
 from refluid.ir.program import Program
 from refluid.ops import registry
-from refluid.runtime.control import CONTROL, FEEDING
 from refluid.runtime.scope import Scope
+from refluid.runtime.writing import CONTROL, FEEDING
 from refluid.verify.conditioning import Repetitions, Results
 from refluid.verify.judge import judge
 from refluid.verify.metrics import (

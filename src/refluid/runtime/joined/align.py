@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from refluid.runtime.printing import text_of
 from refluid.runtime.recorded.graph import (
     Differs,
     Kernel,
     Layout,
-    Step,
+    Part,
     Value,
     equal,
     replace_together,
@@ -26,7 +26,7 @@ class Unlike(Exception):
 class Joint:
     """One recording that stands for all: the steps of replica 0, and each value's counterparts."""
 
-    steps: list[Step]
+    steps: list[Part]
     size: int
     counterparts: dict[Value, tuple[Value, ...]]
 
@@ -40,7 +40,7 @@ class Joint:
         return any(not equal(first, other) for other in others)
 
 
-def align(recordings: Sequence[list[Step]]) -> Joint:
+def align(recordings: Sequence[list[Part]]) -> Joint:
     """Raises Unlike where the replicas did not do the same with the same shapes."""
     if len({len(steps) for steps in recordings}) > 1:
         raise Unlike("the replicas' steps differ in length")
@@ -63,7 +63,7 @@ def align(recordings: Sequence[list[Step]]) -> Joint:
     return Joint(recordings[0], len(recordings), found)
 
 
-def _parts(step: Step) -> Any:
+def _parts(step: Part) -> Any:
     if isinstance(step, Kernel):
         return step.func, step.args, step.kwargs, step.outs
-    return ast.dump(step.statement), step.loads, step.stores
+    return text_of(step.step), step.loads, step.stores

@@ -14,7 +14,6 @@ from refluid.core import flags
 from refluid.core.threads import threads_of_all
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.code import Code
-from refluid.runtime.codegen import Request
 from refluid.runtime.joined.exchange import whole
 from refluid.runtime.joined.rehearsal import Refused, Unlike, rehearse
 from refluid.runtime.joined.shared import Shared
@@ -23,6 +22,7 @@ from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.recorded.fitting import Recorded
 from refluid.runtime.recorded.tiers import BEFORE, KEPT
 from refluid.runtime.replicas import Replicas
+from refluid.runtime.request import Request
 from refluid.runtime.scope import Cell, Scope
 
 _log = logging.getLogger("refluid")

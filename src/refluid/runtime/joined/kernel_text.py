@@ -1,4 +1,4 @@
-"""Calls of kernels in the source of a joined step: one for all replicas where a rule says how."""
+"""Calls of kernels in a joined step: one for all replicas where a rule says how."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 from refluid.ops.registry import facts_of
 from refluid.runtime.joined.align import Unlike
 from refluid.runtime.joined.names import Names
-from refluid.runtime.joined.rules import RULES, SUMMED, VIEWS, Rule, name_of
+from refluid.runtime.joined.rules import RULES, SUMMED, VIEWS, WRITTEN, Rule, name_of
 from refluid.runtime.recorded.graph import Kernel, Line, Value
+from refluid.runtime.recorded.text import targets
+from refluid.runtime.trees import Name, Tree, called
 
 
 class KernelText(Names):
@@ -61,20 +63,16 @@ class KernelText(Names):
 
     def _kernel_of(self, kernel: Kernel, suffix: str) -> None:
         """The call as recorded, of one replica or for all."""
-        self._assign(kernel, self._call(kernel), suffix)
+        args, kwargs = self._of((kernel.args, kernel.kwargs))
+        self._assign(kernel, called(self._function(kernel), *args, **kwargs), suffix)
 
-    def _assign(self, kernel: Kernel, call: str, suffix: str) -> None:
+    def _assign(self, kernel: Kernel, call: Tree, suffix: str) -> None:
         used = set(kernel.uses)
-        new = [value is not None and value not in used for value in kernel.outs]
-        if not any(new):
-            self._say(call, kernel.op)
-            return
         names = [
-            f"{value.name}{suffix}" if value and is_new else "_"
-            for value, is_new in zip(kernel.outs, new, strict=True)
+            Name(f"{value.name}{suffix}") if value and value not in used else None
+            for value in kernel.outs
         ]
-        comma = "," if kernel.makes_several and len(names) == 1 else ""
-        self._say(f"{', '.join(names)}{comma} = {call}", kernel.op)
+        self._set(targets(kernel, names), call, kernel.op)
 
     def _call_together(self, kernel: Kernel) -> bool:
         outs = [value for value in kernel.outs if value is not None]
@@ -82,7 +80,7 @@ class KernelText(Names):
         if len(outs) == 1 and outs[0] in self._summed and name in SUMMED:
             call = SUMMED[name](self, kernel)
             if call is not None:
-                self._say(f"{outs[0].name} = {call}", kernel.op)
+                self._set(Name(outs[0].name), call, kernel.op)
                 self._same[outs[0]] = Value(outs[0].name)
                 return True
         rule: Rule | None = RULES.get(name)
@@ -98,7 +96,7 @@ class KernelText(Names):
         call = rule(self, kernel)
         if call is None:
             return False
-        if call:
+        if call is not WRITTEN:
             self._assign(kernel, call, "")
         new = {value for value in outs if value not in set(kernel.uses)}
         self._one |= new

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,12 +9,24 @@ from refluid.ir.operator import Operator
 from refluid.ops.effects import Effect
 from refluid.ops.registry import OperatorDef, facts_of, find
 from refluid.runtime.joined.align import Unlike
+from refluid.runtime.printing import text_of
 from refluid.runtime.recorded.graph import Line, Value
+from refluid.runtime.steps import Bind, Block, Call, If, Load, Return, Step, Store
+from refluid.runtime.trees import (
+    COMM,
+    FED,
+    FED_LODS,
+    IGNORED,
+    RANDOM,
+    Cell,
+    Formula,
+    Known,
+    Name,
+    Tree,
+    leaves,
+)
 
-_LOADED = re.compile(r"\w+ = C\[(\d+)\]\.value")
-_STORED = re.compile(r"C\[(\d+)\]\.value = \w+")
-_CELL = re.compile(r"C\[(\d+)\]\.value")
-_OUTSIDE = frozenset({"F", "C", "L", "turn"})
+_OUTSIDE = frozenset({FED, FED_LODS, Known("turn")})
 
 Kind = Literal[
     "feeds", "load", "store", "sum", "wait", "ghost", "same", "return", "operator", "branch"
@@ -41,35 +51,36 @@ class Meaning:
 
 def meaning(line: Line) -> Meaning:
     """Raises Unlike for what several replicas cannot do in one thread."""
-    statement = line.statement
-    if isinstance(statement, ast.Return):
+    step = line.step
+    if isinstance(step, Return):
         return Meaning("return")
-    if isinstance(statement, ast.If):
-        return _branch(line, statement)
-    if not isinstance(statement, ast.Assign | ast.Expr):
+    if isinstance(step, If):
+        return _branch(line, step)
+    if isinstance(step, Block):
         raise Unlike("the program has loops")
-    text = ast.unparse(statement)
-    if text.endswith(" = F"):
+    if isinstance(step, Bind) and step.value is FED:
         return Meaning("feeds")
-    if found := _LOADED.fullmatch(text):
-        return Meaning("load", int(found[1]))
-    if found := _STORED.fullmatch(text):
-        return Meaning("store", int(found[1]))
-    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
-    if names & _OUTSIDE:
+    if isinstance(step, Load):
+        return Meaning("load", step.cell.number)
+    if isinstance(step, Store) and isinstance(step.value, Name):
+        return Meaning("store", step.cell.number)
+    if step.known & _OUTSIDE or _cells(step):
         raise Unlike("a line of the plan reads feeds or variables in another way")
-    if "comm" in names:
-        return _exchange(line, statement)
+    if COMM in step.known:
+        return _exchange(line, step)
     if set(line.stores.values()) <= set(line.loads.values()) and line.op is None:
         return Meaning("same")
-    call = statement.value
-    if isinstance(call, ast.Constant):
+    if isinstance(step, Bind) and not isinstance(step.value, Name | Formula):
         return Meaning("operator")
     if line.op is None:
-        if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("ghost"):
+        if isinstance(step, Call) and step.function == "ghost":
             return Meaning("ghost")
-        raise Unlike(f"the plan has the line {text!r}")
-    return _operator(line, "random" in names)
+        raise Unlike(f"the plan has the line {text_of(step)!r}")
+    return _operator(line, RANDOM in step.known)
+
+
+def _cells(step: Step) -> set[int]:
+    return {one.number for one in step.reads | step.writes if isinstance(one, Cell)}
 
 
 def _operator(line: Line, draws: bool) -> Meaning:
@@ -89,36 +100,32 @@ def _quiet(op: Operator) -> OperatorDef:
     return definition
 
 
-def _branch(line: Line, statement: ast.If) -> Meaning:
+def _branch(line: Line, step: If) -> Meaning:
     """One that sets values and variables; it has to be the same for all replicas."""
-    cells = set(map(int, _CELL.findall(ast.unparse(statement))))
-    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
-    calls = {call for call in names if call not in line.loads and call not in line.stores}
-    if line.op is None or calls & {"F", "L", "turn", "comm", "random"}:
+    if line.op is None or step.known & {*_OUTSIDE, COMM, RANDOM}:
         raise Unlike("the program has branches that do more than set values")
     for block in line.op.sub_blocks():
         for op in block.ops:
             if list(op.sub_blocks()):
                 raise Unlike("the program has branches in branches")
             _quiet(op)
-    return Meaning("branch", cells=tuple(sorted(cells)))
+    return Meaning("branch", cells=tuple(sorted(_cells(step))))
 
 
-def _exchange(line: Line, statement: ast.Assign | ast.Expr) -> Meaning:
-    op, call = line.op, statement.value
+def _exchange(line: Line, step: Step) -> Meaning:
+    op = line.op
     if op is not None and op.type == "replica_barrier":
         return Meaning("wait")
-    if op is None or not facts_of(op.type).sums_replicas or not isinstance(call, ast.Call):
+    if op is None or not facts_of(op.type).sums_replicas or not isinstance(step, Call):
         raise Unlike(f"the replicas exchange values by {op.type if op else 'a line'}")
-    if op.attrs.get("reduce_type") or not isinstance(statement, ast.Assign):
+    if op.attrs.get("reduce_type") or step.target is None:
         raise Unlike("the replicas exchange something else than sums")
-    summed, made = _names(call.args[0]), _names(statement.targets[0])
-    pairs = zip(summed, made, strict=True)
+    pairs = zip(_names(step.args[0]), _names(step.target), strict=True)
     return Meaning(
-        "sum", pairs=tuple((line.loads[one], line.stores[out]) for one, out in pairs if out != "_")
+        "sum",
+        pairs=tuple((line.loads[one], line.stores[out]) for one, out in pairs if out != IGNORED),
     )
 
 
-def _names(node: ast.expr) -> list[str]:
-    parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
-    return [part.id for part in parts if isinstance(part, ast.Name)]
+def _names(tree: Tree) -> list[Name]:
+    return [one for one in leaves(tree) if isinstance(one, Name)]

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.analysis.liveness import Key
 from refluid.runtime.code import Code
 from refluid.runtime.joined.align import Joint, Unlike, align
 from refluid.runtime.joined.differing import Differing
@@ -16,10 +17,11 @@ from refluid.runtime.joined.lines import Meaning, meaning
 from refluid.runtime.joined.text import JointText
 from refluid.runtime.plan import Plan
 from refluid.runtime.random import unchanged
-from refluid.runtime.recorded.graph import Line, Step, equal
+from refluid.runtime.recorded.graph import Line, Part, equal
 from refluid.runtime.recorded.record import Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.scope import Cell
+from refluid.runtime.trees import Name
 
 Feeds = Sequence[Sequence[Tensor]]
 Cells = Sequence[Sequence[Cell]]
@@ -49,7 +51,7 @@ def rehearse(
     device = plans[0].request.device
     copies = _copies(cells)
 
-    def record(rank: int) -> tuple[list[Step], dict[Any, str]]:
+    def record(rank: int) -> tuple[list[Part], dict[Key, Name]]:
         recorder = Recorder(plans[rank].code)
         recorder.check(feeds[rank], copies[rank])
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The Python source of one step for all replicas.
+"""One step for all replicas.
 
 def step(F, C, L):
     z1_f = F[0]
@@ -13,16 +13,26 @@ stacked in one tensor, `z34_f` where that is one matrix of all their rows, or `z
 
 from __future__ import annotations
 
-import ast
-import copy
-
 from refluid.ir.operator import Operator
 from refluid.runtime.joined.align import Unlike
 from refluid.runtime.joined.kernel_text import KernelText
 from refluid.runtime.joined.lines import Meaning
 from refluid.runtime.recorded.graph import Kernel, Line, Value
-from refluid.runtime.recorded.text import Rename
+from refluid.runtime.recorded.text import with_names
 from refluid.runtime.source import Source
+from refluid.runtime.steps import Bind, Load, Return, Store
+from refluid.runtime.trees import (
+    FED,
+    OWN,
+    Cell,
+    Formula,
+    Name,
+    Tree,
+    called,
+    entry,
+    method,
+    value_of,
+)
 
 
 class JointText(KernelText):
@@ -52,38 +62,33 @@ class JointText(KernelText):
         if mean.kind in makers:
             makers[mean.kind](line, mean)
 
-    def _feeds(self, line: Line, _mean: Meaning) -> None:
-        assert isinstance(line.statement, ast.Assign)
-        target = line.statement.targets[0]
-        names = target.elts if isinstance(target, ast.Tuple) else [target]
-        for number, node in enumerate(names):
-            assert isinstance(node, ast.Name)
-            value = line.stores[node.id]
+    def _feeds(self, line: Line, mean: Meaning) -> None:
+        assert isinstance(line.step, Bind)
+        for number, name in enumerate(line.step.target):
+            value = line.stores[name]
             if not self._uses[value]:
                 continue
             self._one.add(value)
             assert value.layout is not None
-            shape = value.layout.shape
+            shape, fed = value.layout.shape, entry(FED, number)
             if len(shape) == 2:
-                self.made_flat(value, f"F[{number}]")
+                self.made_flat(value, fed)
             else:
-                sizes = ", ".join(map(str, (self.size, *shape)))
-                self._say(f"{value.name} = F[{number}].view({sizes})")
+                self._set(Name(value.name), method(fed, "view", self.size, *shape))
 
     def _load(self, line: Line, mean: Meaning) -> None:
         (value,) = line.stores.values()
         if value not in self._differing:
-            self._say(f"{value.name} = C[0][{mean.cell}].value")
+            self._say(Load(Name(value.name), Cell(mean.cell, 0)))
             return
-        for rank in range(self.size):
-            self._say(f"{value.name}_{rank} = C[{rank}][{mean.cell}].value")
+        for rank, name in enumerate(self._of_each(value)):
+            self._say(Load(name, Cell(mean.cell, rank)))
         self._parts.add(value)
 
     def _store(self, line: Line, mean: Meaning) -> None:
         (value,) = line.loads.values()
         for rank in self._ranks():
-            name = self._name(value)
-            self._say(f"C[{rank}][{mean.cell}].value = {name}")
+            self._say(Store(Cell(mean.cell, rank), self._name(value)))
 
     def _sum(self, line: Line, mean: Meaning) -> None:
         for given, out in mean.pairs:
@@ -91,31 +96,30 @@ class JointText(KernelText):
                 self._same[out] = self._same[given]
                 continue
             if given in self._same:
-                text = self._name(given)
+                result = self._name(given)
             elif given in self._one and self._together:
-                text = f"{self.stacked(given)}.sum(0)"
+                result = method(self.stacked(given), "sum", 0)
             else:
-                text = f"total([{', '.join(self._each(given))}])"
-            self._give(out, text, line.op)
+                result = called(self._total, self._each(given))
+            self._give(out, result, line.op)
 
-    def _give(self, value: Value, text: str, op: Operator | None = None) -> None:
+    def _give(self, value: Value, result: Tree, op: Operator | None = None) -> None:
         """Assigns what is the same for all, to each where something overwrites it differently."""
         if value not in self._differing:
-            self._say(f"{value.name} = {text}", op)
+            self._set(Name(value.name), result, op)
             return
-        names = ", ".join(f"{value.name}_{rank}" for rank in range(self.size))
-        self._say(f"{names} = each({text}, {self.size})", op)
+        self._set(self._of_each(value), called(self._copies, result, self.size), op)
         self._parts.add(value)
 
-    def _ghost(self, line: Line, _mean: Meaning) -> None:
+    def _ghost(self, line: Line, mean: Meaning) -> None:
         (given,), (out,) = line.loads.values(), line.stores.values()
         if not self._uses[out] or given is out:
             return
         if out not in self._differing:
-            self._say(f"{out.name} = {self._name(given)}")
+            self._set(Name(out.name), self._name(given))
             return
         for rank in self._ranks():
-            self._say(f"{out.name}_{rank} = {self._name(given)}")
+            self._set(self._of_each(out)[rank], self._name(given))
         self._parts.add(out)
 
     def _operator(self, line: Line, mean: Meaning) -> None:
@@ -126,58 +130,53 @@ class JointText(KernelText):
         many = mean.draws or any(value in self._differing for value in values)
         for rank in self._ranks() if many else (0,):
             names = {name: self._name(value) for name, value in line.loads.items()}
-            suffix = f"_{rank}"
             stores = {
-                name: value.name + (suffix if value in self._differing else "")
+                name: self._of_each(value)[rank] if value in self._differing else Name(value.name)
                 for name, value in line.stores.items()
             }
-            renamed = Rename(names, stores).visit(copy.deepcopy(line.statement))
-            self._say(ast.unparse(renamed), line.op)
+            self._say(with_names(line.step, names, stores))
         self._parts.update(value for value in line.stores.values() if value in self._differing)
 
     def _operator_for_all(self, line: Line) -> None:
         names = {name: self.stacked(value) for name, value in line.loads.items()}
-        stores = {name: value.name for name, value in line.stores.items()}
-        renamed = Rename(names, stores).visit(copy.deepcopy(line.statement))
-        self._say(ast.unparse(renamed), line.op)
+        stores = {name: Name(value.name) for name, value in line.stores.items()}
+        self._say(with_names(line.step, names, stores))
         self._same |= {value: Value(value.name) for value in line.stores.values()}
 
     def _branch(self, line: Line, mean: Meaning) -> None:
         """A branch that is the same for all replicas, as it stands."""
         if not self._differing.cells.isdisjoint(mean.cells):
             raise Unlike("the program has branches that differ between replicas")
+        self._plans_own |= line.step.reads | line.step.writes
         for name, value in line.loads.items():
-            self._say(f"{name} = {self._name(value)}")
-        held = {one: f"C[0][{one}].value" for one in mean.cells}
-        text = ast.unparse(line.statement)
-        for cell, own in held.items():
-            text = text.replace(f"C[{cell}].value", own)
-        self._say(text, line.op)
+            self._set(name, self._name(value))
+        self._say(line.step.renamed(_of_replica_0))
         for name, value in line.stores.items():
             self._give(value, name)
-        for cell, own in held.items():
+        for cell in mean.cells:
             for rank in range(1, self.size):
-                self._say(f"C[{rank}][{cell}].value = {own}")
+                self._say(Store(Cell(cell, rank), value_of(Cell(cell, 0))))
 
-    def _return(self, line: Line, _mean: Meaning) -> None:
-        assert isinstance(line.statement, ast.Return)
-        assert isinstance(line.statement.value, ast.Tuple)
-        results, _ = line.statement.value.elts
-        assert isinstance(results, ast.Tuple)
-        fetched = []
-        for one in results.elts:
-            node = one.args[0] if isinstance(one, ast.Call) else one
-            value = line.loads.get(node.id) if isinstance(node, ast.Name) else None
+    def _return(self, line: Line, mean: Meaning) -> None:
+        assert isinstance(line.step, Return)
+        fetched: list[Tree] = []
+        for one in line.step.value[0]:
+            kept = isinstance(one, Formula)
+            value = line.loads.get(one.parts[-1] if isinstance(one, Formula) else one)
             if value is None:
-                fetched.append(f"[None] * {self.size}")
+                fetched.append([None] * self.size)
             else:
-                fetched.append(self._fetched(value, kept=isinstance(one, ast.Call)))
-        self._say(f"return [{', '.join(fetched)}]")
+                fetched.append(self._fetched(value, kept=kept))
+        self._say(Return(fetched))
 
-    def _fetched(self, value: Value, *, kept: bool) -> str:
+    def _fetched(self, value: Value, *, kept: bool) -> Tree:
         """What is returned of a value, which variables may hold too where it is `kept`."""
         if value not in self._differing:
-            return f"each({self._name(value)}, {self.size})"
+            return called(self._copies, self._name(value), self.size)
         if value in self._own and not kept:
             return self.stacked(value)
-        return f"[{', '.join(f'own({part})' for part in self._each(value))}]"
+        return [called(OWN, part) for part in self._each(value)]
+
+
+def _of_replica_0(one: Tree) -> Tree:
+    return Cell(one.number, 0) if isinstance(one, Cell) else one

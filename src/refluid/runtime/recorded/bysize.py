@@ -16,6 +16,8 @@ from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.table import Table, sizes_of
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.scope import Cell
+from refluid.runtime.steps import Bind
+from refluid.runtime.trees import FED, ROW, Formula, entry
 
 _log = logging.getLogger("refluid")
 
@@ -93,8 +95,8 @@ class Tables:
         text = Text(self._code.source.constants)
         if len(table.rows) > 1:
             rows = text.source.constant("rows", table.rows)
-            shapes = "".join(f"F[{number}].shape, " for number in range(len(feeds)))
-            text.source.add(f"N = {rows}[{shapes}]")
+            shapes = (Formula("{}.shape", (entry(FED, place),)) for place in range(len(feeds)))
+            text.source.add(Bind(ROW, entry(rows, tuple(shapes))))
         recording = table.recording
         source, names = text.write(simplify(recording.steps)), recording.names_of(self._code)
         _log.info("recorded a step for feeds of shapes %s", table)
@@ -105,9 +107,7 @@ def _structure(
     recording: Recording, feeds: Sequence[Tensor], cells: Sequence[Cell]
 ) -> tuple[Any, ...]:
     """What recordings in one table have in common for sure: another where code chooses by size."""
-    steps = [
-        one.func if isinstance(one, Kernel) else one.statement.lineno for one in recording.steps
-    ]
+    steps = [one.func if isinstance(one, Kernel) else one.step for one in recording.steps]
     types = [feed.dtype for feed in feeds]
     state: list[Meta] = [meta(cell.value) for cell in cells]
     return tuple(steps), tuple(types), tuple(state)

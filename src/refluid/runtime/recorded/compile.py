@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from refluid.kernels.inductor import compile_graph, without_memory
-from refluid.runtime.recorded.graph import Compiled, Kernel, Step, Value, replace
+from refluid.runtime.recorded.graph import Compiled, Kernel, Part, Value
+from refluid.runtime.trees import mapped
 
 # Fewer kernels than this are called one by one: entering a compiled function costs some calls.
 _ENOUGH = 4
@@ -25,13 +26,13 @@ Compiler = Callable[[GraphModule, list[Tensor]], Function]
 
 
 def compile_steps(
-    steps: Sequence[Step], compiler: Compiler = compile_graph
-) -> list[Step | Compiled]:
+    steps: Sequence[Part], compiler: Compiler = compile_graph
+) -> list[Part | Compiled]:
     """The steps, with compiled functions in the place of the kernels between two lines.
 
     Raises whatever the compiler raises.
     """
-    done: list[Step | Compiled] = []
+    done: list[Part | Compiled] = []
     for run, wanted in _runs(steps):
         ins, outs = _ins(run), _outs(run, wanted)
         if len(run) < _ENOUGH or _is_left(run[0]) or _alias(run, ins):
@@ -48,9 +49,9 @@ def _examples(values: Sequence[Value]) -> list[Tensor]:
         return [value.layout.empty() for value in values if value.layout is not None]
 
 
-def _runs(steps: Sequence[Step]) -> list[tuple[list[Any], set[Value]]]:
+def _runs(steps: Sequence[Part]) -> list[tuple[list[Any], set[Value]]]:
     """Steps that belong together, in order, with the values that later ones read."""
-    runs: list[list[Step]] = []
+    runs: list[list[Part]] = []
     together = False
     for step in steps:
         joins = isinstance(step, Kernel) and not _is_left(step)
@@ -67,7 +68,7 @@ def _runs(steps: Sequence[Step]) -> list[tuple[list[Any], set[Value]]]:
     return found[::-1]
 
 
-def _is_left(step: Step) -> bool:
+def _is_left(step: Part) -> bool:
     if not isinstance(step, Kernel) or step.draws:
         return True
     return step.func.overloadpacket.__name__ in _LEFT
@@ -103,7 +104,7 @@ def _module(kernels: Sequence[Kernel], ins: Sequence[Value], outs: Sequence[Valu
         return nodes[one] if isinstance(one, Value) else one
 
     for kernel in kernels:
-        args, kwargs = replace((kernel.args, kernel.kwargs), leaf)
+        args, kwargs = mapped((kernel.args, kernel.kwargs), leaf)
         node = graph.call_function(kernel.func, args, kwargs)
         for position, value in enumerate(kernel.outs):
             if value is not None:

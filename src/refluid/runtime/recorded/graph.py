@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,8 @@ from torch import Tensor
 
 from refluid.ir.operator import Operator
 from refluid.kernels.watching import OpOverload, makes_several
+from refluid.runtime.steps import Step
+from refluid.runtime.trees import ROW, Formula, Name, entry, leaves
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class Entry:
     position: int
 
     @property
-    def text(self) -> str:
-        """The Python expression that finds it."""
-        return f"N[{self.position}]"
+    def found(self) -> Formula:
+        """The expression that finds it."""
+        return entry(ROW, self.position)
 
 
 @dataclass(eq=False)
@@ -94,12 +95,16 @@ class Kernel:
 
 @dataclass(eq=False)
 class Line:
-    """A statement of the plan that is kept: names of the plan and the values they stand for."""
+    """A step of the plan that is kept: its local variables and the values they stand for."""
 
-    statement: ast.stmt
-    loads: dict[str, Value]
-    stores: dict[str, Value]
-    op: Operator | None = None
+    step: Step
+    loads: dict[Name, Value]
+    stores: dict[Name, Value]
+
+    @property
+    def op(self) -> Operator | None:
+        """The operator that it belongs to."""
+        return self.step.op
 
     @property
     def uses(self) -> Iterator[Value]:
@@ -132,33 +137,12 @@ class Compiled:
         yield from self.ins
 
 
-Step = Kernel | Line
-
-
-def leaves(tree: Any) -> Iterator[Any]:
-    """What is in nested tuples, lists and dictionaries."""
-    if isinstance(tree, list | tuple):
-        for one in tree:
-            yield from leaves(one)
-    elif isinstance(tree, dict):
-        for one in tree.values():
-            yield from leaves(one)
-    else:
-        yield tree
+Part = Kernel | Line
 
 
 def values_in(tree: Any) -> Iterator[Value]:
     """The values in nested tuples, lists and dictionaries."""
     return (leaf for leaf in leaves(tree) if isinstance(leaf, Value))
-
-
-def replace(tree: Any, change: Callable[[Any], Any]) -> Any:
-    """The same nesting with `change` applied to every leaf."""
-    if isinstance(tree, list | tuple):
-        return type(tree)(replace(one, change) for one in tree)
-    if isinstance(tree, dict):
-        return {key: replace(one, change) for key, one in tree.items()}
-    return change(tree)
 
 
 class Differs(Exception):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refluid.runtime.allocator import MAPPED
-from refluid.runtime.recorded.graph import Kernel, Layout, Step, Value
+from refluid.runtime.recorded.graph import Kernel, Layout, Part, Value
 
 
-def large_at_once(steps: Sequence[Step]) -> int:
+def large_at_once(steps: Sequence[Part]) -> int:
     """The most bytes of results of at least `MAPPED` bytes on the CPU that exist at one time."""
     ends = {value.storage: index for index, step in enumerate(steps) for value in _seen(step)}
     live: dict[int | None, int] = {}
@@ -20,11 +20,11 @@ def large_at_once(steps: Sequence[Step]) -> int:
     return most
 
 
-def _seen(step: Step) -> list[Value]:
+def _seen(step: Part) -> list[Value]:
     return [value for value in (*step.uses, *step.outs) if value is not None]
 
 
-def _made(step: Step) -> dict[int | None, int]:
+def _made(step: Part) -> dict[int | None, int]:
     """Storage -> bytes of the large results that are no views."""
     if not isinstance(step, Kernel):
         return {}

@@ -1,9 +1,7 @@
-"""Runs a step statement by statement and lists what it did: kernels, and lines that must stay."""
+"""Runs a plan step by step and lists what that did: kernels, and lines that must stay."""
 
 from __future__ import annotations
 
-import ast
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType
@@ -16,10 +14,11 @@ from refluid.ir.operator import Operator
 from refluid.kernels.watching import LACKING
 from refluid.runtime import pairing
 from refluid.runtime.code import Code
-from refluid.runtime.recorded.graph import Kernel, Line, Step, Value
+from refluid.runtime.printing import show, text_of
+from refluid.runtime.recorded.graph import Kernel, Line, Part, Value
 from refluid.runtime.recorded.settled import (
     decided,
-    gathered,
+    is_gathered,
     is_ours,
     overwrites,
     settles,
@@ -27,12 +26,11 @@ from refluid.runtime.recorded.settled import (
 )
 from refluid.runtime.recorded.trace import Kernels, Reads, Values
 from refluid.runtime.scope import Cell
+from refluid.runtime.steps import Block, Call, Free, Return, Step
+from refluid.runtime.trees import COMM, FED, FED_LODS, Name
 
-# Names of a plan that stand for more than a function or an attribute.
-_OUTSIDE = frozenset({"F", "C", "L", "comm"})
-
-# CPython 3.11 converts only one syntax tree at a time.
-_parsing = threading.Lock()
+# Constants of a plan that stand for more than a function or an attribute.
+_OUTSIDE = frozenset({FED, FED_LODS, COMM})
 _KNOWN_CONTEXT = frozenset({"need", "counts", "device", "random"})
 
 
@@ -40,14 +38,14 @@ _KNOWN_CONTEXT = frozenset({"need", "counts", "device", "random"})
 class Recording:
     """One step: what it did in order, and for each name of the plan its last value."""
 
-    steps: list[Step]
-    names: dict[str, Value]
+    steps: list[Part]
+    names: dict[Name, Value]
     refused: dict[str, int]
 
-    def names_of(self, code: Code) -> dict[Key, str]:
+    def names_of(self, code: Code) -> dict[Key, Name]:
         """The Python name of each variable of the program, in what is written of the recording."""
         last = self.names
-        return {key: last[name].name for key, name in code.names.items() if name in last}
+        return {key: Name(last[name].name) for key, name in code.names.items() if name in last}
 
 
 class Refused(Exception):
@@ -55,44 +53,58 @@ class Refused(Exception):
 
 
 @dataclass(eq=False)
-class _Statement:
-    """A statement's kernels, and the line it is if they can't be used."""
+class _Run:
+    """A step's kernels, and the line it is if they can't be used."""
 
     line: Line
     kernels: list[Kernel] | None
 
 
 @dataclass(frozen=True)
-class Parsed:
-    """A statement of a plan: how to run it, the names it reads and those it sets."""
+class Prepared:
+    """A step of a plan: how to run it, the local variables it reads and those it sets.
 
-    statement: ast.stmt
+    outside: it has to do with what is fed, with the scope, or with other replicas.
+    """
+
+    step: Step
     code: CodeType
-    loads: frozenset[str]
-    stores: frozenset[str]
+    loads: tuple[Name, ...]
+    stores: tuple[Name, ...]
+    outside: bool
 
 
-def statements(code: Code) -> list[Parsed]:
-    """The statements of a plan's `step`."""
-    with _parsing:
-        function = ast.parse(code.source.text).body[0]
-        assert isinstance(function, ast.FunctionDef)
-        return [Parsed(one, _compiled(one, code.filename), *_names(one)) for one in function.body]
+def prepared(code: Code) -> list[Prepared]:
+    """The steps of a plan."""
+    return [_prepared(code, step, line) for step, line in code.source.starts()]
+
+
+def _prepared(code: Code, step: Step, line: int) -> Prepared:
+    if isinstance(step, Return):
+        compiled = compile(show(step.value), code.filename, "eval")
+    else:
+        compiled = compile(text_of(step), code.filename, "exec")
+    reads, writes = step.reads, step.writes
+    loads, stores = (
+        tuple(sorted(one for one in found if isinstance(one, Name))) for found in (reads, writes)
+    )
+    outside = len(loads) + len(stores) < len(reads) + len(writes) or bool(step.known & _OUTSIDE)
+    return Prepared(step, compiled.replace(co_firstlineno=line), loads, stores, outside)
 
 
 class Recorder:
-    """Executes the statements of a plan's `step`, watching each. body: these, if known."""
+    """Executes the steps of a plan, watching each. body: these, if known."""
 
-    def __init__(self, code: Code, body: list[Parsed] | None = None) -> None:
+    def __init__(self, code: Code, body: list[Prepared] | None = None) -> None:
         self.code = code
-        self.body = statements(code) if body is None else body
+        self.body = prepared(code) if body is None else body
         self.namespace: dict[str, Any] = dict(code.source.constants)
         self.values = Values()
-        self.bound: dict[str, Value] = {}
-        self.last: dict[str, Value] = {}
-        self.statements: list[_Statement] = []
+        self.bound: dict[Name, Value] = {}
+        self.last: dict[Name, Value] = {}
+        self.runs: list[_Run] = []
         self.refused: dict[str, int] = {}
-        self.tapes: dict[Value, _Statement] = {}
+        self.tapes: dict[Value, _Run] = {}
         self.result: Any = None
 
     def run(self, feeds: Sequence[Tensor], cells: Sequence[Any], levels: Sequence[Any]) -> Any:
@@ -104,20 +116,20 @@ class Recorder:
 
     def _run(self, feeds: Sequence[Tensor], cells: Sequence[Any], levels: Sequence[Any]) -> Any:
         self.namespace.update(F=feeds, C=cells, L=levels)
-        for parsed in self.body:
-            if isinstance(parsed.statement, ast.Return):
-                self._return(parsed)
-            elif isinstance(parsed.statement, ast.Delete):
-                self._delete(parsed.statement)
+        for one in self.body:
+            if isinstance(one.step, Return):
+                self._return(one)
+            elif isinstance(one.step, Free):
+                self._free(one.step)
             else:
-                self._statement(parsed)
+                self._step(one)
         return self.result
 
     @property
     def recording(self) -> Recording:
         """What has been recorded."""
-        steps: list[Step] = []
-        for one in self.statements:
+        steps: list[Part] = []
+        for one in self.runs:
             steps += [one.line] if one.kernels is None else one.kernels
         return Recording(steps, self.last, self.refused)
 
@@ -134,27 +146,27 @@ class Recorder:
                 raise Refused("two of its variables share memory")
             places.add(place)
 
-    # -- statements -----------------------------------------------------------
+    # -- steps ----------------------------------------------------------------
 
-    def _statement(self, parsed: Parsed) -> None:
-        outside, op = parsed.loads & _OUTSIDE, self.code.origin.get(parsed.statement.lineno)
-        before = {name: self.bound[name] for name in parsed.loads & self.bound.keys()}
-        traced = not outside and self._may_trace(parsed.statement, before, op)
+    def _step(self, one: Prepared) -> None:
+        step, op = one.step, one.step.op
+        before = {name: self.bound[name] for name in one.loads if name in self.bound}
+        traced = not one.outside and self._may_trace(step, before)
         kernels = Kernels(self.values, "" if traced else "is a line")
         random = self.namespace["random"]
         random.seeded = False
         with kernels, Reads(kernels):
-            exec(parsed.code, self.namespace)
+            exec(one.code, self.namespace)
         for kernel in kernels.kernels:
             kernel.op = op
         if random.seeded:
             kernels.refused = "draws the same random numbers in every step"
-        reason = kernels.refused or self._unknown(parsed.stores)
+        reason = kernels.refused or self._unknown(one.stores)
         if reason and traced:
             self.refused[reason] = self.refused.get(reason, 0) + 1
-        line = Line(parsed.statement, before, {}, op)
+        line = Line(step, before, {})
         settled = settles(op, before) and not kernels.unsettled
-        line.stores = self._made(line, parsed.stores, settled, outside)
+        line.stores = self._made(line, one, settled)
         if reason:
             self._make_anew(line)
         if kernels.refused and op is not None:  # who knows what it wrote
@@ -162,8 +174,8 @@ class Recorder:
             self.values.doubt({value.storage for value in touched})
         self._keep(line, None if reason else kernels.kernels)
 
-    def _unknown(self, stores: frozenset[str]) -> str:
-        """Why a traced statement's results cannot be told from its kernels; "" if they can."""
+    def _unknown(self, stores: tuple[Name, ...]) -> str:
+        """Why a traced step's results cannot be told from its kernels; "" if they can."""
         for name in stores:
             thing = self.namespace.get(name)
             if isinstance(thing, Tensor):
@@ -175,27 +187,28 @@ class Recorder:
                 return f"makes a {type(thing).__name__}"
         return ""
 
-    def _made(
-        self, line: Line, stores: frozenset[str], settled: bool, outside: frozenset[str]
-    ) -> dict[str, Value]:
-        """The values of the names that a statement set."""
+    def _made(self, line: Line, one: Prepared, settled: bool) -> dict[Name, Value]:
+        """The values of the variables that a step set."""
         before, op = line.loads, line.op
         sure: set[str] = set()
         if not settled:
             sure = decided(op, self.code.names, self.last | before, self.namespace)
             for value in before.values():  # what it was given to fill may hold anything now
                 value.settled &= value.storage is not None or value.plain
-        made: dict[str, Value] = {}
-        for name in stores & self.namespace.keys():
+        made: dict[Name, Value] = {}
+        exchanges = COMM in one.step.known
+        for name in one.stores:
+            if name not in self.namespace:
+                continue
             thing = self.namespace[name]
             if not isinstance(thing, Tensor):
                 made[name] = self.values.other(thing)
                 # Of a variable that holds no tensor only the type is looked at.
-                made[name].settled = settled and (thing is None or not outside)
+                made[name].settled = settled and (thing is None or not one.outside)
                 continue
             known = self.values.find(thing)
             same = overwrites(op) and known in before.values()
-            fresh = settled and not gathered(thing, before, outside)
+            fresh = settled and not (exchanges and is_gathered(thing, before))
             if same or fresh or (name in sure and known is None):
                 made[name] = self.values.add(thing)
             else:
@@ -209,7 +222,7 @@ class Recorder:
                 line.stores[name] = self.values.made_anew(self.namespace[name])
 
     def _keep(self, line: Line, kernels: list[Kernel] | None = None) -> None:
-        kept = _Statement(line, kernels)
+        kept = _Run(line, kernels)
         if kernels is None:
             # What reads autograd's recording of an operator needs that operator's own line.
             for value in line.loads.values():
@@ -217,59 +230,39 @@ class Recorder:
                     self.tapes[value].kernels = None
         else:
             self.tapes |= {value: kept for value in line.stores.values() if value.storage is None}
-        self.statements.append(kept)
+        self.runs.append(kept)
         self._bind(line.stores)
 
-    def _bind(self, made: dict[str, Value]) -> None:
+    def _bind(self, made: dict[Name, Value]) -> None:
         self.bound.update(made)
         self.last.update(made)
 
-    def _may_trace(
-        self, statement: ast.stmt, before: dict[str, Value], op: Operator | None
-    ) -> bool:
-        if not isinstance(statement, ast.Assign | ast.Expr) or op is None:
+    def _may_trace(self, step: Step, before: dict[Name, Value]) -> bool:
+        if isinstance(step, Block) or step.op is None:
             return False
-        if not _is_pure(op) or not self._calls_plainly(statement):
+        if not _is_pure(step.op) or not self._calls_plainly(step):
             return False
         return all(
             value.settled and (value.storage is not None or value.plain or value in self.tapes)
             for value in before.values()
         )
 
-    def _calls_plainly(self, statement: ast.Assign | ast.Expr) -> bool:
+    def _calls_plainly(self, step: Step) -> bool:
         """Whether it calls an operator's own code, rather than that under settings of torch."""
-        call = statement.value
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            return True
-        module = getattr(self.namespace[call.func.id], "__module__", "")
+        if not isinstance(step, Call):
+            return not step.known
+        module = getattr(self.namespace[step.function], "__module__", "")
         return module.startswith("refluid.ops.") or module == pairing.__name__
 
-    def _delete(self, statement: ast.Delete) -> None:
-        for target in statement.targets:
-            assert isinstance(target, ast.Name)
-            self.namespace.pop(target.id, None)
-            self.bound.pop(target.id, None)
+    def _free(self, step: Free) -> None:
+        for name in step.names:
+            self.namespace.pop(name, None)
+            self.bound.pop(name, None)
 
-    def _return(self, parsed: Parsed) -> None:
-        self.result = eval(parsed.code, self.namespace)
-        before = {name: self.bound[name] for name in parsed.loads & self.bound.keys()}
-        self._keep(Line(parsed.statement, before, {}))
-
-
-def _compiled(statement: ast.stmt, filename: str) -> CodeType:
-    if isinstance(statement, ast.Return):
-        assert statement.value is not None
-        return compile(ast.Expression(statement.value), filename, "eval")
-    return compile(ast.Module([statement], []), filename, "exec")
-
-
-def _names(statement: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
-    loads: set[str] = set()
-    stores: set[str] = set()
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name):
-            (loads if isinstance(node.ctx, ast.Load) else stores).add(node.id)
-    return frozenset(loads), frozenset(stores - {"_"})
+    def _return(self, one: Prepared) -> None:
+        self.result = eval(one.code, self.namespace)
+        before = {name: self.bound[name] for name in one.loads if name in self.bound}
+        self._keep(Line(one.step, before, {}))
 
 
 def _is_pure(op: Operator) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
 from torch import Tensor
 
@@ -13,11 +13,12 @@ from refluid.ops.infer import infer_gradient
 from refluid.ops.probing import outputs_of
 from refluid.ops.registry import OperatorDef, facts_of, find
 from refluid.ops.signature import GRAD
-from refluid.runtime.control import CONTROL
 from refluid.runtime.recorded.graph import Layout, Value
+from refluid.runtime.trees import IGNORED, Name
+from refluid.runtime.writing import CONTROL
 
-Names = Mapping[Key, str]
-Named = Mapping[str, Value]
+Names = Mapping[Key, Name]
+Named = Mapping[Name, Value]
 
 
 def source_of(op: Operator) -> OperatorDef | None:
@@ -53,10 +54,10 @@ def overwrites(op: Operator | None) -> bool:
     return definition is not None and bool(definition.mutates)
 
 
-def gathered(made: Tensor, before: Named, outside: Set[str]) -> bool:
+def is_gathered(made: Tensor, before: Named) -> bool:
     """Whether a tensor that replicas exchanged may have a shape that those of others decide."""
     shapes = [value.layout.shape for value in before.values() if value.layout is not None]
-    return "comm" in outside and made.shape not in shapes
+    return made.shape not in shapes
 
 
 def decided(
@@ -83,7 +84,7 @@ def decided(
 
 def _layout(op: Operator, variable: str, names: Names, known: Named) -> Layout | None:
     """Shape and type of a variable, if the shapes of what is fed decide it."""
-    value = known.get(names.get(key_of(op.block, variable), ""))
+    value = known.get(names.get(key_of(op.block, variable), IGNORED))
     return value.layout if value is not None and value.settled else None
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from refluid.runtime.recorded.graph import Kernel, Line, Step, Value, replace
+from refluid.runtime.recorded.graph import Kernel, Line, Part, Value
+from refluid.runtime.steps import Call
+from refluid.runtime.trees import mapped
 
 # Constants up to so many elements are computed once and kept.
 _SMALL = 4096
@@ -17,7 +18,7 @@ _EVERYTHING = -1
 _UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 
 
-def simplify(steps: list[Step]) -> list[Step]:
+def simplify(steps: list[Part]) -> list[Part]:
     """Constants computed once, equal calls merged, unread results dropped: bit for bit equal.
 
     Order stays. A result is merged with an earlier one only if nobody writes to the memory of
@@ -27,23 +28,22 @@ def simplify(steps: list[Step]) -> list[Step]:
     return _read(steps)
 
 
-def _without_ghosts(steps: list[Step]) -> list[Step]:
+def _without_ghosts(steps: list[Part]) -> list[Part]:
     """Without stand-ins for values whose shape is known: memory is freed after the last use."""
     used = {value for step in steps for value in step.uses}
     return [step for step in steps if not _is_ghost(step) or not used.isdisjoint(step.outs)]
 
 
-def _is_ghost(step: Step) -> bool:
-    if not isinstance(step, Line) or not isinstance(step.statement, ast.Assign):
+def _is_ghost(step: Part) -> bool:
+    if not isinstance(step, Line):
         return False
-    call = step.statement.value
-    return isinstance(call, ast.Call) and getattr(call.func, "id", "") == "ghost"
+    return isinstance(step.step, Call) and step.step.function == "ghost"
 
 
 class _Writes:
     """Which memory is written, or handed to code that may write it, and when."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[Part]) -> None:
         self.count: Counter[int] = Counter()
         self.exposed: set[int] = set()
         for step in steps:
@@ -66,9 +66,9 @@ def _is_pure(kernel: Kernel) -> bool:
     return kernel.func.overloadpacket.__name__ not in _UNWRITTEN
 
 
-def _folded(steps: list[Step]) -> list[Step]:
+def _folded(steps: list[Part]) -> list[Part]:
     writes = _Writes(steps)
-    kept: list[Step] = []
+    kept: list[Part] = []
     for step in steps:
         if not (isinstance(step, Kernel) and _is_constant(step, writes) and _fold(step)):
             kept.append(step)
@@ -82,7 +82,7 @@ def _is_constant(kernel: Kernel, writes: _Writes) -> bool:
 
 
 def _fold(kernel: Kernel) -> bool:
-    args, kwargs = replace(
+    args, kwargs = mapped(
         (kernel.args, kernel.kwargs),
         lambda leaf: leaf.constant if isinstance(leaf, Value) else leaf,
     )
@@ -97,13 +97,13 @@ def _fold(kernel: Kernel) -> bool:
     return True
 
 
-def _without_repeats(steps: list[Step]) -> list[Step]:
+def _without_repeats(steps: list[Part]) -> list[Part]:
     writes = _Writes(steps)
     versions: Counter[int] = Counter()
     known: dict[Any, Kernel] = {}
     same: dict[Value, Value] = {}
     made: set[Value] = set()
-    kept: list[Step] = []
+    kept: list[Part] = []
 
     def now(leaf: Any) -> Any:
         return same.get(leaf, leaf) if isinstance(leaf, Value) else leaf
@@ -116,7 +116,7 @@ def _without_repeats(steps: list[Step]) -> list[Step]:
             made.update(step.stores.values())
             kept.append(step)
             continue
-        step.args, step.kwargs = replace((step.args, step.kwargs), now)
+        step.args, step.kwargs = mapped((step.args, step.kwargs), now)
         versions.update(step.writes)
         if _is_pure(step):
             outs = [out for out in step.outs if out is not None]
@@ -140,7 +140,7 @@ def _key(kernel: Kernel, versions: Counter[int]) -> Any:
             return one, versions[one.storage or 0], versions[_EVERYTHING]
         return type(one), repr(one)
 
-    return kernel.func, _frozen(replace((kernel.args, kernel.kwargs), leaf))
+    return kernel.func, _frozen(mapped((kernel.args, kernel.kwargs), leaf))
 
 
 def _frozen(tree: Any) -> Any:
@@ -151,10 +151,10 @@ def _frozen(tree: Any) -> Any:
     return tree
 
 
-def _read(steps: list[Step]) -> list[Step]:
+def _read(steps: list[Part]) -> list[Part]:
     """Without kernels whose results nobody reads."""
     needed: set[Value] = set()
-    kept: list[Step] = []
+    kept: list[Part] = []
     for step in reversed(steps):
         idle = isinstance(step, Kernel) and not step.writes and not step.draws
         if idle and needed.isdisjoint(step.outs):

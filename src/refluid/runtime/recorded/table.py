@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.runtime.recorded.graph import Entry, Kernel, Line, Step, Value, equal, replace
+from refluid.runtime.recorded.graph import Entry, Kernel, Line, Part, Value, equal
 from refluid.runtime.recorded.record import Recording, Refused
+from refluid.runtime.trees import mapped
 
 # The shapes of all that is fed.
 Sizes = tuple[torch.Size, ...]
@@ -66,15 +67,15 @@ class Table:
                 copies[one] = with_fields(one, layout=None)
             return copies[one]
 
-        steps: list[Step] = []
+        steps: list[Part] = []
         for step in self._common.steps:
             if isinstance(step, Kernel):
-                args, kwargs, outs = replace((step.args, step.kwargs, step.outs), leaf)
+                args, kwargs, outs = mapped((step.args, step.kwargs, step.outs), leaf)
                 steps.append(with_fields(step, args=args, kwargs=kwargs, outs=outs))
             else:
-                loads, stores = replace((step.loads, step.stores), leaf)
+                loads, stores = mapped((step.loads, step.stores), leaf)
                 steps.append(with_fields(step, loads=loads, stores=stores))
-        return Recording(steps, replace(self._common.names, leaf), self._common.refused)
+        return Recording(steps, mapped(self._common.names, leaf), self._common.refused)
 
     def __str__(self) -> str:
         """The shapes, with the range of those sizes that change: [6 to 8, 3 to 59], [6 to 8, 1]."""
@@ -108,7 +109,7 @@ class _Overlay:
         steps = [self._step(*both) for both in zip(common.steps, new.steps, strict=True)]
         return Recording(steps, self._tree(common.names, new.names), common.refused)
 
-    def _step(self, common: Step, new: Step) -> Step:
+    def _step(self, common: Part, new: Part) -> Part:
         if isinstance(common, Kernel) and isinstance(new, Kernel) and common.func is new.func:
             parts = [(one.args, one.kwargs, one.outs) for one in (common, new)]
             args, kwargs, outs = together = self._tree(*parts)
@@ -116,7 +117,7 @@ class _Overlay:
                 return common
             return with_fields(common, args=args, kwargs=kwargs, outs=outs)
         if isinstance(common, Line) and isinstance(new, Line):
-            if common.statement.lineno != new.statement.lineno:
+            if common.step is not new.step:
                 raise Refused("it does something else for another size")
             names = (common.loads, common.stores)
             loads, stores = together = self._tree(names, (new.loads, new.stores))

@@ -1,68 +1,59 @@
-"""The Python source of a recorded step."""
+"""The steps of a plan that calls the kernels of a recording."""
 
 from __future__ import annotations
 
-import ast
-import copy
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from refluid.kernels.calls import FAST
 from refluid.kernels.rows.lookup import look_up
-from refluid.runtime.recorded.graph import Compiled, Entry, Kernel, Line, Step, Value
+from refluid.runtime.recorded.graph import Compiled, Entry, Kernel, Line, Part, Value
 from refluid.runtime.source import Source
+from refluid.runtime.steps import Bind, Block, Call, Clear, Free, Return, Step
+from refluid.runtime.trees import IGNORED, Known, Name, Tree, mapped
 
 
 class Text:
-    """Writes steps as the source of `step(F, C, L)`."""
+    """Writes what was recorded as the steps of `step(F, C, L)`."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        self.source = Source("def step(F, C, L):")
-        self.source.constants |= {k: v for k, v in namespace.items() if k not in {"F", "C", "L"}}
+        self.source = Source(namespace)
         self._constants = 0
         self._read: Container[Value] = ()
 
-    def write(self, steps: Sequence[Step | Compiled]) -> Source:
-        """All steps; every value is freed after its last use."""
-        last = {value: index for index, step in enumerate(steps) for value in step.uses}
+    def write(self, parts: Sequence[Part | Compiled]) -> Source:
+        """All parts; every value is freed after its last use."""
+        last = {value: index for index, part in enumerate(parts) for value in part.uses}
         self._read = last.keys()
-        for index, step in enumerate(steps):
-            if isinstance(step, Kernel):
-                self._kernel(step)
-            elif isinstance(step, Compiled):
-                self._compiled(step)
+        for index, part in enumerate(parts):
+            if isinstance(part, Kernel):
+                self._kernel(part)
+            elif isinstance(part, Compiled):
+                self._compiled(part)
             else:
-                self._line(step)
-            if isinstance(step, Line) and isinstance(step.statement, ast.Return):
+                self._line(part)
+            if isinstance(part, Line) and isinstance(part.step, Return):
                 break
-            outs = {value for value in step.outs if value is not None}
-            if isinstance(step, Line) and not _is_simple(step.statement):
+            outs = {value for value in part.outs if value is not None}
+            if isinstance(part, Line) and isinstance(part.step, Block):
                 outs &= last.keys()
-            dead = {v for v in step.uses if last[v] == index and v.constant is None}
+            dead = {v for v in part.uses if last[v] == index and v.constant is None}
             dead |= {v for v in outs if v not in last}
             if dead:
-                self.source.add(f"del {', '.join(sorted(v.name for v in dead))}")
+                self.source.add(Free(tuple(sorted(Name(value.name) for value in dead))))
         return self.source
 
     # -- kernels --------------------------------------------------------------
 
     def _kernel(self, kernel: Kernel) -> None:
         used = set(kernel.uses)
-        call = self._call(kernel)
-        names = [value.name if value and value not in used else "_" for value in kernel.outs]
-        if all(name == "_" for name in names):
-            self.source.add(call, kernel.op)
-            return
-        comma = "," if kernel.makes_several and len(names) == 1 else ""
-        self.source.add(f"{', '.join(names)}{comma} = {call}", kernel.op)
+        new = [value if value and value not in used else None for value in kernel.outs]
+        target = targets(kernel, [Name(value.name) if value else None for value in new])
+        args, kwargs = self._of((kernel.args, kernel.kwargs))
+        self.source.add(Call(target, self._function(kernel), args, kwargs, op=kernel.op))
 
-    def _call(self, kernel: Kernel) -> str:
-        parts = [self._of(one) for one in kernel.args]
-        parts += [f"{name}={self._of(one)}" for name, one in kernel.kwargs.items()]
-        return f"{self._function(kernel)}({', '.join(parts)})"
-
-    def _function(self, kernel: Kernel) -> str:
+    def _function(self, kernel: Kernel) -> Known:
         name = kernel.func.overloadpacket.__name__
         function: Callable[..., Any] = kernel.func
         if kernel.func.namespace == "aten" and "out" not in kernel.kwargs:
@@ -70,71 +61,68 @@ class Text:
             function = look_up if sparse and name == "embedding" else FAST.get(name, function)
         return self.source.constant(f"{name}_kernel", function)
 
-    def _of(self, one: Any) -> str:
+    def _of(self, tree: Any) -> Tree:
+        """What a kernel was given, as a step is given it."""
+        return mapped(tree, self._leaf)
+
+    def _leaf(self, one: Any) -> Tree:
         if isinstance(one, Value):
             return self._name(one)
         if isinstance(one, Entry):
-            return one.text
-        if isinstance(one, list | tuple):
-            parts = [self._of(item) for item in one]
-            inner = ", ".join(parts) + ("," if len(parts) == 1 and isinstance(one, tuple) else "")
-            return f"[{inner}]" if isinstance(one, list) else f"({inner})"
+            return one.found
         if one is None or isinstance(one, bool | int | str):
-            return repr(one)
+            return one
         if isinstance(one, float) and math.isfinite(one):
-            return repr(one)
+            return one
         self._constants += 1
         return self.source.constant(f"c{self._constants}", one)
 
-    def _name(self, value: Value) -> str:
+    def _name(self, value: Value) -> Tree:
         if isinstance(value.constant, Entry):
-            return value.constant.text
+            return value.constant.found
         if value.constant is not None:
             return self.source.constant(value.name, value.constant)
-        return value.name
+        return Name(value.name)
 
-    def _compiled(self, step: Compiled) -> None:
-        function = self.source.constant("compiled", step.function)
-        call = f"{function}({', '.join(map(self._name, step.ins))})"
-        names = [value.name for value in step.outs if value is not None]
-        self.source.add(f"{', '.join(names)}, = {call}" if names else call)
+    def _compiled(self, part: Compiled) -> None:
+        function = self.source.constant("compiled", part.function)
+        names = tuple(Name(value.name) for value in part.outs if value is not None)
+        self.source.add(Call(names or None, function, tuple(map(self._name, part.ins))))
 
     # -- lines of the plan ----------------------------------------------------
 
     def _line(self, line: Line) -> None:
-        statement = line.statement
-        if _is_simple(statement):
+        if not isinstance(line.step, Block):
             names = {name: self._name(value) for name, value in line.loads.items()}
-            stores = {name: value.name for name, value in line.stores.items()}
-            renamed = Rename(names, stores).visit(copy.deepcopy(statement))
-            self.source.add(ast.unparse(renamed), line.op)
+            stores = {name: Name(value.name) for name, value in line.stores.items()}
+            self.source.add(with_names(line.step, names, stores))
             return
         # A loop or branch may leave names unset, or delete them, in one step and not in another.
         inside = sorted(line.loads.keys() | line.stores.keys())
         for name in inside:
-            given = self._name(line.loads[name]) if name in line.loads else None
-            self.source.add(f"{name} = {given}")
-        for text in ast.unparse(statement).splitlines():
-            self.source.add(text, line.op)
+            self.source.add(
+                Bind(name, self._name(line.loads[name]) if name in line.loads else None)
+            )
+        self.source.add(line.step)
         for name, value in line.stores.items():
             if value in self._read:
-                self.source.add(f"{value.name} = {name}")
+                self.source.add(Bind(Name(value.name), name))
         if inside:
-            self.source.add(f"{' = '.join(inside)} = None")
+            self.source.add(Clear(tuple(inside)))
 
 
-def _is_simple(statement: ast.stmt) -> bool:
-    """Whether a statement has no statements inside."""
-    return isinstance(statement, ast.Assign | ast.Expr | ast.Return)
+def targets(kernel: Kernel, names: Sequence[Name | None]) -> Tree:
+    """What the results of a kernel are assigned to; None where they have no names."""
+    if not any(names):
+        return None
+    if len(names) == 1 and not kernel.makes_several:
+        return names[0]
+    return tuple(name or IGNORED for name in names)
 
 
-class Rename(ast.NodeTransformer):
-    """Gives the names of a statement those of the values."""
-
-    def __init__(self, loads: Mapping[str, str], stores: Mapping[str, str]) -> None:
-        self.loads, self.stores = loads, stores
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        """A name is renamed by what happens to it."""
-        names = self.loads if isinstance(node.ctx, ast.Load) else self.stores
-        return ast.Name(names.get(node.id, node.id), node.ctx)
+def with_names(step: Step, taken: Mapping[Name, Tree], given: Mapping[Name, Tree]) -> Step:
+    """The step with other names of what it takes and of what it sets."""
+    return step.renamed(
+        lambda one: taken.get(one, one) if isinstance(one, Name) else one,
+        lambda one: given.get(one, one) if isinstance(one, Name) else one,
+    )

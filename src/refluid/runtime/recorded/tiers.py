@@ -19,13 +19,14 @@ from refluid.runtime.recorded.bysize import SIZES, Tables
 from refluid.runtime.recorded.capture import Captured, CudaGraph, is_capturable
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
-from refluid.runtime.recorded.graph import Compiled, Step
+from refluid.runtime.recorded.graph import Compiled, Part
 from refluid.runtime.recorded.large_results import large_at_once
-from refluid.runtime.recorded.record import Parsed, Recorder, Refused
+from refluid.runtime.recorded.record import Prepared, Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.recorded.trial import Trial
 from refluid.runtime.scope import Cell
+from refluid.runtime.trees import Name
 
 _log = logging.getLogger("refluid")
 
@@ -46,7 +47,7 @@ class Tiers:
         self._current: Recorded | None = None
         self._made: list[Recorded] = []
         self._tables = Tables(code)
-        self._body: list[Parsed] | None = None
+        self._body: list[Prepared] | None = None
         self._counts: Counter[tuple[Meta, ...]] = Counter()
         self._flags = flags.state()
         self._given_up = flags.value("refluid_tier") == "interpreted"
@@ -124,7 +125,7 @@ class Tiers:
         return results
 
     def _recorder(self) -> Recorder:
-        """A new one; the plan is parsed once."""
+        """A new one; the plan is prepared once."""
         recorder = Recorder(self.interpreted, self._body)
         self._body = recorder.body
         return recorder
@@ -144,7 +145,7 @@ class Tiers:
         _log.info("%s interpreted: %s", which, reason)
 
 
-def _write(steps: Sequence[Step | Compiled], code: Code, names: Mapping[Key, str]) -> Code:
+def _write(steps: Sequence[Part | Compiled], code: Code, names: Mapping[Key, Name]) -> Code:
     source = Text(code.source.constants).write(steps)
     written = Code(source, names, "recording")
     if not is_capturable(steps, code.source.constants["device"]):

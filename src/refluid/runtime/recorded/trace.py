@@ -12,7 +12,8 @@ from torch.overrides import TorchFunctionMode
 
 from refluid.kernels.holders import memory_of
 from refluid.kernels.watching import DispatchMode, Unseen, written_by
-from refluid.runtime.recorded.graph import Kernel, Layout, Value, replace
+from refluid.runtime.recorded.graph import Kernel, Layout, Value
+from refluid.runtime.trees import mapped
 
 # Through these an operator's Python code learns what a tensor holds, or lends its memory: what
 # it does then may differ from step to step.
@@ -151,7 +152,7 @@ class Kernels(DispatchMode):
         with Unseen():
             if not self.refused:
                 written = self._written(func, args, kwargs)
-                given = replace((args, kwargs), self._given)
+                given = mapped((args, kwargs), self._given)
             result = self._called(func, args, kwargs)
             self._look(func, args, result)
             if not self.refused:

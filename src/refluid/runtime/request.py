@@ -1,0 +1,57 @@
+"""What a plan is made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from refluid.comm import ALONE, Member
+from refluid.ir.block import Block
+from refluid.runtime.kernels import TORCHS_CHOICE, Kernels
+from refluid.runtime.memory import EAGER, Memory
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """What a plan is watched for.
+
+    time: events go to the log. meter: memory and arithmetic of one step. check: outputs must be
+    finite, `fast`: as seen at the end of the step. wait: for the device, after each operator.
+    junk: what operators allocate is filled with it.
+    """
+
+    time: bool = False
+    meter: bool = False
+    check: bool = False
+    fast: bool = False
+    wait: bool = False
+    junk: bool = False
+
+    def __bool__(self) -> bool:
+        return self != UNWATCHED
+
+
+UNWATCHED = Instruments()
+
+
+@dataclass(frozen=True)
+class Request:
+    """A block, what it is fed and what is fetched, and how it is to be run.
+
+    lends: fetched values are only looked at, so they may be what others hold.
+    """
+
+    block: Block
+    feeds: tuple[str, ...]
+    fetches: tuple[str, ...]
+    device: torch.device
+    fed_lods: frozenset[str] = frozenset()
+    memory: Memory = EAGER
+    comm: Member = ALONE
+    threads: int = 1
+    instruments: Instruments = UNWATCHED
+    kernels: Kernels = TORCHS_CHOICE
+    updates_last: bool = True
+    compiles: bool = False
+    lends: bool = False

@@ -1,0 +1,58 @@
+"""What those who write a plan's steps share; each part has the file that changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from refluid.analysis.liveness import Key
+from refluid.ir.block import Block
+from refluid.ir.operator import Operator
+from refluid.runtime.kernels import KernelChoice
+from refluid.runtime.lods import Lods
+from refluid.runtime.request import Request
+from refluid.runtime.source import Source
+from refluid.runtime.tape import Tape
+from refluid.runtime.trees import Name
+from refluid.runtime.variables import Variables
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A plan while it is written.
+
+    garbage: what collects dead values. tapes: what blocks keep for their gradient blocks, by block.
+    entered: variables of sub-blocks that have a value when the block starts. fresh: variables
+    whose memory nobody else holds.
+    """
+
+    request: Request
+    source: Source
+    variables: Variables
+    lods: Lods
+    kernel: KernelChoice
+    garbage: Name | None
+    tapes: dict[int, Tape] = field(default_factory=dict)
+    entered: set[Key] = field(default_factory=set)
+    fresh: set[Key] = field(default_factory=set)
+
+    def local(self, block: Block, name: str) -> Name | None:
+        """The local variable that holds a variable's value; None for one that is none."""
+        return self.variables.local(block, name)
+
+
+Handler = Callable[[Writing, Operator], None]
+CONTROL: dict[str, Handler] = {}
+# Feeds and fetches are the arguments and results of the plan itself.
+FEEDING = frozenset({"feed", "fetch"})
+
+
+def handles(*types: str) -> Callable[[Handler], Handler]:
+    """Registers the decorated function as writing operators of these types into a plan."""
+
+    def decorate(handler: Handler) -> Handler:
+        for op_type in types:
+            CONTROL[op_type] = handler
+        return handler
+
+    return decorate
