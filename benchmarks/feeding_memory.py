@@ -82,7 +82,7 @@ def bounded(size: int) -> Bounded:
     dense = fluid.data("dense", [None, DENSE])
     label = fluid.data("label", [None, 1], "int64")
     ids = [fluid.data(f"C{k}", [None, 1], "int64", lod_level=1) for k in range(SLOTS)]
-    fluid.layers.py_func(lambda rows: time.sleep(pause[0]), label, None)
+    fluid.layers.py_func(lambda _rows: time.sleep(pause[0]), label, None)
     fluid.layers.mean(fluid.layers.fc(dense, 1))
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())

@@ -53,11 +53,11 @@ def _recompute(optimizer: Any, checkpoints: list[Any]) -> Any:
     return found
 
 
-def _merge(optimizer: Any, checkpoints: list[Any]) -> Any:
+def _merge(optimizer: Any, _checkpoints: list[Any]) -> Any:
     return GradientMergeOptimizer(optimizer, 4)
 
 
-def _half(optimizer: Any, checkpoints: list[Any]) -> Any:
+def _half(optimizer: Any, _checkpoints: list[Any]) -> Any:
     return decorate(optimizer)
 
 

@@ -37,7 +37,7 @@ def change(program: Program, feeds: Tensors, state: Tensors, random: Random) -> 
     return "; ".join(filter(None, texts))
 
 
-def _attribute(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
+def _attribute(program: Program, _feeds: Tensors, _state: Tensors, random: Random) -> str:
     op = random.choice(program.global_block().ops)
     kept = {*_KEPT.split()}
     names = [one for one in op.attrs if one not in kept and not one.startswith(("@", "Scale"))]
@@ -69,7 +69,7 @@ def _other(name: str, old: Any, random: Random) -> Any:
     return None
 
 
-def _shape(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
+def _shape(_program: Program, feeds: Tensors, _state: Tensors, random: Random) -> str:
     """One dimension of a plain input, and mostly of all inputs of that shape."""
     plain = [name for name, (array, lengths) in feeds.items() if not lengths and array.ndim]
     if not plain:
@@ -89,7 +89,7 @@ def _resized(array: Any, axis: int, size: int) -> Any:
     return np.take(array, np.arange(size) % max(array.shape[axis], 1), axis=axis).copy()
 
 
-def _sequences(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
+def _sequences(_program: Program, feeds: Tensors, _state: Tensors, random: Random) -> str:
     """Other lengths for an input with sequences and for all that have the same."""
     names = [name for name, (array, lengths) in feeds.items() if lengths and len(array)]
     if not names:
@@ -104,7 +104,7 @@ def _sequences(program: Program, feeds: Tensors, state: Tensors, random: Random)
     return f"sequences of {', '.join(names)}: {new}"
 
 
-def _double(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
+def _double(program: Program, feeds: Tensors, state: Tensors, _random: Random) -> str:
     """float64 in the place of float32."""
     for block in program.blocks:
         for op in block.ops:
@@ -121,7 +121,7 @@ def _double(program: Program, feeds: Tensors, state: Tensors, random: Random) ->
     return "float64"
 
 
-def _ties(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
+def _ties(_program: Program, feeds: Tensors, _state: Tensors, random: Random) -> str:
     """Few different numbers, so that maxima, orders and comparisons meet equal ones."""
     names = [name for name, (array, _) in feeds.items() if array.dtype.kind == "f" and array.size]
     step = random.choice((0.25, 0.5, 1.0))
@@ -131,7 +131,7 @@ def _ties(program: Program, feeds: Tensors, state: Tensors, random: Random) -> s
     return f"multiples of {step}" if names else ""
 
 
-def _negative(program: Program, feeds: Tensors, state: Tensors, random: Random) -> str:
+def _negative(_program: Program, feeds: Tensors, _state: Tensors, random: Random) -> str:
     """Some integers of an input are negative."""
     names = [name for name, (array, _) in feeds.items() if array.dtype.kind == "i" and array.size]
     if not names:

@@ -18,7 +18,6 @@ from refluid.ir.block import Block
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.ir.reading import decode_program
 from refluid.ir.variable import Variable
 from tests.golden import GOLDEN
 
@@ -78,9 +77,9 @@ def read_program(path: Path) -> Program:
     """A program file, gzipped or not, or the program of a recorded run."""
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as arrays:
-            return decode_program(arrays["program"].tobytes())
+            return Program.parse_from_string(arrays["program"].tobytes())
     data = path.read_bytes()
-    return decode_program(gzip.decompress(data) if path.suffix == ".gz" else data)
+    return Program.parse_from_string(gzip.decompress(data) if path.suffix == ".gz" else data)
 
 
 def zoo_programs() -> list[Path]:

@@ -14,7 +14,7 @@ from refluid.analysis.verifier import verify
 from refluid.core.dtypes import VarType
 from refluid.engine.pipeline import Setting, rewrite
 from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists
-from refluid.passes.mixed_precision import Precision, describe_half, mixed_precision
+from refluid.passes.mixed_precision import HalfPrecision, describe_half, mixed_precision
 
 layers = fluid.layers
 
@@ -33,7 +33,7 @@ def mixed(
     lists = lists or AutoMixedPrecisionLists()
     names = frozenset(lists.black_varnames)
     after = before.clone()
-    mixed_precision(after, Precision(VarType.FP16, lists.classify, names))
+    mixed_precision(after, HalfPrecision(VarType.FP16, lists.classify, names))
     assert verify(after) == []
     return before, after
 
@@ -148,7 +148,7 @@ def test_blocks_that_nobody_runs_do_not_matter() -> None:
         type="relu", inputs={"X": "fc_0.tmp_0"}, outputs={"Out": inner.create_var(name="unused")}
     )
     after = before.clone()
-    mixed_precision(after, Precision(VarType.FP16, AutoMixedPrecisionLists().classify))
+    mixed_precision(after, HalfPrecision(VarType.FP16, AutoMixedPrecisionLists().classify))
     assert "cast(x) -> x.cast_fp16" in lines(after)
 
 

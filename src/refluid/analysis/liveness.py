@@ -17,7 +17,7 @@ from refluid.ops.registry import OperatorDef, find
 
 
 def in_slots(op: Operator, keys: Iterable[Key]) -> list[Key]:
-    """Variables that an operator reads, in the order of its slots, others behind."""
+    """Variables that an operator reads, in the order of its slots, others after them."""
     places = {name: place for place, name in enumerate(op.input_arg_names)}
     return sorted(keys, key=lambda key: (places.get(key[1], len(places)), key))
 

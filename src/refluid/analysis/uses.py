@@ -21,7 +21,7 @@ from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 
 Key = tuple[int, str]
-Item = TypeVar("Item")
+T = TypeVar("T")
 
 
 # -- which variable a name means ----------------------------------------------
@@ -156,7 +156,7 @@ class Version:
     number: int
 
 
-class DefUse(Generic[Item]):
+class DefUse(Generic[T]):
     """Reads and writes of operators (or other things) that run one after the other.
 
     readers, writers: name -> positions at which it is read and written, in order.
@@ -164,9 +164,9 @@ class DefUse(Generic[Item]):
 
     def __init__(
         self,
-        items: Sequence[Item],
-        reads: Callable[[Item], Iterable[str]],
-        writes: Callable[[Item], Iterable[str]],
+        items: Sequence[T],
+        reads: Callable[[T], Iterable[str]],
+        writes: Callable[[T], Iterable[str]],
     ) -> None:
         self.count = len(items)
         self.readers: dict[str, list[int]] = {}

@@ -14,29 +14,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from refluid.autodiff.making import Draft, bare_op
+from refluid.autodiff.making import GradientDraft, bare_op
 from refluid.autodiff.naming import GradientNames
 from refluid.ir.names import RENAME
 
-Place = tuple[list[str], int]
+SlotPlace = tuple[list[str], int]
 
 
 @dataclass
 class _Gradient:
     """Where a gradient was written since it was last complete, and read meanwhile."""
 
-    writers: list[Place] = field(default_factory=list)
-    readers: list[Place] = field(default_factory=list)
+    writers: list[SlotPlace] = field(default_factory=list)
+    readers: list[SlotPlace] = field(default_factory=list)
     renamed: int = 0
 
 
-def accumulate(drafts: Sequence[Draft], names: GradientNames) -> list[Draft]:
+def accumulate(drafts: Sequence[GradientDraft], names: GradientNames) -> list[GradientDraft]:
     """The useful drafts, with all gradients of a variable summed before they are read.
 
     Gradients that no operator reads (those of parameters) are summed at the end.
     """
     open_: dict[str, _Gradient] = {}
-    result: list[Draft] = []
+    result: list[GradientDraft] = []
     for draft in drafts:
         for name in dict.fromkeys(draft.given):
             result += _close(name, open_, names)
@@ -54,13 +54,13 @@ def accumulate(drafts: Sequence[Draft], names: GradientNames) -> list[Draft]:
     return [draft for draft in result if draft.useful]
 
 
-def _places(slots: dict[str, list[str]]) -> Iterator[tuple[Place, str]]:
+def _places(slots: dict[str, list[str]]) -> Iterator[tuple[SlotPlace, str]]:
     for slot in sorted(slots):
         for position, name in enumerate(slots[slot]):
             yield (slots[slot], position), name
 
 
-def _close(name: str, open_: dict[str, _Gradient], names: GradientNames) -> list[Draft]:
+def _close(name: str, open_: dict[str, _Gradient], names: GradientNames) -> list[GradientDraft]:
     """Renames what was written under one name and sums it; nothing to do for one writer."""
     gradient = open_.get(name, _Gradient())
     if len(gradient.writers) < 2:
@@ -73,4 +73,4 @@ def _close(name: str, open_: dict[str, _Gradient], names: GradientNames) -> list
         slot[position] = parts[0]
     total = bare_op(names.target, "sum", {"X": parts}, {"Out": [name]}, {"use_mkldnn": False})
     open_[name] = _Gradient([(total.outputs["Out"], 0)], renamed=end)
-    return [Draft(total)]
+    return [GradientDraft(total)]

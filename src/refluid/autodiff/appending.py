@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from refluid.autodiff.making import Draft
+from refluid.autodiff.making import GradientDraft
 from refluid.autodiff.naming import GradientNames
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
@@ -19,7 +19,7 @@ Callback = Callable[[Block, dict[str, Any]], None]
 
 
 def append_drafts(
-    drafts: Iterable[Draft], names: GradientNames, callbacks: Sequence[Callback] = ()
+    drafts: Iterable[GradientDraft], names: GradientNames, callbacks: Sequence[Callback] = ()
 ) -> None:
     """Appends the operators in order; after each the callbacks may append more.
 

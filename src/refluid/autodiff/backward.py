@@ -12,7 +12,7 @@ from refluid.autodiff.checks import (
     require_trainable,
     wanted_parameters,
 )
-from refluid.autodiff.making import Draft, MakeGradients, registered_gradients
+from refluid.autodiff.making import GradientDraft, MakeGradients, registered_gradients
 from refluid.autodiff.naming import GradientNames, count_passes
 from refluid.autodiff.nested import BackwardPass
 from refluid.autodiff.path import backward_path
@@ -77,9 +77,9 @@ def append_backward(
     return [(parameter, block.var(name)) for parameter, name in pairs]
 
 
-def _seed(block: Block, name: str, loss: Variable, producer: Operator | None) -> Draft:
+def _seed(block: Block, name: str, loss: Variable, producer: Operator | None) -> GradientDraft:
     """d loss / d loss = 1."""
-    return Draft(
+    return GradientDraft(
         Operator(
             block,
             "fill_constant",
@@ -104,7 +104,7 @@ def _producer(ops: Iterable[Operator], name: str) -> Operator | None:
 
 
 def _mark_parameters(
-    parameters: Iterable[Variable], drafts: list[Draft], names: GradientNames
+    parameters: Iterable[Variable], drafts: list[GradientDraft], names: GradientNames
 ) -> list[tuple[Variable, str]]:
     """Tells operators which parameters' gradients they finish: `op_role_var`, last one first."""
     writers = {name: draft.op for draft in drafts for name in draft.op.output_arg_names}

@@ -6,7 +6,7 @@ from typing import Any
 
 from refluid.autodiff.appending import append_drafts
 from refluid.autodiff.checks import names_without_gradient
-from refluid.autodiff.making import Draft, MakeGradients, bare_op, registered_gradients
+from refluid.autodiff.making import GradientDraft, MakeGradients, bare_op, registered_gradients
 from refluid.autodiff.naming import GradientNames
 from refluid.autodiff.nested import BackwardPass
 from refluid.autodiff.path import backward_path, depending_on
@@ -44,7 +44,7 @@ def gradients(
     sources = [var.name for var in inputs if var.name not in stopped]
     path = depending_on(sources, path, stopped)
     names = GradientNames(block)
-    seeds: list[Draft] = []
+    seeds: list[GradientDraft] = []
     for target, gradient in zip(targets, given, strict=True):
         seeds += _seed(block, names.of(target.name), target, gradient)
     drafts = run.drafts(path, names, seeds)
@@ -54,16 +54,18 @@ def gradients(
     return [block.var(name) if name in written and name else None for name in found]
 
 
-def _seed(block: Block, name: str, target: Variable, given: Variable | None) -> list[Draft]:
+def _seed(block: Block, name: str, target: Variable, given: Variable | None) -> list[GradientDraft]:
     """What flows into a target: the given gradient, or ones of the target's actual shape."""
     if given is not None:
-        return [Draft(bare_op(block, "assign", {"X": [given]}, {"Out": [name]}))]
+        return [GradientDraft(bare_op(block, "assign", {"X": [given]}, {"Out": [name]}))]
     shape = block.create_var(name=target.name + "_shape", shape=[1], dtype=VarType.INT32)
     shape.stop_gradient = True
     attrs = {"shape": list(target.shape), "value": 1.0, "dtype": int(target.dtype)}
     return [
-        Draft(bare_op(block, "shape", {"Input": [target]}, {"Out": [shape]})),
-        Draft(bare_op(block, "fill_constant", {"ShapeTensor": [shape]}, {"Out": [name]}, attrs)),
+        GradientDraft(bare_op(block, "shape", {"Input": [target]}, {"Out": [shape]})),
+        GradientDraft(
+            bare_op(block, "fill_constant", {"ShapeTensor": [shape]}, {"Out": [name]}, attrs)
+        ),
     ]
 
 

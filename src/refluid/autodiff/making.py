@@ -7,20 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refluid.autodiff.naming import GradientNames, names_in
-from refluid.autodiff.path import REVERTED
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.absent import no_operator
 from refluid.ir.attributes import DEVICE, ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.registry import GradOp, find, gradient_ops
+from refluid.ops.registry import GradOp, facts_of, find, gradient_ops
 
 MakeGradients = Callable[[Operator], list[GradOp]]
 
 
 @dataclass
-class Draft:
+class GradientDraft:
     """An operator of the backward pass and the gradients that flow into it."""
 
     op: Operator
@@ -32,7 +31,7 @@ class Draft:
         return any(self.op.outputs.values())
 
 
-MakeDrafts = Callable[[Operator, GradientNames, Collection[str], set[str]], list[Draft]]
+MakeDrafts = Callable[[Operator, GradientNames, Collection[str], set[str]], list[GradientDraft]]
 
 
 def registered_gradients(op: Operator) -> list[GradOp]:
@@ -57,17 +56,17 @@ def draft_backward(
     stopped: Collection[str],
     live: set[str],
     make: MakeDrafts,
-) -> list[Draft]:
+) -> list[GradientDraft]:
     """The gradient operators of all operators that a gradient reaches, last one first.
 
     live: names of the gradients that are there before; all that are there in the end are added.
     Gradients of `stopped` variables are not computed. Where some outputs of an operator have
     no gradient but its gradient operator reads one, that is filled with zeros.
     """
-    drafts: list[Draft] = []
+    drafts: list[GradientDraft] = []
     for forward in reversed(path):
         outputs = {names.known(name) for name in forward.output_arg_names}
-        if forward.type not in REVERTED and live.isdisjoint(outputs):
+        if not facts_of(forward.type).reverted and live.isdisjoint(outputs):
             continue
         for draft in make(forward, names, stopped, live):
             if draft.given and live.isdisjoint(draft.given):
@@ -82,7 +81,7 @@ def draft_backward(
 
 def plain_draft(
     forward: Operator, grad: GradOp, names: GradientNames, stopped: Collection[str]
-) -> Draft:
+) -> GradientDraft:
     """A gradient operator with the names of this pass; unwanted outputs are left empty."""
     read = {name + GRAD: names.of(name) for name in forward.output_arg_names}
     made = {
@@ -95,7 +94,7 @@ def plain_draft(
         slot: wanted([made.get(name, name) for name in arguments])
         for slot, arguments in grad.outputs.items()
     }
-    return Draft(_operator(forward, grad, inputs, outputs, names.target), given)
+    return GradientDraft(_operator(forward, grad, inputs, outputs, names.target), given)
 
 
 def wanted(arguments: list[str]) -> list[str]:
@@ -132,6 +131,6 @@ def bare_op(
     return Operator(block, type, inputs, outputs, {**(attrs or {}), ROLE: role, DEVICE: device})
 
 
-def _zeros(name: str, names: GradientNames) -> Draft:
+def _zeros(name: str, names: GradientNames) -> GradientDraft:
     like = {"X": [names.variable(name)]}
-    return Draft(bare_op(names.target, "fill_zeros_like", like, {"Out": [name]}))
+    return GradientDraft(bare_op(names.target, "fill_zeros_like", like, {"Out": [name]}))

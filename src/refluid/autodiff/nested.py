@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.appending import Callback, append_drafts
 from refluid.autodiff.checks import stopped_variables
-from refluid.autodiff.control import RULES, Gradients
-from refluid.autodiff.making import Draft, MakeGradients, draft_backward, plain_draft
+from refluid.autodiff.control import Gradients, block_draft, entering
+from refluid.autodiff.making import GradientDraft, MakeGradients, draft_backward, plain_draft
 from refluid.autodiff.naming import GradientNames
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
+from refluid.ops.registry import find
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,15 @@ class BackwardPass:
         return stopped_variables(block, self.without)
 
     def drafts(
-        self, path: Sequence[Operator], names: GradientNames, seeds: Sequence[Draft]
-    ) -> list[Draft]:
+        self, path: Sequence[Operator], names: GradientNames, seeds: Sequence[GradientDraft]
+    ) -> list[GradientDraft]:
         """The gradient operators of a path, complete, the `seeds` in front."""
         live = {name for seed in seeds for name in seed.op.output_arg_names}
         return accumulate([*seeds, *self.without_sums(path, names, live)], names)
 
     def without_sums(
         self, path: Sequence[Operator], names: GradientNames, live: set[str]
-    ) -> list[Draft]:
+    ) -> list[GradientDraft]:
         """The gradient operators of a path before gradients of one variable are summed.
 
         live: names of the gradients that are there; those made are added.
@@ -57,27 +58,29 @@ class BackwardPass:
 
     def _make(
         self, forward: Operator, names: GradientNames, stopped: Collection[str], live: set[str]
-    ) -> list[Draft]:
+    ) -> list[GradientDraft]:
         if any(True for _ in forward.sub_blocks()):
             return self._through_block(forward, names, stopped, live)
         return [plain_draft(forward, grad, names, stopped) for grad in self.make(forward)]
 
     def _through_block(
         self, forward: Operator, names: GradientNames, stopped: Collection[str], live: set[str]
-    ) -> list[Draft]:
-        rule = RULES.get(forward.type)
-        if rule is None:
+    ) -> list[GradientDraft]:
+        definition = find(forward.type)
+        nested = None if definition is None else definition.nested
+        if nested is None or nested.gradient is None:
             problem = f"the loss depends on operator {forward.type}, which has no gradient"
             raise OperatorNotImplemented("\n".join([problem, *forward.callstack]))
         inner: Block = forward.attr("sub_block")
         known = {name for name in forward.output_arg_names if names.known(name) in live}
-        entering = rule.entering(forward, known, self.stopped(inner))
+        given = entering(forward, nested, known, self.stopped(inner))
         target = _gradient_block(inner, names.target)
         inner_names = GradientNames(inner, target=target)
-        inner_live = {inner_names.of(name) for name in entering}
+        inner_live = {inner_names.of(name) for name in given}
         made = draft_backward(inner.ops, inner_names, self.stopped(inner), inner_live, self._make)
         append_drafts(accumulate(made, inner_names), inner_names, self.callbacks)
-        return [rule.draft(forward, Gradients(names, stopped, known, target))]
+        gradients = Gradients(names, stopped, known, target)
+        return [block_draft(forward, nested.gradient(forward, gradients), gradients)]
 
 
 def _gradient_block(inner: Block, parent: Block) -> Block:

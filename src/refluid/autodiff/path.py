@@ -8,9 +8,8 @@ from refluid.core.dtypes import FLOATING
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
+from refluid.ops.registry import facts_of
 
-# Counters that loops count with: the backward pass takes them back, gradients or not.
-REVERTED = frozenset({"increment"})
 _PLACE = "I"
 _NO_MODEL = OpRole.OPTIMIZE | OpRole.LR_SCHED
 
@@ -38,7 +37,7 @@ def depending_on(
     found: list[Operator] = []
     for op in path:
         depends = not reached.isdisjoint(op.input_arg_names)
-        if depends or op.type in REVERTED:
+        if depends or facts_of(op.type).reverted:
             found.append(op)
         if depends:
             reached.update(set(op.output_arg_names).difference(stopped))

@@ -16,7 +16,7 @@ from itertools import pairwise
 from refluid.analysis.uses import DefUse, uses_of
 from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.checks import as_names
-from refluid.autodiff.making import Draft
+from refluid.autodiff.making import GradientDraft
 from refluid.autodiff.naming import GradientNames
 from refluid.autodiff.nested import BackwardPass
 from refluid.core import names as generated
@@ -25,9 +25,9 @@ from refluid.ir.attributes import DEVICE, NAMESCOPE, ROLE, ROLE_VAR, OpRole
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
-from refluid.ops.registry import find
+from refluid.ops.effects import Effect
+from refluid.ops.registry import facts_of
 
-_SEEDED = "dropout"
 Renames = Mapping[str, str]
 
 
@@ -86,11 +86,10 @@ def _once(op: Operator, lost: set[str]) -> bool:
     Random results differ, a loop's gradient needs its own steps, and what an operator read or
     wrote may be `lost`, overwritten by another segment.
     """
-    definition = find(op.type)
-    draws = definition is not None and "random" in definition.context
-    differs = draws and not (op.type == _SEEDED and op.input("Seed"))
+    facts = facts_of(op.type)
+    differs = facts.effects & Effect.RANDOM and not (facts.seeded and op.input(facts.seeded))
     touched = not lost.isdisjoint((*op.input_arg_names, *op.output_arg_names))
-    return differs or touched or any(op.sub_blocks())
+    return bool(differs) or touched or any(op.sub_blocks())
 
 
 def _rewritten(path: Sequence[Operator], uses: DefUse[Operator]) -> set[str]:
@@ -101,7 +100,7 @@ def _rewritten(path: Sequence[Operator], uses: DefUse[Operator]) -> set[str]:
 
 def repeated(
     segment: Sequence[Operator], number: int, held: set[str]
-) -> tuple[list[Draft], Renames]:
+) -> tuple[list[GradientDraft], Renames]:
     """Copies of a segment's operators, and the new names of what they make.
 
     Persistable variables, as statistics of batch norms, change in the first pass alone: the
@@ -119,7 +118,7 @@ def repeated(
             copy = as_backward(op, op.block)
             rename(copy.inputs, renames)
             rename(copy.outputs, elsewhere)
-            copies.append(Draft(copy))
+            copies.append(GradientDraft(copy))
     for name, new in elsewhere.items():
         _declare(block, name, new)
     return copies, renames
@@ -153,7 +152,8 @@ def _declare(block: Block, name: str, new: str) -> None:
 def give_seeds(block: Block) -> None:
     """dropout(X) -> dropout(X, seed()), so that a second run drops the same elements."""
     for op in list(block.ops):
-        if op.type != _SEEDED or op.input("Seed") or op.attr("fix_seed"):
+        slot = facts_of(op.type).seeded
+        if not slot or op.input(slot) or op.attr("fix_seed"):
             continue
         out = block.create_var(
             name=generated.generate(f"{op.output('Out')[0]}.seed"),
@@ -166,7 +166,7 @@ def give_seeds(block: Block) -> None:
         for name in (ROLE, ROLE_VAR, DEVICE):
             if name in op.attrs:
                 seed.set_attr(name, op.attrs[name])
-        op.set_input("Seed", [out.name])
+        op.set_input(slot, [out.name])
 
 
 def checkpoint_names(checkpoints: Iterable[object]) -> list[str]:
@@ -178,9 +178,9 @@ def recomputed_drafts(
     run: BackwardPass,
     path: Sequence[Operator],
     names: GradientNames,
-    seeds: Sequence[Draft],
+    seeds: Sequence[GradientDraft],
     checkpoints: Sequence[str],
-) -> list[Draft]:
+) -> list[GradientDraft]:
     """The gradient operators of a path, complete, with what has to be computed again for them."""
     segments = split(path, checkpoints)
     live = {name for seed in seeds for name in seed.op.output_arg_names}
@@ -207,7 +207,9 @@ def _forget_device(op: Operator) -> None:
         del op.attrs[DEVICE], op.attr_types[DEVICE]
 
 
-def _leave(first: Iterable[Operator], copies: Iterable[Draft], names: GradientNames) -> None:
+def _leave(
+    first: Iterable[Operator], copies: Iterable[GradientDraft], names: GradientNames
+) -> None:
     """Adds the two blocks that Fluid's programs have after recomputing and that nothing runs.
 
     The first holds the gradient operators of the tail and the forward operators of all

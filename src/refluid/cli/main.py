@@ -23,10 +23,10 @@ COMMANDS: dict[str, dict[str, Any]] = {
 
 
 class _Commands(TyperGroup):
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, _ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
         function = getattr(importlib.import_module(f"refluid.cli.{cmd_name}"), cmd_name)

@@ -57,7 +57,7 @@ def free_threads() -> int:
 
 
 @lru_cache(maxsize=1)
-def _are_free(state: int) -> bool:
+def _are_free(_state: int) -> bool:
     if flags.was_set("paddle_num_threads") or any(map(flags.value, _REPEATABLE)):
         return False
     return bool(flags.value("refluid_adaptive_threads"))

@@ -45,7 +45,7 @@ def drawing(strategy: Strategy) -> Callable[[str, Program], None]:
         path = Path(f"{strategy.debug_graphviz_path}_{stage}_graph")
         path.write_text(print_dot(program, stage), encoding="utf-8")
 
-    return draw if strategy.debug_graphviz_path else lambda stage, program: None
+    return draw if strategy.debug_graphviz_path else lambda _stage, _program: None
 
 
 def warn(*lines: Iterable[str]) -> None:

@@ -35,7 +35,7 @@ from refluid.passes import (
 )
 from refluid.passes.data_parallel import GradientScale, Parallel, data_parallel
 from refluid.passes.gradient_merge import GradientMerge, gradient_merge
-from refluid.passes.mixed_precision import Precision, mixed_precision
+from refluid.passes.mixed_precision import HalfPrecision, mixed_precision
 from refluid.passes.protocol import Options, Report
 from refluid.passes.recompute_activations import recompute_activations
 from refluid.passes.rewrite import Rule, apply
@@ -69,7 +69,7 @@ class Setting:
     rank: int = 0
     shares: bool = False
     owning: bool = True
-    precision: Precision | None = None
+    precision: HalfPrecision | None = None
     merge: GradientMerge | None = None
 
     @property
@@ -93,7 +93,7 @@ class Pass(Generic[O]):
     wanted: Callable[[Setting], bool]
     options: Callable[[Setting], O]
     starts: frozenset[str] = frozenset()
-    useful: Callable[[Program, O], bool] = lambda program, options: True
+    useful: Callable[[Program, O], bool] = lambda _program, _options: True
 
 
 def _kept(setting: Setting) -> Options:
@@ -153,7 +153,7 @@ BUILDING: tuple[Pass[Any], ...] = (
         "mixed_precision",
         mixed_precision,
         lambda setting: setting.precision is not None,
-        lambda setting: setting.precision or Precision(),
+        lambda setting: setting.precision or HalfPrecision(),
     ),
     Pass(
         "gradient_merge",
@@ -208,7 +208,7 @@ PLACING: tuple[Pass[Any], ...] = (
         "early_updates",
         early_updates.early_updates,
         _updates_early,
-        lambda setting: early_updates.UpdateGroups(),
+        lambda _setting: early_updates.UpdateGroups(),
         useful=early_updates.is_useful,
     ),
     Pass(
@@ -247,7 +247,7 @@ def build(program: Program, setting: Setting) -> Mapping[str, Any]:
 def rewrite(
     program: Program,
     settings: Sequence[Setting],
-    seen: Callable[[str, Program], None] = lambda stage, program: None,
+    seen: Callable[[str, Program], None] = lambda _stage, _program: None,
 ) -> list[Rewritten]:
     """The program of each replica, whose settings differ in rank and device only.
 

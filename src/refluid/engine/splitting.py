@@ -90,7 +90,7 @@ def _rows(value: Any) -> int:
     return int(shape[0])
 
 
-def _part_rows(value: Any, lengths: list[list[int]], start: int, end: int) -> Any:
+def _part_rows(value: Any, _lengths: list[list[int]], start: int, end: int) -> Any:
     return value[start:end]
 
 

@@ -40,7 +40,7 @@ class Source:
     options: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     skip_bad_lines: bool = False
-    note_skipped: Callable[[int], None] = lambda count: None
+    note_skipped: Callable[[int], None] = lambda _count: None
 
 
 class Reading:

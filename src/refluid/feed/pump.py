@@ -90,10 +90,10 @@ def _run(
         reason = error
         queue.fail(lambda: failed(name, reason), ticket)
     finally:
-        _close(items, queue, ticket, name)
+        _close(items, name)
 
 
-def _close(items: Iterator[Any], queue: BlockingQueue, ticket: int, name: str) -> None:
+def _close(items: Iterator[Any], name: str) -> None:
     close = getattr(items, "close", None)
     if close is None:
         return

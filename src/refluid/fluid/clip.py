@@ -99,7 +99,7 @@ def append_gradient_clip_ops(param_grads: Sequence[ParamGrad]) -> list[ParamGrad
     """
     groups: Groups = {}
     new_grads: dict[str, Variable] = {}
-    _each_clipped(param_grads, _PREPARE, lambda clip, param, grad: clip.prepare(groups, grad))
+    _each_clipped(param_grads, _PREPARE, lambda clip, _param, grad: clip.prepare(groups, grad))
 
     def finish(clip: GradientClipBase, param: Parameter, grad: Variable) -> None:
         new_grads[param.name] = clip.finish(groups, grad)

@@ -14,8 +14,8 @@ from refluid.core.writing import Write, write_files
 from refluid.fluid.persistence import is_persistable, load_vars, writing
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
-from refluid.ir.prune import prune
 from refluid.ir.variable import Variable
+from refluid.passes.prune import prune
 
 _log = logging.getLogger("refluid")
 

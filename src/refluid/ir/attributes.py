@@ -51,6 +51,10 @@ COMMON: dict[str, AttrType] = {
 }
 
 
+class SubBlock:
+    """What an attribute of type BLOCK holds: a `Block` is one."""
+
+
 def float32(value: Any) -> float:
     """The nearest float32, as Python float: attributes are stored in single precision."""
     return float(np.float32(value))
@@ -103,6 +107,7 @@ _CONVERT: dict[AttrType, Callable[[Any], Any]] = {
 }
 
 _SCALARS: list[tuple[tuple[type, ...], AttrType, AttrType]] = [
+    ((SubBlock,), AttrType.BLOCK, AttrType.BLOCKS),
     ((bool, np.bool_), AttrType.BOOLEAN, AttrType.BOOLEANS),
     ((int, np.integer), AttrType.INT, AttrType.INTS),
     ((float, np.floating), AttrType.FLOAT, AttrType.FLOATS),
@@ -125,14 +130,8 @@ def guess_type(value: Any) -> AttrType:
 
     Raises TypeError for values that no attribute can hold.
     """
-    from refluid.ir.block import Block
-
-    if isinstance(value, Block):
-        return AttrType.BLOCK
     if isinstance(value, list | tuple | np.ndarray):
         items: list[Any] = list(value)
-        if items and isinstance(items[0], Block):
-            return AttrType.BLOCKS
         one = guess_type(items[0]) if items else AttrType.INT
         one = AttrType.FLOAT if any(isinstance(item, float) for item in items) else one
         wide = one == AttrType.INT and any(_wide(item) for item in items)

@@ -10,7 +10,7 @@ from refluid.core.texts import shorten_causes
 from refluid.ir import schema
 from refluid.ir.absent import no_operator
 from refluid.ir.ambient import current_device, current_name_scope
-from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
+from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, SubBlock
 from refluid.ir.callstack import user_frames
 from refluid.ir.checks import check
 from refluid.ir.editor import Editor
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from refluid.ir.program import Program
 
 
-class Block:
+class Block(SubBlock):
     """A sequence of operators and the variables they share."""
 
     def __init__(self, program: Program, idx: int, parent_idx: int = -1) -> None:
@@ -230,7 +230,7 @@ class Block:
 
     _remove_op = remove_op
 
-    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
+    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:  # noqa: ARG002
         """The block in text form."""
         from refluid.ir.text import print_block
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from refluid.core.dtypes import VarType
 from refluid.ir import framework_pb2 as pb
 from refluid.ir.attributes import AttrType
-from refluid.ir.block import Block
-from refluid.ir.operator import Operator
-from refluid.ir.program import Program
-from refluid.ir.variable import Variable
+
+if TYPE_CHECKING:
+    from refluid.ir.block import Block
+    from refluid.ir.operator import Operator
+    from refluid.ir.program import Program
+    from refluid.ir.variable import Variable
 
 FIELD = {
     AttrType.INT: "i",

@@ -205,7 +205,7 @@ class Operator:
         names = self.attrs.get(ROLE_VAR) or []
         return list(zip(names[::2], names[1::2], strict=False))
 
-    def to_string(self, throw_on_error: bool = False) -> str:
+    def to_string(self, throw_on_error: bool = False) -> str:  # noqa: ARG002
         """The operator as one line of the text form."""
         from refluid.ir.text import print_op
 

@@ -14,7 +14,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
 FLUID_VERSION = 1008005
-Made = TypeVar("Made")
+T = TypeVar("T")
 _SKIP_IN_TEST = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
 
 
@@ -43,12 +43,12 @@ class Program:
         """Grows with every change; part of the key of cached plans."""
         return self._changes
 
-    def derived(self, make: Callable[[Program], Made]) -> Made:
+    def derived(self, make: Callable[[Program], T]) -> T:
         """`make(self)`: made once, and anew when the program has changed since."""
         found = self._derived.get(make)
         if found is None or found[0] != self._changes:
             found = self._derived[make] = self._changes, make(self)
-        made: Made = found[1]
+        made: T = found[1]
         return made
 
     @property
@@ -173,7 +173,7 @@ class Program:
                 if name not in used and not var.is_data and name.endswith(GRAD)
             )
 
-    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
+    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:  # noqa: ARG002
         """The program in text form (`refluid.ir.text`)."""
         from refluid.ir.text import print_program
 
@@ -188,9 +188,11 @@ class Program:
     @staticmethod
     def parse_from_string(binary_str: bytes) -> Program:
         """Reads a ProgramDesc message; EnforceNotMet where it is none."""
-        from refluid.ir.reading import decode_program
+        from refluid.ir.reading import decode_into
 
-        return decode_program(binary_str)
+        program = Program()
+        decode_into(program, binary_str)
+        return program
 
     def __str__(self) -> str:
         return self.to_string()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
@@ -16,14 +16,18 @@ from refluid.ir.block import Block
 from refluid.ir.desc import FIELD, TENSOR_FIELD, encode_type
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
-from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 
+if TYPE_CHECKING:
+    from refluid.ir.program import Program
 
-def decode_program(data: bytes) -> Program:
-    """Reads a ProgramDesc message. EnforceNotMet where the bytes are none or it is damaged."""
+
+def decode_into(program: Program, data: bytes) -> None:
+    """Reads a ProgramDesc message into an empty program.
+
+    Raises EnforceNotMet where the bytes are none or it is damaged.
+    """
     message = _message(data)
-    program = Program()
     program.version = message.version.version if message.HasField("version") else None
     if message.HasField("op_compatible_map"):
         program.op_versions = message.op_compatible_map.SerializeToString()
@@ -32,7 +36,6 @@ def decode_program(data: bytes) -> Program:
         with _part(f"block {number}"):
             _decode_place(block, twin, number)
         _decode_block(block, twin)
-    return program
 
 
 def _message(data: bytes) -> pb.ProgramDesc:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refluid.ir.variable import Variable
 
 _END = 10000000
-Bound = Any  # an int or a Variable
+SliceBound = Any  # an int or a Variable
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Part:
     """What an index takes of one dimension; drop: the dimension goes."""
 
     axis: int
-    start: Bound
-    end: Bound
-    step: Bound
+    start: SliceBound
+    end: SliceBound
+    step: SliceBound
     drop: bool
 
     @property
@@ -61,7 +61,7 @@ def _is_variable(value: Any) -> bool:
     return hasattr(value, "block") and hasattr(value, "stop_gradient")
 
 
-def _bound(value: Any, default: int) -> Bound:
+def _bound(value: Any, default: int) -> SliceBound:
     if value is None:
         return default
     return value if _is_variable(value) else int(value)
@@ -124,7 +124,7 @@ def _reversed(var: Variable, axis: int) -> Variable:
     return out
 
 
-def _as_variable(var: Variable, bound: Bound) -> Variable:
+def _as_variable(var: Variable, bound: SliceBound) -> Variable:
     """A bound as a variable: a number becomes an int32 constant."""
     if _is_variable(bound):
         found: Variable = bound

@@ -24,7 +24,6 @@ import numpy as np
 from refluid.core.dtypes import VarType, dtype_name
 from refluid.ir import schema
 from refluid.ir.attributes import COMMON, AttrType
-from refluid.ir.variable import Parameter
 
 if TYPE_CHECKING:
     from refluid.ir.block import Block
@@ -62,17 +61,14 @@ def print_block(block: Block, *, brief: bool = False) -> str:
 
 def print_var(var: Variable) -> str:
     """A variable: kind (where not a dense tensor), element type, shape, and what is set of it."""
-    parts = [f"{'param' if isinstance(var, Parameter) else 'var'} {_name(var.name)}:"]
+    parts = [f"{var.kind} {_name(var.name)}:"]
     if var.type != VarType.LOD_TENSOR:
         parts.append(var.type.name)
     if var.type in _TENSORS:
         sizes = ", ".join(map(str, var.shape))
         parts.append(dtype_name(var.dtype) + (f"[{sizes}]" if var.has_description() else ""))
     parts += _options({"lod": var._lod_level})
-    if not isinstance(var, Parameter):
-        parts += _options({"persistable": var._persistable})
-    elif not var.trainable:
-        parts.append("trainable=false")
+    parts += _options(var.printed_options())
     flags = {
         "check_feed": var.need_check_feed,
         "data": var.is_data and not var.need_check_feed,

@@ -20,6 +20,8 @@ class Variable(Overloads):
     It holds no data; data are in a `Scope` while and after the program runs.
     """
 
+    kind = "var"  # in text
+
     def __init__(
         self,
         block: Block,
@@ -35,7 +37,7 @@ class Variable(Overloads):
         is_data: bool = False,
         need_check_feed: bool | None = False,
         belong_to_optimizer: bool = False,
-        **extra: Any,
+        **_extra: Any,
     ) -> None:
         self.block = block
         self.name = names.generate("_generated_var") if name is None else _text(name)
@@ -102,6 +104,10 @@ class Variable(Overloads):
 
     _set_error_clip = set_error_clip
 
+    def printed_options(self) -> dict[str, Any]:
+        """What the text form says of a variable of this kind."""
+        return {"persistable": self._persistable}
+
     def has_description(self) -> bool:
         """Whether shape inference has something to go by."""
         return self._shape is not None
@@ -138,7 +144,7 @@ class Variable(Overloads):
         copy.extra_desc = self.extra_desc
         return copy
 
-    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
+    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:  # noqa: ARG002
         """The variable as one line of the text form."""
         from refluid.ir.text import print_var
 
@@ -155,6 +161,8 @@ class Parameter(Variable):
 
     Raises ValueError for a shape that is empty or has a dimension below 1.
     """
+
+    kind = "param"
 
     def __init__(
         self,
@@ -200,6 +208,9 @@ class Parameter(Variable):
             "do_model_average": self.do_model_average,
             "is_distributed": self.is_distributed,
         }
+
+    def printed_options(self) -> dict[str, Any]:
+        return {} if self.trainable else {"trainable": False}
 
 
 def _text(name: str | bytes) -> str:

@@ -90,7 +90,7 @@ def increment_gradient(op: Operator) -> list[GradOp]:
     return [GradOp("increment", *slots, {"step": -op.attr("step")})]
 
 
-@operator("increment", outputs="Out", maker=increment_gradient)
+@operator("increment", outputs="Out", maker=increment_gradient, reverted=True)
 def increment(X: Tensor, *, step: float = 1.0) -> Tensor:
     """X + step, for X of one element."""
     if X.numel() != 1 and not any(map(is_unknown, X.shape)):

@@ -11,6 +11,7 @@ from refluid.ir.schema import Attribute, Slot
 from refluid.ops.declared_lods import declare_lods
 from refluid.ops.facts import Facts
 from refluid.ops.infer import Infer, infer_by_probing
+from refluid.ops.nested import Nested
 from refluid.ops.signature import GRAD, Body
 
 
@@ -37,6 +38,7 @@ class OperatorDef(Facts):
     - `reusing`: input slot -> variant of the body that overwrites it and returns it first.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `maker`: gives the gradient operators where they are not one `type_grad`.
+    - `nested`: of an operator that runs a block, what it does with it.
     - `forward`: of a gradient operator without body of its own, the operator it derives from.
     """
 
@@ -54,6 +56,7 @@ class OperatorDef(Facts):
     maker: Maker | None = None
     forward: OperatorDef | None = None
     infer_rule: Infer = infer_by_probing
+    nested: Nested | None = None
 
     def gradient_slots(self) -> tuple[Slot, ...]:
         """Output slots of the gradient operator."""

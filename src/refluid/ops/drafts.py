@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from refluid.ir import schema
+from refluid.ir.operator import Operator
 from refluid.ops.definition import OperatorDef
 from refluid.ops.facts import Facts
+from refluid.ops.nested import Nested
 
 
 class Draft:
@@ -46,6 +48,12 @@ _PLAIN = Facts()
 def facts_of(op_type: str) -> Facts:
     """What is known of an operator; nothing remarkable of one that nobody knows."""
     return find(op_type) or _PLAIN
+
+
+def nested_of(op: Operator) -> Nested | None:
+    """What an operator does with its block; None of one that has none."""
+    definition = find(op.type)
+    return None if definition is None else definition.nested
 
 
 def with_fact(name: str) -> frozenset[str]:

@@ -20,6 +20,7 @@ _WAYS = ("downgrade_in_infer", "upscale_in_train")
     outputs="Out Mask",
     uses="Mask",
     differentiable="X",
+    seeded="Seed",
     views={"Out": "X"},
     without_lod="Mask",
 )

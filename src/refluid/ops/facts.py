@@ -54,6 +54,8 @@ class Facts:
     Others:
 
     - `effects`: what it does besides giving its outputs (`ops/effects.py`).
+    - `seeded`: input slot of a seed, given which it draws the same a second time.
+    - `reverted`: backward passes take it back, gradients or not, as loops' counters.
     - `reads`: what it gives comes from a reader and follows from nothing that a plan is fed.
     - `rows`: input slot of a table -> input slot of the numbers of rows that it takes.
     - `layer`: the layer that users call for it, where that has another name.
@@ -86,6 +88,8 @@ class Facts:
     synchronised: str = ""
     sums_replicas: bool = False
     gives_rows: bool = False
+    seeded: str = ""
+    reverted: bool = False
     reads: bool = False
     rows: Mapping[str, str] = field(default_factory=dict)
     layer: str = ""

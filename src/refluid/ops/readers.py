@@ -5,38 +5,17 @@ A reader is a live object in the scope; `runtime.readers` writes these operators
 
 from __future__ import annotations
 
+from typing import Any
+
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import AttrType
 from refluid.ir.operator import Operator
 from refluid.ir.readers import ReadTensor, read_tensors, set_read_tensors
 from refluid.ir.schema import Attribute
-from refluid.ops.drafts import add
-from refluid.ops.effects import Effect
-from refluid.ops.facts import Slots
-from refluid.ops.infer import Infer
+from refluid.ops.inline import inline
 from refluid.ops.registry import OperatorDef
-from refluid.ops.signature import parse_slots
 
-
-def _declare(
-    type: str,
-    inputs: str,
-    outputs: str,
-    infer: Infer,
-    *attributes: Attribute,
-    makes_lod: Slots = (),
-) -> None:
-    add(
-        type,
-        type=type,
-        inputs=parse_slots(inputs),
-        outputs=parse_slots(outputs),
-        attributes={attribute.name: attribute for attribute in attributes},
-        effects=Effect.HOST,
-        reads=True,
-        infer_rule=infer,
-        makes_lod=makes_lod,
-    )
+_FLAGS: dict[str, Any] = {"effects": "host", "reads": True}
 
 
 def _describe_reader(definition: OperatorDef, op: Operator) -> None:
@@ -72,11 +51,10 @@ def _describe_read(definition: OperatorDef, op: Operator) -> None:
             out.lod_level = tensor.lod_level
 
 
-_declare(
+inline(
     "create_py_reader",
     "blocking_queue",
     "Out*",
-    _describe_reader,
     Attribute("shape_concat", AttrType.INTS, required=True),
     Attribute("ranks", AttrType.INTS, required=True),
     Attribute("lod_levels", AttrType.INTS, required=True),
@@ -85,21 +63,25 @@ _declare(
     Attribute("use_data_config", AttrType.BOOLEAN, True),
     Attribute("device_index", AttrType.INT, 0),
     Attribute("device_count", AttrType.INT, 1),
+    infer=_describe_reader,
+    **_FLAGS,
 )
-_declare(
+inline(
     "create_double_buffer_reader",
     "UnderlyingReader",
     "Out",
-    _describe_buffer,
     Attribute("place", AttrType.STRING, "AUTO"),
+    infer=_describe_buffer,
+    **_FLAGS,
 )
-_declare(
+inline(
     "read",
     "Reader",
     "Out*",
-    _describe_read,
     Attribute("throw_eof_exp", AttrType.BOOLEAN, True),
     Attribute("infer_out", AttrType.BOOLEAN, True),
     Attribute("drop_last", AttrType.BOOLEAN, True),
-    makes_lod=("Out",),
+    makes_lod="Out",
+    infer=_describe_read,
+    **_FLAGS,
 )

@@ -31,6 +31,7 @@ from refluid.ops.drafts import defined as defined
 from refluid.ops.drafts import facts_of as facts_of
 from refluid.ops.drafts import find as find
 from refluid.ops.drafts import forget as forget
+from refluid.ops.drafts import nested_of as nested_of
 from refluid.ops.drafts import operators as operators
 from refluid.ops.drafts import with_fact as with_fact
 from refluid.ops.effects import declared

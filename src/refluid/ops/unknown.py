@@ -9,7 +9,7 @@ from typing import Any
 class _Unknown(int):
     """-1, and so is its sum, difference, product or quotient with any number."""
 
-    def _itself(self, other: Any) -> _Unknown:
+    def _itself(self, _other: Any) -> _Unknown:
         return self
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _itself

@@ -35,7 +35,7 @@ class AliasLoader(Loader):
         self.module = module
         self.own_spec: ModuleSpec | None = None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
+    def create_module(self, _spec: ModuleSpec) -> ModuleType:
         module = importlib.import_module(self.module)
         self.own_spec = module.__spec__
         return module
@@ -49,7 +49,10 @@ class AliasFinder(MetaPathFinder):
     """Finds `paddle` and everything in it in refluid, also where a paddle is installed."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         real = real_name(fullname)
         if real is None:

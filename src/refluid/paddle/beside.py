@@ -82,7 +82,10 @@ class LibraryFinder(MetaPathFinder):
         self._aside: dict[str, dict[str, ModuleType]] = {}
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         if path is not None or not _find(fullname, (p for p in sys.path if not _is_library(p))):
             return None

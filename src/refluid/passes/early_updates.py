@@ -59,7 +59,7 @@ def _movable(op: Operator) -> bool:
 
 
 def _earliest(ops: Sequence[Operator], moved: set[int]) -> dict[int, int]:
-    """For each operator that moves, the position of the one behind which it may stand at best."""
+    """For each operator that moves, the position after which it may stand."""
     written: dict[Key, int] = {}
     used: dict[Key, int] = {}
     places: dict[int, int] = {}
@@ -82,7 +82,7 @@ def _grouped(
 ) -> dict[int, int]:
     """The places, later ones where fewer bytes of gradients than a group wait to be used.
 
-    None is behind the operator's own position, where others may rely on it.
+    None is after the operator's own position, where others may rely on it.
     """
     found: dict[int, int] = {}
     waiting: list[int] = []

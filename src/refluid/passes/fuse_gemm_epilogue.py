@@ -41,9 +41,9 @@ def _matrices(match: Match) -> str | None:
         if len(x.shape) < 2 or len(w.shape) != 2:
             return f"{w.name} {list(w.shape)} is no matrix"
         if x.lod_level:
-            return f"{x.name} has sequences, which its gradient by a matmul has not"
+            return f"{x.name} has sequences, which the gradient of a matmul does not have"
         if gemm.attr("transpose_X") or gemm.attr("alpha") != 1.0:
-            return f"the product of {x.name} is scaled or of its transpose"
+            return f"the product of {x.name} is scaled, or one of its transpose"
     columns = match.var("product").shape[-1]
     rank = len(match.var("product").shape)
     single = gemm.type == "matmul" or len(w.shape) - gemm.attr("y_num_col_dims") == 1

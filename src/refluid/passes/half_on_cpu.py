@@ -17,7 +17,7 @@ _DTYPE_ATTRS = ("in_dtype", "out_dtype", "dtype")
 _told: set[str] = set()
 
 
-def is_useful(program: Program, options: Options) -> bool:
+def is_useful(program: Program, _options: Options) -> bool:
     """Whether a matrix product or convolution computes in float16.
 
     Not in a program that is fed float16, or keeps it in a persistable variable.
@@ -27,7 +27,7 @@ def is_useful(program: Program, options: Options) -> bool:
     )
 
 
-def half_on_cpu(program: Program, options: Options) -> Report:
+def half_on_cpu(program: Program, _options: Options) -> Report:
     """Puts bfloat16 in the place of float16, and says so in the log, once."""
     for var in program.list_vars():
         if var.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS) and var.dtype == VarType.FP16:

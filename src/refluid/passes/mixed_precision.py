@@ -7,9 +7,10 @@ Parameters stay float32, so the optimizer works on float32 master weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from refluid.analysis.uses import shared_names, uses_in
 from refluid.core import names
 from refluid.core.dtypes import VarType, dtype_name
 from refluid.ir.attributes import CALLSTACK, ROLE, OpRole
@@ -34,7 +35,7 @@ def registered_class(op_type: str) -> str:
 
 
 @dataclass(frozen=True)
-class Precision:
+class HalfPrecision:
     """What is to be half.
 
     half: FP16 or BF16. classify: operator type -> precision class. keep_variables: operators that
@@ -46,7 +47,7 @@ class Precision:
     keep_variables: frozenset[str] = frozenset()
 
 
-def mixed_precision(program: Program, precision: Precision) -> Report:
+def mixed_precision(program: Program, precision: HalfPrecision) -> Report:
     """Has the global block of a forward program compute in half precision where it may, in place.
 
     Operators of the backward pass and updates must not be there yet. Those in sub-blocks, and
@@ -59,10 +60,10 @@ def mixed_precision(program: Program, precision: Precision) -> Report:
 class _Caster:
     """Walks one block, converting inputs and describing outputs anew."""
 
-    def __init__(self, block: Block, precision: Precision) -> None:
+    def __init__(self, block: Block, precision: HalfPrecision) -> None:
         self.block = block
         self.precision = precision
-        self.full = _used_inside(block.ops) | _written_twice(block)
+        self.full = shared_names(block) | _written_twice(block)
         self.casts: dict[tuple[str, VarType], str] = {}
         self.ops: list[Operator] = []
 
@@ -182,26 +183,13 @@ def _state(op: Operator) -> set[str]:
     return {name for slot in definition.mutates for name in op.output(slot)}
 
 
-def _used_inside(ops: Iterable[Operator]) -> set[str]:
-    """Names that operators of sub-blocks use."""
-    found: set[str] = set()
-    for op in ops:
-        for inner in op.sub_blocks():
-            for one in inner.ops:
-                found |= {*one.input_arg_names, *one.output_arg_names}
-            found |= _used_inside(inner.ops)
-    return found
-
-
 def _written_twice(block: Block) -> set[str]:
     """Variables that several operators write: their element type must not change midway."""
-    seen: set[str] = set()
-    twice: set[str] = set()
-    for op in block.ops:
-        written = set(op.output_arg_names) - _state(op)
-        twice |= seen & written
-        seen |= written
-    return twice
+    return {
+        name
+        for name, places in uses_in(block).writers.items()
+        if sum(name not in _state(block.ops[place]) for place in places) > 1
+    }
 
 
 def describe_half(half: VarType) -> str:

@@ -26,7 +26,7 @@ _SLOT = re.compile(r"([\w@]+)=(\w+)(\??)")
 
 
 @dataclass(frozen=True)
-class Slot:
+class SlotPattern:
     """One slot of an operator in a pattern."""
 
     name: str
@@ -40,8 +40,8 @@ class Node:
 
     label: str
     types: str
-    inputs: tuple[Slot, ...]
-    outputs: tuple[Slot, ...]
+    inputs: tuple[SlotPattern, ...]
+    outputs: tuple[SlotPattern, ...]
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,10 @@ def _node(line: str) -> Node:
     return Node(label or "", types, _slots(inputs), _slots(outputs))
 
 
-def _slots(text: str) -> tuple[Slot, ...]:
-    return tuple(Slot(name, symbol, mark == "?") for name, symbol, mark in _SLOT.findall(text))
+def _slots(text: str) -> tuple[SlotPattern, ...]:
+    return tuple(
+        SlotPattern(name, symbol, mark == "?") for name, symbol, mark in _SLOT.findall(text)
+    )
 
 
 def find_matches(nodes: Sequence[Node], uses: BlockUses) -> Iterator[Match]:
@@ -148,7 +150,7 @@ def _bound(match: Match, node: Node, position: int) -> Match | None:
     return Match(uses, {**match.positions, node.label: position}, versions)
 
 
-def _fits(slots: Sequence[Slot], given: Mapping[str, Sequence[str]]) -> bool:
+def _fits(slots: Sequence[SlotPattern], given: Mapping[str, Sequence[str]]) -> bool:
     """Whether the operator's slots are those of the pattern, with one variable each."""
     optional = {slot.name: slot.optional for slot in slots}
     counts = {name: len(_present(names)) for name, names in given.items()}

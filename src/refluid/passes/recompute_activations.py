@@ -70,7 +70,7 @@ class _Finder:
         return found
 
     def _recipe(self, op: Operator) -> Recipe | None:
-        """How to make an activation again behind the forward pass; None where it isn't worth it."""
+        """How to make an activation again after the forward pass; None where it isn't worth it."""
         (name,) = _first_output(op)
         readers = [place for place in self.values.readers.get(name, ()) if place >= self.backward]
         if not readers or not self._local(name):

@@ -19,15 +19,15 @@ from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.passes.pattern import Match, Node, Slot, complete, find_matches, parse_pattern
+from refluid.passes.pattern import Match, Node, SlotPattern, complete, find_matches, parse_pattern
 from refluid.passes.protocol import Options, Refusal, Report
 
-Check = Callable[[Match], "str | None"]
+Objection = Callable[[Match], "str | None"]
 # The reason of a check for leaving a place to the next rule of its pass.
 ANOTHER = "another rule's"
 
 
-def _never(match: Match) -> str | None:
+def _never(_match: Match) -> str | None:
     return None
 
 
@@ -44,7 +44,7 @@ class Rule:
     backward: str
     fused_backward: str
     attrs: Callable[[Match], Mapping[str, Any]]
-    check: Check = _never
+    check: Objection = _never
     early: bool = False
 
     @cached_property
@@ -137,7 +137,7 @@ def _obstacle(rule: Rule, match: Match, kept: frozenset[str]) -> str | None:
 
 
 def _between(
-    match: Match, slot: Slot, at: int, place: int, own: set[int], *, reads: bool
+    match: Match, slot: SlotPattern, at: int, place: int, own: set[int], *, reads: bool
 ) -> str | None:
     name = match.name(slot.symbol)
     if name is None or at == place:
@@ -180,6 +180,6 @@ def _fused(rule: Rule, match: Match, nodes: Sequence[Node], fused: Node) -> Oper
     return made
 
 
-def _arguments_of(match: Match, slots: Sequence[Slot]) -> dict[str, list[str]]:
+def _arguments_of(match: Match, slots: Sequence[SlotPattern]) -> dict[str, list[str]]:
     found = {slot.name: match.name(slot.symbol) for slot in slots}
     return {slot: [name] for slot, name in found.items() if name is not None and name != EMPTY}

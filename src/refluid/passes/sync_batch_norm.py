@@ -9,7 +9,7 @@ from refluid.passes.protocol import Options, Report
 _GRAD = "_grad"
 
 
-def sync_batch_norm(program: Program, options: Options) -> Report:
+def sync_batch_norm(program: Program, _options: Options) -> Report:
     """Has the batch normalisations of all blocks, and their gradients, meet; in place."""
     for block in program.blocks:
         for op in block.ops:

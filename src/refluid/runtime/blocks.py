@@ -50,7 +50,6 @@ def write_sub_block(
 
 def write_forward(
     writer: Writing,
-    op: Operator,
     tape: Tape,
     record: Callable[[Tree], Step],
     results: Collection[Key] = (),

@@ -39,7 +39,7 @@ def _conditional_block(writer: Writing, op: Operator) -> None:
         writer.source.add(Bind(record, None))
     fix_lods(writer, op)
     with writer.source.block(If(test, op=op)):
-        write_forward(writer, op, tape, partial(Bind, record, op=op))
+        write_forward(writer, tape, partial(Bind, record, op=op))
 
 
 @handles("conditional_block_grad")

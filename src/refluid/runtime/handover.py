@@ -28,7 +28,7 @@ def own_value(value: Any, trusted: Callable[[], bool] | None = None) -> Any:
 def _sole() -> int:
     """What `own_value` counts for an object that only its caller's variable holds."""
 
-    def count(value: Any, trusted: Any = None) -> int:
+    def count(value: Any, _trusted: Any = None) -> int:
         return getrefcount(value)
 
     thing = object()

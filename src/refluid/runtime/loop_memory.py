@@ -8,19 +8,16 @@ from typing import Any
 from refluid.analysis.liveness import EMPTY, Key, key_of, view_roots
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
-from refluid.ops.registry import facts_of
-from refluid.ops.signature import GRAD
+from refluid.ops.registry import facts_of, nested_of
 from refluid.runtime.memory import EAGER
 from refluid.runtime.shapes import Shapes
 from refluid.runtime.tape import make_tape
 
-_SCOPES = {"recurrent": "step_scopes", "while": "StepScopes", "conditional_block": "Scope"}
-
 
 def held_by_loop(op: Operator, key: Key, shapes: Shapes) -> int:
     """Bytes that the record of a loop's rounds takes, if `key` is the variable that holds it."""
-    slot = _SCOPES.get(op.type)
-    if slot is None or key[1] not in op.output(slot):
+    nested = nested_of(op)
+    if nested is None or not nested.record or key[1] not in op.output(nested.record):
         return 0
     tape = make_tape(op)
     if not tape.wanted:
@@ -33,7 +30,9 @@ def held_by_loop(op: Operator, key: Key, shapes: Shapes) -> int:
     own = {one for one in keys if one[0] == tape.block.idx or one in tape.carried}
     roots = {view: root for view, (root, _) in view_roots(tape.block.ops).items()}
     memory = {roots.get(one, one) for one in own} - _entering(op, tape.block)
-    return _rounds(op, shapes) * sum(shapes.bytes(one) for one in memory)
+    # Unknown sizes of other loops count as those of all rounds together.
+    rounds = shapes.rows(op.block, op.input(nested.stepped)[0]) if nested.stepped else 1
+    return rounds * sum(shapes.bytes(one) for one in memory)
 
 
 def _entering(op: Operator, block: Block) -> set[Key]:
@@ -45,11 +44,6 @@ def _entering(op: Operator, block: Block) -> set[Key]:
     return {key_of(block, name) for name in names} | {(block.idx, name) for name in names}
 
 
-def _rounds(op: Operator, shapes: Shapes) -> int:
-    """Time steps; 1 for other loops, whose unknown sizes count as those of all rounds together."""
-    return shapes.rows(op.block, op.input("inputs")[0]) if op.type == "recurrent" else 1
-
-
 def inside(
     op: Operator, shapes: Shapes, kept: set[Key], most: Callable[..., tuple[int, int]]
 ) -> int:
@@ -57,12 +51,12 @@ def inside(
 
     Of one round of a loop whose number of rounds isn't known only known sizes count.
     """
-    one = shapes if op.type.startswith("recurrent") else shapes.known_alone()
+    nested = nested_of(op)
+    stacked = nested.stacked if nested else ""
+    one = shapes if stacked else shapes.known_alone()
     total = sum(most(block.ops, one, set(), kept, EAGER)[0] for block in op.sub_blocks())
-    if op.type == "recurrent":
-        total += _listed(op, op.output("outputs"), shapes)
-    elif op.type == "recurrent_grad":
-        total += _listed(op, op.output("inputs" + GRAD), shapes)
+    if stacked:
+        total += _listed(op, op.output(stacked), shapes)
     layers = op.attrs.get("num_layers", 1)
     for slot, times in facts_of(op.type).working.items():
         names = op.input(slot) or op.output(slot)

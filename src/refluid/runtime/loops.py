@@ -47,7 +47,7 @@ def _while(writer: Writing, op: Operator) -> None:
     fix_lods(writer, op)
     condition = writer.local(op.block, op.input("Condition")[0])
     with writer.source.block(While(method(condition, "item"), op=op)):
-        write_forward(writer, op, tape, lambda kept: append(record, kept, op))
+        write_forward(writer, tape, lambda kept: append(record, kept, op))
 
 
 @handles("while_grad")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from refluid.analysis.liveness import EMPTY, key_of
 from refluid.ir.operator import Operator
-from refluid.ops.control import STEP_VALUES
+from refluid.ops.recurrent import STEP_VALUES
 from refluid.ops.signature import GRAD
 from refluid.runtime.accumulator import Accumulator
 from refluid.runtime.blocks import (
@@ -55,7 +55,7 @@ def _recurrent(writer: Writing, op: Operator) -> None:
         for state, name in _named(f"r{block.idx}s", _states(op, "ex_states")):
             enter(writer, block, name, state)
         results = {key_of(block, name) for name in _states(op, "states") + op.output("outputs")}
-        write_forward(writer, op, tape, lambda kept: append(record, kept, op), results)
+        write_forward(writer, tape, lambda kept: append(record, kept, op), results)
         for state, name in _named(f"r{block.idx}s", _states(op, "states")):
             add(Bind(state, writer.local(block, name)))
         for output, name in outputs:

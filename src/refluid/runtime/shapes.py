@@ -11,7 +11,7 @@ from refluid.analysis.sizes import size_of
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
-from refluid.ops.registry import find
+from refluid.ops.registry import find, nested_of
 
 
 class Shapes:
@@ -51,10 +51,11 @@ def _infer(block: Block) -> None:
     """Shapes of all that the block's operators make, in their order; blocks inside included."""
     for op in block.ops:
         for inner in op.sub_blocks():
-            if op.type == "recurrent":
+            nested = nested_of(op)
+            if nested is not None and nested.stepped:
                 _enter_step(op, inner)
             _infer(inner)
-            if op.type == "recurrent":
+            if nested is not None and nested.stepped:
                 _leave_step(op, inner)
         definition = find(op.type)
         if definition is not None:

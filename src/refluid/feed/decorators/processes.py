@@ -12,7 +12,9 @@ from refluid.feed.workers import Stream
 
 
 def multiprocess_reader(
-    readers: Sequence[Reader], use_pipe: bool = True, queue_size: int = 1000
+    readers: Sequence[Reader],
+    use_pipe: bool = True,  # noqa: ARG001
+    queue_size: int = 1000,
 ) -> Reader:
     """The samples of several readers, each read in a process of its own, as they come.
 

@@ -17,7 +17,7 @@ _LINE = 64
 _function_of: Any = cgutils.get_or_insert_function
 
 
-def _line(typing: Any, array: Any, offset: Any) -> Any:
+def _line(_typing: Any, array: Any, offset: Any) -> Any:
     """Asks for the cache line that is `offset` bytes after the first element of an array."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:

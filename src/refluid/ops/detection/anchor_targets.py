@@ -26,7 +26,7 @@ _OUTPUTS = "LocationIndex ScoreIndex TargetBBox TargetLabel BBoxInsideWeight"
 
 
 @dataclass(frozen=True)
-class Match:
+class AnchorMatch:
     """Anchors of one image compared with its boxes.
 
     anchors: the places of those that take part. best, box: overlap with and place of the box
@@ -65,14 +65,14 @@ def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
     }
 
 
-def _match(anchors: Tensor, taking_part: Tensor, boxes: Tensor) -> Match:
+def _match(anchors: Tensor, taking_part: Tensor, boxes: Tensor) -> AnchorMatch:
     shared = iou_similarity(anchors[taking_part], boxes, box_normalized=False)
     if boxes.shape[0] == 0:
         nothing = shared.new_zeros(len(shared))
-        return Match(taking_part, boxes, nothing, nothing.long(), nothing.bool())
+        return AnchorMatch(taking_part, boxes, nothing, nothing.long(), nothing.bool())
     best, box = shared.max(1)
     most = shared.max(0).values if len(shared) else shared.new_zeros(len(boxes))
-    return Match(taking_part, boxes, best, box, ((shared - most).abs() < _SAME).any(1))
+    return AnchorMatch(taking_part, boxes, best, box, ((shared - most).abs() < _SAME).any(1))
 
 
 def _inside(anchors: Tensor, image: Tensor, margin: float) -> Tensor:
@@ -90,7 +90,7 @@ def _choose(front: Tensor, back: Tensor) -> Choice:
 
 
 def _targets(
-    anchors: Tensor, matches: list[Match], chosen: list[Choice], labels: list[Tensor]
+    anchors: Tensor, matches: list[AnchorMatch], chosen: list[Choice], labels: list[Tensor]
 ) -> tuple[Any, ...]:
     """The first five outputs, from the choices in each match and the foreground's labels; LoDs."""
     location, score, targets, label, weight = [], [], [], [], []

@@ -1,7 +1,7 @@
 """for t: y[t] = f(x[t]·W, h·U)  ->  p = x·W ; for t: y[t] = f(p[t], h·U)
 
 What a time step of `recurrent` computes without the states is computed for all steps at once,
-before the loop; gradients of weights, and what leads back to the inputs, behind the loop of the
+before the loop; gradients of weights, and what leads back to the inputs, after the loop of the
 gradients. The loop is left with the chain from one state to the next.
 
 A product with joined inputs, as `LSTMCell` has it, is split first: [x, h]·W = x·W₁ + h·W₂.
@@ -19,7 +19,7 @@ from refluid.passes.time_steps.sinking import sink
 STARTS = frozenset({"recurrent"})
 
 
-def batch_time_steps(program: Program, options: Options) -> Report:
+def batch_time_steps(program: Program, _options: Options) -> Report:
     """Rewrites all such loops of the program, in place."""
     report = Report()
     for loop in find_loops(program):

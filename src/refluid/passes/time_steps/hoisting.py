@@ -12,7 +12,7 @@ from refluid.passes.time_steps.loop import Loop
 from refluid.passes.time_steps.products import ALL_STEPS, is_product
 
 # Type and attributes of the operator that does the same to all steps; None where there is none.
-Rule = Callable[[Loop, Operator], "tuple[str, dict[str, Any]] | None"]
+ForAllSteps = Callable[[Loop, Operator], "tuple[str, dict[str, Any]] | None"]
 
 
 def hoist(loop: Loop) -> list[str]:
@@ -66,4 +66,4 @@ def _as_it_is(_loop: Loop, op: Operator) -> tuple[str, dict[str, Any]] | None:
 
 
 # By what the operator says of stacked values.
-_RULES: dict[str, Rule] = {"alike": _as_it_is, "beside Y": _with_invariant}
+_RULES: dict[str, ForAllSteps] = {"alike": _as_it_is, "beside Y": _with_invariant}

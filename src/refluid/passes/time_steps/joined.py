@@ -91,7 +91,7 @@ def _split(loop: Loop, concat: Operator, product: Operator) -> list[tuple[str, s
 def _split_gradient(
     loop: Loop, parts: list[tuple[str, str]], product: Operator, concat: Operator
 ) -> None:
-    """The same in the gradient block; the matrix's gradient is joined behind the loop."""
+    """The same in the gradient block; the matrix's gradient is joined after the loop."""
     block, (weight,) = loop.gradient, product.input("Y")
     assert block is not None
     flowing = product.input("Out" + GRAD)
@@ -113,5 +113,5 @@ def _split_gradient(
     outer = loop.outer_gradient("parameters", weight)
     if wanted and outer is not None:
         join = loop.make(product, "concat", {"X": grads}, {"Out": [outer]}, {"axis": 0})
-        loop.behind.append(join)
+        loop.after.append(join)
         loop.disown("parameters", weight)

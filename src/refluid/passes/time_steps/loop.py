@@ -13,8 +13,8 @@ from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.ops.control import STEP_VALUES
 from refluid.ops.effects import LASTING
+from refluid.ops.recurrent import STEP_VALUES
 from refluid.ops.registry import find
 
 
@@ -22,14 +22,14 @@ from refluid.ops.registry import find
 class Loop:
     """A loop over time steps; every variable of its blocks is written once.
 
-    before, behind: operators to be put before the loop and behind that of the gradients.
+    before, after: operators to be put before the loop and after that of the gradients.
     hoisted: operators that the body had once.
     """
 
     forward: Operator
     backward: Operator | None
     before: list[Operator] = field(default_factory=list)
-    behind: list[Operator] = field(default_factory=list)
+    after: list[Operator] = field(default_factory=list)
     hoisted: list[Operator] = field(default_factory=list)
 
     @property
@@ -174,13 +174,13 @@ class Loop:
 
     def place(self) -> None:
         """Puts the new operators into the outer block."""
-        around = {id(self.forward): (self.before, []), id(self.backward): ([], self.behind)}
+        around = {id(self.forward): (self.before, []), id(self.backward): ([], self.after)}
         ops: list[Operator] = []
         for op in self.forward.block.ops:
-            before, behind = around.get(id(op), ([], []))
-            ops += [*before, op, *behind]
+            before, after = around.get(id(op), ([], []))
+            ops += [*before, op, *after]
         Editor(self.forward.block).assign(ops)
-        self.before, self.behind = [], []
+        self.before, self.after = [], []
 
     def drop_unread(self) -> None:
         """Operators and gradients of the gradient block that nobody reads go."""

@@ -1,4 +1,4 @@
-"""Gradients that lead to no earlier step, computed behind the loop for all steps at once."""
+"""Gradients that lead to no earlier step, computed after the loop for all steps at once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _readers(loop: Loop, name: str) -> list[Operator]:
 
 
 def _sink_all(loop: Loop, op: Operator, grad: Operator, outer: dict[str, str]) -> None:
-    """The operator for all steps, behind the loop. outer: gradients that are outside already."""
+    """The operator for all steps, after the loop. outer: gradients that are outside already."""
     found, block = of_all_steps(loop, op), loop.gradient
     assert found is not None and block is not None
     (flowing,) = grad.input(_OUT)
@@ -79,7 +79,7 @@ def _sink_all(loop: Loop, op: Operator, grad: Operator, outer: dict[str, str]) -
         (y,) = op.input("Y")
         outputs[_Y] = [loop.outer_gradient("parameters", y)]
         loop.disown("parameters", y)
-    loop.behind.append(loop.make(grad, f"{found[0]}_grad", given, outputs, found[1]))
+    loop.after.append(loop.make(grad, f"{found[0]}_grad", given, outputs, found[1]))
     Editor(block).remove(grad)
 
 
@@ -108,7 +108,7 @@ def _sink_weight(loop: Loop, op: Operator, grad: Operator) -> list[str]:
         made = loop.make(grad, "reduce_sum", {"X": [rows]}, {"Out": wanted}, {"dim": axes})
     else:
         return []
-    loop.behind.append(made)
+    loop.after.append(made)
     loop.disown("parameters", y)
     grad.set_output(_Y, [EMPTY])
     return [grad.type]

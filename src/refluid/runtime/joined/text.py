@@ -62,7 +62,7 @@ class JointText(KernelText):
         if mean.kind in makers:
             makers[mean.kind](line, mean)
 
-    def _feeds(self, line: Line, mean: Meaning) -> None:
+    def _feeds(self, line: Line, _mean: Meaning) -> None:
         assert isinstance(line.step, Bind)
         for number, name in enumerate(line.step.target):
             value = line.stores[name]
@@ -111,7 +111,7 @@ class JointText(KernelText):
         self._set(self._of_each(value), called(self._copies, result, self.size), op)
         self._parts.add(value)
 
-    def _ghost(self, line: Line, mean: Meaning) -> None:
+    def _ghost(self, line: Line, _mean: Meaning) -> None:
         (given,), (out,) = line.loads.values(), line.stores.values()
         if not self._uses[out] or given is out:
             return
@@ -157,7 +157,7 @@ class JointText(KernelText):
             for rank in range(1, self.size):
                 self._say(Store(Cell(cell, rank), value_of(Cell(cell, 0))))
 
-    def _return(self, line: Line, mean: Meaning) -> None:
+    def _return(self, line: Line, _mean: Meaning) -> None:
         assert isinstance(line.step, Return)
         fetched: list[Tree] = []
         for one in line.step.value[0]:

@@ -14,7 +14,7 @@ from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
-from refluid.passes.mixed_precision import Precision
+from refluid.passes.mixed_precision import HalfPrecision
 
 Pairs = Sequence[tuple[Parameter, Variable | None]]
 
@@ -50,7 +50,7 @@ def rewrite_program(main_prog: Program, amp_lists: AutoMixedPrecisionLists) -> N
 def rewrite_for(program: Program, amp_lists: AutoMixedPrecisionLists, half: VarType) -> None:
     """As `rewrite_program`, for float16 or bfloat16."""
     kept = frozenset(amp_lists.black_varnames)
-    build(program, Setting(precision=Precision(half, amp_lists.classify, kept)))
+    build(program, Setting(precision=HalfPrecision(half, amp_lists.classify, kept)))
 
 
 def update_role_var_grad(main_prog: Program, params_grads: Pairs) -> None:

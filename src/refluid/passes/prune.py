@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from refluid.analysis.uses import names_read
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -22,17 +23,9 @@ def prune(program: Program, targets: Iterable[str], feeds: Iterable[str] = ()) -
     for op in reversed(block.ops):
         if needed & (set(op.output_arg_names) - given):
             kept.append(op)
-            needed |= _reads(op) - given
+            needed |= set(names_read(op)) - given
     editor = Editor(block)
     editor.assign(kept[::-1])
     used = needed | given | {name for op in kept for name in op.output_arg_names}
     editor.forget_variables(block.vars.keys() - used)
     return copy
-
-
-def _reads(op: Operator) -> set[str]:
-    names = set(op.input_arg_names)
-    for block in op.sub_blocks():
-        for inner in block.ops:
-            names |= {name for name in _reads(inner) if name not in block.vars}
-    return names
