@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import pytest
 from torch import Tensor
@@ -89,3 +90,16 @@ def test_facts_of_slots_and_operators_exist() -> None:
         assert set(one.matrix_product) <= one.attributes.keys(), one.type
         assert not one.synchronised or find(one.synchronised) is not None, one.type
         assert not one.gives_rows or {"is_sparse", "as_dense"} <= one.attributes.keys(), one.type
+
+
+def test_others_and_settings_stand_for_those_of_another_operator() -> None:
+    @operator("sixfold", outputs="Out", uses=None, like="scale")
+    def body(X: Tensor, Y: Tensor, *others: Any, bias: float = 1.0, **settings: Any) -> Tensor:
+        return X
+
+    made, scale = defined("sixfold"), defined("scale")
+    registry.forget("sixfold")
+    assert [slot.name for slot in made.inputs] == ["X", "Y", "ScaleTensor"]
+    assert made.attributes.keys() == {"bias", "scale", "bias_after_scale"}
+    assert made.attributes["scale"] == scale.attributes["scale"]
+    assert made.attributes["bias"].default == 1.0

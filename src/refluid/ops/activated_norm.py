@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -10,7 +11,6 @@ from torch import Tensor
 
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.bounded import Channels, Epsilon, Vector
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.normalization import batch_norm, batch_norm_grad, channels_first, is_single
 from refluid.ops.registry import gradient, operator
@@ -51,6 +51,7 @@ _KINDS: dict[str, tuple[Activation, Activation, Activation]] = {
 
 @operator(
     "inplace_abn",
+    like="batch_norm",
     outputs="Y MeanOut VarianceOut SavedMean SavedVariance ReserveSpace?",
     uses="Y Scale Bias SavedMean SavedVariance",
     differentiable="X Scale Bias",
@@ -60,40 +61,13 @@ _KINDS: dict[str, tuple[Activation, Activation, Activation]] = {
     without_lod="MeanOut VarianceOut SavedMean SavedVariance ReserveSpace",
 )
 def inplace_abn(
-    X: Channels,
-    Scale: Vector,
-    Bias: Vector,
-    Mean: Tensor,
-    Variance: Tensor,
-    MomentumTensor: Tensor | None = None,
-    *,
-    is_test: bool = False,
-    momentum: float = 0.9,
-    epsilon: Epsilon = 1e-5,
-    data_layout: str = "NCHW",
-    use_global_stats: bool = False,
-    trainable_statistics: bool = False,
-    activation: str = "",
-    alpha: float = 0.1,
+    *norm: Any, activation: str = "", alpha: float = 0.1, **settings: Any
 ) -> tuple[Tensor | None, ...]:
     """`batch_norm`, then the activation: identity, leaky_relu or elu, with slope `alpha`.
 
     X is not kept: the gradient finds it from Y.
     """
-    y, *others = batch_norm(
-        X,
-        Scale,
-        Bias,
-        Mean,
-        Variance,
-        MomentumTensor,
-        is_test=is_test,
-        momentum=momentum,
-        epsilon=epsilon,
-        data_layout=data_layout,
-        use_global_stats=use_global_stats,
-        trainable_statistics=trainable_statistics,
-    )
+    y, *others = batch_norm(*norm, **settings)
     assert y is not None
     return _KINDS[activation][0](y, alpha), *others
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -79,23 +80,15 @@ def fused_elemwise_activation_(
     *,
     functor_list: Sequence[str],
     axis: int = -1,
-    scale: float = 0.0,
-    save_intermediate_out: bool = False,
     counts: Sequence[int] = (1, 1),
+    **others: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """`fused_elemwise_activation` over X, where the result is of X's shape and type."""
     y = align(X, Y, axis) if Y.dim() <= X.dim() else Y
     fits = y.dim() <= X.dim() and y.numel() <= X.numel() and X.dtype == y.dtype
     if not fits or counts[1] or not _adds_first(functor_list):
-        found: tuple[Tensor, Tensor | None] = fused_elemwise_activation(
-            X,
-            Y,
-            functor_list=functor_list,
-            axis=axis,
-            scale=scale,
-            save_intermediate_out=save_intermediate_out,
-            counts=counts,
-        )
+        others |= {"functor_list": functor_list, "axis": axis, "counts": counts}
+        found: tuple[Tensor, Tensor | None] = fused_elemwise_activation(X, Y, **others)
         return found
     return _activated_sum_over(X, y, functor_list[0]), None
 
@@ -140,22 +133,20 @@ def fused_elemwise_activation_grad(
 def fused_elemwise_activation_grad_(
     X: Tensor,
     Y: Tensor,
-    Out: Tensor,
-    IntermediateOut: Tensor | None,
-    d_Out: Tensor,
-    *,
+    *others: Any,
     functor_list: Sequence[str],
     axis: int = -1,
-    scale: float = 0.0,
     need: Sequence[bool] = (True, True),
+    **settings: Any,
 ) -> tuple[Tensor | None, Tensor | None, None]:
     """`fused_elemwise_activation_grad` over d_Out."""
     if not _adds_first(functor_list):
-        found: tuple[Tensor | None, Tensor | None, None] = fused_elemwise_activation_grad(
-            X, Y, Out, IntermediateOut, d_Out, functor_list=functor_list, axis=axis, scale=scale
-        )
+        settings |= {"functor_list": functor_list, "axis": axis}
+        found: tuple[Tensor | None, Tensor | None, None]
+        found = fused_elemwise_activation_grad(X, Y, *others, **settings)
         return found
-    return _parted(X, Y, deactivate_(Out, d_Out, functor_list[0]), axis, need)
+    out, _, d_out = others
+    return _parted(X, Y, deactivate_(out, d_out, functor_list[0]), axis, need)
 
 
 def _parted(

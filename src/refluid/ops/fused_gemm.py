@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -90,18 +91,10 @@ def fused_gemm_epilogue_grad(
 
 @in_place("fused_gemm_epilogue_grad", "d_Out")
 def fused_gemm_epilogue_grad_(
-    X: Tensor,
-    Y: Tensor,
-    Bias: Tensor,
-    Out: Tensor | None,
-    d_Out: Tensor,
-    *,
-    x_num_col_dims: int = 1,
-    y_num_col_dims: int = 1,
-    trans_y: bool = False,
-    activation: str = "",
-    need: Sequence[bool] = (True, True, True),
+    *given: Any, activation: str = "", **settings: Any
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """`fused_gemm_epilogue_grad` with d_Out as its scratch memory."""
-    d_sum = deactivate_(Out, d_Out, activation)
-    return _gradients(X, Y, d_sum, x_num_col_dims, y_num_col_dims, trans_y, need)
+    *others, out, d_out = given
+    found: tuple[Tensor | None, Tensor | None, Tensor | None]
+    found = fused_gemm_epilogue_grad(*others, out, deactivate_(out, d_out, activation), **settings)
+    return found

@@ -10,7 +10,7 @@ from torch import Tensor
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.kernels.epilogues import activate_, add_relu, deactivate, deactivate_
-from refluid.ops.bounded import Epsilon
+from refluid.ops.bounded import Channels
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.normalization import batch_norm, batch_norm_grad
 from refluid.ops.registry import gradient, in_place, operator
@@ -22,6 +22,7 @@ _WRITES = {"MeanOut": "Mean", "VarianceOut": "Variance"}
 
 @operator(
     "fused_batch_norm_act",
+    like="batch_norm",
     outputs=_OUTPUTS,
     uses=f"X {_USES}",
     differentiable="X Scale Bias",
@@ -31,42 +32,17 @@ _WRITES = {"MeanOut": "Mean", "VarianceOut": "Variance"}
     mutates=_WRITES,
 )
 def fused_batch_norm_act(
-    X: Tensor,
-    Scale: Tensor,
-    Bias: Tensor,
-    Mean: Tensor,
-    Variance: Tensor,
-    MomentumTensor: Tensor | None = None,
-    *,
-    is_test: bool = False,
-    momentum: float = 0.9,
-    epsilon: Epsilon = 1e-5,
-    data_layout: str = "NCHW",
-    use_global_stats: bool = False,
-    trainable_statistics: bool = False,
-    act_type: str = "relu",
+    *norm: Any, act_type: str = "relu", **settings: Any
 ) -> tuple[Tensor | None, ...]:
     """activation(`batch_norm`(X)), the activation relu, tanh or sigmoid."""
-    y, *others = batch_norm(
-        X,
-        Scale,
-        Bias,
-        Mean,
-        Variance,
-        MomentumTensor,
-        is_test=is_test,
-        momentum=momentum,
-        epsilon=epsilon,
-        data_layout=data_layout,
-        use_global_stats=use_global_stats,
-        trainable_statistics=trainable_statistics,
-    )
+    y, *others = batch_norm(*norm, **settings)
     assert y is not None
     return activate_(y, act_type), *others
 
 
 @operator(
     "fused_bn_add_activation",
+    like="batch_norm",
     outputs=_OUTPUTS,
     uses=f"X {_USES}",
     differentiable="X Z Scale Bias",
@@ -76,37 +52,10 @@ def fused_batch_norm_act(
     mutates=_WRITES,
 )
 def fused_bn_add_activation(
-    X: Tensor,
-    Z: Tensor,
-    Scale: Tensor,
-    Bias: Tensor,
-    Mean: Tensor,
-    Variance: Tensor,
-    MomentumTensor: Tensor | None = None,
-    *,
-    is_test: bool = False,
-    momentum: float = 0.9,
-    epsilon: Epsilon = 1e-5,
-    data_layout: str = "NCHW",
-    use_global_stats: bool = False,
-    trainable_statistics: bool = False,
-    act_type: str = "relu",
+    X: Channels, Z: Tensor, *norm: Any, act_type: str = "relu", **settings: Any
 ) -> tuple[Tensor | None, ...]:
     """activation(`batch_norm`(X) + Z) for Z as X, the activation relu, tanh or sigmoid."""
-    y, *others = batch_norm(
-        X,
-        Scale,
-        Bias,
-        Mean,
-        Variance,
-        MomentumTensor,
-        is_test=is_test,
-        momentum=momentum,
-        epsilon=epsilon,
-        data_layout=data_layout,
-        use_global_stats=use_global_stats,
-        trainable_statistics=trainable_statistics,
-    )
+    y, *others = batch_norm(X, *norm, **settings)
     assert y is not None
     if act_type == "relu":
         return add_relu(y, Z, out=y), *others
@@ -119,39 +68,15 @@ def _define_gradient(name: str, with_sum: bool, over: bool) -> Callable[..., Any
     def backward(
         X: Tensor,
         Y: Tensor,
-        Scale: Tensor,
-        Bias: Tensor,
-        SavedMean: Tensor,
-        SavedVariance: Tensor,
-        ReserveSpace: Tensor | None,
-        Mean: Tensor | None,
-        Variance: Tensor | None,
-        d_Y: Tensor,
-        *,
-        is_test: bool = False,
-        epsilon: float = 1e-5,
-        data_layout: str = "NCHW",
-        use_global_stats: bool = False,
+        *norm: Any,
         act_type: str = "relu",
         need: Sequence[bool] = (True, True, True, True),
+        **settings: Any,
     ) -> tuple[Tensor | None, ...]:
+        *given, d_Y = norm
         grad = undo(Y, d_Y, act_type)
-        d_x, d_scale, d_bias = batch_norm_grad(
-            X,
-            Scale,
-            Bias,
-            SavedMean,
-            SavedVariance,
-            None,
-            Mean,
-            Variance,
-            grad,
-            is_test=is_test,
-            epsilon=epsilon,
-            data_layout=data_layout,
-            use_global_stats=use_global_stats,
-            need=(need[0], *need[-2:]),
-        )
+        wanted = (need[0], *need[-2:])
+        d_x, d_scale, d_bias = batch_norm_grad(X, *given, grad, need=wanted, **settings)
         return (d_x, grad, d_scale, d_bias) if with_sum else (d_x, d_scale, d_bias)
 
     backward.__name__ = f"{name}_grad{'_' if over else ''}"
@@ -168,6 +93,6 @@ def _slots(op: Operator) -> list[str]:
 
 
 for _name, _with_sum in (("fused_batch_norm_act", False), ("fused_bn_add_activation", True)):
-    gradient(_name)(_define_gradient(_name, _with_sum, over=False))
+    gradient(_name, like="batch_norm_grad")(_define_gradient(_name, _with_sum, over=False))
     in_place(f"{_name}_grad", "d_Y")(_define_gradient(_name, _with_sum, over=True))
     gradient_reads(_name)(_slots)

@@ -38,6 +38,7 @@ from refluid.ops.effects import declared
 from refluid.ops.infer import Infer, infer_by_probing, infer_gradient
 from refluid.ops.signature import (
     GRAD,
+    NOTHING,
     Body,
     Signature,
     declare,
@@ -60,6 +61,7 @@ def operator(
     infer: Infer = infer_by_probing,
     effects: str = "",
     of_gradient: Mapping[str, Any] | None = None,
+    like: str = "",
     **flags: Any,
 ) -> Callable[[Body], Body]:
     """Registers the decorated function as operator `type` and `type_grad` with it.
@@ -70,12 +72,13 @@ def operator(
         is no gradient.
     maker: gives the gradient operators where they are not `type_grad`.
     effects: those that neither the signature nor `mutates` tells of (`"host"`).
+    like: the operator whose slots and attributes `*others` and `**settings` of the body stand for.
     of_gradient: flags of `type_grad`, where no `@gradient` has its own.
     flags: fields of `Facts`.
     """
 
     def decorate(body: Body) -> Body:
-        found = read_signature(body)
+        found = _signature(type, body, like)
         first = found.inputs[0].name if found.inputs else ""
         slots = parse_slots(outputs)
         derives = uses is not None and maker is None
@@ -97,6 +100,15 @@ def operator(
         return body
 
     return decorate
+
+
+_signatures: dict[str, Signature] = {}
+
+
+def _signature(op_type: str, body: Body, like: str) -> Signature:
+    """That of a body, with what it has from the operator that it is like."""
+    found = _signatures[op_type] = read_signature(body, _signatures[like] if like else NOTHING)
+    return found
 
 
 def _of(found: Signature) -> dict[str, Any]:
@@ -126,6 +138,7 @@ def gradient(
     type: str | None = None,
     bare: bool = False,
     maker: Maker | None = None,
+    like: str = "",
     **flags: Any,
 ) -> Callable[[Body], Body]:
     """Registers the decorated function as the gradient operator of `forward_type`.
@@ -133,12 +146,12 @@ def gradient(
     Its signature says what it reads. It returns the gradients of the forward's `differentiable`
     inputs in that order, `None` where `need` says that nobody wants one. bare: the gradient
     operator carries the attributes of its own signature only, not even a name scope.
-    maker: as of `operator`. flags: fields of `Facts`; slots that are `untouched` are outputs too.
+    maker, like: as of `operator`. flags: fields of `Facts`; `untouched` slots are outputs too.
     """
 
     def decorate(body: Body) -> Body:
-        found, more = read_signature(body), facts.read(flags)
         name, derived = type or forward_type + "_grad", forward_type + "_grad"
+        found, more = _signature(name, body, like), facts.read(flags)
         if drafted(derived):
             forget(derived)
         reads = [slot.name for slot in found.inputs]

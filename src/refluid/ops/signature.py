@@ -12,6 +12,9 @@ supplies them (`counts` says how many variables each output slot has), as it doe
 `Annotated[float, between(0.0, 1.0)]` says what an attribute, or the shape of an input, has to be
 (see `refluid.ir.checks`).
 
+`*others` stands for the slots, `**settings` for the attributes (and what the plan supplies) of
+another operator that the decorator names (`like="batch_norm"`), but for those named before.
+
 A slot that takes other values than tensors says so: `Tensor | SelectedRows`, `SelectedRows`,
 `LoDTensorArray`, or `Value` for whatever another operator made.
 """
@@ -96,8 +99,14 @@ def slot_name(parameter: str) -> str:
     return parameter[2:] + GRAD if parameter.startswith("d_") else parameter
 
 
-def read_signature(body: Body) -> Signature:
-    """Slots and attributes of `body`; TypeError where an annotation is none of the known."""
+NOTHING = Signature((), {}, {}, frozenset(), {})
+
+
+def read_signature(body: Body, like: Signature = NOTHING) -> Signature:
+    """Slots and attributes of `body`; TypeError where an annotation is none of the known.
+
+    like: what `*others` and `**settings` of the function stand for.
+    """
     hints = _hints(body)
     inputs: list[Slot] = []
     attributes: dict[str, Attribute] = {}
@@ -105,6 +114,16 @@ def read_signature(body: Body) -> Signature:
     context: set[str] = set()
     levels: dict[str, str] = {}
     for parameter in inspect.signature(body).parameters.values():
+        if parameter.kind == inspect.Parameter.VAR_POSITIONAL:
+            named = {slot.name for slot in inputs}
+            inputs += [slot for slot in like.inputs if slot.name not in named]
+            continue
+        if parameter.kind == inspect.Parameter.VAR_KEYWORD:
+            attributes = {**like.attributes, **attributes}
+            keywords = {**like.keywords, **keywords}
+            levels = {**like.levels, **levels}
+            context |= like.context
+            continue
         (hint, checks), name = _checked(hints[parameter.name]), parameter.name
         if parameter.kind != inspect.Parameter.KEYWORD_ONLY:
             many, optional = _known(_SLOT, hint, body, name)

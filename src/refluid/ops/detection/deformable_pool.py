@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -113,43 +114,19 @@ def deformable_psroi_pooling(
     return counted, out.permute(0, 1, 4, 2, 3).reshape(shape)
 
 
-@gradient("deformable_psroi_pooling")
+@gradient("deformable_psroi_pooling", like="deformable_psroi_pooling")
 def deformable_psroi_pooling_grad(
     Input: Tensor,
     ROIs: Tensor,
     Trans: Tensor,
     TopCount: Tensor,
     d_Output: Tensor,
-    *,
-    no_trans: bool,
-    spatial_scale: float,
-    output_dim: int,
-    group_size: Sequence[int],
-    pooled_height: int,
-    pooled_width: int,
-    part_size: Sequence[int],
-    sample_per_part: int,
-    trans_std: float,
-    lod_ROIs: Levels = (),
+    **settings: Any,
 ) -> tuple[Tensor | None, Tensor]:
     """d_Output brought back to the pixels, and to the offsets: 0 where they are not used."""
 
     def forward(pixels: Tensor, offsets: Tensor) -> Tensor:
-        out: Tensor = deformable_psroi_pooling(
-            pixels,
-            ROIs,
-            offsets,
-            no_trans=no_trans,
-            spatial_scale=spatial_scale,
-            output_dim=output_dim,
-            group_size=group_size,
-            pooled_height=pooled_height,
-            pooled_width=pooled_width,
-            part_size=part_size,
-            sample_per_part=sample_per_part,
-            trans_std=trans_std,
-            lod_ROIs=lod_ROIs,
-        )[1]
+        out: Tensor = deformable_psroi_pooling(pixels, ROIs, offsets, **settings)[1]
         return out
 
     d_input, d_trans = pulled_back(forward, d_Output, Input, Trans)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -138,30 +139,19 @@ def roi_perspective_transform(
     )
 
 
-@gradient("roi_perspective_transform")
+@gradient("roi_perspective_transform", like="roi_perspective_transform")
 def roi_perspective_transform_grad(
     X: Tensor,
     ROIs: Tensor,
     Out2InIdx: Tensor,
     Out2InWeights: Tensor,
     d_Out: Tensor,
-    *,
-    spatial_scale: float = 1.0,
-    transformed_height: int = 1,
-    transformed_width: int = 1,
-    lod_ROIs: Levels = (),
+    **settings: Any,
 ) -> Tensor | None:
     """d_Out brought back to the pixels that it came from."""
 
     def forward(pixels: Tensor) -> Tensor:
-        out: Tensor = roi_perspective_transform(
-            pixels,
-            ROIs,
-            spatial_scale=spatial_scale,
-            transformed_height=transformed_height,
-            transformed_width=transformed_width,
-            lod_ROIs=lod_ROIs,
-        )[0]
+        out: Tensor = roi_perspective_transform(pixels, ROIs, **settings)[0]
         return out
 
     return pulled_back(forward, d_Out, X)[0]
