@@ -76,7 +76,7 @@ def _adagrad_each(
 def _unscale_each(values: Tensors, found: Tensor, inverse: Tensor) -> None:
     for value in values:
         found.masked_fill_(~torch.isfinite(value).all(), 1.0)
-        value.mul_(inverse.to(value.dtype) if value.dtype is torch.float64 else inverse)
+        value.mul_(inverse.reshape(()))
 
 
 sgd_ = part("torch._fused_sgd_", _sgd_each)
