@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refluid.comm.peers import Peers
+from refluid.comm import Communicator
+from refluid.comm.values import gather_values
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.feed.dataset_exchange import exchange
 from refluid.feed.dataset_memory import Memory, load
 from refluid.feed.dataset_reading import Source
 from refluid.feed.multislot import Slot
 from refluid.feed.multislot_columns import Columns
-from tests.comm.test_peers import as_group
+from tests.comm.groups import as_processes as as_group
 from tests.feed.leftovers import assert_nothing_left
 
 SLOTS = (Slot("id", "int64", 1), Slot("words", "int64"), Slot("x", "float32", 2))
@@ -50,8 +51,8 @@ def test_rows_are_at_one_trainer_each(tmp_path: Path, sizes: Any, at_once: int) 
     starts = np.cumsum([0, *sizes]).tolist()
     held = [memory(tmp_path, start, n).held for start, n in zip(starts, sizes, strict=False)]
 
-    def work(peers: Peers) -> Any:
-        return ids(exchange(held[peers.rank], peers, [7], at_once))
+    def work(comm: Communicator) -> Any:
+        return ids(exchange(held[comm.rank], comm, [7], at_once))
 
     first, second = (as_group(len(sizes), work) for _ in range(2))
     total = sum(sizes)
@@ -66,12 +67,12 @@ def test_rows_are_at_one_trainer_each(tmp_path: Path, sizes: Any, at_once: int) 
 def test_a_trainer_that_goes_away_in_between(tmp_path: Path) -> None:
     held = [memory(tmp_path, 1000 * k, 1000).held for k in range(3)]
 
-    def work(peers: Peers) -> Any:
-        if peers.rank == 1:
-            peers.all_gather({"rows": 1000, "slots": [["int64", 1], ["int64", 0], ["float32", 2]]})
-            peers.receive(0)
+    def work(comm: Communicator) -> Any:
+        if comm.rank == 1:
+            slots = [["int64", 1], ["int64", 0], ["float32", 2]]
+            gather_values(comm, {"rows": 1000, "slots": slots})
             return None
-        return exchange(held[peers.rank], peers, [7], 10)
+        return exchange(held[comm.rank], comm, [7], 10)
 
     first, _, third = as_group(3, work)
     assert isinstance(first, PeerFailed) and isinstance(third, PeerFailed)
@@ -83,5 +84,5 @@ def test_trainers_with_other_slots(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("1 5\n")
     held = [memory(tmp_path, 0, 5).held, load(Source((str(other),), SLOTS[:1]), 1).held]
-    for error in as_group(2, lambda peers: exchange(held[peers.rank], peers, [1], 10)):
+    for error in as_group(2, lambda comm: exchange(held[comm.rank], comm, [1], 10)):
         assert isinstance(error, EnforceNotMet) and "rows of different slots" in str(error)

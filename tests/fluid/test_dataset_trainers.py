@@ -14,7 +14,7 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet, PeerFailed
-from tests.comm.test_peers import free_address, together
+from tests.comm.groups import free_address, together
 from tests.feed.leftovers import assert_nothing_left
 
 ROWS = (30, 51, 17)
@@ -134,8 +134,8 @@ def test_where_to_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 SCRIPT = """
 import sys, time
-from refluid.comm.peers import meet
-peers = meet(1, 3, ("127.0.0.1", int(sys.argv[1])), wait=60)
+from refluid.comm.processes import meet
+comm = meet(1, 3, ("127.0.0.1", int(sys.argv[1])), wait=60)
 print("met", flush=True)
 time.sleep(600)
 """

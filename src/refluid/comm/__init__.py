@@ -1,6 +1,6 @@
-"""Communication between replicas: what operators and plans know of it."""
+"""Communication between replicas and between processes."""
 
+from refluid.comm.communicator import ALONE, Communicator, Work
 from refluid.comm.local import LocalGroup
-from refluid.comm.member import ALONE, Member
 
-__all__ = ["ALONE", "LocalGroup", "Member"]
+__all__ = ["ALONE", "Communicator", "LocalGroup", "Work"]

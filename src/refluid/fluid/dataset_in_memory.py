@@ -103,10 +103,10 @@ class InMemoryDataset(LineSettings):
         seeds = [list(_seed())]
         if resuming and self._wanted is not None:
             seeds = self._wanted["exchanges"][len(self._exchanges) :]
-        with all_trainers(fleet, "global_shuffle") as peers:
+        with all_trainers(fleet, "global_shuffle") as comm:
             for seed in seeds:
-                memory = Memory(exchange(memory.held, peers, seed, self._rows_at_once))
-                memory.shuffle([*seed, peers.rank, 1])
+                memory = Memory(exchange(memory.held, comm, seed, self._rows_at_once))
+                memory.shuffle([*seed, comm.rank, 1])
         self._memory = memory
         self._exchanges += seeds
         if resuming:

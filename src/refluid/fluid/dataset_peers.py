@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from refluid.comm.peers import Address, Peers, meet
+from refluid.comm import Communicator
+from refluid.comm.values import gather_values
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import environment_str
 
@@ -16,19 +17,21 @@ _VARIABLE = "REFLUID_EXCHANGE_ENDPOINT"
 
 
 @contextmanager
-def all_trainers(fleet: Any, asked: str) -> Iterator[Peers]:
+def all_trainers(fleet: Any, asked: str) -> Iterator[Communicator]:
     """Within the block this trainer is connected with all others of `fleet`.
 
     Raises PeerFailed where one doesn't come, EnforceNotMet where none knows where to meet.
     """
-    peers = meet(fleet.worker_index(), fleet.worker_num(), _meeting_place(fleet, asked))
+    from refluid.comm.processes import meet
+
+    comm = meet(fleet.worker_index(), fleet.worker_num(), _meeting_place(fleet, asked))
     try:
-        yield peers
+        yield comm
     finally:
-        peers.close()
+        comm.close()
 
 
-def _meeting_place(fleet: Any, asked: str) -> Address:
+def _meeting_place(fleet: Any, asked: str) -> tuple[str, int]:
     """The environment's; else the port after those of all trainers, where number 0 is."""
     text = environment_str(_VARIABLE)
     if text is None:
@@ -61,8 +64,8 @@ def over_trainers(rows: int, fleet: Any) -> int:
         return rows
     reduce = getattr(getattr(fleet, "_role_maker", None), "_all_reduce", None)
     if reduce is None:
-        with all_trainers(fleet, "get_memory_data_size") as peers:
-            return int(sum(peers.all_gather(rows)))
+        with all_trainers(fleet, "get_memory_data_size") as comm:
+            return int(sum(gather_values(comm, rows)))
     found = np.array([rows], np.int64)
     total = np.zeros_like(found)
     reduce(found, total)

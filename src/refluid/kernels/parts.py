@@ -37,6 +37,7 @@ PARTS: dict[str, str] = {
     "torch._C.DisableTorchFunction": _NOT_RECORDED,
     "torch.utils._python_dispatch.TorchDispatchMode": _NOT_RECORDED,
     "torch.ops.aten.add.Tensor._schema": _NOT_RECORDED,
+    "torch.distributed.ProcessGroupGloo._Options": "processes meet where the machine's name points",
     "torch._compile._disable_dynamo": "torch._dynamo is imported where torch wants it",
     "torch._inductor.compile_fx.compile_fx": "recorded steps aren't compiled",
     "torch._subclasses.fake_tensor.FakeTensorMode": "examples with memory",

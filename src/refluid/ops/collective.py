@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from refluid.comm import Member
+from refluid.comm import Communicator
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.names import GRAD
@@ -19,7 +19,7 @@ _STREAM = {"use_calc_stream": False, "ring_id": 0}
 
 
 def reduce_over(
-    value: Tensor | SelectedRows, comm: Member, reduction: str
+    value: Tensor | SelectedRows, comm: Communicator, reduction: str
 ) -> Tensor | SelectedRows:
     """The reduction over all replicas; sparse rows are gathered, as only a sum can be."""
     if isinstance(value, Tensor):
@@ -38,14 +38,14 @@ def reduce_over(
 
 @operator("allreduce", outputs="Out", uses=None, infer=_LIKE_X, sums_replicas=True)
 def allreduce(
-    X: Tensor | SelectedRows, *, comm: Member, reduce_type: int = 0, sync_mode: bool = False
+    X: Tensor | SelectedRows, *, comm: Communicator, reduce_type: int = 0, sync_mode: bool = False
 ) -> Tensor | SelectedRows:
     """X reduced over all replicas. reduce_type: 0 sum, 1 product, 2 maximum, 3 minimum."""
     return reduce_over(X, comm, _REDUCTIONS[reduce_type])
 
 
 @operator("fused_all_reduce", outputs="Out*", uses=None, infer=_LIKE_X, sums_replicas=True)
-def fused_all_reduce(X: list[Tensor], *, comm: Member) -> list[Tensor]:
+def fused_all_reduce(X: list[Tensor], *, comm: Communicator) -> list[Tensor]:
     """The sum of each X over all replicas, exchanged at once."""
     out = [one.clone(memory_format=torch.contiguous_format) for one in X]
     comm.all_reduce(out)
@@ -53,7 +53,7 @@ def fused_all_reduce(X: list[Tensor], *, comm: Member) -> list[Tensor]:
 
 
 @operator("broadcast", outputs="Out", uses=None, infer=_LIKE_X)
-def broadcast(X: Tensor, *, comm: Member, root: int = 0, sync_mode: bool = False) -> Tensor:
+def broadcast(X: Tensor, *, comm: Communicator, root: int = 0, sync_mode: bool = False) -> Tensor:
     """The X of replica `root`."""
     out = X.clone()
     comm.broadcast([out], root)
@@ -67,14 +67,14 @@ def broadcast(X: Tensor, *, comm: Member, root: int = 0, sync_mode: bool = False
     mutates={"Out": "X"},
     infer=_LIKE_X,
 )
-def replica_broadcast(X: list[Tensor], *, comm: Member, root: int = 0) -> list[Tensor]:
+def replica_broadcast(X: list[Tensor], *, comm: Communicator, root: int = 0) -> list[Tensor]:
     """Overwrites each X with that of replica `root`, all at once."""
     comm.broadcast(X, root)
     return X
 
 
 @operator("replica_barrier", outputs="", uses=None, infer=no_inference)
-def replica_barrier(*, comm: Member) -> tuple[()]:
+def replica_barrier(*, comm: Communicator) -> tuple[()]:
     """Waits for all replicas."""
     comm.barrier()
     return ()
@@ -93,7 +93,7 @@ def _gathered_gradient(op: Operator) -> list[GradOp]:
 
 
 def _define(name: str, reduction: str) -> None:
-    def body(X: Tensor | SelectedRows, *, comm: Member) -> Tensor | SelectedRows:
+    def body(X: Tensor | SelectedRows, *, comm: Communicator) -> Tensor | SelectedRows:
         return reduce_over(X, comm, reduction)
 
     body.__name__ = name
@@ -115,7 +115,7 @@ for _reduction in ("sum", "max", "min", "prod"):
 
 
 @operator("c_broadcast", outputs="Out", uses=None, infer=_LIKE_X, extra=_STREAM)
-def c_broadcast(X: Tensor, *, comm: Member, root: int = 0) -> Tensor:
+def c_broadcast(X: Tensor, *, comm: Communicator, root: int = 0) -> Tensor:
     """The X of replica `root`."""
     out = X.clone()
     comm.broadcast([out], root)
@@ -129,7 +129,7 @@ def c_broadcast(X: Tensor, *, comm: Member, root: int = 0) -> Tensor:
     maker=_gathered_gradient,
     extra=_STREAM,
 )
-def c_allgather(X: Tensor, *, comm: Member, nranks: int) -> Tensor:
+def c_allgather(X: Tensor, *, comm: Communicator, nranks: int) -> Tensor:
     """The X of all replicas one after the other along dimension 0."""
     if X.is_meta:
         return torch.cat([X] * nranks)
@@ -137,7 +137,7 @@ def c_allgather(X: Tensor, *, comm: Member, nranks: int) -> Tensor:
 
 
 @operator("c_reducescatter", outputs="Out", uses=None, extra=_STREAM)
-def c_reducescatter(X: Tensor, *, comm: Member, nranks: int = 1) -> Tensor:
+def c_reducescatter(X: Tensor, *, comm: Communicator, nranks: int = 1) -> Tensor:
     """This replica's share, along dimension 0, of the sum of X over all replicas."""
     rows = X.shape[0] // nranks
     if X.is_meta:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from refluid.comm import Member
+from refluid.comm import Communicator
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Epsilon
 from refluid.ops.infer import infer_in_place, infer_like
@@ -49,7 +49,7 @@ def sync_batch_norm(
     Variance: Tensor,
     MomentumTensor: Tensor | None = None,
     *,
-    comm: Member,
+    comm: Communicator,
     is_test: bool = False,
     momentum: float = 0.9,
     epsilon: Epsilon = 1e-5,
@@ -72,7 +72,7 @@ def sync_batch_norm(
     return in_layout(y, data_layout), Mean, Variance, mean, inverse, None
 
 
-def _statistics(x: Tensor, comm: Member) -> tuple[Tensor, Tensor]:
+def _statistics(x: Tensor, comm: Communicator) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of each channel over all replicas, from those of each one."""
     dims = [dim for dim in range(x.dim()) if dim != 1]
     variance, mean = torch.var_mean(x, dims, correction=0)
@@ -94,7 +94,7 @@ def sync_batch_norm_grad(
     SavedVariance: Tensor,
     d_Y: Tensor,
     *,
-    comm: Member,
+    comm: Communicator,
     data_layout: str = "NCHW",
     need: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor | None, ...]:

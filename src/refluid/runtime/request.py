@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from refluid.comm import ALONE, Member
+from refluid.comm import ALONE, Communicator
 from refluid.ir.block import Block
 from refluid.runtime.kernels import TORCHS_CHOICE, Kernels
 from refluid.runtime.memory import EAGER, Memory
@@ -48,7 +48,7 @@ class Request:
     device: torch.device
     fed_lods: frozenset[str] = frozenset()
     memory: Memory = EAGER
-    comm: Member = ALONE
+    comm: Communicator = ALONE
     threads: int = 1
     instruments: Instruments = UNWATCHED
     kernels: Kernels = TORCHS_CHOICE

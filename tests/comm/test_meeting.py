@@ -5,93 +5,54 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from refluid.comm.peers import Address, Peers, meet
+from refluid.comm import Communicator
+from refluid.comm.processes import Processes, meet
+from refluid.comm.values import gather_values
 from refluid.core.errors import PeerFailed
-
-
-def free_address() -> Address:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1", int(probe.getsockname()[1])
-
-
-def together(works: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What each returned or raised."""
-    with ThreadPoolExecutor(len(works)) as pool:
-        futures = [pool.submit(work) for work in works]
-        return [one.exception(300) or one.result() for one in futures]
-
-
-def as_group(size: int, work: Callable[[Peers], Any], address: Address | None = None) -> list[Any]:
-    """`work` of each of `size` members."""
-    where = free_address() if address is None else address
-
-    def member(rank: int) -> Any:
-        peers = meet(rank, size, where, wait=60, patience=20)
-        try:
-            return work(peers)
-        finally:
-            peers.close()
-
-    return together([lambda rank=rank: member(rank) for rank in range(size)])  # type: ignore[misc]
+from tests.comm.groups import as_processes, free_address, together
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 6])
 def test_everyone_hears_everyone_again_and_again(size: int) -> None:
     address = free_address()
     for turn in range(3):
-        found = as_group(size, lambda peers: peers.all_gather([turn, peers.rank]), address)  # noqa: B023
-        assert found == [[[turn, rank] for rank in range(size)]] * size
 
+        def work(comm: Communicator) -> list[Any]:
+            return gather_values(comm, [turn, comm.rank, "é" * comm.rank])  # noqa: B023
 
-def test_messages_keep_their_order_and_bounds() -> None:
-    large = bytes(range(256)) * 20_000
-
-    def work(peers: Peers) -> list[bytes]:
-        other = peers.others[0]
-        sender = threading.Thread(
-            target=lambda: [peers.send(other, part) for part in ([large], [b"a", b"", b"b"], [])]
-        )
-        sender.start()
-        found = [bytes(peers.receive(other)) for _ in range(3)]
-        sender.join()
-        return found
-
-    assert as_group(2, work) == [[large, b"ab", b""]] * 2
+        found = as_processes(size, work, address=address)
+        assert found == [[[turn, rank, "é" * rank] for rank in range(size)]] * size
 
 
 def test_a_member_that_leaves_is_an_error_for_those_who_wait() -> None:
-    def work(peers: Peers) -> Any:
-        return peers.all_gather(1) if peers.rank else None
+    def work(comm: Communicator) -> Any:
+        return gather_values(comm, 1) if comm.rank else None
 
-    none, *others = as_group(3, work)
+    none, *others = as_processes(3, work)
     assert none is None
     for error in others:
-        assert isinstance(error, PeerFailed) and "of 3 (127.0.0.1:" in str(error)
-        assert "went away" in str(error)
+        assert isinstance(error, PeerFailed) and "trainer 0 of 3 went away" in str(error)
 
 
 def test_a_member_that_does_nothing_is_an_error_after_a_while() -> None:
     address, done = free_address(), threading.Event()
 
     def idle() -> None:
-        peers = meet(1, 2, address, wait=60)
+        comm = meet(1, 2, address, wait=60)
         done.wait(60)
-        peers.close()
+        comm.close()
 
     def waits() -> None:
-        peers = meet(0, 2, address, wait=60, patience=0.3)
+        comm = meet(0, 2, address, wait=60, patience=0.5)
         try:
-            peers.receive(1)
+            comm.barrier()
         finally:
             done.set()
-            peers.close()
+            comm.close()
 
     error, _ = together([waits, idle])
     assert isinstance(error, PeerFailed) and "trainer 1 of 2" in str(error)
@@ -112,7 +73,18 @@ def test_those_that_do_not_come_are_named() -> None:
 def test_two_of_one_number_are_an_error() -> None:
     address = free_address()
     works = [lambda rank=rank: meet(rank, 3, address, wait=10) for rank in (0, 1, 1)]  # type: ignore[misc]
-    assert "numbers must differ" in str(together(works)[0])
+    for error in together(works):
+        assert isinstance(error, PeerFailed) and "numbers must differ" in str(error)
+
+
+def test_groups_of_different_size_are_an_error() -> None:
+    address = free_address()
+    works = [lambda n=n: meet(n, 2 + n, address, wait=10) for n in (0, 1)]  # type: ignore[misc]
+    for error in together(works):
+        assert isinstance(error, PeerFailed) and "trainer 1 of 3" in str(error)
+
+
+def test_an_address_that_is_taken() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -138,6 +110,6 @@ def test_strangers_are_not_listened_to() -> None:
         return meet(1, 2, address, wait=60)
 
     ours, theirs, _ = together([lambda: meet(0, 2, address, wait=60), late, stranger])
-    for peers in (ours, theirs):
-        assert isinstance(peers, Peers)
-        peers.close()
+    for comm in (ours, theirs):
+        assert isinstance(comm, Processes)
+        comm.close()

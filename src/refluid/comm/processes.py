@@ -1,0 +1,288 @@
+"""Members in processes of their own, by torch.distributed (gloo).
+
+Each exchange goes from every member to every other one directly, so that each sees itself who went
+away. Reductions are taken in the order of ranks, as in threads: the same bits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
+from refluid.comm.meeting import Address, Meeting, meet_at
+from refluid.comm.reducing import reduced
+from refluid.comm.values import gather_values
+from refluid.core.dtypes import VarType, as_dtype, to_torch
+from refluid.core.errors import EnforceNotMet, PeerFailed
+from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.process_groups import gloo
+
+_CPU = torch.device("cpu")
+# A tensor's description: element type, dimensions, sizes; the most dimensions it may have.
+_DIMS = 14
+# The tags of messages: 0 exchanges, 1 those that are waited for later, then those of `send`.
+_STARTED, _SENT = 1, 2
+# What may be under way without the receiver having asked for it, in bytes.
+_UNDER_WAY = 1 << 28
+
+
+def meet(
+    rank: int, size: int, address: Address, *, wait: float = 1800.0, patience: float = 300.0
+) -> Processes:
+    """Process `rank` of `size`, which must all call this.
+
+    address: where number 0 listens. wait: seconds until all must have come; patience: seconds that
+    one waits for another afterwards. Raises PeerFailed naming those that did not come.
+    """
+    return Processes(meet_at(address, rank, size, wait), list(range(size)), rank, patience)
+
+
+@dataclass
+class _Link:
+    """What all exchanges of a group share: its connections, and why there are none any more."""
+
+    group: Any
+    failure: str = ""
+
+
+class Processes:
+    """The end of one process. ranks: the members' numbers in the meeting; path: its own name."""
+
+    def __init__(
+        self, met: Meeting, ranks: list[int], rank: int, timeout: float, path: str = "all"
+    ) -> None:
+        self.rank, self.size, self.timeout = rank, len(ranks), timeout
+        self._met, self._ranks, self._path = met, ranks, path
+        machines = [met.machines[one] for one in ranks]
+        self.node = list(dict.fromkeys(machines)).index(machines[rank])
+        near = [one for one, machine in enumerate(machines) if machine == machines[rank]]
+        self.local_rank, self.local_size = near.index(rank), len(near)
+        self._link = _Link(self._connected())
+        self._tag = 0
+        self._splits = 0
+        self._sent: list[tuple[int, Any, Tensor]] = []
+        self._beside: tuple[Processes, Beside] | None = None
+
+    def _connected(self) -> Any:
+        if self.size == 1:
+            return None
+        try:
+            return gloo(
+                self._met.store, self._path, self.rank, self.size, self._met.host, self.timeout
+            )
+        except RuntimeError as error:
+            name = f"trainer {self.rank} of {self.size}"
+            raise PeerFailed(f"{name} could not connect with the others: {error}") from error
+
+    # -- from every member to every other one ----------------------------------------------------
+
+    def _swap(self, give: Sequence[Tensor], take: Sequence[Tensor]) -> None:
+        """Sends give[rank] and overwrites take[rank], both flat and contiguous, of known sizes."""
+        others = [(self.rank + step) % self.size for step in range(1, self.size)]
+        works = [(one, self._receiving(take[one], one, self._tag)) for one in others]
+        works += [(one, self._sending(give[one], one, self._tag)) for one in others]
+        try:
+            for other, work in works:
+                self._finish(other, work)
+        finally:
+            works.clear()  # an error keeps what this function holds, and so the connections
+        take[self.rank].copy_(give[self.rank])
+
+    def _receiving(self, tensor: Tensor, source: int, tag: int) -> Any:
+        return self._tried(source, "recv", [tensor], source, tag) if tensor.numel() else None
+
+    def _sending(self, tensor: Tensor, to: int, tag: int) -> Any:
+        return self._tried(to, "send", [tensor], to, tag) if tensor.numel() else None
+
+    def _tried(self, other: int, method: str, *given: Any) -> Any:
+        """Asks torch's group for what needs member `other`."""
+        link = self._link
+        if link.failure:
+            raise PeerFailed(link.failure)
+        try:
+            return getattr(link.group, method)(*given)
+        except RuntimeError as error:
+            why = str(error)
+        raise self._failed(other, why)
+
+    def _finish(self, other: int, work: Any) -> None:
+        try:
+            if work is not None:
+                work.wait()
+            return
+        except RuntimeError as error:
+            why = str(error)
+        raise self._failed(other, why)
+
+    def _failed(self, other: int, why: str) -> PeerFailed:
+        """Member `other` is not to be had; the first such error is what all later ones say."""
+        how = "did nothing for too long" if "timed out" in why.lower() else "went away"
+        said = why.rpartition("cc:")[2].partition("] ")[2] or why  # without the place in gloo
+        text = f"trainer {other} of {self.size} {how}: {said.split('. ')[0]}"
+        self._link.failure = self._link.failure or text
+        self._leave()
+        return PeerFailed(self._link.failure)
+
+    def _leave(self) -> None:
+        """Drops the connections: those who wait for this process see it go."""
+        self._link.group, self._sent = None, []
+
+    def _agree(self, *what: Any) -> None:
+        """EnforceNotMet at all members where they don't bring the same."""
+        digest = hashlib.sha256(json.dumps(what).encode()).digest()
+        mine = torch.frombuffer(bytearray(digest), dtype=torch.uint8)
+        found = [torch.empty_like(mine) for _ in range(self.size)]
+        self._swap([mine] * self.size, found)
+        if any(not torch.equal(one, mine) for one in found):
+            everyone = gather_values(self, what)
+            raise EnforceNotMet(f"trainers can't exchange tensors of different shapes: {everyone}")
+
+    # -- the methods of Communicator --------------------------------------------------------------
+
+    def barrier(self) -> None:
+        self._swap([_byte()] * self.size, [_byte() for _ in range(self.size)])
+
+    def all_to_all(self, parts: Sequence[Tensor]) -> list[Tensor]:
+        if len(parts) != self.size:
+            raise EnforceNotMet(f"each of {self.size} members needs a part, not {len(parts)}")
+        given = [one.detach().to(_CPU).contiguous() for one in parts]
+        heads = [torch.empty(_DIMS + 2, dtype=torch.int64) for _ in parts]
+        self._swap([_head(one) for one in given], heads)
+        found = [_like(head) for head in heads]
+        self._swap(list(map(_bytes, given)), list(map(_bytes, found)))
+        return [one.to(parts[self.rank].device) for one in found]
+
+    def all_gather(self, value: Exchanged) -> list[Exchanged]:
+        if isinstance(value, Tensor):
+            return [*self.all_to_all([value] * self.size)]
+        height = torch.tensor([value.height()])
+        parts = value.index, height, value.value
+        everyone = (self.all_to_all([one] * self.size) for one in parts)
+        return [SelectedRows(rows, int(h), held) for rows, h, held in zip(*everyone, strict=True)]
+
+    def all_reduce(
+        self, tensors: Sequence[Tensor], reduction: str = "sum", *, wait: bool = True
+    ) -> Work:
+        if not wait:
+            other, thread = self._beside = self._beside or self._with_thread()
+            return thread.start(other.all_reduce, tensors, reduction)
+        self._agree("all_reduce", reduction, *map(_described, tensors))
+        for tensor in tensors:
+            whole = tensor.detach().to(_CPU).contiguous().view(-1)
+            parts = list(whole.tensor_split(self.size))
+            share = self._reduced(parts, reduction)
+            found = list(map(torch.empty_like, parts))
+            self._swap([_bytes(share)] * self.size, list(map(_bytes, found)))
+            tensor.copy_(torch.cat(found).view(tensor.shape))
+        return DONE
+
+    def _reduced(self, parts: Sequence[Tensor], reduction: str) -> Tensor:
+        """This member's one of equal parts, reduced over all members."""
+        copies = [torch.empty_like(parts[self.rank]) for _ in parts]
+        self._swap(list(map(_bytes, parts)), list(map(_bytes, copies)))
+        return reduced(copies, reduction, _CPU)
+
+    def _with_thread(self) -> tuple[Processes, Beside]:
+        """The same connections, but messages of another kind, for what is waited for later."""
+        other = copy.copy(self)
+        other._tag = _STARTED
+        return other, Beside(f"refluid-exchange-{self.rank}")
+
+    def reduce_scatter(self, tensor: Tensor, reduction: str = "sum") -> Tensor:
+        self._agree("reduce_scatter", reduction, _described(tensor))
+        rows = [share_of(tensor, one, self.size) for one in range(self.size)]
+        whole = tensor.detach().to(_CPU).contiguous()
+        return self._reduced([whole[one] for one in rows], reduction).to(tensor.device)
+
+    def broadcast(self, tensors: Sequence[Tensor], root: int) -> None:
+        self._agree("broadcast", root, *map(_described, tensors))
+        nothing = torch.empty(0, dtype=torch.uint8)
+        for tensor in tensors:
+            whole = tensor.detach().to(_CPU, copy=True).contiguous()
+            data = _bytes(whole)
+            give = data.clone() if self.rank == root else nothing
+            take = [data if one == root else nothing for one in range(self.size)]
+            self._swap([give] * self.size, take)
+            tensor.copy_(whole)
+
+    def split(self, color: int | None, key: int = 0) -> Communicator | None:
+        everyone = gather_values(self, [color, key])
+        self._splits += 1
+        if color is None:
+            return None
+        same = [(its, rank) for rank, (name, its) in enumerate(everyone) if name == color]
+        ranks = [rank for _, rank in sorted(same)]
+        path = f"{self._path}/{self._splits}.{color}"
+        members = [self._ranks[one] for one in ranks]
+        return Processes(self._met, members, ranks.index(self.rank), self.timeout, path)
+
+    def send(self, tensors: Sequence[Tensor], to: int, tag: int = 0) -> None:
+        self._require_other(to)
+        for tensor in tensors:
+            whole = tensor.detach().to(_CPU, copy=True).contiguous()
+            for part in (_head(whole), _bytes(whole)):
+                self._sent.append((to, self._sending(part, to, tag + _SENT), part))
+        while sum(part.nbytes for _, _, part in self._sent) > _UNDER_WAY:
+            other, work, _ = self._sent.pop(0)
+            self._finish(other, work)
+
+    def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
+        self._require_other(source)
+        for tensor in tensors:
+            head = torch.empty(_DIMS + 2, dtype=torch.int64)
+            self._finish(source, self._receiving(head, source, tag + _SENT))
+            found = _like(head)
+            self._finish(source, self._receiving(_bytes(found), source, tag + _SENT))
+            if found.shape != tensor.shape or found.dtype is not tensor.dtype:
+                shape = tuple(found.shape)
+                raise EnforceNotMet(f"trainer {source} sent another shape or type: {shape}")
+            tensor.copy_(found)
+
+    def _require_other(self, rank: int) -> None:
+        if not 0 <= rank < self.size or rank == self.rank:
+            raise EnforceNotMet(f"{rank} is no other one of {self.size} members")
+
+    def close(self) -> None:
+        """Leaves once what was sent is taken; others that wait for this process get PeerFailed."""
+        if self._beside is not None:
+            self._beside[1].close()
+            self._beside = None
+        with contextlib.suppress(PeerFailed):
+            while self._sent:
+                receiver, work, _ = self._sent.pop(0)
+                self._finish(receiver, work)
+        self._link.failure = self._link.failure or f"trainer {self.rank} has left the group"
+        self._leave()
+
+
+def _byte() -> Tensor:
+    return torch.zeros(1, dtype=torch.uint8)
+
+
+def _described(tensor: Tensor) -> list[Any]:
+    return [str(tensor.dtype), *tensor.shape]
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    """A contiguous tensor's memory."""
+    flat = tensor.view(-1)
+    return flat.view(torch.uint8) if flat.numel() else torch.empty(0, dtype=torch.uint8)
+
+
+def _head(tensor: Tensor) -> Tensor:
+    numbers = [int(as_dtype(tensor.dtype)), tensor.dim(), *tensor.shape]
+    return torch.tensor(numbers + [0] * (_DIMS + 2 - len(numbers)))
+
+
+def _like(head: Tensor) -> Tensor:
+    kind, dims, *sizes = head.tolist()
+    return torch.empty(sizes[:dims], dtype=to_torch(VarType(kind)))
