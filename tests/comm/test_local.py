@@ -5,7 +5,8 @@ import threading
 import pytest
 import torch
 
-from refluid.core.errors import EnforceNotMet
+from refluid.comm import LocalGroup
+from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.core.selected_rows import SelectedRows
 from refluid.runtime.replicas import Replicas
 
@@ -94,3 +95,11 @@ def test_threads_end() -> None:
         if thread.name.startswith("refluid-replica"):
             thread.join(timeout=60)
     assert not any(thread.name.startswith("refluid-replica") for thread in threading.enumerate())
+
+
+def test_what_is_started_after_a_failure_fails() -> None:
+    group = LocalGroup(2)
+    group.abort("replica 1 is broken")
+    with pytest.raises(PeerFailed, match="replica 1 is broken"):
+        group.member(0).all_reduce([torch.ones(1)], wait=False).wait()
+    group.reset()

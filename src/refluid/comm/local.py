@@ -70,7 +70,7 @@ class LocalGroup:
         """Reduces tensors of a member while that does something else."""
         with self.changed:
             if self._beside is None:
-                self._beside = LocalGroup(self.size, self.timeout)
+                self._beside = self._another(self.size)
             if rank not in self._threads:
                 self._threads[rank] = Beside(f"refluid-exchange-{rank}")
             member = self._beside.member(rank)
@@ -78,9 +78,15 @@ class LocalGroup:
 
     def part(self, size: int) -> LocalGroup:
         """A group of some members, which fail with the others."""
-        made = LocalGroup(size, self.timeout)
         with self.changed:
+            made = self._another(size)
             self.parts.append(made)
+            return made
+
+    def _another(self, size: int) -> LocalGroup:
+        made = LocalGroup(size, self.timeout)
+        if self.why:
+            made.abort(self.why)
         return made
 
     def _others(self) -> list[LocalGroup]:

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +72,7 @@ class Processes:
         self._splits = 0
         self._sent: list[tuple[int, Any, Tensor]] = []
         self._beside: tuple[Processes, Beside] | None = None
+        self.barrier()  # all are connected before one may leave
 
     def _connected(self) -> Any:
         if self.size == 1:
@@ -81,7 +83,7 @@ class Processes:
             )
         except RuntimeError as error:
             name = f"trainer {self.rank} of {self.size}"
-            raise PeerFailed(f"{name} could not connect with the others: {error}") from error
+            raise PeerFailed(f"{name} could not connect with the others: {_said(error)}") from error
 
     # -- from every member to every other one ----------------------------------------------------
 
@@ -111,7 +113,7 @@ class Processes:
         try:
             return getattr(link.group, method)(*given)
         except RuntimeError as error:
-            why = str(error)
+            why = _said(error)
         raise self._failed(other, why)
 
     def _finish(self, other: int, work: Any) -> None:
@@ -120,14 +122,13 @@ class Processes:
                 work.wait()
             return
         except RuntimeError as error:
-            why = str(error)
+            why = _said(error)
         raise self._failed(other, why)
 
     def _failed(self, other: int, why: str) -> PeerFailed:
         """Member `other` is not to be had; the first such error is what all later ones say."""
         how = "did nothing for too long" if "timed out" in why.lower() else "went away"
-        said = why.rpartition("cc:")[2].partition("] ")[2] or why  # without the place in gloo
-        text = f"trainer {other} of {self.size} {how}: {said.split('. ')[0]}"
+        text = f"trainer {other} of {self.size} {how}: {why}"
         self._link.failure = self._link.failure or text
         self._leave()
         return PeerFailed(self._link.failure)
@@ -262,6 +263,11 @@ class Processes:
                 self._finish(receiver, work)
         self._link.failure = self._link.failure or f"trainer {self.rank} has left the group"
         self._leave()
+
+
+def _said(error: RuntimeError) -> str:
+    """What torch says, without the place in its source, and without advice."""
+    return re.sub(r"\[\S+\.(cc|h):\d+\] ", "", str(error)).split(". ")[0]
 
 
 def _byte() -> Tensor:
