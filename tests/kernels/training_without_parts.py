@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -125,7 +126,20 @@ def work(names: list[str]) -> dict[str, Any]:
             inductor.compile_graph(torch.fx.GraphModule({}, torch.fx.Graph()), [])
         except RuntimeError as error:
             assert "this torch has no" in str(error)
+    alone()
     return {"losses": found, "asked": sorted(asked)}
+
+
+def alone() -> None:
+    """A group of one process."""
+    from refluid.kernels.process_groups import gloo, serve_store
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        store = serve_store("127.0.0.1", port, os.dup(listener.fileno()))
+        one = torch.ones(2)
+        gloo(store, "alone", 0, 1, "127.0.0.1", 10.0).allreduce([one]).wait()
+    assert one.tolist() == [1.0, 1.0]
 
 
 def in_a_process(names: list[str]) -> dict[str, Any]:
