@@ -1,6 +1,7 @@
 """Communication between replicas and between processes."""
 
-from refluid.comm.communicator import ALONE, Communicator, Work
+from refluid.comm.alone import ALONE
+from refluid.comm.communicator import Communicator, Work
 from refluid.comm.local import LocalGroup
 
 __all__ = ["ALONE", "Communicator", "LocalGroup", "Work"]
