@@ -12,7 +12,7 @@ import pytest
 from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.engine.replica_rewriting import ReplicaRewriting
+from refluid.engine import conditions, replicated
 from refluid.engine.replicated import Replicated
 from refluid.engine.strategy import BUILD as BUILD_KNOBS
 from refluid.engine.strategy import EXECUTION as EXECUTION_KNOBS
@@ -74,11 +74,11 @@ def momentum() -> Any:
 
 def plans(program: fluid.CompiledProgram) -> list[Plan]:
     """The plans of the last run, by replica."""
-    replicated = program._replicated
-    assert isinstance(replicated, Replicated)
-    *_, (_, found) = replicated._plans.values()
-    *_, (last, _) = found.values()
-    return list(last)
+    found = program._replicated
+    assert isinstance(found, Replicated)
+    *_, last = found.group.cache.values()
+    *_, step = last.steps.values()
+    return list(step.plans)
 
 
 @needs_golden
@@ -221,7 +221,8 @@ def test_parameters_are_broadcast_together_or_one_by_one(fuse: bool, exchanges: 
 def test_replicas_with_their_own_parameters_train_alike(
     fuse: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ReplicaRewriting, "sharing", False)
+    monkeypatch.setattr(conditions, "shares_parameters", lambda strategy, devices: False)
+    monkeypatch.setattr(replicated, "shares_parameters", lambda strategy, devices: False)
     reduce = fluid.BuildStrategy.ReduceStrategy.Reduce
     run, plain = training(mlp, momentum), training(mlp, momentum)
     program = compiled(run, 2, threads=threads, reduce_strategy=reduce, fuse_broadcast_ops=fuse)

@@ -127,8 +127,8 @@ class Training:
         """Whether there are joined steps."""
         replicated = self.program._replicated
         assert replicated is not None
-        made = [joined for _, plans in replicated._plans.values() for _, joined in plans.values()]
-        return any(joined is not None and joined.is_used for joined in made)
+        made = [step for one in replicated.group.cache.values() for step in one.steps.values()]
+        return any(step.is_joined for step in made)
 
     def value(self, name: str, rank: int = 0) -> np.ndarray:
         """A variable of one replica."""

@@ -121,7 +121,7 @@ def test_a_program_without_sequences_notes_none() -> None:
         out = layers.concat([layers.reshape(x, [-1, 2]), layers.reshape(x, [-1, 2])], 0)
     executor = fluid.Executor()
     executor.run(main, {"x": np.zeros((2, 4), "float32")}, [out])
-    (_, _, plans) = next(iter(executor._plans.values()))
+    plans = next(iter(executor._group.cache.values())).steps
     assert "joined" not in plans[frozenset()].text
     assert "while_rows_stay" not in plans[frozenset()].text
 

@@ -144,5 +144,5 @@ def test_a_few_shapes_have_recordings_of_their_own(said: Callable[[], list[str]]
 
 
 def _plans(model: Model) -> list[Plan]:
-    entries = [entry[2] for entry in model.executor._plans.values() if entry[0] is model.main]
-    return [plan for plans in entries for plan in plans.values() if isinstance(plan, Plan)]
+    found = [one for one in model.executor._group.cache.values() if one.program is model.main]
+    return [step for one in found for step in one.steps.values() if isinstance(step, Plan)]

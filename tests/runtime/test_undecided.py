@@ -72,7 +72,7 @@ def test_sizes_computed_from_shapes_are_recorded() -> None:
             feeds = [{"x": np.full((n, 4), n, "float32")} for n in (3, 5, 3, 5, 5, 3)]
             found.append([executor.run(main, one, [net])[0].tobytes() for one in feeds])
     assert found[0] == found[1]
-    plans = [plan for entry in executor._plans.values() for plan in entry[2].values()]
+    plans = [step for one in executor._group.cache.values() for step in one.steps.values()]
     current = plans[0]._tiers._current
     assert current is not None
     assert "fill_constant(" not in current.code.source.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from refluid.core.arrays import NoTensorElements, as_array, plain
 from refluid.core.dtypes import VarType, as_dtype, dtype_name, is_known, to_numpy, to_torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.values import LoDTensor
+from refluid.ir.callstack import users_level
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 
@@ -132,9 +133,7 @@ def _fits(shape: tuple[int, ...], declared: Sequence[int], ragged: bool = False)
     )
 
 
-def feed_slots(
-    program: Program, feed: Mapping[str, Any], device: torch.device
-) -> tuple[FeedSlot, ...]:
+def feed_slots(program: Program, feed: Iterable[str], device: torch.device) -> tuple[FeedSlot, ...]:
     """One slot per fed variable of the program; a name it doesn't have is a warning."""
     block = program.global_block()
     slots = []
@@ -144,7 +143,7 @@ def feed_slots(
             warnings.warn(
                 f"The variable {name} is not found in program. It is not declared or is pruned.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=users_level(),
             )
             continue
         slots.append(FeedSlot(var, device))

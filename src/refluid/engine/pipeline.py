@@ -34,6 +34,7 @@ from refluid.passes import (
     time_steps,
 )
 from refluid.passes.data_parallel import GradientScale, Parallel, data_parallel
+from refluid.passes.forward_only import forward_only
 from refluid.passes.gradient_merge import GradientMerge, gradient_merge
 from refluid.passes.mixed_precision import HalfPrecision, mixed_precision
 from refluid.passes.protocol import Options, Report
@@ -56,6 +57,7 @@ class Setting:
     shows the operators that the user wrote. saves: less memory matters more than time. threads: of
     the replica. shares: the replicas have the same parameters. owning: in Reduce mode each makes
     the updates of its own parameters only. precision, merge: what an optimizer is asked for.
+    inference: without gradients, updates and learning-rate schedules.
     """
 
     strategy: Strategy = DEFAULT
@@ -71,6 +73,7 @@ class Setting:
     owning: bool = True
     precision: HalfPrecision | None = None
     merge: GradientMerge | None = None
+    inference: bool = False
 
     @property
     def reduces(self) -> bool:
@@ -164,6 +167,7 @@ BUILDING: tuple[Pass[Any], ...] = (
 )
 # Before it is run: what is the same for all replicas.
 FUSING: tuple[Pass[Any], ...] = (
+    Pass("forward_only", forward_only, attrgetter("inference"), _kept),
     Pass(
         "sync_batch_norm",
         sync_batch_norm,
@@ -247,13 +251,13 @@ def build(program: Program, setting: Setting) -> Mapping[str, Any]:
 def rewrite(
     program: Program,
     settings: Sequence[Setting],
-    seen: Callable[[str, Program], None] = lambda _stage, _program: None,
+    seen: Callable[[str, Program], None] | None = None,
 ) -> list[Rewritten]:
     """The program of each replica, whose settings differ in rank and device only.
 
     seen: is called with the programs of three stages as they come.
     """
-    first = settings[0]
+    first, seen = settings[0], seen or _ignore
     seen("original", program)
     shared = run_passes(program, [one for one in FUSING if one.wanted(first)], first)
     seen("fused", shared.program)
@@ -266,6 +270,10 @@ def rewrite(
     if "data_parallel" in found[0].reports:
         seen("multi_devices", found[0].program)
     return found
+
+
+def _ignore(_stage: str, _program: Program) -> None:
+    pass
 
 
 def run_passes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +13,16 @@ import torch
 
 from refluid.core.errors import EOFException
 from refluid.core.values import LoDTensor
+from refluid.engine.group import Group
+from refluid.engine.prepare import prepared
+from refluid.engine.strategy import DEFAULT
 from refluid.feed.dataset_batches import Batch
 from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.staging import Sender
 from refluid.fluid.operator_times import OperatorTimes
 from refluid.ir.program import Program
-from refluid.runtime.plan import Fetched, Plan
+from refluid.runtime.plan import Fetched
 from refluid.runtime.scope import Scope
-
-# Program, fed names, fetched names, names fed with LoD -> a plan that nobody else uses.
-MakePlan = Callable[[Program, tuple[str, ...], tuple[str, ...], frozenset[str]], Plan]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Job:
 
     program: Program
     scope: Scope
-    device: torch.device
+    group: Group
+    infer: bool
     names: Sequence[str]
     names_with_lod: frozenset[str]
     shown: Sequence[tuple[str, str]]
@@ -50,22 +51,23 @@ class Trainer:
     Only thread 0 fetches and prints. `rows` and `batches` count what was trained.
     """
 
-    def __init__(self, job: Job, number: int, make_plan: MakePlan) -> None:
+    def __init__(self, job: Job, number: int) -> None:
         self.job, self.number = job, number
         self.rows = self.batches = 0
         self.reading = self.computing = 0.0
         self.latest: dict[str, Fetched] = {}
-        block = job.program.global_block()
+        (device,), block = job.group.devices, job.program.global_block()
         self._fed = [place for place, name in enumerate(job.names) if name in block.vars]
         wanted = dict.fromkeys([name for name, _ in job.shown] + [*job.watched])
         self._fetched = () if number else tuple(wanted)
         names = tuple(job.names[place] for place in self._fed)
         with_lod = job.names_with_lod & set(names)
-        self.plan = make_plan(job.program, names, self._fetched, with_lod)
+        ready = prepared(job.program, names, self._fetched, DEFAULT, job.group, inference=job.infer)
+        (self.plan,) = ready.plans(with_lod)
         for name in self.plan.written.state:
             if job.scope.find_var(name) is None:
                 job.scope.var(name)
-        self._sender = Sender(job.device) if job.device.type == "cuda" else None
+        self._sender = Sender(device) if device.type == "cuda" else None
         self.times = OperatorTimes(self.plan) if job.debug else None
 
     def run(self, feed: DatasetFeed, stopped: threading.Event) -> None:

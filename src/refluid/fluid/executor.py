@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from refluid.core import flags
 from refluid.core.fetched import fetched
 from refluid.core.places import CPUPlace, CUDAPlace, require_available
-from refluid.core.threads import use_operator_threads
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
-from refluid.engine.explaining import explained
-from refluid.engine.feeds import FeedSlot, feed_slots
 from refluid.engine.fetches import join
-from refluid.engine.pipeline import Setting, rewrite
+from refluid.engine.group import Group
+from refluid.engine.prepare import prepared
+from refluid.engine.strategy import DEFAULT
 from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.fetch_handler import FetchHandler
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
-from refluid.runtime.allocator import end_step, prepare
-from refluid.runtime.instrument import instruments
-from refluid.runtime.kernels import Kernels, asked_for
-from refluid.runtime.memory import Memory, memory_as_set
-from refluid.runtime.plan import Fetched, Plan
-from refluid.runtime.reading import ReadingPlan, reads_first
-from refluid.runtime.request import Instruments, Request
+from refluid.runtime.allocator import end_step
+from refluid.runtime.allocator import prepare as prepare_memory
+from refluid.runtime.plan import Fetched
 from refluid.runtime.scope import Scope, global_scope, scope_guard
 
 if TYPE_CHECKING:
     from refluid.fluid.dataset_base import DatasetBase
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
-
-_PLANS = 64
-Settings = tuple[Memory, Kernels, Instruments]
-
-# By the names that are fed with LoD.
-_Plans = dict[frozenset[str], Plan | ReadingPlan]
 
 
 class Executor:
@@ -56,16 +42,14 @@ class Executor:
         self.place = CPUPlace() if place is None else place
         require_available(self.place)
         self._device: torch.device = self.place.device
-        prepare(self._device)
+        prepare_memory(self._device)
         self._closed = False
-        self._as_flags_say: tuple[int, Memory, Kernels] | None = None
-        self._plans: OrderedDict[Any, tuple[Program, tuple[FeedSlot, ...], _Plans]]
-        self._plans = OrderedDict()
+        self._group = Group([self.place])
 
     def close(self) -> None:
         """Ends the executor; running anything afterwards is a RuntimeError."""
         self._closed = True
-        self._plans.clear()
+        self._group.cache.clear()
 
     def run(
         self,
@@ -100,11 +84,12 @@ class Executor:
             raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
         feed = self._checked_feed(feed)
         fetches = _fetch_names(fetch_list)
-        slots, plan = self._plan(program, feed, fetches, use_prune)
+        ready = prepared(program, tuple(feed), fetches, DEFAULT, self._group)
+        slots = ready.slots[0]
         converted = [slot.convert(feed[slot.name]) for slot in slots]
         lods = [lod for _, lod in converted]
         fed_lods = frozenset(slot.name for slot, lod in zip(slots, lods, strict=True) if lod)
-        results = plan(fed_lods).run(
+        results = ready.step(fed_lods).run(
             global_scope() if scope is None else scope,
             [tensor for tensor, _ in converted],
             lods,
@@ -176,7 +161,7 @@ class Executor:
 
         if self._closed:
             raise RuntimeError("Attempted to use a closed Executor")
-        run_from_dataset(self._make_plan, self._device, infer, *arguments)
+        run_from_dataset(self._group, infer, *arguments)
 
     def _run_compiled(
         self,
@@ -201,58 +186,6 @@ class Executor:
         if not isinstance(feed, Mapping):
             raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}")
         return feed
-
-    def _plan(
-        self, program: Program, feed: Mapping[str, Any], fetches: tuple[str, ...], prune: bool
-    ) -> tuple[tuple[FeedSlot, ...], Any]:
-        """The feed slots, and a function from the names fed with LoD to their plan."""
-        key = id(program), program.change_count, tuple(feed), fetches, self._settings()
-        entry = self._plans.get(key)
-        if entry is None:
-            entry = (program, feed_slots(program, feed, self._device), {})
-            self._plans[key] = entry
-            if len(self._plans) > _PLANS:
-                self._plans.popitem(last=False)
-        _, slots, plans = entry
-
-        def plan(fed_lods: frozenset[str]) -> Plan | ReadingPlan:
-            if fed_lods not in plans:
-                names = tuple(slot.name for slot in slots)
-                parts = not instruments() and reads_first(program)
-                plans[fed_lods] = (
-                    ReadingPlan(program, names, fetches, fed_lods, self._make_plan)
-                    if parts
-                    else self._make_plan(program, names, fetches, fed_lods)
-                )
-            return plans[fed_lods]
-
-        return slots, plan
-
-    def _settings(self) -> Settings:
-        """What flags and instruments say of plans now."""
-        state = flags.state()
-        if self._as_flags_say is None or self._as_flags_say[0] != state:
-            self._as_flags_say = state, memory_as_set(self._device), asked_for()
-        _, memory, kernels = self._as_flags_say
-        return memory, kernels, instruments()
-
-    def _make_plan(
-        self,
-        program: Program,
-        feeds: tuple[str, ...],
-        fetches: tuple[str, ...],
-        fed_lods: frozenset[str],
-        lends: bool = False,
-    ) -> Plan:
-        memory, kernels, watched = self._settings()
-        use_operator_threads()
-        with explained(program, feeds):
-            kept = frozenset((*feeds, *fetches))
-            setting = Setting(kept=kept, device=self._device, as_written=bool(watched))
-            (done,) = rewrite(program, [setting])
-            block = done.program.global_block()
-            request = Request(block, feeds, fetches, self._device, fed_lods, memory, lends=lends)
-            return Plan(replace(request, instruments=watched, kernels=kernels))
 
 
 def _fetch_names(fetch_list: Any) -> tuple[str, ...]:

@@ -14,27 +14,24 @@ import torch
 
 from refluid.core.fetched import fetched
 from refluid.core.threads import begin_thread
+from refluid.engine.group import Group
 from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.live import told
 from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.dataset_base import DatasetBase
 from refluid.fluid.dataset_progress import Progress
-from refluid.fluid.dataset_trainer import Job, MakePlan, Trainer
+from refluid.fluid.dataset_trainer import Job, Trainer
 from refluid.fluid.fetch_handler import FetchHandler, Monitor
-from refluid.ir.attributes import OpRole
 from refluid.ir.defaults import default_main_program
-from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.runtime.scope import Scope, global_scope
 
 _LOGGER = logging.getLogger("refluid")
-_UPDATING = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
 
 
 def run_from_dataset(
-    make_plan: MakePlan,
-    device: torch.device,
+    group: Group,
     infer: bool,
     program: Program | CompiledProgram | None,
     dataset: DatasetBase | None,
@@ -48,8 +45,7 @@ def run_from_dataset(
 ) -> None:
     """One pass over the dataset; arguments as of `Executor.train_from_dataset`.
 
-    make_plan: makes a plan for one thread. infer: gradients, updates and learning-rate schedules
-    are left out.
+    group: the executor's. infer: gradients, updates and learning-rate schedules are left out.
     """
     if dataset is None:
         raise RuntimeError("dataset is needed and should be initialized")
@@ -63,9 +59,10 @@ def run_from_dataset(
     if not isinstance(program, Program):
         raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
     job = Job(
-        _without_updates(program) if infer else program,
+        program,
         global_scope() if scope is None else scope,
-        device,
+        group,
+        infer,
         dataset.names,
         dataset.names_with_lod,
         _shown(fetch_list, fetch_info),
@@ -74,7 +71,7 @@ def run_from_dataset(
         debug,
     )
     threads = dataset.usable_threads(thread)
-    trainers = [Trainer(job, number, make_plan) for number in range(threads)]
+    trainers = [Trainer(job, number) for number in range(threads)]
     feed = dataset.feed(threads)
     try:
         with told(Progress(feed, infer)):
@@ -169,11 +166,3 @@ def _shown(fetch_list: Any, fetch_info: Sequence[str] | None) -> list[tuple[str,
 def _names(variables: Any) -> list[str]:
     variables = [variables] if isinstance(variables, Variable | str) else variables
     return [one if isinstance(one, str) else one.name for one in variables]
-
-
-def _without_updates(program: Program) -> Program:
-    """The program's forward part, left as it is otherwise."""
-    copy = program.clone()
-    for block in copy.blocks:
-        Editor(block).keep(lambda op: not op.role & _UPDATING)
-    return copy

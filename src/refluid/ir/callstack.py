@@ -27,3 +27,11 @@ def user_frames(limit: int = 3) -> list[str]:
             frames.append([*entry, f"    {source}"] if source else entry)
         frame = frame.f_back
     return [line for entry in reversed(frames) for line in entry]
+
+
+def users_level() -> int:
+    """The `stacklevel` by which the caller's `warnings.warn` names the user's line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -18,9 +18,6 @@ from refluid.ops.registry import facts_of
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.scope import Scope
 
-# Program, fed names, fetched names, names fed with LoD, whether fetched values are lent -> a plan.
-MakePlan = Callable[[Program, tuple[str, ...], tuple[str, ...], frozenset[str], bool], Plan]
-
 
 def reads_first(program: Program) -> bool:
     """Whether the program reads, and all of that can be done before anything else.
@@ -50,41 +47,36 @@ def _only(program: Program, reading: bool) -> Program:
     return copy
 
 
-class ReadingPlan:
-    """Stands for the plan of a program for which `reads_first` holds.
+def without_reads(program: Program) -> tuple[Program, Program, tuple[str, ...]]:
+    """The reading part of a program, the rest, and the names of what the first gives the second."""
+    reads = _only(program, True)
+    found = [op for op in reads.global_block().ops if op.type == "read"]
+    names = tuple(dict.fromkeys(name for op in found for name in op.output("Out")))
+    return reads, _only(program, False), names
 
-    Arguments as of `MakePlan`. Which variables have a LoD is seen batch by batch.
+
+class ReadingStep:
+    """The step of a program for which `reads_first` holds.
+
+    reader: reads the variables `names`. rest: the step of the rest, by the names fed with LoD;
+    which variables have one is seen batch by batch. lods: those that the user feeds with LoD.
     """
 
     def __init__(
         self,
-        program: Program,
-        feeds: tuple[str, ...],
-        fetches: tuple[str, ...],
-        fed_lods: frozenset[str],
-        make: MakePlan,
+        reader: Plan,
+        names: tuple[str, ...],
+        rest: Callable[[frozenset[str]], Plan],
+        lods: frozenset[str],
     ) -> None:
-        reads = _only(program, True)
-        found = [op for op in reads.global_block().ops if op.type == "read"]
-        self._names = tuple(dict.fromkeys(name for op in found for name in op.output("Out")))
-        self._reads = make(reads, (), self._names, frozenset(), True)
-        rest = _only(program, False)
-        self._fed_lods = fed_lods
-        self._request = rest, (*feeds, *self._names), fetches
-        self._make = make
-        self._rest: dict[frozenset[str], Plan] = {}
+        self._reader, self._names, self._rest, self._lods = reader, names, rest, lods
 
     def run(
         self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Lod | Levels] = ()
     ) -> list[Fetched]:
         """As `Plan.run`; raises EOFException where the reader is at its end."""
-        batch = self._reads.run(scope, ())
+        batch = self._reader.run(scope, ())
         with_lod = {name for name, one in zip(self._names, batch, strict=True) if one.lod}
-        plan = self._rest_for(self._fed_lods | with_lod)
+        plan = self._rest(self._lods | with_lod)
         tensors, levels = [one.value for one in batch], [one.lod for one in batch]
         return plan.run(scope, [*feeds, *tensors], [*lods, *levels])
-
-    def _rest_for(self, lods: frozenset[str]) -> Plan:
-        if lods not in self._rest:
-            self._rest[lods] = self._make(*self._request, lods, False)
-        return self._rest[lods]

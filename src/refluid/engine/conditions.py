@@ -1,0 +1,63 @@
+"""What flags, a strategy and instruments say at one moment of how programs are to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from refluid.engine.strategy import ReduceStrategy, Strategy
+from refluid.runtime.kernels import Kernels, asked_for
+from refluid.runtime.memory import Memory, memory_as_set
+from refluid.runtime.request import Instruments
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Equal ones give the same plans. alone: one place, as `Executor` runs plain programs."""
+
+    strategy: Strategy
+    devices: tuple[torch.device, ...]
+    memories: tuple[Memory, ...]
+    kernels: Kernels
+    watched: Instruments
+    alone: bool
+
+    @property
+    def threads(self) -> int:
+        """Threads of each replica that run operators."""
+        if self.strategy.enable_sequential_execution:
+            return 1
+        return max(1, self.strategy.num_threads // len(self.devices))
+
+    @property
+    def shares(self) -> bool:
+        """Whether all replicas share the parameters."""
+        return shares_parameters(self.strategy, self.devices)
+
+    @property
+    def joins(self) -> bool:
+        """Whether the replicas may run as one step of one thread."""
+        on_cpu = all(device.type == "cpu" for device in self.devices)
+        one_thread = self.threads == 1 and not self.strategy.compiles and not self.watched
+        return on_cpu and len(self.devices) > 1 and one_thread
+
+
+def conditions(
+    strategy: Strategy, devices: Sequence[torch.device], watched: Instruments, *, alone: bool
+) -> Conditions:
+    """The conditions of now."""
+    optimize = False if alone else strategy.memory_optimize
+    memories = tuple(
+        memory_as_set(device, in_place=strategy.enable_inplace, optimize=optimize)
+        for device in devices
+    )
+    kernels = asked_for(strategy.mkldnn_enabled_op_types)
+    return Conditions(strategy, tuple(devices), memories, kernels, watched, alone)
+
+
+def shares_parameters(strategy: Strategy, devices: Sequence[torch.device]) -> bool:
+    """Whether replicas on these devices have their parameters in common."""
+    reduce = strategy.reduce_strategy == ReduceStrategy.Reduce and len(devices) > 1
+    return reduce and all(device.type == "cpu" for device in devices)

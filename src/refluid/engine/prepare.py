@@ -1,0 +1,232 @@
+"""`prepare`: makes a step that can be run of a program, what is fed and what is fetched.
+
+The program is rewritten by all passes that are wanted; each replica gets a plan; the step runs the
+plan, or the plans in threads, or joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+from refluid.core.threads import use_operator_threads
+from refluid.engine.conditions import Conditions
+from refluid.engine.exchanging import require_loss_gradient
+from refluid.engine.explaining import explained
+from refluid.engine.feeds import FeedSlot, feed_slots
+from refluid.engine.group import Group
+from refluid.engine.pipeline import Rewritten, Setting, rewrite
+from refluid.engine.reading import ReadingStep, reads_first, without_reads
+from refluid.engine.replica_step import ReplicaStep
+from refluid.engine.strategy import Strategy
+from refluid.ir.program import Program
+from refluid.runtime.joined.joined import Joined
+from refluid.runtime.plan import Plan
+from refluid.runtime.request import Request
+
+Seen = Callable[[str, Program], None]
+
+
+class Step(Protocol):
+    """One step of a program. For replicas scope, feeds, LoDs and results are lists by rank."""
+
+    def run(self, scope: Any, feeds: Any, lods: Any = ()) -> Any:
+        """Runs it with tensors in the order of the feed slots; what was fetched."""
+
+
+class Prepared:
+    """A program for certain feeds and fetches, under certain conditions.
+
+    inference: without gradients, updates and learning-rate schedules. seen: as of `rewrite`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        feeds: Sequence[str],
+        fetches: tuple[str, ...],
+        now: Conditions,
+        group: Group,
+        loss: str | None = None,
+        *,
+        inference: bool = False,
+        seen: Seen | None = None,
+    ) -> None:
+        self.program, self.feeds, self.fetches = program, tuple(feeds), fetches
+        self.conditions, self.group, self.loss = now, group, loss
+        self.inference = inference
+        self.slots: list[tuple[FeedSlot, ...]] = []
+        self.steps: dict[frozenset[str], Any] = {}
+        self._seen = seen
+
+    def add_slots(self) -> None:
+        """Makes the feed slots of each replica; a name that the program lacks is warned of."""
+        programs = [self.program]
+        if not self.conditions.alone:
+            programs = [one.program for one in self.rewritten]
+            require_loss_gradient(programs[0], self.conditions.strategy, self.loss, self.feeds)
+        self.slots = [
+            feed_slots(program, self.feeds, device)
+            for program, device in zip(programs, self.group.devices, strict=True)
+        ]
+        self.feeds = tuple(slot.name for slot in self.slots[0])
+
+    # -- programs -------------------------------------------------------------
+
+    @cached_property
+    def settings(self) -> list[Setting]:
+        """What the passes are told, by replica."""
+        return self._settings(owning=True)
+
+    def _settings(self, *, owning: bool) -> list[Setting]:
+        now, kept = self.conditions, frozenset((*self.feeds, *self.fetches))
+        return [
+            Setting(
+                now.strategy,
+                kept,
+                device,
+                as_written=bool(now.watched),
+                saves=now.memories[0].optimize,
+                threads=now.threads,
+                loss=self.loss,
+                replicas=len(now.devices),
+                rank=rank,
+                shares=now.shares,
+                owning=owning,
+                inference=self.inference,
+            )
+            for rank, device in enumerate(now.devices)
+        ]
+
+    @cached_property
+    def rewritten(self) -> list[Rewritten]:
+        """The program of each replica."""
+        with explained(self.program, self.feeds):
+            return rewrite(self.program, self.settings, self._seen)
+
+    # -- steps ----------------------------------------------------------------
+
+    def step(self, lods: frozenset[str]) -> Any:
+        """The step where the variables of these names are fed with LoD."""
+        found = self.steps.get(lods)
+        if found is None:
+            found = self.steps[lods] = self._step(lods)
+        return found
+
+    def plans(self, lods: frozenset[str], *, lends: bool = False) -> list[Plan]:
+        """Plans that nobody else uses, by replica. lends: as of `Request`."""
+        rewritten = self.rewritten
+        if self.conditions.alone:
+            use_operator_threads()
+        with explained(self.program, self.feeds):
+            return [Plan(one) for one in self._requests(rewritten, lods, lends=lends)]
+
+    def _step(self, lods: frozenset[str]) -> Any:
+        now, group = self.conditions, self.group
+        if now.alone and not now.watched and reads_first(self.program):
+            return self._reading_step(lods)
+        if group.replicas is None:
+            return self.plans(lods)[0]
+        joined = None
+        if now.joins and not lods:
+            whole = self.rewritten
+            if self.settings[0].reduces:  # joined replicas make all updates
+                whole = rewrite(self.program, self._settings(owning=False))
+            requests = self._requests(whole, lods)
+            joined = Joined(requests, group.scopes, group.replicas, group.held)
+        return ReplicaStep(self.program, self.plans(lods), joined, group.replicas, group.held)
+
+    def _reading_step(self, lods: frozenset[str]) -> ReadingStep:
+        reads, rest, names = without_reads(self.program)
+        reader = Prepared(reads, (), names, self.conditions, self.group)
+        others = Prepared(rest, (*self.feeds, *names), self.fetches, self.conditions, self.group)
+        (plan,) = reader.plans(frozenset(), lends=True)
+        return ReadingStep(plan, names, others.step, lods)
+
+    def _requests(
+        self, programs: Sequence[Rewritten], lods: frozenset[str], *, lends: bool = False
+    ) -> list[Request]:
+        now = self.conditions
+        return [
+            Request(
+                one.program.global_block(),
+                self.feeds,
+                self.fetches,
+                now.devices[rank],
+                lods,
+                now.memories[rank],
+                self.group.member(rank),
+                now.threads,
+                now.watched,
+                now.kernels,
+                now.strategy.enable_backward_optimizer_op_deps,
+                now.strategy.compiles,
+                lends,
+            )
+            for rank, one in enumerate(programs)
+        ]
+
+
+def find(
+    program: Program,
+    feeds: tuple[str, ...],
+    fetches: tuple[str, ...],
+    strategy: Strategy,
+    group: Group,
+    loss: str | None = None,
+) -> Prepared | None:
+    """What `prepared` would give, where it is there already."""
+    now = group.conditions(strategy)
+    return group.cache.get(_key(program, feeds, fetches, now, loss, False))
+
+
+def prepared(
+    program: Program,
+    feeds: tuple[str, ...],
+    fetches: tuple[str, ...],
+    strategy: Strategy,
+    group: Group,
+    loss: str | None = None,
+    *,
+    inference: bool = False,
+    seen: Seen | None = None,
+) -> Prepared:
+    """The program for these feeds and fetches, prepared once as long as conditions are equal."""
+    now = group.conditions(strategy)
+    key = _key(program, feeds, fetches, now, loss, inference)
+    found = group.cache.get(key)
+    if found is None:
+        found = Prepared(program, feeds, fetches, now, group, loss, inference=inference, seen=seen)
+        found.add_slots()
+        group.cache.keep(key, found)
+    return found
+
+
+def prepare(
+    program: Program,
+    feeds: tuple[str, ...],
+    fetches: tuple[str, ...],
+    strategy: Strategy,
+    group: Group,
+    lods: frozenset[str] = frozenset(),
+    loss: str | None = None,
+) -> Step:
+    """The step of a program in which the variables `lods` are fed with LoD.
+
+    Raises EnforceNotMet where the program is unsound, or a gradient that must be fed is not.
+    """
+    step: Step = prepared(program, feeds, fetches, strategy, group, loss).step(lods)
+    return step
+
+
+def _key(
+    program: Program,
+    feeds: tuple[str, ...],
+    fetches: tuple[str, ...],
+    now: Conditions,
+    loss: str | None,
+    inference: bool,
+) -> tuple[Any, ...]:
+    # Conditions that are equal are one object, which is kept.
+    return id(program), program.change_count, feeds, fetches, id(now), loss, inference

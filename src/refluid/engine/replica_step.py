@@ -1,0 +1,65 @@
+"""One step of all replicas: joined where that is possible, else each in its thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from torch import Tensor
+
+from refluid.core.lod import Lod
+from refluid.engine.replica_scopes import updates_variables
+from refluid.ir.program import Program
+from refluid.runtime.joined.joined import Joined, Results
+from refluid.runtime.joined.shared import Shared
+from refluid.runtime.plan import Fetched, Plan
+from refluid.runtime.replicas import Replicas
+from refluid.runtime.scope import Scope
+
+
+class ReplicaStep:
+    """plans: of the replicas, by rank. joined: makes one step of them, where that can be."""
+
+    def __init__(
+        self,
+        program: Program,
+        plans: list[Plan],
+        joined: Joined | None,
+        replicas: Replicas,
+        held: Shared,
+    ) -> None:
+        self.plans, self.joined = plans, joined
+        self._program, self._replicas, self._held = program, replicas, held
+
+    def run(
+        self,
+        scopes: Sequence[Scope],
+        feeds: Sequence[Sequence[Tensor]],
+        lods: Sequence[Sequence[Lod]],
+    ) -> Results:
+        """For each fetch all replicas' values, by rank."""
+
+        def step(rank: int) -> list[Fetched]:
+            return self.plans[rank].run(scopes[rank], feeds[rank], lods[rank])
+
+        found = self.joined.run(feeds) if self.joined is not None else None
+        if found is not None:
+            return found
+        if len(self.plans) == 1:
+            return [[fetched] for fetched in step(0)]
+        if self._held and self._updates:
+            self._held.separate()
+        return list(zip(*self._replicas.run(step), strict=True))
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether there are joined steps."""
+        return self.joined is not None and self.joined.is_used
+
+    def run_whole(self, feeds: Sequence[Tensor]) -> Results | None:
+        """A joined step with tensors of the rows of all replicas; None where none fits."""
+        return None if self.joined is None else self.joined.run_whole(feeds)
+
+    @cached_property
+    def _updates(self) -> bool:
+        return updates_variables(self._program)
