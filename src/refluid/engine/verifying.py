@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
@@ -25,13 +24,10 @@ def verified(
     """What the pass reports. EnforceNotMet where it made something wrong that was sound before."""
     if not flags.value("refluid_verify_passes"):
         return rewrite(program, options)
-    before = _problems(program, fed)
+    before = {one.message for one in verify(program, feeds=fed)}
     report = rewrite(program, options)
-    made = _problems(program, fed) - before
+    made = [one for one in verify(program, feeds=fed) if one.message not in before]
     if made:
-        raise EnforceNotMet(f"the pass {name} leaves an unsound program: {'; '.join(made)}")
+        said = "; ".join(f"{one.type}: {one.message}" for one in made)
+        raise EnforceNotMet(f"the pass {name} leaves an unsound program: {said}")
     return report
-
-
-def _problems(program: Program, fed: Collection[str]) -> Counter[str]:
-    return Counter(f"{one.type}: {one.message}" for one in verify(program, feeds=fed))
