@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refluid.comm import ALONE, Member
+from refluid.comm import ALONE, Communicator
 from refluid.core import flags
 from refluid.core.places import Place
 from refluid.engine.cache import Cache
@@ -34,7 +34,7 @@ class Group:
         self._now: tuple[int, Strategy, Instruments, Conditions] | None = None
         self._known: dict[Conditions, Conditions] = {}
 
-    def member(self, rank: int) -> Member:
+    def member(self, rank: int) -> Communicator:
         """By which a replica reaches the others."""
         return ALONE if self.replicas is None else self.replicas.group.member(rank)
 
