@@ -68,12 +68,12 @@ def test_every_layer_and_kind_is_drawn() -> None:
 
 def _another_number(patch: pytest.MonkeyPatch) -> None:
     """Numbers in recorded calls are 1% larger."""
-    former = text.Text._of
+    former = text.Text._leaf
 
-    def wrong(self: Any, one: Any) -> str:
+    def wrong(self: Any, one: Any) -> Any:
         return former(self, one * 1.01 if isinstance(one, float) else one)
 
-    patch.setattr(text.Text, "_of", wrong)
+    patch.setattr(text.Text, "_leaf", wrong)
 
 
 def _another_size(patch: pytest.MonkeyPatch) -> None:
@@ -83,14 +83,13 @@ def _another_size(patch: pytest.MonkeyPatch) -> None:
 
 def _no_update(patch: pytest.MonkeyPatch) -> None:
     """Recorded kernels that add in place are left out."""
-    former = text.Text._call
+    former = text.Text._kernel
 
-    def wrong(self: Any, kernel: Any) -> str:
-        called = former(self, kernel)
-        left_out = kernel.writes and "add_" in str(kernel.func)
-        return "None" if left_out else called
+    def wrong(self: Any, kernel: Any) -> None:
+        if not (kernel.writes and "add_" in str(kernel.func)):
+            former(self, kernel)
 
-    patch.setattr(text.Text, "_call", wrong)
+    patch.setattr(text.Text, "_kernel", wrong)
 
 
 PLANTED: list[Callable[[pytest.MonkeyPatch], None]] = [
