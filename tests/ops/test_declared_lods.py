@@ -12,8 +12,7 @@ import pytest
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.ops.gradient_lods import Origin, origin
-from refluid.ops.registry import find
+from refluid.ops.registry import facts_of, find
 from tests.golden import GOLDEN, needs_golden
 
 # Loops, and what is read from an array, of which the program doesn't say whose LoD it is.
@@ -46,15 +45,15 @@ def _levels(op: Operator, names: list[str]) -> list[int | None]:
 
 def _gradients(op: Operator) -> Iterator[tuple[str, int | None, int | None]]:
     """Name, level recorded and level that the rule says of each gradient that an operator makes."""
-    kind = origin(op.type, declared=True)
+    kind = facts_of(op.type).gradient_lod
     given = [name for slot, names in op.inputs.items() if slot.endswith(GRAD) for name in names]
     known = [level for level in _levels(op, given) if level is not None]
     for slot, names in op.outputs.items():
-        if slot.endswith(GRAD) and kind is Origin.VARIABLE:
+        if slot.endswith(GRAD) and kind == "variable":
             bases = op.input(slot.removesuffix(GRAD)) or [name.split(GRAD)[0] for name in names]
             yield from zip(names, _levels(op, names), _levels(op, bases), strict=False)
         elif slot.endswith(GRAD):
-            level = max(known, default=0) if kind is Origin.GIVEN else 0
+            level = max(known, default=0) if kind == "given" else 0
             yield from (
                 (name, recorded, level)
                 for name, recorded in zip(names, _levels(op, names), strict=True)

@@ -51,6 +51,7 @@ _KINDS: dict[str, tuple[Activation, Activation, Activation]] = {
 
 @operator(
     "inplace_abn",
+    gradient_lod="none",
     like="batch_norm",
     outputs="Y MeanOut VarianceOut SavedMean SavedVariance ReserveSpace?",
     uses="Y Scale Bias SavedMean SavedVariance",

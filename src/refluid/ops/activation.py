@@ -16,6 +16,7 @@ aten = torch.ops.aten
 
 @operator(
     "relu",
+    gradient_lod="given",
     outputs="Out",
     uses="Out",
     extra=ACTIVATION,
@@ -50,6 +51,7 @@ def relu_grad_(Out: Tensor, d_Out: Tensor) -> Tensor:
 
 @operator(
     "sigmoid",
+    gradient_lod="given",
     outputs="Out",
     uses="Out",
     extra=ACTIVATION,
@@ -71,6 +73,7 @@ def sigmoid_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
 
 @operator(
     "tanh",
+    gradient_lod="given",
     outputs="Out",
     uses="Out",
     extra=ACTIVATION,
@@ -90,7 +93,7 @@ def tanh_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     return grad
 
 
-@operator("square", outputs="Out", uses="X", extra=ACTIVATION)
+@operator("square", gradient_lod="given", outputs="Out", uses="X", extra=ACTIVATION)
 def square(X: Tensor) -> Tensor:
     """X²."""
     return X * X
@@ -102,7 +105,7 @@ def square_grad(X: Tensor, d_Out: Tensor) -> Tensor:
     return (d_Out * X).mul_(2.0)
 
 
-@operator("exp", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator("exp", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION)
 def exp(X: Tensor) -> Tensor:
     """e to the power of X; of integers cut towards zero."""
     return torch.exp(X) if X.is_floating_point() else torch.exp(X.double()).to(X.dtype)
@@ -114,7 +117,7 @@ def exp_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     return d_Out * Out
 
 
-@operator("sqrt", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator("sqrt", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION)
 def sqrt(X: Tensor) -> Tensor:
     """Square root of X."""
     return torch.sqrt(X)
@@ -126,7 +129,7 @@ def sqrt_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     return d_Out * 0.5 / Out
 
 
-@operator("rsqrt", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator("rsqrt", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION)
 def rsqrt(X: Tensor) -> Tensor:
     """1 / sqrt(X)."""
     return torch.rsqrt(X)
@@ -138,7 +141,7 @@ def rsqrt_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     return d_Out * -0.5 * Out * Out * Out
 
 
-@operator("reciprocal", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator("reciprocal", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION)
 def reciprocal(X: Tensor) -> Tensor:
     """1 / X."""
     return torch.reciprocal(X)
@@ -156,12 +159,20 @@ def _define(
     doc: str,
     uses: str = "X",
     extra: Extras = ACTIVATION,
+    gradient_lod: str = "given",
 ) -> None:
     def body(X: Tensor) -> Tensor:
         return compute(X)
 
     body.__name__, body.__doc__ = name, doc
-    operator(name, outputs="Out", uses=uses, extra=extra, infer=infer_like("Out", "X"))(body)
+    operator(
+        name,
+        outputs="Out",
+        uses=uses,
+        extra=extra,
+        infer=infer_like("Out", "X"),
+        gradient_lod=gradient_lod,
+    )(body)
 
 
 _define("log", torch.log, "Natural logarithm of X.")
@@ -173,7 +184,7 @@ _define("logsigmoid", torch.nn.functional.logsigmoid, "Natural logarithm of the 
 _define("softplus", torch.nn.functional.softplus, "log(1 + exp(X)).")
 _define("softsign", torch.nn.functional.softsign, "X / (1 + |X|).")
 _define("tanh_shrink", torch.nn.functional.tanhshrink, "X - tanh(X).")
-_define("erf", torch.erf, "Error function of X.", extra={})
+_define("erf", torch.erf, "Error function of X.", extra={}, gradient_lod="variable")
 _define("acos", torch.acos, "Arc cosine of X.", extra={})
 _define("asin", torch.asin, "Arc sine of X.", extra={})
 _define("atan", torch.atan, "Arc tangent of X.", extra={})

@@ -158,7 +158,7 @@ def split(
     return list(torch.split(X, sizes, axis))
 
 
-@operator("stack", outputs="Y", uses="")
+@operator("stack", gradient_lod="none", outputs="Y", uses="")
 def stack(X: list[Tensor], *, axis: int = 0) -> Tensor:
     """All X, which have one shape, along a new dimension."""
     return torch.stack(X, axis)
@@ -170,7 +170,7 @@ def stack_grad(d_Y: Tensor, *, axis: int = 0) -> list[Tensor]:
     return list(d_Y.unbind(axis))
 
 
-@operator("unstack", outputs="Y*", uses="", views={"Y": "X"}, lod="")
+@operator("unstack", gradient_lod="none", outputs="Y*", uses="", views={"Y": "X"}, lod="")
 def unstack(X: Tensor, *, axis: int = 0, num: int) -> list[Tensor]:
     """The slices of X along `axis`, whose dimension goes away."""
     return list(X.unbind(axis))

@@ -15,7 +15,13 @@ from refluid.ops.layernorm import Grads, as_given, channels_first, per_channel
 from refluid.ops.registry import gradient, operator
 
 
-@operator("affine_channel", outputs="Out", uses="X Scale", differentiable="X Scale Bias")
+@operator(
+    "affine_channel",
+    gradient_lod="none",
+    outputs="Out",
+    uses="X Scale",
+    differentiable="X Scale Bias",
+)
 def affine_channel(
     X: Tensor, Scale: Tensor, Bias: Tensor, *, data_layout: str = "AnyLayout"
 ) -> Tensor:
@@ -54,7 +60,13 @@ def _window(x: Tensor, before: int, after: int) -> Tensor:
     return padded.unfold(1, before + after + 1, 1).sum(-1)
 
 
-@operator("lrn", outputs="Out MidOut", uses="X Out MidOut", extra=MKLDNN | {"is_test": False})
+@operator(
+    "lrn",
+    gradient_lod="none",
+    outputs="Out MidOut",
+    uses="X Out MidOut",
+    extra=MKLDNN | {"is_test": False},
+)
 def lrn(
     X: Images,
     *,

@@ -93,7 +93,13 @@ def maxout_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, groups: int, axis: int
 
 
 @operator(
-    "multiplex", outputs="Out", uses="Ids", differentiable="X", infer=infer_like("Out", "X"), lod=""
+    "multiplex",
+    gradient_lod="none",
+    outputs="Out",
+    uses="Ids",
+    differentiable="X",
+    infer=infer_like("Out", "X"),
+    lod="",
 )
 def multiplex(X: list[Tensor], Ids: Tensor) -> Tensor:
     """Row i of Out is row i of X[Ids[i]]; Ids is int32 (rows, 1)."""

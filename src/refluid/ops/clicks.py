@@ -47,6 +47,7 @@ def _shown(X: Tensor, slot_dim: int) -> Tensor:
 
 @operator(
     "data_norm",
+    gradient_lod="none",
     outputs="Y Means Scales",
     uses="scale_w bias X Means Scales",
     differentiable="scale_w bias X BatchSize BatchSum BatchSquareSum",

@@ -149,6 +149,7 @@ def _define(name: str, forward: Callable[..., Tensor], extra: dict[str, object])
         amp="fast",
         filter="Filter",
         extra=extra,
+        gradient_lod="none",
     )(forward)
     gradient(name)(conv2d_grad)
 

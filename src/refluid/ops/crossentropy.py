@@ -130,6 +130,7 @@ def _infer_softmax_loss(definition: OperatorDef, op: Operator) -> None:
 
 @operator(
     "softmax_with_cross_entropy",
+    gradient_lod="none",
     outputs="Softmax Loss",
     uses="Label Softmax",
     differentiable="Logits",

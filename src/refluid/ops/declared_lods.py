@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.gradient_lods import Origin, origin
 from refluid.ops.lod_rules import while_rows_stay
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ def declare_lods(definition: OperatorDef, op: Operator) -> None:
         first = definition.outputs[0].name
         bare += [first] if _rows_change(definition, op) else []
     for slot, names in op.outputs.items():
-        if slot in bare or (slot.endswith(GRAD) and _without(op)):
+        if slot in bare or (slot.endswith(GRAD) and _without(definition, op)):
             _declare_none(op, names)
 
 
@@ -35,11 +34,10 @@ def _rows_change(definition: OperatorDef, op: Operator) -> bool:
     return len(set(rows)) > 1
 
 
-def _without(op: Operator) -> bool:
+def _without(definition: OperatorDef, op: Operator) -> bool:
     """Whether the gradients that the operator makes declare no LoD."""
-    found = origin(op.type, declared=True)
-    if found is not Origin.GIVEN:
-        return found is Origin.NONE
+    if definition.gradient_lod != "given":
+        return definition.gradient_lod in ("none", "undeclared")
     given = [name for slot, names in op.inputs.items() if slot.endswith(GRAD) for name in names]
     levels = [op.block.find_var_recursive(name) for name in given]
     return not any(var is not None and var.lod_level for var in levels)

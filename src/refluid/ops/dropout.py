@@ -17,6 +17,7 @@ _WAYS = ("downgrade_in_infer", "upscale_in_train")
 
 @operator(
     "dropout",
+    gradient_lod="given",
     outputs="Out Mask",
     uses="Mask",
     differentiable="X",

@@ -35,6 +35,9 @@ class Facts:
     - `lod_by`: gives the rule (`ops/lod_rules.py`) that makes the first output's LoD instead.
     - `without_lod`: output slots that have no LoD.
     - `makes_lod`: output slots whose LoD the body returns itself, after all outputs.
+    - `gradient_lod`: whose LoD its gradients have: that of their `variable`, of the gradient that
+      is `given`, `none`, or that of their variable though they declare none (`undeclared`). In
+      Fluid each gradient operator decides for itself; recorded programs and runs show it.
     - `follows`: output slot -> input slot whose size is declared where another input's is unknown.
 
     Rewriting:
@@ -77,6 +80,7 @@ class Facts:
     lod_by: Choice | None = None
     without_lod: Slots = ()
     makes_lod: Slots = ()
+    gradient_lod: str = "variable"
     follows: Mapping[str, str] = field(default_factory=dict)
     effects: Effect = Effect.NONE
     amp: str = "follow"

@@ -22,6 +22,7 @@ _WRITES = {"MeanOut": "Mean", "VarianceOut": "Variance"}
 
 @operator(
     "fused_batch_norm_act",
+    gradient_lod="none",
     like="batch_norm",
     outputs=_OUTPUTS,
     uses=f"X {_USES}",
@@ -42,6 +43,7 @@ def fused_batch_norm_act(
 
 @operator(
     "fused_bn_add_activation",
+    gradient_lod="none",
     like="batch_norm",
     outputs=_OUTPUTS,
     uses=f"X {_USES}",

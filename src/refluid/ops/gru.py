@@ -141,6 +141,7 @@ def _infer(definition: OperatorDef, op: Operator) -> None:
 
 @operator(
     "gru",
+    gradient_lod="none",
     working={"Input": 1.0},
     outputs="BatchGate BatchResetHiddenPrev BatchHidden Hidden",
     lod="",

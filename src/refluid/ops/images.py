@@ -40,7 +40,7 @@ def _shuffled(X: Tensor, outer: int) -> Tensor:
     return parts.transpose(1, 2).reshape(X.shape)
 
 
-@operator("shuffle_channel", outputs="Out", uses="", lod="")
+@operator("shuffle_channel", gradient_lod="none", outputs="Out", uses="", lod="")
 def shuffle_channel(X: Images, *, group: Annotated[int, at_least(1)] = 1) -> Tensor:
     """Channels taken in turn from each of `group` groups."""
     return _shuffled(X, group)

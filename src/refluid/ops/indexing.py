@@ -79,6 +79,7 @@ def _lod(op: Operator) -> str:
 
 @operator(
     "slice",
+    gradient_lod="none",
     outputs="Out",
     uses="Input StartsTensor EndsTensor StartsTensorList EndsTensorList",
     differentiable="Input",
@@ -256,7 +257,12 @@ def _parts(X: Tensor, Index: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @operator(
-    "scatter", outputs="Out", uses="Ids Updates", differentiable="X Updates", rows={"X": "Ids"}
+    "scatter",
+    gradient_lod="none",
+    outputs="Out",
+    uses="Ids Updates",
+    differentiable="X Updates",
+    rows={"X": "Ids"},
 )
 def scatter(X: Tensor, Ids: Tensor, Updates: Tensor, *, overwrite: bool = True) -> Tensor:
     """X with the rows Ids replaced by Updates; not overwrite: by the sum of their Updates."""
@@ -274,7 +280,13 @@ def scatter_grad(
     return d_Out, d_Out.index_select(0, Ids.reshape(-1).long())
 
 
-@operator("scatter_nd_add", outputs="Out", uses="Index Updates", differentiable="X Updates")
+@operator(
+    "scatter_nd_add",
+    gradient_lod="none",
+    outputs="Out",
+    uses="Index Updates",
+    differentiable="X Updates",
+)
 def scatter_nd_add(X: Tensor, Index: Tensor, Updates: Tensor) -> Tensor:
     """X with Updates added to the parts that the last dimension of Index names."""
     return _add_(X.clone(memory_format=torch.contiguous_format), Index, Updates)

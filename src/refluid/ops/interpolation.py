@@ -142,8 +142,15 @@ def _define(name: str, resize: Resize, sizes: Sequence[str], doc: str) -> None:
         return out.movedim(1, -1) if data_layout in _CHANNELS_LAST else out
 
     body.__name__, body.__doc__ = name, doc
-    uses = "X OutSize SizeTensor Scale"
-    operator(name, outputs="Out", uses=uses, differentiable="X", amp="keep", lod="")(body)
+    operator(
+        name,
+        outputs="Out",
+        uses="X OutSize SizeTensor Scale",
+        differentiable="X",
+        amp="keep",
+        lod="",
+        gradient_lod="none",
+    )(body)
 
 
 _PLANE, _VOLUME = ("out_h", "out_w"), ("out_d", "out_h", "out_w")

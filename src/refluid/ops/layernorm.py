@@ -101,6 +101,7 @@ def per_channel(value: Tensor, rank: int) -> Tensor:
 
 @operator(
     "group_norm",
+    gradient_lod="none",
     outputs="Y Mean Variance",
     uses="Scale Bias Y Variance",
     amp="keep",
@@ -173,6 +174,7 @@ def group_norm_grad(
 
 @operator(
     "instance_norm",
+    gradient_lod="none",
     outputs="Y SavedMean SavedVariance",
     uses="X Scale SavedMean SavedVariance",
     amp="keep",

@@ -24,6 +24,7 @@ def _matrix(value: Tensor, columns: int) -> Tensor:
 
 @operator(
     "mul",
+    gradient_lod="undeclared",
     outputs="Out",
     uses="X Y",
     extra=MUL,
@@ -80,6 +81,7 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
 
 @operator(
     "matmul",
+    gradient_lod="none",
     outputs="Out",
     uses="X Y",
     extra=MATMUL,

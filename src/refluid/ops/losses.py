@@ -38,6 +38,7 @@ def log_loss_grad(Predicted: Tensor, Labels: Tensor, d_Loss: Tensor, *, epsilon:
 
 @operator(
     "huber_loss",
+    gradient_lod="none",
     outputs="Residual Out",
     uses="Residual",
     follows={"Out": "Y", "Residual": "Y"},
@@ -74,6 +75,7 @@ def _infer_smooth_l1(definition: OperatorDef, op: Operator) -> None:
 
 @operator(
     "smooth_l1_loss",
+    gradient_lod="none",
     outputs="Diff Out",
     uses="Diff InsideWeight OutsideWeight",
     differentiable="X Y",
@@ -164,6 +166,7 @@ def kldiv_loss_grad(
 
 @operator(
     "nll_loss",
+    gradient_lod="none",
     outputs="Out Total_weight",
     uses="X Label Weight Total_weight",
     differentiable="X",
@@ -217,7 +220,14 @@ def nll_loss_grad(
     return torch.zeros_like(X).scatter_(1, label.unsqueeze(1), value.unsqueeze(1))
 
 
-@operator("rank_loss", outputs="Out", uses="Label Left Right", differentiable="Left Right", lod="")
+@operator(
+    "rank_loss",
+    gradient_lod="none",
+    outputs="Out",
+    uses="Label Left Right",
+    differentiable="Left Right",
+    lod="",
+)
 def rank_loss(Label: Tensor, Left: Tensor, Right: Tensor) -> Tensor:
     """log(1 + exp(Left - Right)) - Label * (Left - Right)."""
     gap = Left - Right

@@ -107,6 +107,7 @@ def _cell_gradient(got: StepGradients, state: Tensor | None) -> Tensor:
 
 @operator(
     "lstm",
+    gradient_lod="none",
     working={"Input": 1.0},
     outputs="Hidden Cell BatchGate BatchCellPreAct",
     lod="",
@@ -191,6 +192,7 @@ def _projected(
 
 @operator(
     "lstmp",
+    gradient_lod="none",
     outputs="Projection Cell BatchGate BatchCellPreAct BatchHidden",
     lod="",
     makes_lod="Projection Cell BatchGate",

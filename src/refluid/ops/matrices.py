@@ -69,7 +69,9 @@ def meshgrid_grad(X: list[Tensor], d_Out: list[Tensor]) -> list[Tensor]:
     ]
 
 
-@operator("bilinear_tensor_product", outputs="Out", uses="X Y Weight", amp="fast")
+@operator(
+    "bilinear_tensor_product", gradient_lod="none", outputs="Out", uses="X Y Weight", amp="fast"
+)
 def bilinear_tensor_product(
     X: Tensor, Y: Tensor, Weight: Tensor, Bias: Tensor | None = None
 ) -> Tensor:
@@ -88,7 +90,7 @@ def bilinear_tensor_product_grad(
     return d_x, d_y, d_weight, d_Out.sum(0, keepdim=True)
 
 
-@operator("fsp", outputs="Out", uses="X Y", amp="fast")
+@operator("fsp", gradient_lod="none", outputs="Out", uses="X Y", amp="fast")
 def fsp(X: Images, Y: Images) -> Tensor:
     """(N, Cx, Cy): means over the pixels of the products of X's and Y's channels."""
     x, y = X.flatten(2), Y.flatten(2)
@@ -141,7 +143,14 @@ def allclose(
     return torch.isclose(Input, Other, rtol, atol, equal_nan).all().reshape(1)
 
 
-@operator("spectral_norm", outputs="Out", uses="Weight U V", differentiable="Weight", amp="keep")
+@operator(
+    "spectral_norm",
+    gradient_lod="none",
+    outputs="Out",
+    uses="Weight U V",
+    differentiable="Weight",
+    amp="keep",
+)
 def spectral_norm(
     Weight: Tensor,
     U: Vector,

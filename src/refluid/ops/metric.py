@@ -25,7 +25,14 @@ def infer_top_k(definition: OperatorDef, op: Operator) -> None:
     share_lod_level(definition, op)
 
 
-@operator("top_k", outputs="Out Indices", uses="X Indices", differentiable="X", infer=infer_top_k)
+@operator(
+    "top_k",
+    gradient_lod="none",
+    outputs="Out Indices",
+    uses="X Indices",
+    differentiable="X",
+    infer=infer_top_k,
+)
 def top_k(X: Tensor, K: Tensor | None = None, *, k: int = 1) -> tuple[Tensor, Tensor]:
     """The k largest elements of the last dimension, largest first, and their int64 positions.
 

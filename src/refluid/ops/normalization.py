@@ -33,6 +33,7 @@ def is_single(value: Tensor) -> bool:
 
 @operator(
     "batch_norm",
+    gradient_lod="none",
     outputs="Y MeanOut VarianceOut SavedMean SavedVariance ReserveSpace?",
     uses="X Scale Bias SavedMean SavedVariance",
     differentiable="X Scale Bias",

@@ -163,6 +163,7 @@ def _slope(X: Tensor, length: Tensor, order: float) -> Tensor:
 
 @operator(
     "cos_sim",
+    gradient_lod="none",
     outputs="Out XNorm YNorm",
     uses="X Y Out XNorm YNorm",
     amp="keep",

@@ -18,7 +18,13 @@ def _places(X: Tensor, lod_X: Levels) -> Tensor:
     return sequences_of(X, lod_X).positions(X.device)
 
 
-@operator("add_position_encoding", outputs="Out", uses="", infer=infer_like("Out", "X"))
+@operator(
+    "add_position_encoding",
+    gradient_lod="none",
+    outputs="Out",
+    uses="",
+    infer=infer_like("Out", "X"),
+)
 def add_position_encoding(
     X: Tensor, *, lod_X: Levels, alpha: float = 1.0, beta: float = 1.0
 ) -> Tensor:

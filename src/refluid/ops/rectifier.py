@@ -14,7 +14,9 @@ aten = torch.ops.aten
 _HARD_SWISH = (6.0, 6.0, 3.0)  # threshold, scale and offset that torch has a kernel for
 
 
-@operator("relu6", outputs="Out", uses="Out", activation=True, recomputable="X")
+@operator(
+    "relu6", gradient_lod="given", outputs="Out", uses="Out", activation=True, recomputable="X"
+)
 def relu6(X: Tensor, *, threshold: float = 6.0) -> Tensor:
     """min(max(X, 0), threshold)."""
     return X.clamp(0.0, threshold)
@@ -27,7 +29,7 @@ def relu6_grad(Out: Tensor, d_Out: Tensor, *, threshold: float = 6.0) -> Tensor:
     return grad
 
 
-@operator("brelu", outputs="Out", uses="X")
+@operator("brelu", gradient_lod="given", outputs="Out", uses="X")
 def brelu(X: Tensor, *, t_min: float = 0.0, t_max: float = 24.0) -> Tensor:
     """X clamped to [t_min, t_max]."""
     return X.clamp(t_min, t_max)
@@ -40,7 +42,15 @@ def brelu_grad(X: Tensor, d_Out: Tensor, *, t_min: float = 0.0, t_max: float = 2
     return grad
 
 
-@operator("leaky_relu", outputs="Out", uses="Out", extra=MKLDNN, activation=True, recomputable="X")
+@operator(
+    "leaky_relu",
+    gradient_lod="given",
+    outputs="Out",
+    uses="Out",
+    extra=MKLDNN,
+    activation=True,
+    recomputable="X",
+)
 def leaky_relu(X: Tensor, *, alpha: float = 0.02) -> Tensor:
     """max(X, alpha * X): with alpha above 1, positive numbers are multiplied."""
     return torch.maximum(X, X * alpha) if alpha > 1.0 else F.leaky_relu(X, alpha)
@@ -53,7 +63,7 @@ def leaky_relu_grad(Out: Tensor, d_Out: Tensor, *, alpha: float = 0.02) -> Tenso
     return grad
 
 
-@operator("elu", outputs="Out", uses="X")
+@operator("elu", gradient_lod="given", outputs="Out", uses="X")
 def elu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
     """max(X, 0) + min(0, alpha * (exp(X) - 1))."""
     if alpha < 0.0:
@@ -68,7 +78,7 @@ def elu_grad(X: Tensor, d_Out: Tensor, *, alpha: float = 1.0) -> Tensor:
     return grad
 
 
-@operator("selu", outputs="Out", uses="Out")
+@operator("selu", gradient_lod="none", outputs="Out", uses="Out")
 def selu(
     X: Tensor, *, scale: float = 1.0507010221481323, alpha: float = 1.6732631921768188
 ) -> Tensor:
@@ -111,7 +121,15 @@ def gelu_grad(X: Tensor, d_Out: Tensor, *, approximate: bool = False) -> Tensor:
     return grad
 
 
-@operator("swish", outputs="Out", uses="X", extra=MKLDNN, activation=True, recomputable="X")
+@operator(
+    "swish",
+    gradient_lod="given",
+    outputs="Out",
+    uses="X",
+    extra=MKLDNN,
+    activation=True,
+    recomputable="X",
+)
 def swish(X: Tensor, *, beta: float = 1.0) -> Tensor:
     """X * sigmoid(beta * X)."""
     return F.silu(X) if beta == 1.0 else X * torch.sigmoid(X * beta)
@@ -124,7 +142,7 @@ def swish_grad(X: Tensor, d_Out: Tensor, *, beta: float = 1.0) -> Tensor:
     return grad
 
 
-@operator("hard_sigmoid", outputs="Out", uses="Out")
+@operator("hard_sigmoid", gradient_lod="given", outputs="Out", uses="Out")
 def hard_sigmoid(X: Tensor, *, slope: float = 0.2, offset: float = 0.5) -> Tensor:
     """slope * X + offset clamped to [0, 1]."""
     return (X * slope).add_(offset).clamp_(0.0, 1.0)
@@ -137,7 +155,9 @@ def hard_sigmoid_grad(Out: Tensor, d_Out: Tensor, *, slope: float = 0.2) -> Tens
     return grad
 
 
-@operator("hard_swish", outputs="Out", uses="X", activation=True, recomputable="X")
+@operator(
+    "hard_swish", gradient_lod="given", outputs="Out", uses="X", activation=True, recomputable="X"
+)
 def hard_swish(
     X: Tensor, *, threshold: float = 6.0, scale: float = 6.0, offset: float = 3.0
 ) -> Tensor:
@@ -160,7 +180,7 @@ def hard_swish_grad(
     return slope.add_(indicator(torch.ge, moved, threshold)).mul_(d_Out)
 
 
-@operator("soft_relu", outputs="Out", uses="Out")
+@operator("soft_relu", gradient_lod="given", outputs="Out", uses="Out")
 def soft_relu(X: Tensor, *, threshold: float = 40.0) -> Tensor:
     """log(1 + exp(X)), X clamped to [-threshold, threshold]."""
     return X.clamp(-threshold, threshold).exp_().log1p_()
@@ -173,13 +193,13 @@ def soft_relu_grad(Out: Tensor, d_Out: Tensor, *, threshold: float = 40.0) -> Te
     return grad
 
 
-@operator("stanh", outputs="Out", uses="X")
+@operator("stanh", gradient_lod="given", outputs="Out", uses="X")
 def stanh(X: Tensor, *, scale_a: float = 0.67, scale_b: float = 1.7159) -> Tensor:
     """scale_b * tanh(scale_a * X)."""
     return torch.tanh(X * scale_a) * scale_b
 
 
-@operator("mish", outputs="Out", uses="X")
+@operator("mish", gradient_lod="none", outputs="Out", uses="X")
 def mish(X: Tensor, *, threshold: float = 20.0) -> Tensor:
     """X * tanh(softplus(X)); softplus(X) is X above the threshold, exp(X) below -threshold."""
     low = X.clamp(max=-threshold).exp()
@@ -187,13 +207,13 @@ def mish(X: Tensor, *, threshold: float = 20.0) -> Tensor:
     return X * torch.tanh(soft)
 
 
-@operator("thresholded_relu", outputs="Out", uses="X")
+@operator("thresholded_relu", gradient_lod="given", outputs="Out", uses="X")
 def thresholded_relu(X: Tensor, *, threshold: float = 1.0) -> Tensor:
     """X where it is above the threshold, else 0."""
     return F.threshold(X, threshold, 0.0)
 
 
-@operator("hard_shrink", outputs="Out", uses="X")
+@operator("hard_shrink", gradient_lod="given", outputs="Out", uses="X")
 def hard_shrink(X: Tensor, *, threshold: float = 0.5) -> Tensor:
     """X where |X| is above the threshold, else 0.
 
@@ -205,7 +225,7 @@ def hard_shrink(X: Tensor, *, threshold: float = 0.5) -> Tensor:
     return X * (indicator(torch.gt, X, threshold) + indicator(torch.lt, X, -threshold))
 
 
-@operator("softshrink", outputs="Out", uses="X")
+@operator("softshrink", gradient_lod="given", outputs="Out", uses="X")
 def softshrink(X: Tensor, *, lambda_: float = 0.5) -> Tensor:
     """X moved towards zero by lambda, and no further than zero.
 
@@ -218,7 +238,14 @@ def softshrink(X: Tensor, *, lambda_: float = 0.5) -> Tensor:
     return (X - lambda_) * above + (X + lambda_) * below
 
 
-@operator("pow", outputs="Out", uses="X FactorTensor", differentiable="X", amp="keep")
+@operator(
+    "pow",
+    gradient_lod="given",
+    outputs="Out",
+    uses="X FactorTensor",
+    differentiable="X",
+    amp="keep",
+)
 def pow(X: Tensor, FactorTensor: Tensor | None = None, *, factor: float = 1.0) -> Tensor:
     """X to the power `factor`, or that of a FactorTensor of one element.
 

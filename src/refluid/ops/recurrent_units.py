@@ -61,7 +61,7 @@ def _check_sizes(Input: Tensor, HiddenPrev: Tensor, Bias: Tensor | None) -> None
         raise EnforceNotMet(f"Bias is {list(Bias.shape)} but has to be {[1, 3 * width]}")
 
 
-@operator("gru_unit", outputs="Gate ResetHiddenPrev Hidden", lod="")
+@operator("gru_unit", gradient_lod="none", outputs="Gate ResetHiddenPrev Hidden", lod="")
 def gru_unit(
     Input: Tensor,
     HiddenPrev: Tensor,

@@ -1,6 +1,6 @@
 """The operators: one decorated function each, and all that follows from it.
 
-    @operator("relu", outputs="Out", uses="Out")
+    @operator("relu", gradient_lod="given", outputs="Out", uses="Out")
     def relu(X: Tensor) -> Tensor:
         \"\"\"max(X, 0).\"\"\"
         return torch.relu(X)
@@ -115,6 +115,11 @@ def _of(found: Signature) -> dict[str, Any]:
     return {field.name: getattr(found, field.name) for field in fields(found)}
 
 
+def _inherited(forward: OperatorDef) -> dict[str, Any]:
+    """What holds for a gradient operator unless its decorator says otherwise."""
+    return {"infer_rule": infer_gradient, "gradient_lod": forward.gradient_lod}
+
+
 def _derived_gradient(forward_type: str, **more: Any) -> OperatorDef:
     forward = defined(forward_type)
     slots = {slot.name: slot for slot in forward.inputs + forward.outputs}
@@ -127,8 +132,7 @@ def _derived_gradient(forward_type: str, **more: Any) -> OperatorDef:
         attributes=forward.attributes,
         views={slot.name: given[0].name for slot in forward.gradient_slots()},
         forward=forward,
-        infer_rule=infer_gradient,
-        **more,
+        **_inherited(forward) | more,
     )
 
 
@@ -181,7 +185,7 @@ def _written_gradient(
         outputs=(*made, *(Slot(name, optional=True) for name in others)),
         body=body,
         effects=declared("", found.context),
-        **{"infer_rule": infer_gradient} | more,
+        **_inherited(forward) | more,
     )
 
 

@@ -23,7 +23,7 @@ def _last_first(paddings: Sequence[int]) -> list[int]:
     return [size for pair in reversed(pairs) for size in pair]
 
 
-@operator("pad", outputs="Out", uses="", lod_by=keeps_rows)
+@operator("pad", gradient_lod="none", outputs="Out", uses="", lod_by=keeps_rows)
 def pad(X: Tensor, *, paddings: Sequence[int], pad_value: float = 0.0) -> Tensor:
     """X with paddings[2 * i] elements before and paddings[2 * i + 1] after along dimension i."""
     if len(paddings) != 2 * X.dim() or min(paddings, default=0) < 0:
@@ -112,7 +112,15 @@ def _uncropped(X: Tensor, d_Out: Tensor, offsets: Sequence[int]) -> Tensor:
     return F.pad(d_Out, _last_first(sizes))
 
 
-@operator("crop", outputs="Out", uses="X Offsets", differentiable="X", views={"Out": "X"}, lod="")
+@operator(
+    "crop",
+    gradient_lod="none",
+    outputs="Out",
+    uses="X Offsets",
+    differentiable="X",
+    views={"Out": "X"},
+    lod="",
+)
 def crop(
     X: Tensor,
     Y: Tensor | None = None,
@@ -135,6 +143,7 @@ def crop_grad(
 
 @operator(
     "crop_tensor",
+    gradient_lod="none",
     outputs="Out",
     uses="X Offsets OffsetsTensor",
     differentiable="X",
@@ -186,6 +195,7 @@ def _folded(d_Out: Tensor, X: Tensor) -> Tensor:
 
 @operator(
     "expand",
+    gradient_lod="none",
     outputs="Out",
     uses="X ExpandTimes expand_times_tensor",
     differentiable="X",
@@ -219,7 +229,9 @@ def expand_grad(
     return _folded(d_Out, X)
 
 
-@operator("expand_as", outputs="Out", uses="X target_tensor", differentiable="X")
+@operator(
+    "expand_as", gradient_lod="none", outputs="Out", uses="X target_tensor", differentiable="X"
+)
 def expand_as(X: Tensor, target_tensor: Tensor) -> Tensor:
     """X repeated to the shape of target_tensor."""
     pairs = list(zip(target_tensor.shape, X.shape, strict=True))

@@ -62,6 +62,7 @@ def _draw(
 
 @operator(
     "sample_logits",
+    gradient_lod="none",
     outputs="Samples Probabilities LogitsDim LabelsDim SampledLogits SampledLabels",
     differentiable="Logits",
     lod="",

@@ -140,7 +140,7 @@ def _flat(X: Tensor, lod: Levels) -> tuple[Tensor, Offsets]:
     return X.reshape(batch * time, width), Offsets.of_lengths([time] * batch)
 
 
-@operator("row_conv", outputs="Out", infer=infer_like("Out", "X"))
+@operator("row_conv", gradient_lod="none", outputs="Out", infer=infer_like("Out", "X"))
 def row_conv(X: Tensor, Filter: Matrix, *, lod_X: Levels) -> Tensor:
     """Each row and those after it in its sequence, times the rows of Filter (ahead, width), added.
 

@@ -64,6 +64,7 @@ def _flat_places(X: Tensor, Ids: Tensor, lod_Ids: Levels) -> Tensor:
 
 @operator(
     "sequence_scatter",
+    gradient_lod="none",
     outputs="Out",
     uses="Ids Updates",
     differentiable="X Updates",

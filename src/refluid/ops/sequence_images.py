@@ -59,6 +59,7 @@ def _cut(patches: Tensor, counts: list[Pair]) -> tuple[Tensor, Offsets]:
 
 @operator(
     "im2sequence",
+    gradient_lod="none",
     outputs="Out",
     lod="",
     makes_lod="Out",

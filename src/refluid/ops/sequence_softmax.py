@@ -15,6 +15,7 @@ from refluid.ops.registry import gradient, operator
 
 @operator(
     "sequence_softmax",
+    gradient_lod="undeclared",
     outputs="Out",
     extra={"use_cudnn": False, "data_format": "AnyLayout"},
     infer=infer_like("Out", "X"),

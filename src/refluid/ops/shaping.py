@@ -66,7 +66,7 @@ def _require_int32(sizes: Sequence[Tensor | None]) -> None:
             )
 
 
-@operator("reshape", outputs="Out", views=SAME, lod_by=keeps_rows)
+@operator("reshape", gradient_lod="none", outputs="Out", views=SAME, lod_by=keeps_rows)
 def reshape(
     X: Tensor,
     Shape: Tensor | None = None,

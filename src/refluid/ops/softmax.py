@@ -16,6 +16,7 @@ _LEAST = math.exp(-64.0)
 
 @operator(
     "softmax",
+    gradient_lod="none",
     outputs="Out",
     uses="Out",
     amp="keep",

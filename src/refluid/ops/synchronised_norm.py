@@ -32,6 +32,7 @@ def _sums(x: Tensor) -> Tensor:
 
 @operator(
     "sync_batch_norm",
+    gradient_lod="none",
     outputs="Y MeanOut VarianceOut SavedMean SavedVariance ReserveSpace?",
     uses="X Scale Bias SavedMean SavedVariance",
     differentiable="X Scale Bias",

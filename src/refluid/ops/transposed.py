@@ -137,8 +137,15 @@ def conv_transpose_grad(
 
 
 def _define(name: str, forward: Callable[..., Tensor]) -> None:
-    uses = "Input Filter Bias"
-    operator(name, outputs="Output", uses=uses, amp="fast", extra=TRANSPOSED, lod="")(forward)
+    operator(
+        name,
+        outputs="Output",
+        uses="Input Filter Bias",
+        amp="fast",
+        extra=TRANSPOSED,
+        lod="",
+        gradient_lod="none",
+    )(forward)
     gradient(name)(conv_transpose_grad)
 
 

@@ -33,6 +33,7 @@ def _as_given(value: Tensor, data_format: str) -> Tensor:
 
 @operator(
     "conv3d",
+    gradient_lod="none",
     outputs="Output",
     uses="Input Filter ResidualData",
     amp="fast",
@@ -63,7 +64,13 @@ def conv3d(
 
 
 @operator(
-    "conv3d_transpose", outputs="Output", uses="Input Filter", amp="fast", extra=_TRANSPOSED, lod=""
+    "conv3d_transpose",
+    gradient_lod="none",
+    outputs="Output",
+    uses="Input Filter",
+    amp="fast",
+    extra=_TRANSPOSED,
+    lod="",
 )
 def conv3d_transpose(
     Input: Volumes,
@@ -92,7 +99,7 @@ def conv3d_transpose(
     )
 
 
-@operator("pool3d", outputs="Out", extra=POOL3D)
+@operator("pool3d", gradient_lod="none", outputs="Out", extra=POOL3D)
 def pool3d(
     X: Volumes,
     *,
@@ -166,7 +173,14 @@ def _define_with_index(name: str, rank: int) -> None:
     forward.__name__, backward.__name__ = name, f"{name}_grad"
     forward.__doc__ = "Largest elements of the windows, and their int32 places in the channel."
     backward.__doc__ = "d_Out added up at the places of the largest elements."
-    operator(name, outputs="Out Mask", uses="X Mask", lod="", infer=_infer_with_index)(forward)
+    operator(
+        name,
+        outputs="Out Mask",
+        uses="X Mask",
+        lod="",
+        gradient_lod="none",
+        infer=_infer_with_index,
+    )(forward)
     gradient(name)(backward)
 
 

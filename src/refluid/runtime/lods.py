@@ -5,7 +5,6 @@ from __future__ import annotations
 from refluid.analysis.liveness import EMPTY, Key, key_of
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.ops.gradient_lods import Origin, origin
 from refluid.ops.registry import OperatorDef, find
 from refluid.ops.signature import GRAD
 from refluid.runtime.source import Source
@@ -126,11 +125,11 @@ class Lods:
             return NONE
         if not slot.endswith(GRAD):
             name = definition.lod_source(op)
-        elif (found := origin(op.type)) is Origin.NONE:
+        elif definition.gradient_lod == "none":
             return NONE
         else:
             own = _variables(op, slot.removesuffix(GRAD))
-            names = _gradients(op) if found is Origin.GIVEN else own[position:] or own
+            names = _gradients(op) if definition.gradient_lod == "given" else own[position:] or own
             name = names[0] if names else None
         return self.of(key_of(op.block, name)) if name else NONE
 
