@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from refluid import fluid
+from refluid.build import op
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.fluid.layer_helper import LayerHelper
 from refluid.ops import registry
 from refluid.ops.registry import operator
 from refluid.runtime.junk import Junk
@@ -39,7 +39,7 @@ def test_reads_of_unset_memory_show(careless: str) -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         x = fluid.data("x", [None, 3])
-        out = LayerHelper(careless).emit(careless, {"X": x}, {})
+        out = op(careless, {"X": x})
     feed = {"x": np.ones((2, 3), "float32")}
     with flags.override({FLAG: True}):
         (found,) = fluid.Executor().run(main, feed, [out])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from refluid.build import apply
 from refluid.ir.block import Block
 
 _CURRENT_OP = "__current_op_desc__"
@@ -35,12 +36,8 @@ class ErrorClipByValue(BaseErrorClipAttr):
         return f"ByValue, min={self.min:f}, max={self.max:f}"
 
     def append_clip_op(self, block: Block, grad_name: str) -> None:
-        block.append_op(
-            type="clip",
-            inputs={"X": grad_name},
-            outputs={"Out": grad_name},
-            attrs={"min": self.min, "max": self.max},
-        )
+        attrs = {"min": self.min, "max": self.max}
+        apply("clip", {"X": grad_name}, {"Out": grad_name}, attrs, block=block)
 
     _append_clip_op = append_clip_op
 

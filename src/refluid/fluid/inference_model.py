@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from refluid.build import apply
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.files import map_file
@@ -35,12 +36,8 @@ def prepend_feed_ops(
                 "program. Please check whether it is a valid feeded_var name, or remove it from "
                 "feeded_var_names if it is not involved in the target_vars calculation."
             )
-        block.prepend_op(
-            type="feed",
-            inputs={"X": [feed_holder_name]},
-            outputs={"Out": [name]},
-            attrs={"col": column},
-        )
+        inputs, outputs = {"X": feed_holder_name}, {"Out": name}
+        apply("feed", inputs, outputs, {"col": column}, block=block, index=0)
 
 
 def append_fetch_ops(
@@ -52,12 +49,8 @@ def append_fetch_ops(
     block = inference_program.global_block()
     block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
     for column, name in enumerate(fetch_target_names):
-        block.append_op(
-            type="fetch",
-            inputs={"X": [name]},
-            outputs={"Out": [fetch_holder_name]},
-            attrs={"col": column},
-        )
+        outputs = {"Out": fetch_holder_name}
+        apply("fetch", {"X": name}, outputs, {"col": column}, block=block)
 
 
 def save_inference_model(
@@ -111,12 +104,8 @@ def _named_output(program: Program, name: str, index: int) -> str:
     block.create_var(
         name=output, dtype=source.dtype, shape=source.shape, lod_level=source.lod_level
     )
-    block.append_op(
-        type="scale",
-        inputs={"X": [name]},
-        outputs={"Out": [output]},
-        attrs={"scale": 1.0, "bias": 0.0, "bias_after_scale": True},
-    )
+    attrs = {"scale": 1.0, "bias": 0.0, "bias_after_scale": True}
+    apply("scale", {"X": name}, {"Out": output}, attrs, block=block)
     return output
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import apply
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid.constants import value_attributes
@@ -225,9 +226,9 @@ def _prepend(
     attrs: Mapping[str, Any],
     inputs: Mapping[str, Any] | None = None,
 ) -> Operator:
-    return block.prepend_op(
-        type=op_type, inputs=inputs, outputs={"Out": [var]}, attrs=attrs, stop_gradient=True
-    )
+    op: Operator = apply(op_type, inputs, {"Out": [var]}, attrs, block=block, index=0)
+    var.stop_gradient = True
+    return op
 
 
 def _draw(

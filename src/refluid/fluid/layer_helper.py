@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+from refluid.build import check_variables, op
 from refluid.core import names
 from refluid.core.dtypes import VarType
-from refluid.fluid.accepted_types import check_accepted
 from refluid.fluid.layer_helper_base import LayerHelperBase
 from refluid.fluid.param_attr import ParamAttr, to_attr
 from refluid.ir.operator import Operator
@@ -28,33 +28,6 @@ class LayerHelper(LayerHelperBase):
     def append_op(self, *args: Any, **kwargs: Any) -> Operator:
         """Appends an operator to the current block (see `Block.append_op`)."""
         return self.main_program.current_block().append_op(*args, **kwargs)
-
-    def emit(
-        self,
-        op_type: str,
-        inputs: Mapping[str, Any],
-        attrs: Mapping[str, Any] | None = None,
-        *,
-        slot: str = "Out",
-        dtype: Any = None,
-        stop_gradient: bool = False,
-        out: Variable | None = None,
-        more: Mapping[str, Any] | None = None,
-    ) -> Variable:
-        """Appends an operator of one result and returns the variable that holds it.
-
-        dtype: of the result; that of the first input when not given. out: the result is written
-        there instead. more: further output slots. TypeError for inputs that are no variables.
-        """
-        check_variables(op_type, inputs)
-        check_accepted(self.layer_type, inputs)
-        if dtype is None:
-            dtype = _first(inputs).dtype
-        if out is None:
-            out = self.create_variable_for_type_inference(dtype, stop_gradient)
-        outputs = {slot: [out], **(more or {})}
-        self.append_op(type=op_type, inputs=inputs, outputs=outputs, attrs=attrs)
-        return out
 
     # -- the layer's arguments -------------------------------------------------
 
@@ -129,7 +102,8 @@ class LayerHelper(LayerHelperBase):
             return input_var
         size = list(input_var.shape[dim_start:dim_end])
         bias = self.create_parameter(attr, shape=size, dtype=input_var.dtype, is_bias=True)
-        return self.emit("elementwise_add", {"X": [input_var], "Y": [bias]}, {"axis": dim_start})
+        inputs = {"X": [input_var], "Y": [bias]}
+        return op("elementwise_add", inputs, {"axis": dim_start}, layer=self)
 
     def append_activation(self, input_var: Variable) -> Variable:
         """Applies the layer's `act`: an operator's name, or a dict of `type` and attributes."""
@@ -142,23 +116,4 @@ class LayerHelper(LayerHelperBase):
         for name in _CARRIED:
             if self.kwargs.get(name):
                 attrs[name] = self.kwargs[name]
-        return self.emit(attrs.pop("type"), {"X": [input_var]}, attrs)
-
-
-def check_variables(where: str, inputs: Mapping[str, Any]) -> None:
-    """TypeError, naming operator and slot, for an input that is no variable."""
-    for slot, given in inputs.items():
-        for one in given if isinstance(given, list | tuple) else [given]:
-            if not isinstance(one, Variable | str):
-                raise TypeError(
-                    f"The type of '{slot}' in {where} must be Variable, but received "
-                    f"{type(one).__name__}: {one!r}"
-                )
-
-
-def _first(inputs: Mapping[str, Any]) -> Variable:
-    for given in inputs.values():
-        for one in given if isinstance(given, Sequence) else [given]:
-            if isinstance(one, Variable):
-                return one
-    raise TypeError("an operator without inputs needs dtype=")
+        return op(attrs.pop("type"), {"X": [input_var]}, attrs, layer=self)

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build.accepted_types import check_parameter
+from refluid.build.backend import backend
 from refluid.core import names
 from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
-from refluid.fluid.accepted_types import check_parameter
 from refluid.fluid.initializer import Constant, Initializer, Xavier
 from refluid.fluid.param_attr import ParamAttr, WeightNormParamAttr
 from refluid.fluid.weight_norm import append_length, append_weight, kept_shape
 from refluid.ir.defaults import default_main_program, default_startup_program
 from refluid.ir.program import Program
-from refluid.ir.variable import Parameter, Variable
+from refluid.ir.variable import Variable
 
 
 class LayerHelperBase:
@@ -88,8 +89,7 @@ class LayerHelperBase:
             )
         initializer = initializer or (Constant(0.0) if is_bias else Xavier())
         options = attr.parameter_options() | {"shape": list(shape), "dtype": kind, "type": type}
-        self._initialise(Parameter, options, initializer)
-        parameter = self.main_program.global_block().create_parameter(**options)
+        parameter = backend().parameter(initializer, options)
         if stop_gradient:
             parameter.stop_gradient = True
         return parameter
@@ -123,19 +123,6 @@ class LayerHelperBase:
             attr.name = names.generate(f"{self.name}.{'b' if is_bias else 'w'}")
         return attr
 
-    def _initialise(self, kind: Any, options: dict[str, Any], initializer: Initializer) -> None:
-        """Puts the variable into the startup program, and what initialises it, but only once."""
-        block = self.startup_program.global_block()
-        former = block.vars.get(options["name"])
-        if former is not None and former.shape != tuple(options["shape"]):
-            raise ValueError(
-                f"parameter {former.name!r} exists with shape {list(former.shape)} and can't "
-                f"be shared as {list(options['shape'])}; give one of the two another name"
-            )
-        if former is not None and any(former.name in op.output_arg_names for op in block.ops):
-            return
-        initializer(block.add_var(kind(block, **options)), block)
-
     def create_variable_for_type_inference(
         self, dtype: Any, stop_gradient: bool = False
     ) -> Variable:
@@ -151,14 +138,13 @@ class LayerHelperBase:
 
     def create_variable(self, *args: Any, **kwargs: Any) -> Variable:
         """A variable of the current block."""
-        return self.main_program.current_block().create_var(*args, **kwargs)
+        return backend().variable(*args, **kwargs)
 
     def create_global_variable(
         self, persistable: bool = False, *args: Any, **kwargs: Any
     ) -> Variable:
         """A variable of the global block; it keeps its value between runs if `persistable`."""
-        block = self.main_program.global_block()
-        return block.create_var(*args, persistable=persistable, **kwargs)
+        return backend().state(*args, persistable=persistable, **kwargs)
 
     def create_or_get_global_variable(
         self, name: str, *args: Any, **kwargs: Any
@@ -171,5 +157,4 @@ class LayerHelperBase:
 
     def set_variable_initializer(self, var: Variable, initializer: Initializer) -> None:
         """Has the startup program give `var` its first value."""
-        options = {"name": var.name, "type": var.type, "dtype": var.dtype, "shape": var.shape}
-        self._initialise(Variable, options | {"persistable": True}, initializer)
+        backend().initialise(var, initializer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from refluid.build import apply
 from refluid.core.dtypes import VarType
 from refluid.ir.ambient import name_scope
 from refluid.ir.block import Block
@@ -40,12 +41,8 @@ class _Scaled(WeightDecayRegularizer):
         self._regularization_coeff = float(regularization_coeff)
 
     def _scale(self, source: Variable, target: Variable, block: Block) -> Variable:
-        block.append_op(
-            type="scale",
-            inputs={"X": source},
-            outputs={"Out": target},
-            attrs={"scale": self._regularization_coeff},
-        )
+        attrs = {"scale": self._regularization_coeff}
+        apply("scale", {"X": source}, {"Out": target}, attrs, block=block)
         return target
 
     @staticmethod
@@ -74,7 +71,7 @@ class L1DecayRegularizer(_Scaled):
 
     def __call__(self, param: Parameter, grad: Variable, block: Block) -> Variable:
         decay = self._like(param, block)
-        block.append_op(type="sign", inputs={"X": param}, outputs={"Out": decay})
+        apply("sign", {"X": param}, {"Out": decay}, block=block)
         return self._scale(decay, decay, block)
 
     def __str__(self) -> str:
@@ -122,7 +119,7 @@ def _add_decay(param: Parameter, grad: Variable, regularizer: WeightDecayRegular
             shape=param.shape,
             lod_level=param.lod_level,
         )
-    block.append_op(type="sum", inputs={"X": [grad, decay]}, outputs={"Out": total})
+    apply("sum", {"X": [grad, decay]}, {"Out": total}, block=block)
     return total
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import apply
 from refluid.core import names
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
@@ -28,25 +29,23 @@ def append_length(block: Block, direction: Variable, dim: int | None, out: Varia
     """Appends operators that write |v| over all dimensions but `dim` to `out`."""
     squared = _temporary(block, direction)
     total = _temporary(block, direction)
-    block.append_op(type="square", inputs={"X": direction}, outputs={"Out": squared})
+    apply("square", {"X": direction}, {"Out": squared}, block=block)
     kept = None if dim is None else dim % len(direction.shape)
     attrs: dict[str, Any] = {
         "dim": [place for place in range(len(direction.shape)) if place != kept],
         "keep_dim": dim is not None,
         "reduce_all": dim is None,
     }
-    block.append_op(type="reduce_sum", inputs={"X": squared}, outputs={"Out": total}, attrs=attrs)
-    block.append_op(type="sqrt", inputs={"X": total}, outputs={"Out": out})
+    apply("reduce_sum", {"X": squared}, {"Out": total}, attrs, block=block)
+    apply("sqrt", {"X": total}, {"Out": out}, block=block)
 
 
 def append_weight(block: Block, direction: Variable, length: Variable, dim: int | None) -> Variable:
     """Appends the operators of w = v * (g / |v|); the variable w."""
     norm, scale, weight = (_temporary(block, direction) for _ in range(3))
     append_length(block, direction, dim, norm)
-    block.append_op(type="elementwise_div", inputs={"X": length, "Y": norm}, outputs={"Out": scale})
-    block.append_op(
-        type="elementwise_mul", inputs={"X": direction, "Y": scale}, outputs={"Out": weight}
-    )
+    apply("elementwise_div", {"X": length, "Y": norm}, {"Out": scale}, block=block)
+    apply("elementwise_mul", {"X": direction, "Y": scale}, {"Out": weight}, block=block)
     return weight
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import as_dtype
 from refluid.core.notices import tell_once
 from refluid.fluid.initializer import Constant
@@ -17,11 +18,11 @@ log = unary("log", "Natural logarithm of x > 0.")
 
 def sign(x: Variable) -> Variable:
     """-1, 0 or 1."""
-    return LayerHelper("sign").emit("sign", {"X": [x]})
+    return op("sign", {"X": [x]})
 
 
 def _with(op_type: str, x: Variable, name: str | None, **attrs: Any) -> Variable:
-    return LayerHelper(op_type, name=name).emit(op_type, {"X": x}, attrs)
+    return op(op_type, {"X": x}, attrs, name=name)
 
 
 def softmax(
@@ -51,7 +52,7 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
     if not isinstance(factor, Variable):
         return _with("pow", x, name, factor=factor)
     factor.stop_gradient = True
-    return LayerHelper("pow", name=name).emit("pow", {"X": x, "FactorTensor": factor})
+    return op("pow", {"X": x, "FactorTensor": factor}, name=name)
 
 
 def stanh(
@@ -128,7 +129,7 @@ def prelu(x: Variable, mode: str, param_attr: Any = None, name: str | None = Non
     slope = helper.create_parameter(
         helper.param_attr, shapes[mode], "float32", default_initializer=Constant(0.25)
     )
-    return helper.emit("prelu", {"X": x, "Alpha": slope}, {"mode": mode})
+    return op("prelu", {"X": x, "Alpha": slope}, {"mode": mode}, layer=helper)
 
 
 def mish(x: Variable, threshold: float = 20, name: str | None = None) -> Variable:
@@ -145,6 +146,6 @@ def log_softmax(
     helper = LayerHelper("log_softmax", name=name)
     if dtype is not None:
         kinds = {"in_dtype": int(input.dtype), "out_dtype": int(as_dtype(dtype))}
-        input = helper.emit("cast", {"X": input}, kinds, dtype=as_dtype(dtype))
+        input = op("cast", {"X": input}, kinds, dtype=as_dtype(dtype), layer=helper)
     attrs = {"axis": -1 if axis is None else axis, "use_cudnn": False}
-    return helper.emit("log", {"X": helper.emit("softmax", {"X": input}, attrs)})
+    return op("log", {"X": op("softmax", {"X": input}, attrs, layer=helper)}, layer=helper)

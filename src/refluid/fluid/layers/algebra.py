@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import assign
@@ -35,7 +36,7 @@ _log = unary("log", "Natural logarithm.")
 
 def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
     """log(1 + x), written to `out` if given."""
-    return LayerHelper("log1p", name=name).emit("log1p", {"X": x}, out=out)
+    return op("log1p", {"X": x}, out=out, name=name)
 
 
 def logsumexp(
@@ -49,7 +50,7 @@ def logsumexp(
     total = reduce_sum(exp(x), dim, keepdim)
     if out is None:
         return _log(total, name)
-    return LayerHelper("logsumexp", name=name).emit("log", {"X": total}, out=out)
+    return op("log", {"X": total}, out=out, layer="logsumexp", name=name)
 
 
 def clamp(
@@ -73,7 +74,7 @@ def clamp(
             inputs[key.capitalize()] = bound
         elif bound is not None:
             attrs[key] = bound
-    return LayerHelper("clamp", name=name).emit("clip", inputs, attrs, out=output)
+    return op("clip", inputs, attrs, out=output, layer="clamp", name=name)
 
 
 def addmm(
@@ -85,9 +86,8 @@ def addmm(
     name: str | None = None,
 ) -> Variable:
     """beta * input + alpha * (x · y) for matrices; `input` broadcasts."""
-    helper = LayerHelper("addmm", name=name)
     attrs = {"Alpha": alpha, "Beta": beta}
-    return helper.emit("addmm", {"Input": input, "X": x, "Y": y}, attrs, dtype=x.dtype)
+    return op("addmm", {"Input": input, "X": x, "Y": y}, attrs, dtype=x.dtype, name=name)
 
 
 def addcmul(
@@ -113,7 +113,7 @@ def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
     """
     if len(x.shape) != 3 or len(y.shape) != 3 or x.shape[2] != y.shape[1]:
         raise ValueError(f"bmm: {list(x.shape)} and {list(y.shape)} are no batches to multiply")
-    return LayerHelper("bmm", name=name).emit("bmm", {"X": x, "Y": y})
+    return op("bmm", {"X": x, "Y": y}, name=name)
 
 
 def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
@@ -127,30 +127,22 @@ def t(input: Variable, name: str | None = None) -> Variable:
         raise ValueError(f"t takes at most 2 dimensions; {input.name} has {list(input.shape)}")
     if len(input.shape) < 2:
         return input
-    helper = LayerHelper("t", name=name)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    before = helper.create_variable_for_type_inference(input.dtype)
-    attrs = {"axis": [1, 0]}
-    return helper.emit("transpose2", {"X": [input]}, attrs, out=out, more={"XShape": [before]})
+    return op("transpose2", {"X": [input]}, {"axis": [1, 0]}, layer="t", name=name)
 
 
 def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
     """The cross product along `dim`, of size 3; the first such dimension where it is None."""
-    helper = LayerHelper("cross")
-    return helper.emit("cross", {"X": input, "Y": other}, {"dim": dim})
+    return op("cross", {"X": input, "Y": other}, {"dim": dim})
 
 
 def dist(x: Variable, y: Variable, p: float = 2) -> Variable:
     """The p-norm of x - y, which broadcast; shape (1,)."""
-    return LayerHelper("dist").emit("dist", {"X": [x], "Y": [y]}, {"p": float(p)})
+    return op("dist", {"X": [x], "Y": [y]}, {"p": float(p)})
 
 
 def cos_sim(X: Variable, Y: Variable) -> Variable:
     """The cosine between each row of X, (N, D), and that of Y, (N, D) or (1, D); shape (N, 1)."""
-    helper = LayerHelper("cos_sim")
-    out, x_norm, y_norm = (helper.create_variable_for_type_inference(X.dtype) for _ in range(3))
-    more = {"XNorm": [x_norm], "YNorm": [y_norm]}
-    return helper.emit("cos_sim", {"X": [X], "Y": [Y]}, out=out, more=more)
+    return op("cos_sim", {"X": [X], "Y": [Y]})
 
 
 def bilinear_tensor_product(
@@ -172,7 +164,7 @@ def bilinear_tensor_product(
     inputs = {"X": x, "Y": y, "Weight": weight}
     if helper.bias_attr:
         inputs["Bias"] = helper.create_parameter(helper.bias_attr, [1, size], x.dtype, is_bias=True)
-    return helper.append_activation(helper.emit("bilinear_tensor_product", inputs, out=out))
+    return helper.append_activation(op("bilinear_tensor_product", inputs, out=out, layer=helper))
 
 
 def allclose(
@@ -184,6 +176,5 @@ def allclose(
     name: str | None = None,
 ) -> Variable:
     """Whether all |input - other| <= atol + rtol * |other|; bool of shape (1,)."""
-    helper = LayerHelper("allclose", name=name)
     attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
-    return helper.emit("allclose", {"Input": input, "Other": other}, attrs, dtype=VarType.BOOL)
+    return op("allclose", {"Input": input, "Other": other}, attrs, dtype=VarType.BOOL, name=name)

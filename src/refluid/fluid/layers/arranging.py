@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import op
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.creation import zeros
@@ -47,13 +48,12 @@ def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variabl
 
 def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
     """The slices of `input` along `dim` that `index`, (N,), names."""
-    helper = LayerHelper("index_select")
-    return helper.emit("index_select", {"X": input, "Index": index}, {"dim": dim})
+    return op("index_select", {"X": input, "Index": index}, {"dim": dim})
 
 
 def index_sample(x: Variable, index: Variable) -> Variable:
     """Row by row the elements of `x`, (N, M), that `index`, (N, K), names."""
-    return LayerHelper("index_sample").emit("index_sample", {"X": x, "Index": index})
+    return op("index_sample", {"X": x, "Index": index})
 
 
 def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
@@ -64,14 +64,13 @@ def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
     if not isinstance(inputs, list | tuple) or len(inputs) < 2:
         raise ValueError("multiplex: inputs should be a list of at least 2 variables")
     helper = LayerHelper("multiplex", inputs=inputs)
-    return helper.emit("multiplex", {"X": list(inputs), "Ids": index})
+    return op("multiplex", {"X": list(inputs), "Ids": index}, layer=helper)
 
 
 def flip(input: Variable, dims: int | Sequence[int], name: str | None = None) -> Variable:
     """`input` back to front along `dims`."""
-    helper = LayerHelper("flip", name=name)
     axes = [dims] if isinstance(dims, int) else list(dims)
-    return helper.emit("flip", {"X": input}, {"dims": axes})
+    return op("flip", {"X": input}, {"dims": axes}, name=name)
 
 
 def roll(
@@ -81,7 +80,6 @@ def roll(
 
     dims None: as if it were flat. ValueError where the numbers of shifts and dims differ.
     """
-    helper = LayerHelper("roll")
     steps = [shifts] if isinstance(shifts, int) else list(shifts)
     axes = [dims] if isinstance(dims, int) else dims
     shape = input.shape
@@ -90,7 +88,7 @@ def roll(
     if axes is None:
         input = reshape(input, shape=[-1, 1])
     attrs = {"shifts": steps, "dims": [0] if axes is None else list(axes)}
-    out = helper.emit("roll", {"X": input}, attrs)
+    out = op("roll", {"X": input}, attrs)
     return reshape(out, shape=list(shape)) if axes is None else out
 
 
@@ -107,7 +105,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> V
             f"diag_embed: dim1 {dim1} and dim2 {dim2} must be two of {rank} dimensions"
         )
     attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
-    return helper.emit("diag_embed", {"Input": [var]}, attrs)
+    return op("diag_embed", {"Input": [var]}, attrs, layer=helper)
 
 
 def meshgrid(input: Sequence[Variable], name: str | None = None) -> list[Variable]:
@@ -117,23 +115,16 @@ def meshgrid(input: Sequence[Variable], name: str | None = None) -> list[Variabl
     """
     if not isinstance(input, list | tuple):
         raise TypeError(f"meshgrid takes a list of variables, not {type(input).__name__}")
-    helper = LayerHelper("meshgrid", name=name)
-    outs = [helper.create_variable_for_type_inference(one.dtype) for one in input]
-    helper.append_op(type="meshgrid", inputs={"X": list(input)}, outputs={"Out": outs})
-    return outs
+    makes = {"Out": [var.dtype for var in list[Variable](input)]}
+    return op("meshgrid", {"X": list(input)}, None, makes, name=name)[0]
 
 
 def _distinct(op_type: str, x: Variable, dtype: Any, counted: bool) -> list[Variable]:
     kind = as_dtype(dtype)
     if kind not in (VarType.INT32, VarType.INT64):
         raise TypeError(f"{op_type}: dtype must be int32 or int64, not {dtype!r}")
-    helper = LayerHelper(op_type)
-    kinds = [x.dtype, kind, kind][: 3 if counted else 2]
-    made = [helper.create_variable_for_type_inference(one) for one in kinds]
-    outputs = {slot: [var] for slot, var in zip(("Out", "Index", "Count"), made, strict=False)}
-    attrs = {"dtype": int(kind)}
-    helper.append_op(type=op_type, inputs={"X": x}, attrs=attrs, outputs=outputs)
-    return made
+    makes = {"Out": x.dtype, "Index": kind} | ({"Count": kind} if counted else {})
+    return list(op(op_type, {"X": x}, {"dtype": int(kind)}, makes))
 
 
 def unique(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
@@ -157,8 +148,7 @@ def scatter_nd_add(
     """
     if ref.dtype != updates.dtype:
         raise ValueError("scatter_nd_add: ref and updates must have the same data type")
-    helper = LayerHelper("scatter_nd_add", name=name)
-    return helper.emit("scatter_nd_add", {"X": ref, "Index": index, "Updates": updates})
+    return op("scatter_nd_add", {"X": ref, "Index": index, "Updates": updates}, name=name)
 
 
 def scatter_nd(

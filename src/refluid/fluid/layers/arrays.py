@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import apply, check_variables, op
 from refluid.core.dtypes import VarType, as_dtype
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 
@@ -32,22 +33,26 @@ def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Vari
         array = _array(helper, x.dtype)
     else:
         _require_array("array_write", array)
-    helper.append_op(type="write_to_array", inputs={"X": [x], "I": [i]}, outputs={"Out": [array]})
+    apply("write_to_array", {"X": [x], "I": [i]}, {"Out": array})
     return array
 
 
 def array_read(array: Variable, i: Variable) -> Variable:
     """The tensor at place `i`, int64 of shape (1,), of `array`."""
     _require_array("array_read", array)
-    helper = LayerHelper("array_read")
-    return helper.emit("read_from_array", {"X": [array], "I": [i]})
+    return op("read_from_array", {"X": [array], "I": [i]}, layer="array_read")
 
 
 def array_length(array: Variable) -> Variable:
     """The number of elements of `array`, int64 of shape (1,)."""
     _require_array("array_length", array)
-    helper = LayerHelper("array_length")
-    return helper.emit("lod_array_length", {"X": [array]}, dtype=VarType.INT64, stop_gradient=True)
+    return op(
+        "lod_array_length",
+        {"X": [array]},
+        dtype=VarType.INT64,
+        stop_gradient=True,
+        layer="array_length",
+    )
 
 
 def tensor_array_to_tensor(
@@ -55,15 +60,9 @@ def tensor_array_to_tensor(
 ) -> tuple[Variable, Variable]:
     """(all elements concatenated, or stacked, along `axis`; their sizes there, int32)."""
     _require_array("tensor_array_to_tensor", input)
-    helper = LayerHelper("tensor_array_to_tensor", name=name)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    sizes = helper.create_variable_for_type_inference(VarType.INT32)
-    helper.append_op(
-        type="tensor_array_to_tensor",
-        inputs={"X": input},
-        outputs={"Out": [out], "OutIndex": [sizes]},
-        attrs={"axis": axis, "use_stack": use_stack},
-    )
+    makes = {"Out": input.dtype, "OutIndex": VarType.INT32}
+    attrs = {"axis": axis, "use_stack": use_stack}
+    out, sizes = op("tensor_array_to_tensor", {"X": input}, attrs, makes, name=name)
     return out, sizes
 
 

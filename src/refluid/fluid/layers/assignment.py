@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import op
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.constants import value_attributes
 from refluid.fluid.layer_helper import LayerHelper
@@ -21,26 +22,25 @@ def assign(input: Variable | np.ndarray[Any, Any], output: Variable | None = Non
     """
     helper = LayerHelper("assign")
     if isinstance(input, Variable):
-        return helper.emit("assign", {"X": [input]}, out=output)
+        return op("assign", {"X": [input]}, out=output, layer=helper)
     if not isinstance(input, np.ndarray):
         raise TypeError(f"assign takes a Variable or a numpy array, not {type(input).__name__}")
     attrs = value_attributes(input, as_dtype(input.dtype)) | {"shape": list(input.shape)}
-    return helper.emit("assign_value", {}, attrs, dtype=VarType(attrs["dtype"]), out=output)
+    return op("assign_value", {}, attrs, dtype=VarType(attrs["dtype"]), out=output, layer=helper)
 
 
 def cast(x: Variable, dtype: Any) -> Variable:
     """`x` with its elements converted to `dtype`."""
-    helper = LayerHelper("cast")
     kind = as_dtype(dtype)
     attrs = {"in_dtype": int(x.dtype), "out_dtype": int(kind)}
-    return helper.emit("cast", {"X": [x]}, attrs, dtype=kind)
+    return op("cast", {"X": [x]}, attrs, dtype=kind)
 
 
 def sums(input: Sequence[Variable] | Variable, out: Variable | None = None) -> Variable:
     """The elementwise sum of variables of equal shape, written to `out` if given."""
-    return LayerHelper("sum").emit("sum", {"X": input}, {"use_mkldnn": False}, out=out)
+    return op("sum", {"X": input}, {"use_mkldnn": False}, out=out)
 
 
 def sum(x: Sequence[Variable] | Variable) -> Variable:
     """The elementwise sum of variables of equal shape."""
-    return LayerHelper("sum").emit("sum", {"X": x}, {"use_mkldnn": False})
+    return op("sum", {"X": x}, {"use_mkldnn": False})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import check_variables, op
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper, check_variables
 from refluid.ir.variable import Variable
 
 
@@ -28,31 +28,17 @@ def beam_search(
     of this step; ids name the candidates (by default the columns). return_parent_idx: int32
     (n,), the prefix of each selected one, is returned too.
     """
-    helper = LayerHelper("beam_search", name=name)
-    inputs = {"pre_ids": pre_ids, "pre_scores": pre_scores, "scores": scores}
-    inputs |= {} if ids is None else {"ids": ids}
-    check_variables("beam_search", inputs)
-    selected_scores = helper.create_variable_for_type_inference(pre_scores.dtype)
-    selected_ids = helper.create_variable_for_type_inference(pre_ids.dtype)
-    parents = helper.create_variable_for_type_inference(VarType.INT32)
-    helper.append_op(
-        type="beam_search",
-        inputs=inputs,
-        outputs={
-            "selected_ids": selected_ids,
-            "selected_scores": selected_scores,
-            "parent_idx": parents,
-        },
-        attrs={
-            "level": level,
-            "beam_size": beam_size,
-            "end_id": end_id,
-            "is_accumulated": is_accumulated,
-        },
-    )
-    if return_parent_idx:
-        return selected_ids, selected_scores, parents
-    return selected_ids, selected_scores
+    inputs = {"pre_ids": pre_ids, "pre_scores": pre_scores, "scores": scores, "ids": ids}
+    attrs = {
+        "level": level,
+        "beam_size": beam_size,
+        "end_id": end_id,
+        "is_accumulated": is_accumulated,
+    }
+    kinds = pre_scores.dtype, pre_ids.dtype, VarType.INT32
+    makes = dict(zip(("selected_scores", "selected_ids", "parent_idx"), kinds, strict=True))
+    best, chosen, parents = op("beam_search", inputs, attrs, makes, name=name)
+    return (chosen, best, parents) if return_parent_idx else (chosen, best)
 
 
 def beam_search_decode(
@@ -63,20 +49,14 @@ def beam_search_decode(
     ids, scores: arrays of what `beam_search` selected at each step. The levels say how many
     sentences a source has and how many words a sentence.
     """
-    helper = LayerHelper("beam_search_decode", name=name)
     check_variables("beam_search_decode", {"ids": ids, "scores": scores})
-    sentence_ids = helper.create_variable_for_type_inference(ids.dtype)
-    sentence_scores = helper.create_variable_for_type_inference(scores.dtype)
-    helper.append_op(
-        type="beam_search_decode",
-        inputs={"Ids": ids, "Scores": scores},
-        outputs={"SentenceIds": sentence_ids, "SentenceScores": sentence_scores},
-        attrs={"beam_size": beam_size, "end_id": end_id},
-    )
+    inputs, attrs = {"Ids": ids, "Scores": scores}, {"beam_size": beam_size, "end_id": end_id}
+    makes = {"SentenceIds": ids.dtype, "SentenceScores": scores.dtype}
+    sentence_ids, sentence_scores = op("beam_search_decode", inputs, attrs, makes, name=name)
     return sentence_ids, sentence_scores
 
 
 def gather_tree(ids: Variable, parents: Variable) -> Variable:
     """The whole paths (steps, batch, beam) from the words and parents chosen at each step."""
     inputs = {"Ids": ids, "Parents": parents}
-    return LayerHelper("gather_tree").emit("gather_tree", inputs)
+    return op("gather_tree", inputs)

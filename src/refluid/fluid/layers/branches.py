@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from refluid.build import apply, check_variables
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import assign, cast
 from refluid.fluid.layers.comparison import equal
 from refluid.fluid.layers.conditional import ConditionalBlock
@@ -99,20 +100,13 @@ def select_input(inputs: Sequence[Variable], mask: Variable) -> Variable:
     out = helper.create_variable(
         dtype=first.dtype, shape=first.shape if first.has_description() else None, type=first.type
     )
-    helper.append_op(
-        type="select_input", inputs={"X": list(inputs), "Mask": mask}, outputs={"Out": out}
-    )
+    apply("select_input", {"X": list(inputs), "Mask": mask}, {"Out": out})
     return out
 
 
 def select_output(input: Variable, outputs: Sequence[Variable], mask: Variable) -> None:
     """Gives `outputs[mask]` the value of `input`; the others get none."""
-    helper = LayerHelper("select_output")
-    helper.append_op(
-        type="select_output",
-        inputs={"X": input, "Mask": mask},
-        outputs={"Out": list(outputs)},
-    )
+    apply("select_output", {"X": input, "Mask": mask}, {"Out": list(outputs)})
 
 
 def case(

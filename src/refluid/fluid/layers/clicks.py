@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import UNNAMED, How, op
 from refluid.core.dtypes import VarType
 from refluid.core.notices import tell_once
 from refluid.fluid.initializer import Constant
@@ -26,9 +27,8 @@ def continuous_value_model(input: Variable, cvm: Variable, use_cvm: bool = True)
 
     cvm: show and click of each instance, (N, 2). Without `use_cvm` the two columns are left out.
     """
-    helper = LayerHelper("cvm")
     inputs = {"X": [input], "CVM": [cvm]}
-    return helper.emit("cvm", inputs, {"use_cvm": use_cvm}, slot="Y")
+    return op("cvm", inputs, {"use_cvm": use_cvm})
 
 
 def _look_at(name: str | None, enable_scale_and_shift: bool, param_attr: Any) -> None:
@@ -89,12 +89,9 @@ def data_norm(
     if enable_scale_and_shift:
         attrs["enable_scale_and_shift"] = True
         inputs |= {slot: parameter(slot, first[slot]) for slot in ("scale_w", "bias")}
-    means = helper.create_variable(dtype=input.dtype, stop_gradient=True)
-    scales = helper.create_variable(dtype=input.dtype, stop_gradient=True)
-    out = input if in_place else helper.create_variable(dtype=input.dtype)
-    more = {"Means": means, "Scales": scales}
-    helper.emit("data_norm", inputs, attrs, slot="Y", out=out, more=more)
-    return helper.append_activation(out)
+    makes = {"Means": None, "Scales": None, "Y": input if in_place else None}
+    how: How = {"prefix": UNNAMED, "stop_gradient": ("Means", "Scales"), "layer": helper}
+    return helper.append_activation(op("data_norm", inputs, attrs, makes, **how)[-1])
 
 
 def filter_by_instag(
@@ -109,19 +106,13 @@ def filter_by_instag(
     ins: rows, or sequences with is_lod; ins_tag: int64 tags of each; filter_tag: int64. Where no
     instance is left, one row of out_val_if_empty with weight 0.
     """
-    helper = LayerHelper("filter_by_instag")
-    out = helper.create_variable_for_type_inference(ins.dtype)
-    weight = helper.create_variable_for_type_inference(VarType.FP64)
-    index = helper.create_variable_for_type_inference(ins_tag.dtype)
     inputs = {"Ins": ins, "Ins_tag": ins_tag, "Filter_tag": filter_tag}
-    more = {"LossWeight": weight, "IndexMap": index}
+    makes = {"Out": ins.dtype, "LossWeight": VarType.FP64, "IndexMap": ins_tag.dtype}
     attrs = {"is_lod": is_lod, "out_val_if_empty": out_val_if_empty}
-    helper.emit("filter_by_instag", inputs, attrs, out=out, more=more)
-    return [out, weight]
+    return list(op("filter_by_instag", inputs, attrs, makes)[:2])
 
 
 def hash(input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None) -> Variable:
     """`num_hash` hashes below `hash_size` of each row of whole numbers: (N, num_hash, 1)."""
-    helper = LayerHelper("hash", name=name)
     attrs = {"num_hash": num_hash, "mod_by": hash_size}
-    return helper.emit("hash", {"X": input}, attrs, stop_gradient=True)
+    return op("hash", {"X": input}, attrs, stop_gradient=True, name=name)

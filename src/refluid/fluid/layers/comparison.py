@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 
@@ -14,9 +14,8 @@ def _compare(
     cond: Variable | None,
     force_cpu: bool | None = None,
 ) -> Variable:
-    helper = LayerHelper(op_type)
     inputs, attrs = {"X": [x], "Y": [y]}, {"force_cpu": force_cpu}
-    out = helper.emit(op_type, inputs, attrs, dtype=VarType.BOOL, out=cond)
+    out = op(op_type, inputs, attrs, dtype=VarType.BOOL, out=cond)
     out.stop_gradient = True
     return out
 
@@ -55,11 +54,11 @@ def not_equal(x: Variable, y: Variable, cond: Variable | None = None) -> Variabl
 
 def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
     """Whether `x` has no element, shape (1,)."""
-    helper = LayerHelper("is_empty")
-    return helper.emit("is_empty", {"X": [x]}, dtype=VarType.BOOL, stop_gradient=True, out=cond)
+    return op("is_empty", {"X": [x]}, dtype=VarType.BOOL, stop_gradient=True, out=cond)
 
 
 def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Variable:
     """x == y elementwise."""
-    helper = LayerHelper("elementwise_equal", name=name)
-    return helper.emit("equal", {"X": [x], "Y": [y]}, dtype=VarType.BOOL)
+    return op(
+        "equal", {"X": [x], "Y": [y]}, dtype=VarType.BOOL, layer="elementwise_equal", name=name
+    )

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
+from refluid.build import apply, check_variables
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.block import Block
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -91,12 +92,10 @@ class ConditionalBlock:
         parent = self.helper.main_program.current_block()
         conditions = {var.name for var in self.inputs}
         read = [name for name in read_from_outside(inside) if name not in conditions]
-        parent.append_op(
-            type="conditional_block",
-            inputs={"Cond": self.inputs, "Input": outer_variables(read, parent)},
-            outputs={
-                "Out": written_outside(inside, parent),
-                "Scope": [parent.create_var(type=VarType.STEP_SCOPES)],
-            },
-            attrs={"sub_block": inside, "is_scalar_condition": self.is_scalar_condition},
-        )
+        outputs = {
+            "Out": written_outside(inside, parent),
+            "Scope": parent.create_var(type=VarType.STEP_SCOPES),
+        }
+        inputs = {"Cond": self.inputs, "Input": outer_variables(read, parent)}
+        attrs = {"sub_block": inside, "is_scalar_condition": self.is_scalar_condition}
+        apply("conditional_block", inputs, outputs, attrs, block=parent)

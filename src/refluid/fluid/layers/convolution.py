@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import check_variables, op
 from refluid.fluid.initializer import Normal
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.windows import (
     Padding,
     is_channel_last,
@@ -168,7 +169,7 @@ def _convolve(op_type: str, rank: int, given: dict[str, Any]) -> Variable:
         given["input"].dtype,
         default_initializer=Normal(0.0, deviation, 0),
     )
-    out = helper.emit(op_type, {"Input": given["input"], "Filter": weight}, attrs, slot="Output")
+    out = op(op_type, {"Input": given["input"], "Filter": weight}, attrs, layer=helper)
     return _finish(helper, out, last)
 
 
@@ -206,10 +207,10 @@ def _convolve_back(op_type: str, rank: int, given: dict[str, Any]) -> Variable:
     helper = _helper(op_type, given)
     shape = [channels, filters // groups, *window]
     weight = helper.create_parameter(helper.param_attr, shape, given["input"].dtype)
-    out = helper.emit(
+    out = op(
         op_type,
         {"Input": [given["input"]], "Filter": [weight]},
         attrs | ({"output_size": output} if output else {}),
-        slot="Output",
+        layer=helper,
     )
     return _finish(helper, out, last)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refluid.build import apply, op
 from refluid.core.dtypes import VarType
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
@@ -12,9 +13,8 @@ STEP_COUNTER = "@STEP_COUNTER@"
 
 def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variable:
     """`x`, of shape (1,), plus `value`; `x` itself changes if `in_place`."""
-    helper = LayerHelper("increment")
     out = x if in_place else None
-    return helper.emit("increment", {"X": [x]}, {"step": float(value)}, out=out)
+    return op("increment", {"X": [x]}, {"step": float(value)}, out=out)
 
 
 def autoincreased_step_counter(
@@ -31,11 +31,7 @@ def autoincreased_step_counter(
     )
     if is_new:
         helper.set_variable_initializer(counter, Constant(begin - 1, force_cpu=True))
-        helper.main_program.global_block().prepend_op(
-            type="increment",
-            inputs={"X": [counter]},
-            outputs={"Out": [counter]},
-            attrs={"step": float(step)},
-        )
+        block, attrs = helper.main_program.global_block(), {"step": float(step)}
+        apply("increment", {"X": counter}, {"Out": counter}, attrs, block=block, index=0)
         counter.stop_gradient = True
     return counter

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import op
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.initializer import Constant, Initializer
 from refluid.fluid.layer_helper import LayerHelper
@@ -80,15 +81,14 @@ def fill_constant(
     shape: ints and variables of shape (1,), or one whole-number variable. value: a number or a
     variable of shape (1,). out: written instead of a new variable.
     """
-    helper = LayerHelper("fill_constant")
-    kind = as_dtype(dtype)
+    helper, kind = LayerHelper("fill_constant"), as_dtype(dtype)
     inputs, sizes = mixed(shape, "fill_constant", "ShapeTensor", "ShapeTensorList", free_constant)
     attrs: dict[str, Any] = {"dtype": int(kind), "shape": sizes, "force_cpu": bool(force_cpu)}
     if isinstance(value, Variable):
         inputs["ValueTensor"] = value
     else:
         attrs |= {"value": float(value), "str_value": _as_text(value, kind)}
-    out = helper.emit("fill_constant", inputs, attrs, dtype=kind, out=out)
+    out = op("fill_constant", inputs, attrs, dtype=kind, out=out, layer=helper)
     out.stop_gradient = True
     return out
 
@@ -103,7 +103,6 @@ def fill_constant_batch_size_like(
     force_cpu: bool = False,
 ) -> Variable:
     """A constant of `shape`, dimension `output_dim_idx` being `input`'s `input_dim_idx`."""
-    helper = LayerHelper("fill_constant_batch_size_like")
     kind = as_dtype(dtype)
     attrs = {
         "shape": list(shape),
@@ -114,7 +113,7 @@ def fill_constant_batch_size_like(
         "output_dim_idx": output_dim_idx,
         "force_cpu": force_cpu,
     }
-    return helper.emit(
+    return op(
         "fill_constant_batch_size_like", {"Input": input}, attrs, dtype=kind, stop_gradient=True
     )
 
@@ -131,14 +130,14 @@ def zeros(shape: Sizes, dtype: Any, force_cpu: bool = False) -> Variable:
 
 def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
     """Zeros of the shape and type of `x`."""
-    out = LayerHelper("zeros_like").emit("fill_zeros_like", {"X": x}, out=out)
+    out = op("fill_zeros_like", {"X": x}, out=out, layer="zeros_like")
     out.stop_gradient = True
     return out
 
 
 def ones_like(x: Variable, out: Variable | None = None) -> Variable:
     """Ones of the shape and type of `x`."""
-    return LayerHelper("ones_like").emit("fill_any_like", {"X": x}, {"value": 1.0}, out=out)
+    return op("fill_any_like", {"X": x}, {"value": 1.0}, out=out, layer="ones_like")
 
 
 def full_like(
@@ -151,10 +150,11 @@ def full_like(
     name: str | None = None,
 ) -> Variable:
     """`fill_value` in the shape of `input`, of its type unless `dtype` says otherwise."""
-    helper = LayerHelper("full_like", name=name)
     kind = input.dtype if dtype is None else as_dtype(dtype)
     attrs = {"value": float(fill_value), "dtype": int(kind)}
-    out = helper.emit("fill_any_like", {"X": input}, attrs, dtype=kind, out=out)
+    out = op(
+        "fill_any_like", {"X": input}, attrs, dtype=kind, out=out, layer="full_like", name=name
+    )
     out.stop_gradient = stop_gradient
     return out
 
@@ -171,14 +171,13 @@ def eye(
     """
     from refluid.fluid.layers.joining import stack
 
-    helper = LayerHelper("eye")
     columns = num_rows if num_columns is None else num_columns
     for size in (num_rows, columns, *(batch_shape or ())):
         if not isinstance(size, int) or size < 0:
             raise TypeError(f"eye: {size!r} should be a non-negative int")
     kind = as_dtype(dtype)
     attrs = {"num_rows": num_rows, "num_columns": columns, "dtype": int(kind)}
-    out = helper.emit("eye", {}, attrs, dtype=kind, stop_gradient=True)
+    out = op("eye", {}, attrs, dtype=kind, stop_gradient=True)
     for size in reversed(batch_shape or ()):
         out = stack([out] * size, axis=0)
     return out
@@ -196,33 +195,31 @@ def range(
     start: float | Variable, end: float | Variable, step: float | Variable, dtype: Any
 ) -> Variable:
     """Numbers from `start` up to, not including, `end` in steps of `step`; shape (N,)."""
-    helper = LayerHelper("range")
     kind = as_dtype(dtype)
     inputs = {
         slot: _scalar(value, kind)
         for slot, value in (("Start", start), ("End", end), ("Step", step))
     }
-    return helper.emit("range", inputs, dtype=kind, stop_gradient=True)
+    return op("range", inputs, dtype=kind, stop_gradient=True)
 
 
 def linspace(
     start: float | Variable, stop: float | Variable, num: int | Variable, dtype: Any
 ) -> Variable:
     """`num` evenly spaced numbers from `start` to `stop`, both included; shape (num,)."""
-    helper = LayerHelper("linspace")
     kind = as_dtype(dtype)
     inputs = {
         "Start": start if isinstance(start, Variable) else fill_constant([1], kind, start),
         "Stop": stop if isinstance(stop, Variable) else fill_constant([1], kind, stop),
         "Num": num if isinstance(num, Variable) else fill_constant([1], "int32", num),
     }
-    return helper.emit("linspace", inputs, dtype=kind, stop_gradient=True)
+    return op("linspace", inputs, dtype=kind, stop_gradient=True)
 
 
 def diag(diagonal: Variable | np.ndarray[Any, Any]) -> Variable:
     """A square matrix with `diagonal`, shape (N,), on its diagonal and zeros elsewhere."""
     helper = LayerHelper("diag")
-    return helper.emit("diag", {"Diagonal": helper.to_variable(diagonal)})
+    return op("diag", {"Diagonal": helper.to_variable(diagonal)}, layer=helper)
 
 
 def rank(input: Variable) -> Variable:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import check_variables, op
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 
@@ -23,21 +24,9 @@ def linear_chain_crf(
     check_variables("linear_chain_crf", {"input": input, "label": label})
     tags = input.shape[2] if length is not None else input.shape[1]
     transition = helper.create_parameter(helper.param_attr, [tags + 2, tags], input.dtype)
-    alpha, exps, weights, likelihood = (
-        helper.create_variable_for_type_inference(input.dtype) for _ in range(4)
-    )
-    inputs = {"Emission": [input], "Transition": transition, "Label": [label]}
-    helper.append_op(
-        type="linear_chain_crf",
-        inputs=inputs | ({} if length is None else {"Length": [length]}),
-        outputs={
-            "Alpha": [alpha],
-            "EmissionExps": [exps],
-            "TransitionExps": weights,
-            "LogLikelihood": likelihood,
-        },
-    )
-    return likelihood
+    inputs = {"Emission": input, "Transition": transition, "Label": label, "Length": length}
+    makes = ("Alpha", "EmissionExps", "TransitionExps", "LogLikelihood")
+    return op("linear_chain_crf", inputs, None, makes, layer=helper)[-1]
 
 
 def crf_decoding(
@@ -53,10 +42,8 @@ def crf_decoding(
     """
     helper = LayerHelper("crf_decoding", param_attr=param_attr)
     transition = helper.get_parameter(helper.param_attr.name)
-    inputs = {"Emission": [input], "Transition": transition}
-    inputs |= {} if label is None else {"Label": label}
-    inputs |= {} if length is None else {"Length": length}
-    return helper.emit("crf_decoding", inputs, slot="ViterbiPath", dtype=VarType.INT64)
+    inputs = {"Emission": input, "Transition": transition, "Label": label, "Length": length}
+    return op("crf_decoding", inputs, dtype=VarType.INT64, layer=helper)
 
 
 def chunk_eval(
@@ -72,22 +59,12 @@ def chunk_eval(
     input, label: int64 tags with LoD, or padded with `seq_length`. chunk_scheme: IOB, IOE, IOBES
     or plain. Each result has shape (1,): float32 the first three, int64 the others.
     """
-    helper = LayerHelper("chunk_eval")
-    kinds = [VarType.FP32] * 3 + [VarType.INT64] * 3
-    outs = tuple(helper.create_variable_for_type_inference(kind) for kind in kinds)
-    inputs = {"Inference": [input], "Label": [label]}
-    inputs |= {} if seq_length is None else {"SeqLength": [seq_length]}
-    check_variables("chunk_eval", inputs)
-    slots = ("Precision", "Recall", "F1-Score")
+    inputs = {"Inference": input, "Label": label, "SeqLength": seq_length}
+    makes = dict.fromkeys(("Precision", "Recall", "F1-Score"), VarType.FP32)
     numbers = ("NumInferChunks", "NumLabelChunks", "NumCorrectChunks")
-    helper.append_op(
-        type="chunk_eval",
-        inputs=inputs,
-        outputs={slot: [out] for slot, out in zip(slots + numbers, outs, strict=True)},
-        attrs={
-            "num_chunk_types": num_chunk_types,
-            "chunk_scheme": chunk_scheme,
-            "excluded_chunk_types": list(excluded_chunk_types or ()),
-        },
-    )
-    return outs
+    attrs = {
+        "num_chunk_types": num_chunk_types,
+        "chunk_scheme": chunk_scheme,
+        "excluded_chunk_types": list(excluded_chunk_types or ()),
+    }
+    return op("chunk_eval", inputs, attrs, makes | dict.fromkeys(numbers, VarType.INT64))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import How, op
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.selection import topk
@@ -26,15 +27,11 @@ def warpctc(
     lengths (batch,); label: int32 (m, 1) with sequences, or (batch, longest) with lengths.
     norm_by_times: gradients are divided by the number of time steps.
     """
-    helper = LayerHelper("warpctc")
-    loss = helper.create_variable_for_type_inference(input.dtype)
-    grad = helper.create_variable_for_type_inference(input.dtype)
     inputs: dict[str, Any] = {"Logits": [input], "Label": [label]}
     if input_length is not None and label_length is not None:
         inputs |= {"LogitsLength": [input_length], "LabelLength": [label_length]}
     attrs = {"blank": blank, "norm_by_times": norm_by_times}
-    more = {"WarpCTCGrad": [grad]}
-    return helper.emit("warpctc", inputs, attrs, slot="Loss", out=loss, more=more)
+    return op("warpctc", inputs, attrs, ("Loss", "WarpCTCGrad"))[0]
 
 
 def ctc_greedy_decoder(
@@ -55,12 +52,12 @@ def ctc_greedy_decoder(
     out = helper.create_variable_for_type_inference(VarType.INT64)
     attrs: dict[str, Any] = {"merge_repeated": True, "blank": blank}
     if input_length is None:
-        return helper.emit("ctc_align", {"Input": [best]}, attrs, slot="Output", out=out)
+        return op("ctc_align", {"Input": [best]}, attrs, out=out, layer=helper)
     attrs["padding_value"] = padding_value
     length = helper.create_variable_for_type_inference(VarType.INT64)
     inputs = {"Input": [squeeze(best, [2])], "InputLength": [input_length]}
-    more = {"OutputLength": [length]}
-    return helper.emit("ctc_align", inputs, attrs, slot="Output", out=out, more=more), length
+    op("ctc_align", inputs, attrs, {"Output": out, "OutputLength": length}, layer=helper)
+    return out, length
 
 
 def edit_distance(
@@ -81,15 +78,13 @@ def edit_distance(
     if ignored_tokens:
         erased = {"tokens": list(ignored_tokens)}
         hyps, refs = (
-            helper.emit("sequence_erase", {"X": [one]}, erased, dtype=VarType.INT64)
+            op("sequence_erase", {"X": [one]}, erased, dtype=VarType.INT64, layer=helper)
             for one in (input, label)
         )
     inputs: dict[str, Any] = {"Hyps": [hyps], "Refs": [refs]}
     if input_length is not None and label_length is not None:
         inputs |= {"HypsLength": [input_length], "RefsLength": [label_length]}
-    out = helper.create_variable_for_type_inference(VarType.INT64)
-    number = helper.create_variable_for_type_inference(VarType.INT64)
-    more = {"SequenceNum": [number]}
-    attrs = {"normalized": normalized}
-    helper.emit("edit_distance", inputs, attrs, out=out, more=more)
+    how: How = {"dtype": VarType.INT64, "layer": helper}
+    attrs, makes = {"normalized": normalized}, ("Out", "SequenceNum")
+    out, number = op("edit_distance", inputs, attrs, makes, **how)
     return out, number

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import check_variables, op
 from refluid.fluid.initializer import Normal
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.windows import per_dimension
 from refluid.ir.variable import Variable
 
@@ -50,7 +51,7 @@ def deformable_conv(
         "im2col_step": im2col_step or _IM2COL_STEP,
     }
     op_type = "deformable_conv" if modulated else "deformable_conv_v1"
-    out = helper.emit(op_type, inputs | {"Filter": weight}, attrs, slot="Output")
+    out = op(op_type, inputs | {"Filter": weight}, attrs, layer=helper)
     return helper.append_bias_op(out, 1, 2)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.detection_results import append
+from refluid.build import op
 from refluid.ir.variable import Variable
 
 __all__ = [
@@ -25,9 +24,8 @@ def iou_similarity(
 
     box_normalized: False for boxes in pixels that hold their last one. The LoD is that of `x`.
     """
-    helper = LayerHelper("iou_similarity", name=name)
     attrs = {"box_normalized": box_normalized}
-    return helper.emit("iou_similarity", {"X": x, "Y": y}, attrs)
+    return op("iou_similarity", {"X": x, "Y": y}, attrs, name=name)
 
 
 def box_coder(
@@ -61,8 +59,7 @@ def box_coder(
         raise TypeError(
             f"Input variance of box_coder must be Variable or list, but received {prior_box_var!r}"
         )
-    helper = LayerHelper("box_coder", name=name)
-    return helper.emit("box_coder", inputs, attrs, slot="OutputBox")
+    return op("box_coder", inputs, attrs, name=name)
 
 
 def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Variable:
@@ -70,14 +67,12 @@ def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Var
 
     im_info: (images, 3), height, width and scale of the scaled images.
     """
-    helper = LayerHelper("box_clip", name=name)
-    return helper.emit("box_clip", {"Input": input, "ImInfo": im_info}, slot="Output")
+    return op("box_clip", {"Input": input, "ImInfo": im_info}, name=name)
 
 
 def polygon_box_transform(input: Variable, name: str | None = None) -> Variable:
     """(N, 2 * corners, H, W): corners from their distances to pixels, which are 4 apart."""
-    helper = LayerHelper("polygon_box_transform", name=name)
-    return helper.emit("polygon_box_transform", {"Input": input}, slot="Output")
+    return op("polygon_box_transform", {"Input": input}, name=name)
 
 
 def box_decoder_and_assign(
@@ -93,7 +88,6 @@ def box_decoder_and_assign(
     prior_box (N, 4), prior_box_var (4), target_box (N, classes * 4), box_score (N, classes).
     box_clip: the highest logarithm of a change in size.
     """
-    helper = LayerHelper("box_decoder_and_assign", name=name)
     inputs = {
         "PriorBox": prior_box,
         "PriorBoxVar": prior_box_var,
@@ -101,7 +95,6 @@ def box_decoder_and_assign(
         "BoxScore": box_score,
     }
     kinds = dict.fromkeys(("DecodeBox", "OutputAssignBox"), prior_box.dtype)
-    decoded, assigned = append(
-        helper, "box_decoder_and_assign", inputs, {"box_clip": box_clip}, kinds
-    )
+    attrs = {"box_clip": box_clip}
+    decoded, assigned = op("box_decoder_and_assign", inputs, attrs, kinds, name=name)
     return decoded, assigned

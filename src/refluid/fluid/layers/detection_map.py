@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 __all__ = ["detection_map"]
@@ -37,11 +37,6 @@ def detection_map(
     the counts of boxes, and tables of true and false detections; those read count where has_state,
     int32 (1), is not 0. ap_version: 'integral' or '11point'.
     """
-    helper = LayerHelper("detection_map")
-    precision = helper.create_variable_for_type_inference(VarType.FP32)
-    states = out_states or [
-        helper.create_variable_for_type_inference(kind) for kind in _OUT_STATES.values()
-    ]
     inputs = {"Label": label, "DetectRes": detect_res}
     if has_state is not None:
         inputs["HasState"] = has_state
@@ -53,5 +48,5 @@ def detection_map(
         "class_num": class_num,
         "background_label": background_label,
     }
-    more = dict(zip(_OUT_STATES, states, strict=True))
-    return helper.emit("detection_map", inputs, attrs, slot="MAP", out=precision, more=more)
+    states = zip(_OUT_STATES, out_states or _OUT_STATES.values(), strict=True)
+    return op("detection_map", inputs, attrs, {"MAP": VarType.FP32, **dict(states)})[0]

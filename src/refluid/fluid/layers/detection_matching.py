@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.detection_results import append
 from refluid.ir.variable import Variable
 
 __all__ = ["bipartite_match", "target_assign"]
@@ -23,10 +22,9 @@ def bipartite_match(
     'bipartite', or 'per_prediction', where columns left over take their best row if it is
     at `dist_threshold` (0.5) or above.
     """
-    helper = LayerHelper("bipartite_match", name=name)
     attrs = {"match_type": match_type, "dist_threshold": dist_threshold}
     kinds = {"ColToRowMatchIndices": VarType.INT32, "ColToRowMatchDist": dist_matrix.dtype}
-    row, distance = append(helper, "bipartite_match", {"DistMat": dist_matrix}, attrs, kinds)
+    row, distance = op("bipartite_match", {"DistMat": dist_matrix}, attrs, kinds, name=name)
     return row, distance
 
 
@@ -43,9 +41,8 @@ def target_assign(
     row of the instance; priors of -1 get `mismatch_value` (0) and weight 0, but weight 1 where
     negative_indices (a sequence of int32 per instance) names them.
     """
-    helper = LayerHelper("target_assign", name=name)
     inputs = {"X": input, "MatchIndices": matched_indices, "NegIndices": negative_indices}
     kinds = {"Out": input.dtype, "OutWeight": VarType.FP32}
     attrs = {"mismatch_value": mismatch_value}
-    out, weight = append(helper, "target_assign", inputs, attrs, kinds)
+    out, weight = op("target_assign", inputs, attrs, kinds, name=name)
     return out, weight

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.activation import softmax
 from refluid.fluid.layers.detection_boxes import box_coder
-from refluid.fluid.layers.detection_results import append
 from refluid.fluid.layers.shaping import transpose
 from refluid.ir.variable import Variable
 
@@ -51,7 +51,7 @@ def detect(
     """The detections, and if `indexed` the indices of their boxes."""
     kinds = {"Out": bboxes.dtype} | ({"Index": VarType.INT64} if indexed else {})
     inputs = {"BBoxes": bboxes, "Scores": scores}
-    return append(helper, op_type, inputs, attrs, kinds, stop_gradient=True)
+    return op(op_type, inputs, attrs, kinds, stop_gradient=True, layer=helper)
 
 
 def multiclass_nms(

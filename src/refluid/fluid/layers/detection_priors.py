@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.detection_results import append, floats
+from refluid.build import How, op
 from refluid.ir.variable import Variable
 
 __all__ = ["anchor_generator", "density_prior_box", "prior_box"]
@@ -60,10 +59,9 @@ def prior_box(
     largest = [] if max_sizes is None else floats(max_sizes)
     if largest and largest[0] > 0:
         attrs["max_sizes"] = largest
-    helper = LayerHelper("prior_box", name=name)
     kinds = dict.fromkeys(("Boxes", "Variances"), input.dtype)
     inputs = {"Input": input, "Image": image}
-    boxes, variances = append(helper, "prior_box", inputs, attrs, kinds, stop_gradient=True)
+    boxes, variances = op("prior_box", inputs, attrs, kinds, stop_gradient=True, name=name)
     return boxes, variances
 
 
@@ -106,10 +104,10 @@ def density_prior_box(
         "fixed_ratios": floats(fixed_ratios or ()),
         "flatten_to_2d": flatten_to_2d,
     }
-    helper = LayerHelper("density_prior_box", name=name)
+    how: How = {"stop_gradient": True, "name": name}
     kinds = dict.fromkeys(("Boxes", "Variances"), input.dtype)
     inputs = {"Input": input, "Image": image}
-    boxes, variances = append(helper, "density_prior_box", inputs, attrs, kinds, stop_gradient=True)
+    boxes, variances = op("density_prior_box", inputs, attrs, kinds, **how)
     return boxes, variances
 
 
@@ -136,9 +134,12 @@ def anchor_generator(
         "stride": floats(stride),
         "offset": offset,
     }
-    helper = LayerHelper("anchor_generator", name=name)
+    how: How = {"stop_gradient": True, "name": name}
     kinds = dict.fromkeys(("Anchors", "Variances"), input.dtype)
-    anchors, variances = append(
-        helper, "anchor_generator", {"Input": input}, attrs, kinds, stop_gradient=True
-    )
+    anchors, variances = op("anchor_generator", {"Input": input}, attrs, kinds, **how)
     return anchors, variances
+
+
+def floats(given: float | Sequence[float]) -> list[float]:
+    """A list of floats; a single number is a list of one."""
+    return [float(one) for one in ([given] if isinstance(given, int | float) else given)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refluid.fluid.layer_helper import LayerHelper, check_variables
-from refluid.fluid.layers.detection_targets import append_targets
+from refluid.build import check_variables, op
+from refluid.core.dtypes import VarType
 from refluid.ir.variable import Variable
 
 
@@ -30,26 +30,22 @@ def generate_proposals(
     smaller than `min_size` and those that overlap a better one by more than `nms_thresh` go.
     return_rois_num: a third result, the number of regions of each image (N).
     """
-    helper = LayerHelper("generate_proposals", name=name)
-    made = append_targets(
-        helper,
-        {
-            "Scores": scores,
-            "BboxDeltas": bbox_deltas,
-            "ImInfo": im_info,
-            "Anchors": anchors,
-            "Variances": variances,
-        },
-        {"RpnRois": bbox_deltas.dtype, "RpnRoiProbs": scores.dtype, "RpnRoisLod": "int32"},
-        {
-            "pre_nms_topN": pre_nms_top_n,
-            "post_nms_topN": post_nms_top_n,
-            "nms_thresh": nms_thresh,
-            "min_size": min_size,
-            "eta": eta,
-        },
-    )
-    found = tuple(made.values())
+    inputs = {
+        "Scores": scores,
+        "BboxDeltas": bbox_deltas,
+        "ImInfo": im_info,
+        "Anchors": anchors,
+        "Variances": variances,
+    }
+    attrs = {
+        "pre_nms_topN": pre_nms_top_n,
+        "post_nms_topN": post_nms_top_n,
+        "nms_thresh": nms_thresh,
+        "min_size": min_size,
+        "eta": eta,
+    }
+    kinds = {"RpnRois": bbox_deltas.dtype, "RpnRoiProbs": scores.dtype, "RpnRoisLod": VarType.INT32}
+    found = op("generate_proposals", inputs, attrs, kinds, stop_gradient=True, name=name)
     return found if return_rois_num else found[:2]
 
 
@@ -69,8 +65,7 @@ def retinanet_detection_output(
     By level of the pyramid: bboxes (N, M, 4) refine anchors (M, 4); scores (N, M, classes).
     `nms_top_k` are taken per level, `keep_top_k` stay per image.
     """
-    helper = LayerHelper("retinanet_detection_output")
-    return helper.emit(
+    return op(
         "retinanet_detection_output",
         {
             "BBoxes": list(bboxes),
@@ -103,25 +98,17 @@ def distribute_fpn_proposals(
     A region of area `refer_scale` squared belongs to `refer_level`, one four times as large to
     the next. Regions are sequences per image, before and after.
     """
-    helper = LayerHelper("distribute_fpn_proposals", name=name)
     check_variables("distribute_fpn_proposals", {"fpn_rois": fpn_rois})
-    levels = [
-        helper.create_variable_for_type_inference(fpn_rois.dtype)
-        for _ in range(min_level, max_level + 1)
-    ]
-    restore = helper.create_variable_for_type_inference("int32")
-    helper.append_op(
-        type="distribute_fpn_proposals",
-        inputs={"FpnRois": [fpn_rois]},
-        outputs={"MultiFpnRois": levels, "RestoreIndex": [restore]},
-        attrs={
-            "min_level": min_level,
-            "max_level": max_level,
-            "refer_level": refer_level,
-            "refer_scale": refer_scale,
-        },
-    )
-    return levels, restore
+    attrs = {
+        "min_level": min_level,
+        "max_level": max_level,
+        "refer_level": refer_level,
+        "refer_scale": refer_scale,
+    }
+    levels = [fpn_rois.dtype] * (max_level + 1 - min_level)
+    makes = {"MultiFpnRois": levels, "RestoreIndex": VarType.INT32}
+    rois, restore = op("distribute_fpn_proposals", {"FpnRois": fpn_rois}, attrs, makes, name=name)
+    return rois, restore  # type: ignore[return-value]
 
 
 def collect_fpn_proposals(
@@ -134,14 +121,13 @@ def collect_fpn_proposals(
 ) -> Variable:
     """The `post_nms_top_n` best regions of all levels and images, images kept apart."""
     levels = max_level - min_level + 1
-    helper = LayerHelper("collect_fpn_proposals", name=name)
-    return helper.emit(
+    return op(
         "collect_fpn_proposals",
         {
             "MultiLevelRois": list(multi_rois[:levels]),
             "MultiLevelScores": list(multi_scores[:levels]),
         },
         {"post_nms_topN": post_nms_top_n},
-        slot="FpnRois",
         stop_gradient=True,
+        name=name,
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import cast
 from refluid.fluid.layers.detection_boxes import box_coder, iou_similarity
 from refluid.fluid.layers.detection_matching import bipartite_match, target_assign
-from refluid.fluid.layers.detection_results import append
 from refluid.fluid.layers.loss import smooth_l1, softmax_with_cross_entropy
 from refluid.fluid.layers.reduction import reduce_sum
 from refluid.fluid.layers.shaping import flatten, reshape, shape
@@ -90,7 +90,7 @@ def _mine(
     """The negative priors to train, and the matches that are left."""
     inputs = {"ClsLoss": loss, "MatchIndices": matched, "MatchDist": distance}
     kinds = {"NegIndices": VarType.INT32, "UpdatedMatchIndices": matched.dtype}
-    return append(helper, "mine_hard_examples", inputs, attrs, kinds)
+    return op("mine_hard_examples", inputs, attrs, kinds, layer=helper)
 
 
 def _losses(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.build import How, op
+from refluid.core.dtypes import VarType
 from refluid.fluid.layers.shaping import reshape
 from refluid.fluid.layers.slicing import gather
 from refluid.ir.variable import Variable
@@ -45,28 +46,14 @@ _REGION_OUTPUTS = (
 )
 
 
-def append_targets(
-    helper: LayerHelper,
-    inputs: Mapping[str, Variable],
-    outputs: Mapping[str, Any],
-    attrs: Mapping[str, Any],
+def _appended(
+    op_type: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], kinds: Mapping[str, Any]
 ) -> dict[str, Variable]:
     """Appends an operator whose results have no gradient; they are returned by slot.
 
-    outputs: element type by slot, in the order in which the variables are named.
+    kinds: element type by slot, in the order in which the variables are named.
     """
-    check_variables(helper.layer_type, inputs)
-    made = {
-        slot: helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-        for slot, dtype in outputs.items()
-    }
-    helper.append_op(
-        type=helper.layer_type,
-        inputs={slot: [var] for slot, var in inputs.items()},
-        outputs={slot: [var] for slot, var in made.items()},
-        attrs=dict(attrs),
-    )
-    return made
+    return dict(zip(kinds, op(op_type, inputs, attrs, kinds, stop_gradient=True), strict=True))
 
 
 def _learned(
@@ -107,11 +94,10 @@ def rpn_target_assign(
     do). Returns scores (F + B, 1) and moves (F, 4) of the chosen anchors, labels (F + B, 1),
     int32, target moves (F, 4) and their weights (F, 4).
     """
-    helper = LayerHelper("rpn_target_assign")
-    made = append_targets(
-        helper,
+    kinds = {slot: dtype or anchor_box.dtype for slot, dtype in _ANCHOR_OUTPUTS.items()}
+    made = _appended(
+        "rpn_target_assign",
         {"Anchor": anchor_box, "GtBoxes": gt_boxes, "IsCrowd": is_crowd, "ImInfo": im_info},
-        {slot: dtype or anchor_box.dtype for slot, dtype in _ANCHOR_OUTPUTS.items()},
         {
             "rpn_batch_size_per_im": rpn_batch_size_per_im,
             "rpn_straddle_thresh": rpn_straddle_thresh,
@@ -120,6 +106,7 @@ def rpn_target_assign(
             "rpn_fg_fraction": rpn_fg_fraction,
             "use_random": use_random,
         },
+        kinds,
     )
     return _learned(made, cls_logits, bbox_pred, 1)
 
@@ -143,9 +130,9 @@ def retinanet_target_assign(
     all foreground and background anchors are taken. The last result, int32 (N, 1), is one more
     than the number of foreground anchors of each image.
     """
-    helper = LayerHelper("retinanet_target_assign")
-    made = append_targets(
-        helper,
+    kinds = {slot: dtype or anchor_box.dtype for slot, dtype in _ANCHOR_OUTPUTS.items()}
+    made = _appended(
+        "retinanet_target_assign",
         {
             "Anchor": anchor_box,
             "GtBoxes": gt_boxes,
@@ -153,9 +140,8 @@ def retinanet_target_assign(
             "IsCrowd": is_crowd,
             "ImInfo": im_info,
         },
-        {slot: dtype or anchor_box.dtype for slot, dtype in _ANCHOR_OUTPUTS.items()}
-        | {"ForegroundNumber": "int32"},
         {"positive_overlap": positive_overlap, "negative_overlap": negative_overlap},
+        kinds | {"ForegroundNumber": VarType.INT32},
     )
     return *_learned(made, cls_logits, bbox_pred, num_classes), made["ForegroundNumber"]
 
@@ -185,11 +171,12 @@ def generate_proposal_labels(
     given = locals()
     attrs = {name: given[name] for name in _SAMPLING}
     inputs = {slot: given[name] for slot, name in _SAMPLED.items()}
-    helper = LayerHelper("generate_proposal_labels")
     kinds = dict.fromkeys(_REGION_OUTPUTS, rpn_rois.dtype) | {"LabelsInt32": gt_classes.dtype}
     attrs["bbox_reg_weights"] = list(bbox_reg_weights)
-    made = append_targets(helper, inputs, kinds, attrs)
-    rois, labels, moves, inside, outside = made.values()
+    how: How = {"stop_gradient": True}
+    rois, labels, moves, inside, outside = op(
+        "generate_proposal_labels", inputs, attrs, kinds, **how
+    )
     return rois, labels, moves, inside, outside
 
 
@@ -209,23 +196,18 @@ def generate_mask_labels(
     Returns the regions (P, 4), their places among `rois` (P, 1), and for each
     num_classes * resolution ** 2 numbers: 0 and 1 for its class, -1 for the others.
     """
-    helper = LayerHelper("generate_mask_labels")
-    made = append_targets(
-        helper,
-        {
-            "ImInfo": im_info,
-            "GtClasses": gt_classes,
-            "IsCrowd": is_crowd,
-            "GtSegms": gt_segms,
-            "Rois": rois,
-            "LabelsInt32": labels_int32,
-        },
-        {
-            "MaskRois": rois.dtype,
-            "RoiHasMaskInt32": gt_classes.dtype,
-            "MaskInt32": gt_classes.dtype,
-        },
-        {"num_classes": num_classes, "resolution": resolution},
+    inputs = {
+        "ImInfo": im_info,
+        "GtClasses": gt_classes,
+        "IsCrowd": is_crowd,
+        "GtSegms": gt_segms,
+        "Rois": rois,
+        "LabelsInt32": labels_int32,
+    }
+    attrs = {"num_classes": num_classes, "resolution": resolution}
+    kinds = {"MaskRois": rois.dtype}
+    kinds |= dict.fromkeys(("RoiHasMaskInt32", "MaskInt32"), gt_classes.dtype)
+    mask_rois, has_mask, masks = op(
+        "generate_mask_labels", inputs, attrs, kinds, stop_gradient=True
     )
-    mask_rois, has_mask, masks = made.values()
     return mask_rois, has_mask, masks

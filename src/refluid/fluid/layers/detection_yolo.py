@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.detection_results import append
 from refluid.ir.variable import Variable
 
 __all__ = ["sigmoid_focal_loss", "yolo_box", "yolov3_loss"]
@@ -39,7 +38,6 @@ def yolov3_loss(
         if not isinstance(given, list | tuple):
             raise TypeError(f"Attr {what} of yolov3_loss must be list or tuple, not {given!r}")
     _require_int("yolov3_loss", class_num)
-    helper = LayerHelper("yolov3_loss", name=name)
     inputs = {"X": x, "GTBox": gt_box, "GTLabel": gt_label, "GTScore": gt_score}
     attrs = {
         "anchors": list(anchors),
@@ -51,7 +49,7 @@ def yolov3_loss(
         "scale_x_y": scale_x_y,
     }
     kinds = {"Loss": x.dtype, "ObjectnessMask": VarType.INT32, "GTMatchMask": VarType.INT32}
-    return append(helper, "yolov3_loss", inputs, attrs, kinds)[0]
+    return op("yolov3_loss", inputs, attrs, kinds, name=name)[0]
 
 
 def yolo_box(
@@ -75,7 +73,6 @@ def yolo_box(
     if not isinstance(anchors, list | tuple):
         raise TypeError(f"Attr anchors of yolo_box must be list or tuple, not {anchors!r}")
     _require_int("yolo_box", class_num)
-    helper = LayerHelper("yolo_box", name=name)
     attrs = {
         "anchors": list(anchors),
         "class_num": class_num,
@@ -85,7 +82,7 @@ def yolo_box(
         "scale_x_y": scale_x_y,
     }
     kinds = dict.fromkeys(("Boxes", "Scores"), x.dtype)
-    boxes, scores = append(helper, "yolo_box", {"X": x, "ImgSize": img_size}, attrs, kinds)
+    boxes, scores = op("yolo_box", {"X": x, "ImgSize": img_size}, attrs, kinds, name=name)
     return boxes, scores
 
 
@@ -102,6 +99,5 @@ def sigmoid_focal_loss(
     label: int32 (N, 1), from 1 for the class of column 0; 0 is background, -1 gives no loss.
     gamma: how much less easy examples count; alpha: the weight of positives.
     """
-    helper = LayerHelper("sigmoid_focal_loss")
     inputs = {"X": x, "Label": label, "FgNum": fg_num}
-    return helper.emit("sigmoid_focal_loss", inputs, {"gamma": gamma, "alpha": alpha})
+    return op("sigmoid_focal_loss", inputs, {"gamma": gamma, "alpha": alpha})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import apply
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
@@ -24,5 +25,5 @@ def get_places(device_count: int | None = None, device_type: str | None = None) 
         attrs["device_count"] = int(device_count)
     if device_type is not None:
         attrs["device_type"] = str(device_type)
-    helper.append_op(type="get_places", outputs={"Out": [out]}, attrs=attrs)
+    apply("get_places", None, {"Out": out}, attrs)
     return out

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from refluid.build import How, apply, check_variables, op
 from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.arrays import array_read, array_write
 from refluid.fluid.layers.comparison import less_than
 from refluid.fluid.layers.counting import increment
@@ -107,11 +108,8 @@ class DynamicRNN:
             dtype=x.dtype,
         )
         self.input_array.append(array)
-        parent.append_op(
-            type="lod_tensor_to_array",
-            inputs={"X": x, "RankTable": self._table()},
-            outputs={"Out": array},
-        )
+        inputs = {"X": x, "RankTable": self._table()}
+        apply("lod_tensor_to_array", inputs, {"Out": array}, block=parent)
         return array_read(array=array, i=step)
 
     def _rank(self, parent: Block, x: Variable, level: int, step: Variable) -> None:
@@ -119,27 +117,18 @@ class DynamicRNN:
             name=names.generate("lod_rank_table"), type=VarType.LOD_RANK_TABLE
         )
         self.lod_rank_table.stop_gradient = True
-        parent.append_op(
-            type="lod_rank_table",
-            inputs={"X": x},
-            outputs={"Out": self.lod_rank_table},
-            attrs={"level": level},
+        outputs, attrs = {"Out": self.lod_rank_table}, {"level": level}
+        apply("lod_rank_table", {"X": x}, outputs, attrs, block=parent)
+        self.max_seq_len = op(
+            "max_sequence_len",
+            {"RankTable": self.lod_rank_table},
+            prefix="dynamic_rnn_max_seq_len",
+            dtype=VarType.INT64,
+            stop_gradient=True,
+            block=parent,
         )
-        self.max_seq_len = parent.create_var(
-            name=names.generate("dynamic_rnn_max_seq_len"), dtype=VarType.INT64
-        )
-        self.max_seq_len.stop_gradient = True
-        parent.append_op(
-            type="max_sequence_len",
-            inputs={"RankTable": self.lod_rank_table},
-            outputs={"Out": self.max_seq_len},
-        )
-        parent.append_op(
-            type="less_than",
-            inputs={"X": step, "Y": self.max_seq_len},
-            outputs={"Out": self.cond},
-            attrs={"force_cpu": True},
-        )
+        inputs = {"X": step, "Y": self.max_seq_len}
+        apply("less_than", inputs, {"Out": self.cond}, {"force_cpu": True}, block=parent)
 
     def static_input(self, x: Variable) -> Variable:
         """The same rows (sequences, if `x` has LoD) in each step, of those that go on."""
@@ -151,14 +140,8 @@ class DynamicRNN:
         return shrink_memory(reordered, step, self.lod_rank_table)
 
     def _reordered(self, x: Variable, prefix: str) -> Variable:
-        parent = self._parent()
-        out = parent.create_var(name=names.generate(prefix), dtype=x.dtype)
-        parent.append_op(
-            type="reorder_lod_tensor_by_rank",
-            inputs={"X": [x], "RankTable": [self._table()]},
-            outputs={"Out": [out]},
-        )
-        return out
+        inputs = {"X": x, "RankTable": self._table()}
+        return op("reorder_lod_tensor_by_rank", inputs, prefix=prefix, block=self._parent())
 
     # -- what is kept and what comes out -------------------------------------------------
 
@@ -193,29 +176,17 @@ class DynamicRNN:
             type=VarType.LOD_TENSOR_ARRAY,
             dtype=init.dtype,
         )
-        parent.append_op(
-            type="write_to_array",
-            inputs={"X": init, "I": zero},
-            outputs={"Out": array},
-        )
+        apply("write_to_array", {"X": init, "I": zero}, {"Out": array}, block=parent)
         kept = shrink_memory(array_read(array=array, i=step), step, self._table())
         self.mem_dict[kept.name] = array
         return kept
 
     def _zero(self, parent: Block) -> Variable:
         if self.zero_idx is None:
-            self.zero_idx = parent.create_var(name=names.generate("zero_idx"), dtype=VarType.INT64)
-            parent.append_op(
-                type="fill_constant",
-                inputs={},
-                outputs={"Out": [self.zero_idx]},
-                attrs={
-                    "shape": [1],
-                    "dtype": int(VarType.INT64),
-                    "value": 0.0,
-                    "force_cpu": True,
-                },
-            )
+            kind = VarType.INT64
+            attrs = {"shape": [1], "dtype": int(kind), "value": 0.0, "force_cpu": True}
+            how: How = {"prefix": "zero_idx", "dtype": kind, "block": parent}
+            self.zero_idx = op("fill_constant", {}, attrs, **how)
         return self.zero_idx
 
     def _boot(
@@ -226,24 +197,11 @@ class DynamicRNN:
         if shape is None:
             raise ValueError("memory needs either init or shape")
         parent = self._parent()
-        source = self.input_array[0]
-        first = parent.create_var(name=names.generate("in0"), dtype=source.dtype)
-        parent.append_op(
-            type="read_from_array", inputs={"X": [source], "I": [zero]}, outputs={"Out": [first]}
-        )
-        boot = parent.create_var(name=names.generate("mem_init"), dtype=as_dtype(dtype))
-        boot.stop_gradient = True
-        parent.append_op(
-            type="fill_constant_batch_size_like",
-            inputs={"Input": [first]},
-            outputs={"Out": [boot]},
-            attrs={
-                "shape": [-1, *shape],
-                "value": float(value),
-                "dtype": int(boot.dtype),
-            },
-        )
-        return boot
+        inputs, kind = {"X": self.input_array[0], "I": zero}, as_dtype(dtype)
+        first = op("read_from_array", inputs, prefix="in0", block=parent)
+        attrs = {"shape": [-1, *shape], "value": float(value), "dtype": int(kind)}
+        how: How = {"prefix": "mem_init", "dtype": kind, "stop_gradient": True, "block": parent}
+        return op("fill_constant_batch_size_like", {"Input": first}, attrs, **how)
 
     def update_memory(self, ex_mem: Variable, new_mem: Variable) -> None:
         """The next step's `ex_mem` is `new_mem`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.layer_function_generator import elementwise
@@ -41,25 +42,24 @@ def scale(
         inputs["ScaleTensor"] = scale
     else:
         attrs["scale"] = float(scale)
-    return helper.append_activation(helper.emit("scale", inputs, attrs))
+    return helper.append_activation(op("scale", inputs, attrs, layer=helper))
 
 
 def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variable:
     """x cut to [min, max]."""
     attrs = {"min": min, "max": max}
-    return LayerHelper("clip", name=name).emit("clip", {"X": x}, attrs)
+    return op("clip", {"X": x}, attrs, name=name)
 
 
 def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Variable:
     """x scaled down so that its Euclidean norm is at most `max_norm`."""
-    helper = LayerHelper("clip_by_norm", name=name)
-    return helper.emit("clip_by_norm", {"X": x}, {"max_norm": max_norm})
+    return op("clip_by_norm", {"X": x}, {"max_norm": max_norm}, name=name)
 
 
 def _logical(
     op_type: str, inputs: dict[str, Any], out: Variable | None, name: str | None
 ) -> Variable:
-    return LayerHelper(op_type, name=name).emit(op_type, inputs, dtype=VarType.BOOL, out=out)
+    return op(op_type, inputs, dtype=VarType.BOOL, out=out, name=name)
 
 
 def logical_and(
@@ -90,14 +90,14 @@ def logical_not(x: Variable, out: Variable | None = None, name: str | None = Non
 
 def _test(op_type: str, x: Variable) -> Variable:
     """A variable declared as of x's type, as in Fluid; its value is bool."""
-    out = LayerHelper(op_type).emit(op_type, {"X": x})
+    out = op(op_type, {"X": x})
     out.describe(shape=out.shape, dtype=x.dtype)
     return out
 
 
 def isfinite(x: Variable) -> Variable:
     """Whether all of `x` is finite; bool of shape (1,)."""
-    return LayerHelper("isfinite").emit("isfinite", {"X": x}, dtype=VarType.BOOL)
+    return op("isfinite", {"X": x}, dtype=VarType.BOOL)
 
 
 def has_inf(x: Variable) -> Variable:

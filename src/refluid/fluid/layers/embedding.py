@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
@@ -48,7 +49,7 @@ def look_up(op_type: str, given: dict[str, Any]) -> Variable:
         "remote_prefetch": sparse and not distributed,
         "padding_idx": padding,
     }
-    return helper.emit(op_type, {"Ids": given["input"], "W": table}, attrs, dtype=kind)
+    return op(op_type, {"Ids": given["input"], "W": table}, attrs, dtype=kind, layer=helper)
 
 
 def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Variable:
@@ -58,7 +59,6 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
 
 def encode(op_type: str, ids: Variable, depth: int | Variable, out_of_range: bool) -> Variable:
     """The layer with operator `op_type`; depth is a number or a variable of shape (1,)."""
-    helper = LayerHelper(op_type)
     inputs = {"X": ids}
     attrs: dict[str, Any] = {"allow_out_of_range": out_of_range}
     if isinstance(depth, Variable):
@@ -66,4 +66,4 @@ def encode(op_type: str, ids: Variable, depth: int | Variable, out_of_range: boo
         inputs["depth_tensor"] = depth
     else:
         attrs["depth"] = depth
-    return helper.emit(op_type, inputs, attrs, dtype=VarType.FP32, stop_gradient=True)
+    return op(op_type, inputs, attrs, dtype=VarType.FP32, stop_gradient=True)

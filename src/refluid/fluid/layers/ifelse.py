@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from refluid.build import How, check_variables, op
 from refluid.core import names
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import assign
 from refluid.fluid.layers.conditional import ConditionalBlock
 from refluid.fluid.layers.lod_ranks import merge_lod_tensor
@@ -77,16 +78,9 @@ class IfElse:
 
     def _split(self, x: Variable) -> tuple[Variable, Variable]:
         parent = self._parent()
-        true_part, false_part = (
-            parent.create_var(name=names.generate("ifelse_input" + self.helper.name), dtype=x.dtype)
-            for _ in range(2)
-        )
-        parent.append_op(
-            type="split_lod_tensor",
-            inputs={"X": x, "Mask": self.cond},
-            outputs={"OutTrue": true_part, "OutFalse": false_part},
-            attrs={"level": 0},
-        )
+        how: How = {"prefix": f"ifelse_input{self.helper.name}", "block": parent}
+        inputs, makes = {"X": x, "Mask": self.cond}, ("OutTrue", "OutFalse")
+        true_part, false_part = op("split_lod_tensor", inputs, {"level": 0}, makes, **how)
         return true_part, false_part
 
     def output(self, *outs: Variable) -> None:

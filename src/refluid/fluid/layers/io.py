@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import apply
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.readers import (
@@ -63,4 +64,4 @@ def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> Non
     attrs: dict[str, Any] = {"file_path": file_path}
     if load_as_fp16 is not None:
         attrs["load_as_fp16"] = load_as_fp16
-    LayerHelper("load").append_op(type="load", inputs={}, outputs={"Out": out}, attrs=attrs)
+    apply("load", {}, {"Out": out}, attrs)

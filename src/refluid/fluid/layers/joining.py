@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.tensor_lists import (
     Size,
@@ -23,8 +24,8 @@ def concat(
     helper = LayerHelper("concat", name=name)
     inputs: dict[str, Any] = {"X": input}
     if isinstance(axis, Variable):
-        return helper.emit("concat", inputs | {"AxisTensor": axis})
-    return helper.emit("concat", inputs, {"axis": axis})
+        return op("concat", inputs | {"AxisTensor": axis}, layer=helper)
+    return op("concat", inputs, {"axis": axis}, layer=helper)
 
 
 def split(
@@ -56,9 +57,7 @@ def split(
             inputs["SectionsTensorList"] = sections
     else:
         raise TypeError(f"split: num_or_sections is an int, list or tuple: {num_or_sections!r}")
-    outs = [helper.create_variable_for_type_inference(input.dtype) for _ in range(count)]
-    helper.append_op(type="split", inputs=inputs, outputs={"Out": outs}, attrs=attrs)
-    return outs
+    return op("split", inputs, attrs, {"Out": [input.dtype] * count}, layer=helper)[0]
 
 
 def _require_equal_parts(var: Variable, count: int, dim: int | Variable) -> None:
@@ -74,7 +73,7 @@ def _require_equal_parts(var: Variable, count: int, dim: int | Variable) -> None
 
 def stack(x: Sequence[Variable] | Variable, axis: int = 0) -> Variable:
     """Joins tensors of equal shape along a new dimension `axis`."""
-    return LayerHelper("stack").emit("stack", {"X": x}, {"axis": axis}, slot="Y")
+    return op("stack", {"X": x}, {"axis": axis})
 
 
 def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable]:
@@ -82,11 +81,7 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
 
     `num` is their number where the size isn't known; ValueError where it is needed.
     """
-    helper = LayerHelper("unstack")
     num = x.shape[axis] if num is None else num
     if num < 1:
         raise ValueError(f"unstack: dimension {axis} of {x.name} is unknown; give num")
-    outs = [helper.create_variable_for_type_inference(x.dtype) for _ in range(num)]
-    attrs = {"axis": axis, "num": num}
-    helper.append_op(type="unstack", inputs={"X": [x]}, outputs={"Y": outs}, attrs=attrs)
-    return outs
+    return op("unstack", {"X": x}, {"axis": axis, "num": num}, {"Y": [x.dtype] * num})[0]

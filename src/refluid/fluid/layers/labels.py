@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from refluid.fluid.layer_helper import LayerHelper
+from refluid.build import op
 from refluid.ir.variable import Variable
 
 
@@ -21,7 +21,6 @@ def label_smooth(
     """
     if not 0.0 <= epsilon <= 1.0:
         raise ValueError(f"label_smooth: epsilon must be between 0 and 1, not {epsilon}")
-    helper = LayerHelper("label_smooth", name=name)
     label.stop_gradient = True
     inputs = {"X": label} | ({} if prior_dist is None else {"PriorDist": prior_dist})
-    return helper.emit("label_smooth", inputs, {"epsilon": float(epsilon)}, dtype=dtype)
+    return op("label_smooth", inputs, {"epsilon": float(epsilon)}, dtype=dtype, name=name)

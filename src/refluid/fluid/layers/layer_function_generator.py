@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from refluid.build import op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.schema import find
 from refluid.ir.variable import Variable
@@ -39,7 +40,7 @@ def unary(op_type: str, doc: str) -> UnaryLayer:
     """The layer of an operator that takes `X` and gives `Out` of the same type."""
 
     def layer(x: Variable, name: str | None = None) -> Variable:
-        return LayerHelper(op_type, name=name).emit(op_type, {"X": x})
+        return op(op_type, {"X": x}, name=name)
 
     return _called(layer, op_type, doc)
 
@@ -55,7 +56,7 @@ def elementwise(op_type: str, doc: str) -> ElementwiseLayer:
         name: str | None = None,
     ) -> Variable:
         helper = LayerHelper(op_type, act=act, name=name)
-        return helper.append_activation(helper.emit(op_type, {"X": x, "Y": y}, {"axis": axis}))
+        return helper.append_activation(op(op_type, {"X": x, "Y": y}, {"axis": axis}, layer=helper))
 
     return _called(layer, op_type, doc)
 

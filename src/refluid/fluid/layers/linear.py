@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
@@ -41,10 +42,10 @@ def fc(
             )
         weight = helper.create_parameter(attr, [row, size], dtype)
         columns = {"x_num_col_dims": kept, "y_num_col_dims": 1}
-        products.append(helper.emit("mul", {"X": var, "Y": weight}, columns))
+        products.append(op("mul", {"X": var, "Y": weight}, columns, layer=helper))
     total = products[0]
     if len(products) > 1:
-        total = helper.emit("sum", {"X": products}, {"use_mkldnn": False})
+        total = op("sum", {"X": products}, {"use_mkldnn": False}, layer=helper)
     return helper.append_activation(helper.append_bias_op(total, dim_start=kept))
 
 
@@ -57,7 +58,7 @@ def mul(
 ) -> Variable:
     """The matrix product of `x` and `y`, each flattened to a matrix after so many dimensions."""
     attrs = {"x_num_col_dims": x_num_col_dims, "y_num_col_dims": y_num_col_dims}
-    return LayerHelper("mul", name=name).emit("mul", {"X": x, "Y": y}, attrs)
+    return op("mul", {"X": x, "Y": y}, attrs, name=name)
 
 
 def matmul(
@@ -81,4 +82,4 @@ def matmul(
                 f"{list(x.shape)} ({x.name}) and {list(y.shape)} ({y.name})"
             )
     attrs = {"transpose_X": transpose_x, "transpose_Y": transpose_y, "alpha": float(alpha)}
-    return LayerHelper("matmul", name=name).emit("matmul", {"X": x, "Y": y}, attrs)
+    return op("matmul", {"X": x, "Y": y}, attrs, name=name)

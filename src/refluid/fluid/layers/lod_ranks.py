@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from refluid.build import apply, check_variables, op
 from refluid.core import names
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 
@@ -15,16 +16,15 @@ def lod_rank_table(x: Variable, level: int = 0) -> Variable:
     table = helper.create_variable(
         type=VarType.LOD_RANK_TABLE, name=names.generate("lod_rank_table")
     )
-    helper.append_op(
-        type="lod_rank_table", inputs={"X": x}, outputs={"Out": table}, attrs={"level": level}
-    )
+    apply("lod_rank_table", {"X": x}, {"Out": table}, {"level": level})
     return table
 
 
 def max_sequence_len(rank_table: Variable) -> Variable:
     """The length of the longest sequence of a rank table, int64 of shape (1,)."""
-    helper = LayerHelper("max_seqence_len")
-    return helper.emit("max_sequence_len", {"RankTable": rank_table}, dtype=VarType.INT64)
+    return op(
+        "max_sequence_len", {"RankTable": rank_table}, dtype=VarType.INT64, layer="max_seqence_len"
+    )
 
 
 def lod_tensor_to_array(x: Variable, table: Variable) -> Variable:
@@ -36,25 +36,21 @@ def lod_tensor_to_array(x: Variable, table: Variable) -> Variable:
         type=VarType.LOD_TENSOR_ARRAY,
         dtype=x.dtype,
     )
-    helper.append_op(
-        type="lod_tensor_to_array",
-        inputs={"X": x, "RankTable": table},
-        outputs={"Out": array},
-    )
+    apply("lod_tensor_to_array", {"X": x, "RankTable": table}, {"Out": array})
     return array
 
 
 def array_to_lod_tensor(x: Variable, table: Variable) -> Variable:
     """The inverse of `lod_tensor_to_array`."""
     check_variables("array_to_lod_tensor", {"x": x, "table": table})
-    helper = LayerHelper("array_to_lod_tensor")
-    return helper.emit("array_to_lod_tensor", {"X": x, "RankTable": table})
+    return op("array_to_lod_tensor", {"X": x, "RankTable": table})
 
 
 def shrink_memory(x: Variable, i: Variable, table: Variable) -> Variable:
     """The first rows (or sequences) of `x`, of the sequences that go on at step `i`."""
-    helper = LayerHelper("shrink_memory")
-    return helper.emit("shrink_rnn_memory", {"X": [x], "I": [i], "RankTable": [table]})
+    return op(
+        "shrink_rnn_memory", {"X": [x], "I": [i], "RankTable": [table]}, layer="shrink_memory"
+    )
 
 
 def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Variable:
@@ -62,22 +58,14 @@ def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Variable:
     check_variables("reorder_lod_tensor_by_rank", {"x": x, "rank_table": rank_table})
     if rank_table.type != VarType.LOD_RANK_TABLE:
         raise TypeError("The type of rank_table should be LOD_RANK_TABLE.")
-    helper = LayerHelper("reorder_lod_tensor_by_rank")
-    return helper.emit("reorder_lod_tensor_by_rank", {"X": [x], "RankTable": [rank_table]})
+    return op("reorder_lod_tensor_by_rank", {"X": [x], "RankTable": [rank_table]})
 
 
 def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[Variable, Variable]:
     """(sequences or rows of `input` for which `mask`, bool (n, 1), holds; the others)."""
     check_variables("split_lod_tensor", {"input": input, "mask": mask})
-    helper = LayerHelper("split_lod_tensor")
-    out_true = helper.create_variable_for_type_inference(input.dtype)
-    out_false = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        type="split_lod_tensor",
-        inputs={"X": input, "Mask": mask},
-        outputs={"OutTrue": out_true, "OutFalse": out_false},
-        attrs={"level": level},
-    )
+    inputs, makes = {"X": input, "Mask": mask}, ("OutTrue", "OutFalse")
+    out_true, out_false = op("split_lod_tensor", inputs, {"level": level}, makes)
     return out_true, out_false
 
 
@@ -86,6 +74,5 @@ def merge_lod_tensor(
 ) -> Variable:
     """The inverse of `split_lod_tensor`; `x` says which LoD levels lie above `level`."""
     check_variables("merge_lod_tensor", {"in_true": in_true, "in_false": in_false, "x": x})
-    helper = LayerHelper("merge_lod_tensor")
     inputs = {"X": x, "Mask": mask, "InTrue": in_true, "InFalse": in_false}
-    return helper.emit("merge_lod_tensor", inputs, {"level": level}, dtype=in_true.dtype)
+    return op("merge_lod_tensor", inputs, {"level": level}, dtype=in_true.dtype)

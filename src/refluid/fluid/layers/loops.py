@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from refluid.build import apply, check_variables
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.assignment import assign
 from refluid.fluid.layers.conditional import (
     BlockGuard,
@@ -51,18 +52,16 @@ class While:
 
     def _append(self, inside: Block, parent: Block) -> None:
         condition = [self.cond_var.name]
-        parent.append_op(
-            type="while",
-            inputs={
-                "X": outer_variables(read_from_outside(inside, condition), parent),
-                "Condition": [self.cond_var],
-            },
-            outputs={
-                "Out": written_outside(inside, parent, condition),
-                "StepScopes": [parent.create_var(type=VarType.STEP_SCOPES)],
-            },
-            attrs={"sub_block": inside, "is_test": self.is_test},
-        )
+        inputs = {
+            "X": outer_variables(read_from_outside(inside, condition), parent),
+            "Condition": self.cond_var,
+        }
+        outputs = {
+            "Out": written_outside(inside, parent, condition),
+            "StepScopes": parent.create_var(type=VarType.STEP_SCOPES),
+        }
+        attrs = {"sub_block": inside, "is_test": self.is_test}
+        apply("while", inputs, outputs, attrs, block=parent)
 
 
 def _require_condition(where: str, cond: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import How, op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.ctc import edit_distance, warpctc
 from refluid.fluid.layers.metric_losses import center_loss, npair_loss
@@ -51,21 +52,12 @@ def cross_entropy(
         return cross_entropy2(input, label, ignore_index)
     attrs = {"soft_label": soft_label, "ignore_index": ignore_index}
     inputs = {"X": [input], "Label": [label]}
-    return LayerHelper("cross_entropy").emit("cross_entropy", inputs, attrs, slot="Y")
+    return op("cross_entropy", inputs, attrs)
 
 
 def cross_entropy2(input: Variable, label: Variable, ignore_index: int = IGNORE) -> Variable:
     """`cross_entropy` for classes, keeping the matched probabilities for its gradient."""
-    helper = LayerHelper("cross_entropy2")
-    out, shape, match = (helper.create_variable_for_type_inference(input.dtype) for _ in range(3))
-    return helper.emit(
-        "cross_entropy2",
-        {"X": [input], "Label": [label]},
-        {"ignore_index": ignore_index},
-        slot="Y",
-        out=out,
-        more={"MatchX": [match], "XShape": [shape]},
-    )
+    return op("cross_entropy2", {"X": [input], "Label": [label]}, {"ignore_index": ignore_index})
 
 
 def softmax_with_cross_entropy(
@@ -81,17 +73,14 @@ def softmax_with_cross_entropy(
 
     return_softmax: returns `(loss, softmax)`.
     """
-    helper = LayerHelper("softmax_with_cross_entropy")
-    softmax = helper.create_variable_for_type_inference(logits.dtype)
-    loss = helper.create_variable_for_type_inference(logits.dtype)
     attrs = {
         "soft_label": soft_label,
         "ignore_index": ignore_index,
         "numeric_stable_mode": numeric_stable_mode,
         "axis": axis,
     }
-    inputs, more = {"Logits": logits, "Label": label}, {"Softmax": softmax}
-    helper.emit("softmax_with_cross_entropy", inputs, attrs, slot="Loss", out=loss, more=more)
+    inputs, makes = {"Logits": logits, "Label": label}, ("Softmax", "Loss")
+    softmax, loss = op("softmax_with_cross_entropy", inputs, attrs, makes)
     return (loss, softmax) if return_softmax else loss
 
 
@@ -106,17 +95,16 @@ def sigmoid_cross_entropy_with_logits(
 
     Labels equal to `ignore_index` give 0; normalize: divides by the number of others.
     """
-    helper = LayerHelper("sigmoid_cross_entropy_with_logits", name=name)
     attrs = {"ignore_index": ignore_index, "normalize": normalize}
     inputs = {"X": x, "Label": label}
-    return helper.emit("sigmoid_cross_entropy_with_logits", inputs, attrs)
+    return op("sigmoid_cross_entropy_with_logits", inputs, attrs, name=name)
 
 
 def square_error_cost(input: Variable, label: Variable) -> Variable:
     """(input - label) squared, of the shape of `input`."""
     helper = LayerHelper("square_error_cost")
-    difference = helper.emit("elementwise_sub", {"X": [input], "Y": [label]})
-    return helper.emit("square", {"X": [difference]})
+    difference = op("elementwise_sub", {"X": [input], "Y": [label]}, layer=helper)
+    return op("square", {"X": [difference]}, layer=helper)
 
 
 def mse_loss(input: Variable, label: Variable) -> Variable:
@@ -129,16 +117,13 @@ def log_loss(
 ) -> Variable:
     """-label log(input + epsilon) - (1 - label) log(1 - input + epsilon), shape (N, 1)."""
     inputs = {"Predicted": [input], "Labels": [label]}
-    helper = LayerHelper("log_loss", name=name)
-    return helper.emit("log_loss", inputs, {"epsilon": epsilon}, slot="Loss")
+    return op("log_loss", inputs, {"epsilon": epsilon}, name=name)
 
 
 def huber_loss(input: Variable, label: Variable, delta: float) -> Variable:
     """Half the squared error up to `delta`, linear beyond."""
-    helper = LayerHelper("huber_loss")
-    residual = helper.create_variable_for_type_inference(input.dtype)
-    inputs, more = {"X": input, "Y": label}, {"Residual": residual}
-    return helper.emit("huber_loss", inputs, {"delta": delta}, more=more)
+    inputs, makes = {"X": input, "Y": label}, ("Residual", "Out")
+    return op("huber_loss", inputs, {"delta": delta}, makes)[1]
 
 
 def smooth_l1(
@@ -152,12 +137,9 @@ def smooth_l1(
 
     The weights, of the shape of `x`, multiply the difference and the loss.
     """
-    helper = LayerHelper("smooth_l1_loss")
-    difference = helper.create_variable_for_type_inference(x.dtype)
-    weights = {"InsideWeight": inside_weight, "OutsideWeight": outside_weight}
-    inputs = {"X": x, "Y": y} | {slot: w for slot, w in weights.items() if w is not None}
+    inputs = {"X": x, "Y": y, "InsideWeight": inside_weight, "OutsideWeight": outside_weight}
     attrs = {"sigma": 1.0 if sigma is None else sigma}
-    return helper.emit("smooth_l1_loss", inputs, attrs, more={"Diff": difference})
+    return op("smooth_l1_loss", inputs, attrs, ("Diff", "Out"))[1]
 
 
 def kldiv_loss(
@@ -168,8 +150,7 @@ def kldiv_loss(
     reduction: "mean" or "sum" over all, "batchmean" (sum / N), or "none".
     """
     inputs = {"X": x, "Target": target}
-    helper = LayerHelper("kldiv_loss", name=name)
-    return helper.emit("kldiv_loss", inputs, {"reduction": reduction}, slot="Loss")
+    return op("kldiv_loss", inputs, {"reduction": reduction}, name=name)
 
 
 def rank_loss(
@@ -177,7 +158,7 @@ def rank_loss(
 ) -> Variable:
     """RankNet: log(1 + exp(left - right)) - label (left - right), all (N, 1)."""
     inputs = {"Label": label, "Left": left, "Right": right}
-    return LayerHelper("rank_loss", name=name).emit("rank_loss", inputs)
+    return op("rank_loss", inputs, name=name)
 
 
 def margin_rank_loss(
@@ -188,18 +169,15 @@ def margin_rank_loss(
     name: str | None = None,
 ) -> Variable:
     """max(0, -label (left - right) + margin), all (N, 1)."""
-    helper = LayerHelper("margin_rank_loss", name=name)
-    out = helper.create_variable_for_type_inference(left.dtype)
-    active = helper.create_variable_for_type_inference(left.dtype)
-    inputs = {"Label": label, "X1": left, "X2": right}
-    more = {"Activated": active}
-    return helper.emit("margin_rank_loss", inputs, {"margin": margin}, out=out, more=more)
+    inputs, makes = {"Label": label, "X1": left, "X2": right}, ("Out", "Activated")
+    how: How = {"dtype": left.dtype, "name": name}
+    return op("margin_rank_loss", inputs, {"margin": margin}, makes, **how)[0]
 
 
 def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Variable:
     """Bayesian personalised ranking of the label among all classes; shape (N, 1)."""
     inputs = {"X": [input], "Label": [label]}
-    return LayerHelper("bpr_loss", name=name).emit("bpr_loss", inputs, slot="Y")
+    return op("bpr_loss", inputs, name=name)
 
 
 def teacher_student_sigmoid_loss(
@@ -216,4 +194,4 @@ def teacher_student_sigmoid_loss(
     helper = LayerHelper("teacher_student_sigmoid_loss")
     inputs = {"X": [input], "Label": [label]}
     out = helper.create_variable(dtype=input.dtype)
-    return helper.emit("teacher_student_sigmoid_loss", inputs, attrs, slot="Y", out=out)
+    return op("teacher_student_sigmoid_loss", inputs, attrs, out=out, layer=helper)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
@@ -15,7 +16,7 @@ def named_result(op_type: str, name: str | None, inputs: dict[str, Any]) -> Vari
     helper = LayerHelper(op_type, name=name)
     dtype = inputs["X"].dtype
     out = None if name is None else helper.create_variable(name=name, dtype=dtype)
-    return helper.emit(op_type, inputs, out=out)
+    return op(op_type, inputs, out=out, layer=helper)
 
 
 def kron(
@@ -24,7 +25,7 @@ def kron(
     """The Kronecker product: every element of `x` times all of `y`."""
     inputs = {"X": x, "Y": y}
     if out is not None:
-        return LayerHelper("kron", name=name).emit("kron", inputs, out=out)
+        return op("kron", inputs, out=out, name=name)
     return named_result("kron", name, inputs)
 
 
@@ -37,9 +38,8 @@ def trace(
     name: str | None = None,
 ) -> Variable:
     """Sums of the diagonals, `offset` above the main one, of the matrices in `dim1` and `dim2`."""
-    helper = LayerHelper("trace", name=name)
     attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
-    return helper.emit("trace", {"Input": [input]}, attrs, out=out)
+    return op("trace", {"Input": [input]}, attrs, out=out, name=name)
 
 
 def _triangle(kind: str, input: Variable, diagonal: int, name: str | None) -> Variable:
@@ -50,7 +50,7 @@ def _triangle(kind: str, input: Variable, diagonal: int, name: str | None) -> Va
     helper = LayerHelper(kind, name=name)
     out = helper.create_variable(name=helper.name, dtype=input.dtype, persistable=False)
     attrs = {"diagonal": diagonal, "lower": kind == "tril"}
-    return helper.emit("tril_triu", {"X": input}, attrs, out=out)
+    return op("tril_triu", {"X": input}, attrs, out=out, layer=helper)
 
 
 def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:

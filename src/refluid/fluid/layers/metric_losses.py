@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
@@ -34,17 +35,16 @@ def center_loss(
     centers = helper.create_parameter(helper.param_attr, shape, input.dtype)
     centers.stop_gradient = True
     rate = alpha if isinstance(alpha, Variable) else _rate(helper, alpha)
-    difference = helper.create_variable_for_type_inference(input.dtype)
-    loss = helper.create_variable_for_type_inference(input.dtype)
     inputs = {
         "X": [input],
         "Label": [label],
         "Centers": [centers],
         "CenterUpdateRate": [rate],
     }
-    more = {"SampleCenterDiff": [difference], "CentersOut": [centers]}
+    makes = {"SampleCenterDiff": None, "Loss": None, "CentersOut": centers}
     attrs = {"cluster_num": num_classes, "need_update": update_center}
-    return helper.emit("center_loss", inputs, attrs, slot="Loss", out=loss, more=more)
+    loss: Variable = op("center_loss", inputs, attrs, makes, layer=helper)[1]
+    return loss
 
 
 def _rate(helper: LayerHelper, alpha: float) -> Variable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.core.notices import tell_once
 from refluid.fluid.initializer import Constant
@@ -25,14 +26,9 @@ def accuracy(
     """
     helper = LayerHelper("accuracy")
     values, indices = topk(input, k=k)
-    out = helper.create_variable_for_type_inference(VarType.FP32)
-    if correct is None:
-        correct = helper.create_variable_for_type_inference(VarType.INT32)
-    if total is None:
-        total = helper.create_variable_for_type_inference(VarType.INT32)
     inputs = {"Out": [values], "Indices": [indices], "Label": [label]}
-    more = {"Correct": [correct], "Total": [total]}
-    return helper.emit("accuracy", inputs, slot="Accuracy", out=out, more=more)
+    counts = {"Correct": correct or VarType.INT32, "Total": total or VarType.INT32}
+    return op("accuracy", inputs, None, {"Accuracy": VarType.FP32, **counts}, layer=helper)[0]
 
 
 def auc(
@@ -68,13 +64,12 @@ def auc(
         (recent, slide_steps, counts[:2]),
         (overall, 0, counts[2:]),
     ):
-        helper.emit(
+        op(
             "auc",
-            {"Predict": [input], "Label": [label], "StatPos": [positive], "StatNeg": [negative]},
+            {"Predict": [input], "Label": [label], "StatPos": positive, "StatNeg": negative},
             {"curve": curve, "num_thresholds": num_thresholds, "slide_steps": steps},
-            slot="AUC",
             out=out,
-            more={"StatPosOut": [positive], "StatNegOut": [negative]},
+            layer=helper,
         )
     return overall, recent, counts
 
@@ -86,17 +81,7 @@ def mean_iou(
 
     input, label: whole numbers of one shape, predicted and true classes.
     """
-    helper = LayerHelper("mean_iou")
-    mean, wrong, right = (
-        helper.create_variable_for_type_inference(kind)
-        for kind in (VarType.FP32, VarType.INT32, VarType.INT32)
-    )
-    helper.emit(
-        "mean_iou",
-        {"Predictions": input, "Labels": label},
-        {"num_classes": num_classes},
-        slot="OutMeanIou",
-        out=mean,
-        more={"OutWrong": wrong, "OutCorrect": right},
-    )
+    inputs, attrs = {"Predictions": input, "Labels": label}, {"num_classes": num_classes}
+    makes = {"OutMeanIou": VarType.FP32, "OutWrong": VarType.INT32, "OutCorrect": VarType.INT32}
+    mean, wrong, right = op("mean_iou", inputs, attrs, makes)
     return mean, wrong, right

@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from refluid.build import UNNAMED, How, op
 from refluid.core.dtypes import VarType
 from refluid.core.notices import tell_once
 from refluid.fluid.initializer import Constant, Normal
@@ -88,10 +89,6 @@ def _affine(
     return inputs
 
 
-def _statistics(helper: LayerHelper, dtype: VarType, *slots: str) -> dict[str, Variable]:
-    return {slot: helper.create_variable_for_type_inference(dtype, True) for slot in slots}
-
-
 def inplace_abn(
     input: Variable,
     act: str | None = None,
@@ -146,11 +143,21 @@ def _normalized(
         attr.do_model_average = average
         like = inputs["Scale"]
         inputs[slot] = helper.create_parameter(attr, like.shape, like.dtype, stop_gradient=True)
-    saved = _statistics(helper, inputs["Scale"].dtype, "SavedMean", "SavedVariance")
-    more = {"MeanOut": inputs["Mean"], "VarianceOut": inputs["Variance"], **saved}
-    return helper.emit(
-        helper.layer_type, inputs, attrs, slot="Y", dtype=input.dtype, out=out, more=more
-    )
+    return _normalize(helper, inputs, attrs, ("SavedMean", "SavedVariance"), out)
+
+
+def _normalize(
+    helper: LayerHelper,
+    inputs: dict[str, Variable],
+    attrs: dict[str, Any],
+    saved: tuple[str, str],
+    out: Variable | None = None,
+) -> Variable:
+    """Appends the operator, which saves two statistics of the type of its scale."""
+    like = inputs.get("Scale", inputs["X"]).dtype
+    makes = {**dict.fromkeys(saved, like), "Y": inputs["X"].dtype if out is None else out}
+    makes |= {f"{slot}Out": inputs[slot] for slot in ("Mean", "Variance") if slot in inputs}
+    return op(helper.layer_type, inputs, attrs, makes, stop_gradient=saved, layer=helper)[2]
 
 
 def layer_norm(
@@ -176,10 +183,8 @@ def layer_norm(
             raise ValueError(f"layer_norm: {what}_attr is False; leave it out by its flag instead")
     shape = [math.prod(input.shape[begin_norm_axis:])]
     inputs = {"X": input} | _affine(helper, input, shape, scale, shift)
-    more = _statistics(helper, input.dtype, "Mean", "Variance")
     attrs = {"epsilon": epsilon, "begin_norm_axis": begin_norm_axis}
-    out = helper.emit("layer_norm", inputs, attrs, slot="Y", dtype=input.dtype, more=more)
-    return helper.append_activation(out)
+    return helper.append_activation(_normalize(helper, inputs, attrs, ("Mean", "Variance")))
 
 
 def instance_norm(
@@ -195,9 +200,7 @@ def instance_norm(
             raise AssertionError(f"instance_norm: {what} should not be False")
     helper = LayerHelper("instance_norm", param_attr=param_attr, bias_attr=bias_attr, name=name)
     inputs = {"X": input} | _affine(helper, input, [input.shape[1]], True, True)
-    more = _statistics(helper, inputs["Scale"].dtype, "SavedMean", "SavedVariance")
-    attrs = {"epsilon": epsilon}
-    return helper.emit("instance_norm", inputs, attrs, slot="Y", dtype=input.dtype, more=more)
+    return _normalize(helper, inputs, {"epsilon": epsilon}, ("SavedMean", "SavedVariance"))
 
 
 def group_norm(
@@ -224,26 +227,19 @@ def group_norm(
         )
     shape = [_channels(input, data_layout)]
     inputs = {"X": input} | _affine(helper, input, shape, bool(param_attr), bool(bias_attr))
-    mean, variance = (
-        helper.create_variable(dtype=input.dtype, stop_gradient=True) for _ in range(2)
-    )
-    out = helper.create_variable(dtype=input.dtype)
     attrs = {"epsilon": epsilon, "groups": groups, "data_layout": data_layout}
-    more = {"Mean": mean, "Variance": variance}
-    helper.emit("group_norm", inputs, attrs, slot="Y", out=out, more=more)
-    return helper.append_activation(out)
+    how: How = {"prefix": UNNAMED, "stop_gradient": ("Mean", "Variance"), "layer": helper}
+    made = op("group_norm", inputs, attrs, ("Mean", "Variance", "Y"), **how)
+    return helper.append_activation(made[-1])
 
 
 def l2_normalize(
     x: Variable, axis: int, epsilon: float = 1e-12, name: str | None = None
 ) -> Variable:
     """`x` divided by its Euclidean norm along `axis`."""
-    helper = LayerHelper("l2_normalize", name=name)
     axis = 0 if len(x.shape) == 1 else axis
-    out = helper.create_variable_for_type_inference(x.dtype)
-    norm = helper.create_variable_for_type_inference(x.dtype)
     attrs = {"axis": 1 if axis is None else axis, "epsilon": epsilon}
-    return helper.emit("norm", {"X": x}, attrs, out=out, more={"Norm": norm})
+    return op("norm", {"X": x}, attrs, ("Out", "Norm"), layer="l2_normalize", name=name)[0]
 
 
 def lrn(
@@ -259,13 +255,12 @@ def lrn(
 
     ValueError for an input of other than four dimensions or an unknown layout.
     """
-    helper = LayerHelper("lrn", name=name)
     if len(input.shape) != 4:
         raise ValueError(f"lrn takes 4 dimensions; {input.name} has shape {list(input.shape)}")
     _channels(input, data_format)
-    middle = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
     attrs = {"n": n, "k": k, "alpha": alpha, "beta": beta, "data_format": data_format}
-    return helper.emit("lrn", {"X": input}, attrs, more={"MidOut": middle})
+    makes = ("MidOut", "Out")
+    return op("lrn", {"X": input}, attrs, makes, stop_gradient=("MidOut",), name=name)[1]
 
 
 def spectral_norm(
@@ -288,6 +283,5 @@ def spectral_norm(
         made = helper.create_parameter(ParamAttr(), [size], weight.dtype, default_initializer=start)
         made.stop_gradient = True
         inputs[slot] = made
-    out = helper.create_variable(dtype=weight.dtype)
     attrs = {"dim": dim, "power_iters": power_iters, "eps": eps}
-    return helper.emit("spectral_norm", inputs, attrs, out=out)
+    return op("spectral_norm", inputs, attrs, prefix=UNNAMED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refluid.fluid.layer_helper import LayerHelper
+from refluid.build import op
 from refluid.fluid.layers.layer_function_generator import unary
 from refluid.ir.variable import Variable
 
@@ -65,30 +65,29 @@ def cumsum(
 ) -> Variable:
     """Running sum along `axis` (the last), without the element itself if `exclusive`."""
     attrs = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
-    return LayerHelper("cumsum").emit("cumsum", {"X": x}, attrs)
+    return op("cumsum", {"X": x}, attrs)
 
 
 def hard_shrink(x: Variable, threshold: float | None = None) -> Variable:
     """x where |x| > threshold (0.5), else 0."""
-    return LayerHelper("hard_shrink").emit("hard_shrink", {"X": x}, {"threshold": threshold})
+    return op("hard_shrink", {"X": x}, {"threshold": threshold})
 
 
 def softshrink(x: Variable, alpha: float | None = None) -> Variable:
     """x moved towards 0 by alpha (0.5), and 0 within that distance of it."""
-    return LayerHelper("softshrink").emit("softshrink", {"X": x}, {"lambda": alpha})
+    return op("softshrink", {"X": x}, {"lambda": alpha})
 
 
 def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:
     """x where x > threshold (1.0), else 0."""
-    helper = LayerHelper("thresholded_relu")
-    return helper.emit("thresholded_relu", {"X": x}, {"threshold": threshold})
+    return op("thresholded_relu", {"X": x}, {"threshold": threshold})
 
 
 def gelu(x: Variable, approximate: bool = False) -> Variable:
     """x times the normal distribution function of x; by a tanh formula if `approximate`."""
-    return LayerHelper("gelu").emit("gelu", {"X": x}, {"approximate": approximate})
+    return op("gelu", {"X": x}, {"approximate": approximate})
 
 
 def erf(x: Variable) -> Variable:
     """The error function."""
-    return LayerHelper("erf").emit("erf", {"X": x})
+    return op("erf", {"X": x})

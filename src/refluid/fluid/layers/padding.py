@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.tensor_lists import Sizes, constant_of, mixed
 from refluid.ir.variable import Variable
@@ -15,16 +16,15 @@ def pad(
 ) -> Variable:
     """`pad_value` around `x`: two numbers, before and after, per dimension."""
     attrs = {"paddings": paddings, "pad_value": float(pad_value)}
-    return LayerHelper("pad", name=name).emit("pad", {"X": x}, attrs)
+    return op("pad", {"X": x}, attrs, name=name)
 
 
 def pad_constant_like(
     x: Variable, y: Variable, pad_value: float = 0.0, name: str | None = None
 ) -> Variable:
     """`y` with `pad_value` behind it in every dimension, up to the shape of `x`."""
-    helper = LayerHelper("pad_constant_like", name=name)
     attrs = {"pad_value": float(pad_value)}
-    return helper.emit("pad_constant_like", {"X": x, "Y": y}, attrs, dtype=y.dtype)
+    return op("pad_constant_like", {"X": x, "Y": y}, attrs, dtype=y.dtype, name=name)
 
 
 def pad2d(
@@ -39,7 +39,6 @@ def pad2d(
 
     mode: "constant" puts `pad_value`, "reflect" mirrors, "edge" repeats the border.
     """
-    helper = LayerHelper("pad2d", name=name)
     inputs: dict[str, Any] = {"X": input}
     attrs = {"mode": mode, "pad_value": pad_value, "data_format": data_format}
     if isinstance(paddings, Variable):
@@ -47,7 +46,7 @@ def pad2d(
         attrs["paddings"] = [0, 0, 0, 0]
     else:
         attrs["paddings"] = list(paddings)
-    return helper.emit("pad2d", inputs, attrs)
+    return op("pad2d", inputs, attrs, name=name)
 
 
 def crop(
@@ -60,7 +59,6 @@ def crop(
 
     ValueError for a shape that is neither a list nor a variable.
     """
-    helper = LayerHelper("crop", name=name)
     if not isinstance(shape, list | tuple | Variable):
         raise ValueError("crop: The shape should be a list, tuple or Variable.")
     inputs: dict[str, Any] = {"X": x}
@@ -73,7 +71,7 @@ def crop(
         inputs["Offsets"] = offsets
     else:
         attrs["offsets"] = [0] * len(x.shape) if offsets is None else list(offsets)
-    return helper.emit("crop", inputs, attrs)
+    return op("crop", inputs, attrs, name=name)
 
 
 def crop_tensor(
@@ -101,4 +99,4 @@ def crop_tensor(
         entries: Sequence[Any] = sizes  # type: ignore[assignment]
         known = [0 if isinstance(one, Variable) else one for one in entries]
     attrs = {"offsets": [-1] * len(x.shape) if first is None else first, "shape": known}
-    return helper.emit("crop_tensor", {"X": x} | inputs | more, attrs, out=out)
+    return op("crop_tensor", {"X": x} | inputs | more, attrs, out=out, layer=helper)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.fluid.layer_helper import LayerHelper
+from refluid.build import op
 from refluid.fluid.layers.windows import (
     Padding,
     is_channel_last,
@@ -57,7 +57,6 @@ def pool3d(
 
 
 def _pool(op_type: str, rank: int, given: dict[str, Any]) -> Variable:
-    helper = LayerHelper(op_type, name=given["name"])
     _require_type(given["pool_type"], op_type)
     if not given["global_pooling"] and given["pool_size"] == -1:
         raise ValueError(f"{op_type}: give pool_size, or global_pooling=True")
@@ -79,7 +78,7 @@ def _pool(op_type: str, rank: int, given: dict[str, Any]) -> Variable:
         "exclusive": given["exclusive"],
         "data_format": given["data_format"],
     }
-    return helper.emit(op_type, {"X": given["input"]}, attrs | padding)
+    return op(op_type, {"X": given["input"]}, attrs | padding, name=given["name"])
 
 
 def adaptive_pool2d(
@@ -115,18 +114,15 @@ def _adaptive(
     if pool_type == "avg" and index:
         raise ValueError(f"{where}: only 'max' pooling has an index")
     op_type = f"pool{spatial}d" if pool_type == "avg" else f"max_pool{spatial}d_with_index"
-    helper = LayerHelper(op_type, name=name)
     attrs = {
         "pooling_type": pool_type,
         "ksize": per_dimension(size, spatial, "pool_size"),
         "adaptive": True,
     }
-    out = helper.create_variable_for_type_inference(input.dtype)
     if pool_type == "avg":
-        return helper.emit(op_type, {"X": input}, attrs, out=out)
-    mask = helper.create_variable_for_type_inference(input.dtype)
+        return op(op_type, {"X": input}, attrs, name=name)
     del attrs["pooling_type"]
-    helper.emit(op_type, {"X": input}, attrs, out=out, more={"Mask": mask})
+    out, mask = op(op_type, {"X": input}, attrs, ("Out", "Mask"), name=name)
     return (out, mask) if index else out
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.build import check_variables, op
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 
@@ -34,4 +35,4 @@ def Print(
         "print_tensor_lod": print_tensor_lod,
         "print_phase": print_phase.upper(),
     }
-    return helper.emit("print", {"In": input}, attrs)
+    return op("print", {"In": input}, attrs, layer=helper)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from refluid.fluid.layer_helper import LayerHelper
+from refluid.build import apply
 from refluid.ir.variable import Variable
 from refluid.ops.python_functions import register_function
 
@@ -64,7 +64,5 @@ def py_func(
         "backward_callable_id": -1 if backward_func is None else register_function(backward_func),
         "backward_skip_vars": list(dict.fromkeys(skipped)),
     }
-    LayerHelper("py_func").append_op(
-        type="py_func", inputs={"X": inputs}, outputs={"Out": outputs}, attrs=attrs
-    )
+    apply("py_func", {"X": inputs}, {"Out": outputs}, attrs)
     return out

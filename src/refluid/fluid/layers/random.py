@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import op
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.framework import device_guard
 from refluid.fluid.layer_helper import LayerHelper
@@ -30,8 +31,6 @@ def dropout(
     """
     helper = LayerHelper("dropout", name=name)
     seed = seed or helper.main_program.random_seed or seed
-    out = helper.create_variable_for_type_inference(x.dtype)
-    mask = helper.create_variable_for_type_inference(VarType.UINT8, stop_gradient=True)
     attrs = {
         "dropout_prob": dropout_prob,
         "is_test": is_test,
@@ -39,7 +38,8 @@ def dropout(
         "seed": seed or 0,
         "dropout_implementation": dropout_implementation,
     }
-    return helper.emit("dropout", {"X": [x]}, attrs, out=out, more={"Mask": [mask]})
+    makes = {"Out": x.dtype, "Mask": VarType.UINT8}
+    return op("dropout", {"X": [x]}, attrs, makes, stop_gradient=("Mask",), layer=helper)[0]
 
 
 def uniform_random(
@@ -52,7 +52,7 @@ def uniform_random(
     )
     kind = as_dtype(dtype)
     attrs = {"shape": sizes, "seed": seed, "min": min, "max": max, "dtype": int(kind)}
-    return helper.emit("uniform_random", inputs, attrs, dtype=kind)
+    return op("uniform_random", inputs, attrs, dtype=kind, layer=helper)
 
 
 def _as_int32(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -69,13 +69,10 @@ def gaussian_random(
     shape: Sizes, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = "float32"
 ) -> Variable:
     """Normal with that mean and standard deviation. `shape` as in `fill_constant`."""
-    helper = LayerHelper("gaussian_random")
     inputs, sizes = mixed(shape, "gaussian_random", "ShapeTensor", "ShapeTensorList", free_constant)
     kind = as_dtype(dtype)
     attrs = {"shape": sizes, "mean": mean, "std": std, "seed": seed, "dtype": int(kind)}
-    return helper.emit(
-        "gaussian_random", _as_int32(inputs), attrs | {"use_mkldnn": False}, dtype=kind
-    )
+    return op("gaussian_random", _as_int32(inputs), attrs | {"use_mkldnn": False}, dtype=kind)
 
 
 def uniform_random_batch_size_like(
@@ -91,8 +88,7 @@ def uniform_random_batch_size_like(
     """Uniform of `shape`, dimension `output_dim_idx` being `input`'s `input_dim_idx`."""
     attrs = {"min": min, "max": max, "seed": seed}
     own = _like(shape, dtype, input_dim_idx, output_dim_idx)
-    helper = LayerHelper("uniform_random_batch_size_like")
-    return helper.emit("uniform_random_batch_size_like", {"Input": input}, attrs | own, dtype=dtype)
+    return op("uniform_random_batch_size_like", {"Input": input}, attrs | own, dtype=dtype)
 
 
 def gaussian_random_batch_size_like(
@@ -108,10 +104,7 @@ def gaussian_random_batch_size_like(
     """Normal of `shape`, dimension `output_dim_idx` being `input`'s `input_dim_idx`."""
     attrs = {"mean": mean, "std": std, "seed": seed}
     own = _like(shape, dtype, input_dim_idx, output_dim_idx)
-    helper = LayerHelper("gaussian_random_batch_size_like")
-    return helper.emit(
-        "gaussian_random_batch_size_like", {"Input": input}, attrs | own, dtype=dtype
-    )
+    return op("gaussian_random_batch_size_like", {"Input": input}, attrs | own, dtype=dtype)
 
 
 def _like(shape: Sequence[int], dtype: Any, source: int, target: int) -> dict[str, Any]:
@@ -168,7 +161,7 @@ def randint(
     made = _result(helper, out, name, kind)
     made.stop_gradient = stop_gradient
     with device_guard(device):
-        return helper.emit("randint", inputs, attrs, dtype=kind, out=made)
+        return op("randint", inputs, attrs, dtype=kind, out=made, layer=helper)
 
 
 def randn(
@@ -197,10 +190,7 @@ def randn(
     }
     made.stop_gradient = stop_gradient
     with device_guard(device):
-        helper.append_op(
-            type="gaussian_random", inputs=inputs or None, outputs={"Out": made}, attrs=attrs
-        )
-    return made
+        return op("gaussian_random", inputs or None, attrs, out=made, layer=helper)
 
 
 def randperm(
@@ -222,4 +212,4 @@ def randperm(
     made.stop_gradient = stop_gradient
     attrs = {"n": n, "dtype": int(kind), "seed": seed}
     with device_guard(device):
-        return helper.emit("randperm", {}, attrs, dtype=kind, out=made)
+        return op("randperm", {}, attrs, dtype=kind, out=made, layer=helper)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from refluid.build import How, apply, op
 from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.core.places import CUDAPlace, Place
 from refluid.feed.queue import BlockingQueue
-from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.reader.generators import GeneratorSource
 from refluid.fluid.reader.passes import Passes
 from refluid.fluid.reader.programs import creation_attrs, given_by, reader_var
@@ -136,12 +136,8 @@ def _make(
     passes.pinned = use_double_buffer
     publish(queue, passes.reader)
     startup = default_startup_program().current_block()
-    startup.append_op(
-        type="create_py_reader",
-        inputs={"blocking_queue": [queue]},
-        outputs={"Out": [reader_var(startup, own)]},
-        attrs=creation_attrs(tensors, checks),
-    )
+    outputs, attrs = {"Out": reader_var(startup, own)}, creation_attrs(tensors, checks)
+    apply("create_py_reader", {"blocking_queue": queue}, outputs, attrs, block=startup)
     fields = [Field(f"tensor {place}", *one) for place, one in enumerate(tensors)]
     made = _in_main(own, tensors, _Source(passes, fields))
     return _buffered(made, None, buffer) if use_double_buffer else made
@@ -161,12 +157,8 @@ def _in_main(name: str, tensors: Sequence[ReadTensor], source: _Source | None) -
 def _buffered(reader: ReaderVariable, place: Place | None, name: str) -> ReaderVariable:
     made = _in_main(name, read_tensors(reader), reader._source)
     made._fed = reader._fed
-    made.block.append_op(
-        type="create_double_buffer_reader",
-        inputs={"UnderlyingReader": [reader]},
-        outputs={"Out": [made]},
-        attrs={"place": _place_name(place)},
-    )
+    inputs, attrs = {"UnderlyingReader": reader}, {"place": _place_name(place)}
+    apply("create_double_buffer_reader", inputs, {"Out": made}, attrs, block=made.block)
     return made
 
 
@@ -192,13 +184,10 @@ def read_file(reader: Variable) -> Variable | list[Variable]:
     """
     if reader.type != VarType.READER:
         raise TypeError(f"read_file takes a reader, such as py_reader returns, not {reader.name!r}")
-    helper = LayerHelper("read_file")
     fed = getattr(reader, "_fed", None)
-    outputs = fed or [
-        helper.create_variable_for_type_inference(one.dtype, stop_gradient=True)
-        for one in read_tensors(reader)
-    ]
-    helper.append_op(type="read", inputs={"Reader": [reader]}, outputs={"Out": outputs})
+    makes = {"Out": fed or [one.dtype for one in read_tensors(reader)]}
+    how: How = {"layer": "read_file", "stop_gradient": True}
+    outputs: list[Variable] = op("read", {"Reader": reader}, None, makes, **how)[0]
     return outputs[0] if len(outputs) == 1 else outputs
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import check_variables, op
 from refluid.core.dtypes import VarType
 from refluid.fluid.initializer import Initializer
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 _LSTM_ATTRS = (
@@ -16,16 +17,6 @@ _LSTM_ATTRS = (
     "cell_activation",
     "candidate_activation",
 )
-
-
-def new_variables(helper: LayerHelper, dtype: Any, count: int) -> list[Variable]:
-    """Variables for so many outputs of an operator."""
-    return [helper.create_variable_for_type_inference(dtype) for _ in range(count)]
-
-
-def _states(first: Variable | None, cell: Variable | None) -> dict[str, Variable]:
-    given = {"H0": first, "C0": cell}
-    return {slot: var for slot, var in given.items() if var is not None}
 
 
 def _check_state(where: str, state: Variable | None, input: Variable, width: int) -> None:
@@ -63,17 +54,11 @@ def dynamic_lstm(
     weight = helper.create_parameter(helper.param_attr, [width, 4 * width], dtype)
     columns = 7 * width if use_peepholes else 4 * width
     bias = helper.create_parameter(helper.bias_attr, [1, columns], dtype, is_bias=True)
-    hidden, cell, gate, active = new_variables(helper, dtype, 4)
     _check_state("dynamic_lstm", h_0, input, width)
     _check_state("dynamic_lstm", c_0, input, width)
-    inputs = {"Input": input, "Weight": weight, "Bias": bias} | _states(h_0, c_0)
-    check_variables("lstm", inputs)
-    helper.append_op(
-        type="lstm",
-        inputs=inputs,
-        outputs={"Hidden": hidden, "Cell": cell, "BatchGate": gate, "BatchCellPreAct": active},
-        attrs=attrs,
-    )
+    inputs = {"Input": input, "Weight": weight, "Bias": bias, "H0": h_0, "C0": c_0}
+    makes = ("Hidden", "Cell", "BatchGate", "BatchCellPreAct")
+    hidden, cell, *_ = op("lstm", inputs, attrs, makes, dtype=dtype, layer=helper)
     return hidden, cell
 
 
@@ -108,22 +93,16 @@ def dynamic_lstmp(
     projecting = helper.create_parameter(helper.param_attr, [width, proj_size], dtype)
     columns = 7 * width if use_peepholes else 4 * width
     bias = helper.create_parameter(helper.bias_attr, [1, columns], dtype, is_bias=True)
-    projection, cell, _, hidden, gate, active = new_variables(helper, dtype, 6)
     _check_state("dynamic_lstmp", h_0, input, proj_size)
     _check_state("dynamic_lstmp", c_0, input, width)
     inputs = {"Input": input, "Weight": weight, "ProjWeight": projecting, "Bias": bias}
-    inputs |= _states(h_0, c_0)
-    check_variables("lstmp", inputs)
+    inputs |= {"H0": h_0, "C0": c_0}
     attrs["proj_activation"] = proj_activation
     attrs |= {"cell_clip": cell_clip or 0.0, "proj_clip": proj_clip or 0.0}
-    outputs = {
-        "Projection": projection,
-        "Cell": cell,
-        "BatchHidden": hidden,
-        "BatchGate": gate,
-        "BatchCellPreAct": active,
-    }
-    helper.append_op(type="lstmp", inputs=inputs, outputs=outputs, attrs=attrs)
+    projection, cell, _ = (helper.create_variable_for_type_inference(dtype) for _ in range(3))
+    makes = {"Projection": projection, "Cell": cell}
+    makes |= dict.fromkeys(("BatchHidden", "BatchGate", "BatchCellPreAct"), dtype)
+    op("lstmp", inputs, attrs, makes, layer=helper)
     return projection, cell
 
 
@@ -147,25 +126,16 @@ def dynamic_gru(
     dtype = input.dtype
     weight = helper.create_parameter(helper.param_attr, [size, 3 * size], dtype)
     bias = helper.create_parameter(helper.bias_attr, [1, 3 * size], dtype, is_bias=True)
-    inputs = {"Input": input, "Weight": weight} | ({} if bias is None else {"Bias": bias})
+    inputs = {"Input": input, "Weight": weight, "Bias": bias, "H0": h_0}
     _check_state("dynamic_gru", h_0, input, size)
-    inputs |= _states(h_0, None)
-    hidden, gate, reset, batch = new_variables(helper, dtype, 4)
-    outputs = {
-        "Hidden": hidden,
-        "BatchGate": gate,
-        "BatchResetHiddenPrev": reset,
-        "BatchHidden": batch,
-    }
+    makes = ("Hidden", "BatchGate", "BatchResetHiddenPrev", "BatchHidden")
     attrs = {
         "is_reverse": is_reverse,
         "gate_activation": gate_activation,
         "activation": candidate_activation,
         "origin_mode": origin_mode,
     }
-    check_variables("gru", inputs)
-    helper.append_op(type="gru", inputs=inputs, outputs=outputs, attrs=attrs)
-    return hidden
+    return op("gru", inputs, attrs, makes, layer=helper)[0]
 
 
 def lstm(
@@ -199,21 +169,19 @@ def lstm(
     weight = helper.create_parameter(
         helper.param_attr, [total], dtype, default_initializer=default_initializer
     )
-    out, last_h, last_c = new_variables(helper, dtype, 3)
+    made = [helper.create_variable_for_type_inference(dtype) for _ in range(3)]
     cache = helper.create_variable(persistable=True, type=VarType.RAW, stop_gradient=True)
-    helper.append_op(
-        type="cudnn_lstm",
-        inputs={"Input": input, "InitH": init_h, "InitC": init_c, "W": weight, "Cache": cache},
-        outputs={"Out": out, "last_h": last_h, "last_c": last_c},
-        attrs={
-            "max_len": max_len,
-            "is_bidirec": is_bidirec,
-            "input_size": columns,
-            "hidden_size": hidden_size,
-            "num_layers": num_layers,
-            "is_test": is_test,
-            "dropout_prob": dropout_prob,
-            "seed": seed,
-        },
-    )
+    inputs = {"Input": input, "InitH": init_h, "InitC": init_c, "W": weight, "Cache": cache}
+    attrs = {
+        "max_len": max_len,
+        "is_bidirec": is_bidirec,
+        "input_size": columns,
+        "hidden_size": hidden_size,
+        "num_layers": num_layers,
+        "is_test": is_test,
+        "dropout_prob": dropout_prob,
+        "seed": seed,
+    }
+    makes = dict(zip(("Out", "last_h", "last_c"), made, strict=True))
+    out, last_h, last_c = op("cudnn_lstm", inputs, attrs, makes, layer=helper)
     return out, last_h, last_c

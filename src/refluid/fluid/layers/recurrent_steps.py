@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import check_variables, op
 from refluid.core.notices import tell_once
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.joining import concat
 from refluid.fluid.layers.linear import fc
-from refluid.fluid.layers.recurrent import new_variables
 from refluid.fluid.param_attr import ParamAttr
 from refluid.ir.variable import Variable
 
@@ -41,15 +41,13 @@ def gru_unit(
     helper = LayerHelper("gru_unit", param_attr=param_attr, bias_attr=bias_attr)
     dtype, width = input.dtype, size // 3
     weight = helper.create_parameter(helper.param_attr, [width, 3 * width], dtype)
-    gate, reset, updated = new_variables(helper, dtype, 3)
-    inputs = {"Input": input, "HiddenPrev": hidden, "Weight": weight}
+    made = [helper.create_variable_for_type_inference(dtype) for _ in range(3)]
     bias = helper.create_parameter(helper.bias_attr, [1, 3 * width], dtype, is_bias=True)
-    inputs |= {} if bias is None else {"Bias": bias}
-    check_variables("gru_unit", inputs)
+    inputs = {"Input": input, "HiddenPrev": hidden, "Weight": weight, "Bias": bias}
     attrs = {name: _UNIT_ACTIVATIONS[used] for name, used in _USED.items()}
     attrs["origin_mode"] = origin_mode
-    outputs = {"Gate": gate, "ResetHiddenPrev": reset, "Hidden": updated}
-    helper.append_op(type="gru_unit", inputs=inputs, outputs=outputs, attrs=attrs)
+    makes = dict(zip(("Gate", "ResetHiddenPrev", "Hidden"), made, strict=True))
+    gate, reset, updated = op("gru_unit", inputs, attrs, makes, layer=helper)
     return updated, reset, gate
 
 
@@ -85,11 +83,6 @@ def lstm_unit(
         param_attr=param_attr,
         bias_attr=ParamAttr() if bias_attr is None else bias_attr,
     )
-    cell, hidden = new_variables(helper, x_t.dtype, 2)
-    helper.append_op(
-        type="lstm_unit",
-        inputs={"X": columns, "C_prev": cell_t_prev},
-        outputs={"C": cell, "H": hidden},
-        attrs={"forget_bias": forget_bias},
-    )
+    inputs, attrs = {"X": columns, "C_prev": cell_t_prev}, {"forget_bias": forget_bias}
+    cell, hidden = op("lstm_unit", inputs, attrs, ("C", "H"), dtype=x_t.dtype, layer=helper)
     return hidden, cell

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 Dim = int | Sequence[int] | None
@@ -36,9 +36,8 @@ def _reduction(op_type: str, what: str, dtype: VarType | None = None) -> Reducti
     def layer(
         input: Variable, dim: Dim = None, keep_dim: bool = False, name: str | None = None
     ) -> Variable:
-        helper = LayerHelper(op_type, name=name)
         attrs = reduction_attributes(input, dim, keep_dim)
-        return helper.emit(op_type, {"X": input}, attrs, dtype=dtype)
+        return op(op_type, {"X": input}, attrs, dtype=dtype, name=name)
 
     layer.__name__ = layer.__qualname__ = op_type
     layer.__doc__ = (
@@ -59,4 +58,4 @@ reduce_any = _reduction("reduce_any", "Whether any is true", VarType.BOOL)
 
 def mean(x: Variable, name: str | None = None) -> Variable:
     """The mean of all elements, shape (1,)."""
-    return LayerHelper("mean", name=name).emit("mean", {"X": x})
+    return op("mean", {"X": x}, name=name)

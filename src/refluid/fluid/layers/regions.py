@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.build import check_variables, op
 from refluid.ir.variable import Variable
 
 
@@ -19,15 +19,7 @@ def _pool(
     name: str | None = None,
     more: dict[str, str] | None = None,
 ) -> Variable:
-    helper = LayerHelper(op_type, name=name)
-    given = {slot: var for slot, var in inputs.items() if var is not None}
-    check_variables(op_type, given)
-    out = helper.create_variable_for_type_inference(given["X"].dtype)
-    made = {
-        slot: [helper.create_variable_for_type_inference(dtype)]
-        for slot, dtype in (more or {}).items()
-    }
-    return helper.emit(op_type, given, attrs, out=out, more=made)
+    return op(op_type, inputs, attrs, {"Out": None, **(more or {})}, name=name)[0]
 
 
 def _window(
@@ -136,9 +128,6 @@ def roi_perspective_transform(
     Returns these (R, C, height, width), a mask (R, 1, height, width), int32, of what lies in the
     region, and the projections (R, 9).
     """
-    helper = LayerHelper("roi_perspective_transform", name=name)
-    inputs = {"X": input, "ROIs": rois}
-    check_variables("roi_perspective_transform", inputs)
     kinds = {
         "Out": input.dtype,
         "Mask": "int32",
@@ -146,18 +135,14 @@ def roi_perspective_transform(
         "Out2InIdx": "int32",
         "Out2InWeights": input.dtype,
     }
-    made = {slot: helper.create_variable_for_type_inference(kind) for slot, kind in kinds.items()}
-    helper.append_op(
-        type="roi_perspective_transform",
-        inputs=inputs,
-        outputs=made,
-        attrs={
-            "transformed_height": transformed_height,
-            "transformed_width": transformed_width,
-            "spatial_scale": spatial_scale,
-        },
-    )
-    return made["Out"], made["Mask"], made["TransformMatrix"]
+    attrs = {
+        "transformed_height": transformed_height,
+        "transformed_width": transformed_width,
+        "spatial_scale": spatial_scale,
+    }
+    inputs = {"X": input, "ROIs": rois}
+    out, mask, matrix, *_ = op("roi_perspective_transform", inputs, attrs, kinds, name=name)
+    return out, mask, matrix
 
 
 def deformable_roi_pooling(
@@ -189,11 +174,8 @@ def deformable_roi_pooling(
         if not isinstance(size, list | tuple) or len(size) != 2:
             raise ValueError(f"{where}: {label} must be (height, width), not {size!r}")
     bins = pooled_height * pooled_width if position_sensitive else 1
-    helper = LayerHelper("deformable_psroi_pooling", name=name)
     inputs = {"Input": input, "ROIs": rois, "Trans": trans}
     check_variables(where, inputs)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    count = helper.create_variable_for_type_inference("int32")
     attrs = {
         "no_trans": no_trans,
         "output_dim": input.shape[1] // bins,
@@ -202,5 +184,5 @@ def deformable_roi_pooling(
         "sample_per_part": sample_per_part,
         "trans_std": trans_std,
     }
-    more = {"TopCount": [count]}
-    return helper.emit(helper.layer_type, inputs, window | attrs, slot="Output", out=out, more=more)
+    makes = {"Output": input.dtype, "TopCount": "int32"}
+    return op("deformable_psroi_pooling", inputs, window | attrs, makes, name=name)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.tensor_lists import Sizes, constant_of, mixed
 from refluid.ir.variable import Variable
@@ -113,7 +114,7 @@ def image_resize(
         "align_mode": align_mode,
         "data_layout": "NCHW" if data_format == _FIRST[rank] else "NHWC",
     }
-    return helper.emit(f"{kind}_interp", {"X": input} | inputs, attrs | sizes)
+    return op(f"{kind}_interp", {"X": input} | inputs, attrs | sizes, layer=helper)
 
 
 def interpolate(

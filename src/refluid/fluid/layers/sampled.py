@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import How, check_variables, op
 from refluid.core.dtypes import VarType
 from refluid.fluid.initializer import NumpyArrayInitializer
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.param_attr import ParamAttr
 from refluid.ir.variable import Variable
 
@@ -99,27 +100,22 @@ def nce(
     bias = helper.create_parameter(
         helper.bias_attr, [num_total_classes, 1], input.dtype, is_bias=True
     )
-    inputs |= {} if bias is None else {"Bias": bias}
+    inputs |= {"Bias": bias, "SampleWeight": [] if sample_weight is None else sample_weight}
     kinds = input.dtype, input.dtype, label.dtype
-    cost, logits, labels = map(helper.create_variable_for_type_inference, kinds)
-    inputs["SampleWeight"] = [] if sample_weight is None else sample_weight
+    made = map(helper.create_variable_for_type_inference, kinds)
+    makes = dict(zip(("Cost", "SampleLogits", "SampleLabels"), made, strict=True))
     if custom_dist is not None and sampler == "custom_dist":
         inputs |= _custom(helper, custom_dist)
     negatives = 10 if num_neg_samples is None else int(num_neg_samples)
-    helper.append_op(
-        type="nce",
-        inputs=inputs,
-        outputs={"Cost": cost, "SampleLogits": logits, "SampleLabels": labels},
-        attrs={
-            "num_total_classes": int(num_total_classes),
-            "num_neg_samples": negatives,
-            "seed": seed,
-            "sampler": _SAMPLERS[sampler],
-            "is_sparse": is_sparse,
-            "remote_prefetch": is_sparse,
-        },
-    )
-    return _over(cost, negatives + 1)
+    attrs = {
+        "num_total_classes": int(num_total_classes),
+        "num_neg_samples": negatives,
+        "seed": seed,
+        "sampler": _SAMPLERS[sampler],
+        "is_sparse": is_sparse,
+        "remote_prefetch": is_sparse,
+    }
+    return _over(op("nce", inputs, attrs, makes, layer=helper)[0], negatives + 1)
 
 
 def hsigmoid(
@@ -152,17 +148,10 @@ def hsigmoid(
     inputs["PathTable"] = [] if path_table is None else path_table
     inputs["PathCode"] = [] if path_code is None else path_code
     bias = helper.create_parameter(helper.bias_attr, [nodes, 1], input.dtype, is_bias=True)
-    inputs |= {} if bias is None else {"Bias": bias}
-    helper.append_op(
-        type="hierarchical_sigmoid",
-        inputs=inputs,
-        outputs={"Out": out, "PreOut": pre_out, "W_Out": weight},
-        attrs={
-            "num_classes": num_classes,
-            "is_sparse": is_sparse,
-            "remote_prefetch": is_sparse,
-        },
-    )
+    inputs["Bias"] = bias
+    attrs = {"num_classes": num_classes, "is_sparse": is_sparse, "remote_prefetch": is_sparse}
+    makes = {"Out": out, "PreOut": pre_out, "W_Out": weight}
+    op("hierarchical_sigmoid", inputs, attrs, makes, layer=helper)
     return out
 
 
@@ -212,8 +201,6 @@ def sampled_softmax_with_cross_entropy(
         "LogitsDim": logits.dtype,
         "LabelsDim": label.dtype,
     }
-    made = {slot: helper.create_variable_for_type_inference(kind) for slot, kind in kinds.items()}
-    soft = made.pop("Soft")
     attrs = {
         "use_customized_samples": use_customized_samples,
         "uniq": True,
@@ -221,15 +208,14 @@ def sampled_softmax_with_cross_entropy(
         "num_samples": num_samples,
         "seed": seed,
     }
-    helper.append_op(type="sample_logits", inputs=inputs, outputs=made, attrs=attrs)
-    helper.emit("one_hot", {"X": made["SampledLabels"]}, {"depth": num_samples + 1}, out=soft)
-    loss, softmax = (helper.create_variable_for_type_inference(logits.dtype) for _ in range(2))
-    helper.append_op(
-        type="softmax_with_cross_entropy",
-        inputs={"Logits": made["SampledLogits"], "Label": soft},
-        outputs={"Softmax": softmax, "Loss": loss},
-        attrs={"soft_label": True, "ignore_index": 0, "numeric_stable_mode": False},
-    )
+    made = {slot: helper.create_variable_for_type_inference(kind) for slot, kind in kinds.items()}
+    soft = made.pop("Soft")
+    op("sample_logits", inputs, attrs, made, layer=helper)
+    op("one_hot", {"X": made["SampledLabels"]}, {"depth": num_samples + 1}, out=soft, layer=helper)
+    inputs = {"Logits": made["SampledLogits"], "Label": soft}
+    attrs = {"soft_label": True, "ignore_index": 0, "numeric_stable_mode": False}
+    how: How = {"dtype": logits.dtype, "layer": helper}
+    loss, _ = op("softmax_with_cross_entropy", inputs, attrs, ("Loss", "Softmax"), **how)
     return _over(loss, num_true)
 
 
@@ -238,4 +224,4 @@ def sampling_id(
 ) -> Variable:
     """One id for each row of the probabilities `x` (batch, ids), drawn at random: (batch,)."""
     attrs = {"min": min, "max": max, "seed": seed}
-    return LayerHelper("sampling_id").emit("sampling_id", {"X": x}, attrs, dtype=dtype)
+    return op("sampling_id", {"X": x}, attrs, dtype=dtype)

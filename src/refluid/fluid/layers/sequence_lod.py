@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
@@ -27,17 +28,6 @@ __all__ = [
     "sequence_softmax",
     "sequence_unpad",
 ]
-
-
-def _emit(
-    op_type: str,
-    name: str | None,
-    inputs: Mapping[str, Any],
-    attrs: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Variable:
-    """The layer that is one operator of its own name; `options` as of `LayerHelper.emit`."""
-    return LayerHelper(op_type, name=name).emit(op_type, inputs, attrs, **options)
 
 
 def sequence_conv(
@@ -68,13 +58,13 @@ def sequence_conv(
         "contextLength": filter_size,
     }
     inputs = {"X": [input], "Filter": [filters]}
-    out = helper.emit("sequence_conv", inputs, attrs)
+    out = op("sequence_conv", inputs, attrs, layer=helper)
     return helper.append_activation(helper.append_bias_op(out))
 
 
 def sequence_softmax(input: Variable, use_cudnn: bool = False, name: str | None = None) -> Variable:
     """Softmax among the rows of each sequence; `input` is (n,) or (n, 1), and so is the result."""
-    return _emit("sequence_softmax", name, {"X": input}, {"use_cudnn": use_cudnn})
+    return op("sequence_softmax", {"X": input}, {"use_cudnn": use_cudnn}, name=name)
 
 
 def sequence_pool(
@@ -85,15 +75,9 @@ def sequence_pool(
     pool_type: "sum", "average", "sqrt" (sum / sqrt(length)), "max", "first" or "last".
     pad_value: what empty sequences become. The result has the upper levels of `input`.
     """
-    helper = LayerHelper("sequence_pool")
-    out = helper.create_variable_for_type_inference(input.dtype)
-    index = helper.create_variable_for_type_inference(input.dtype)
     attrs = {"pooltype": pool_type.upper(), "is_test": is_test, "pad_value": pad_value}
-    more = {"MaxIndex": index}
-    helper.emit("sequence_pool", {"X": input}, attrs, out=out, more=more)
-    if pool_type == "max":
-        index.stop_gradient = True
-    return out
+    stops = ("MaxIndex",) if pool_type == "max" else ()
+    return op("sequence_pool", {"X": input}, attrs, stop_gradient=stops)
 
 
 def sequence_first_step(input: Variable) -> Variable:
@@ -108,7 +92,7 @@ def sequence_last_step(input: Variable) -> Variable:
 
 def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Variable:
     """Sequence i of every input, one after another, becomes sequence i."""
-    return _emit("sequence_concat", name, {"X": input})
+    return op("sequence_concat", {"X": input}, name=name)
 
 
 def sequence_slice(
@@ -117,7 +101,7 @@ def sequence_slice(
     """Of sequence i `length[i]` rows from row `offset[i]` on; both integers (sequences, 1)."""
     offset.stop_gradient = length.stop_gradient = True
     inputs = {"X": input, "Offset": offset, "Length": length}
-    return _emit("sequence_slice", name, inputs)
+    return op("sequence_slice", inputs, name=name)
 
 
 def sequence_expand(
@@ -127,12 +111,12 @@ def sequence_expand(
 
     x: at most one level. ref_level: -1 for the last.
     """
-    return _emit("sequence_expand", name, {"X": x, "Y": y}, {"ref_level": ref_level})
+    return op("sequence_expand", {"X": x, "Y": y}, {"ref_level": ref_level}, name=name)
 
 
 def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Variable:
     """Row i of `x` as many times as sequence i of `y` is long; the result has y's sequences."""
-    return _emit("sequence_expand_as", name, {"X": x, "Y": y})
+    return op("sequence_expand_as", {"X": x, "Y": y}, name=name)
 
 
 def sequence_pad(
@@ -142,24 +126,25 @@ def sequence_pad(
 
     pad_value: (1,), or the shape of a row. maxlen: None for the longest sequence.
     """
-    helper = LayerHelper("sequence_pad", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    length = helper.create_variable_for_type_inference(VarType.INT64)
-    pad_value.stop_gradient = length.stop_gradient = True
-    attrs = {"padded_length": -1 if maxlen is None else maxlen}
-    inputs, more = {"X": x, "PadValue": pad_value}, {"Length": length}
-    return helper.emit("sequence_pad", inputs, attrs, out=out, more=more), length
+    pad_value.stop_gradient = True
+    inputs, attrs = (
+        {"X": x, "PadValue": pad_value},
+        {"padded_length": -1 if maxlen is None else maxlen},
+    )
+    makes = {"Out": x.dtype, "Length": VarType.INT64}
+    out, length = op("sequence_pad", inputs, attrs, makes, stop_gradient=("Length",), name=name)
+    return out, length
 
 
 def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Variable:
     """The first `length[i]` elements of every `x[i]` (sequences, longest, ...), as sequences."""
     length.stop_gradient = True
-    return _emit("sequence_unpad", name, {"X": x, "Length": length})
+    return op("sequence_unpad", {"X": x, "Length": length}, name=name)
 
 
 def sequence_reshape(input: Variable, new_dim: int) -> Variable:
     """The elements of each sequence in rows of `new_dim`; `input` is (n, width)."""
-    return _emit("sequence_reshape", None, {"X": [input]}, {"new_dim": new_dim})
+    return op("sequence_reshape", {"X": [input]}, {"new_dim": new_dim})
 
 
 def sequence_scatter(
@@ -170,7 +155,7 @@ def sequence_scatter(
     index: int64 (n, 1); updates: (n, 1), in the sequences of `index`.
     """
     inputs = {"X": input, "Ids": index, "Updates": updates}
-    return _emit("sequence_scatter", name, inputs)
+    return op("sequence_scatter", inputs, name=name)
 
 
 def sequence_enumerate(
@@ -178,7 +163,7 @@ def sequence_enumerate(
 ) -> Variable:
     """Each number of `input` (n, 1) and those after it: (n, win_size), then `pad_value`."""
     attrs = {"win_size": win_size, "pad_value": pad_value}
-    return _emit("sequence_enumerate", name, {"X": input}, attrs, stop_gradient=True)
+    return op("sequence_enumerate", {"X": input}, attrs, stop_gradient=True, name=name)
 
 
 def sequence_mask(
@@ -198,10 +183,9 @@ def sequence_mask(
         inputs["MaxLenTensor"] = [maxlen]
     elif maxlen is not None:
         attrs["maxlen"] = maxlen
-    options = {"slot": "Y", "dtype": kind, "stop_gradient": True}
-    return _emit("sequence_mask", name, inputs, attrs, **options)
+    return op("sequence_mask", inputs, attrs, dtype=kind, stop_gradient=True, name=name)
 
 
 def sequence_reverse(x: Variable, name: str | None = None) -> Variable:
     """The rows of each sequence back to front."""
-    return _emit("sequence_reverse", name, {"X": x}, slot="Y")
+    return op("sequence_reverse", {"X": x}, name=name)

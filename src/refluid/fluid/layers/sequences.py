@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
@@ -37,7 +38,7 @@ def _with_level(name: str, x: Variable, level: Any, attrs: dict[str, Any]) -> Va
         inputs["Y"] = level
     else:
         attrs["target_lod"] = list(level)
-    return LayerHelper(name).emit("lod_reset", inputs, attrs)
+    return op("lod_reset", inputs, attrs, layer=name)
 
 
 def _pair(size: int | Sequence[int]) -> list[int]:
@@ -69,7 +70,7 @@ def im2sequence(
     if input_image_size is not None:
         inputs["Y"] = input_image_size
         attrs["out_stride"] = _pair(out_stride)
-    return LayerHelper("im2sequence", name=name).emit("im2sequence", inputs, attrs)
+    return op("im2sequence", inputs, attrs, name=name)
 
 
 def row_conv(
@@ -82,5 +83,5 @@ def row_conv(
     helper = LayerHelper("row_conv", param_attr=param_attr, act=act)
     size = [future_context_size + 1, input.shape[-1]]
     filters = helper.create_parameter(attr=helper.param_attr, shape=size, dtype=input.dtype)
-    out = helper.emit("row_conv", {"X": [input], "Filter": [filters]})
+    out = op("row_conv", {"X": [input], "Filter": [filters]}, layer=helper)
     return helper.append_activation(out)

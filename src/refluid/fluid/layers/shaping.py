@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.tensor_lists import Sizes, constant_of, mixed
 from refluid.ir.variable import Variable
-
-
-def _reshaped(
-    helper: LayerHelper,
-    op_type: str,
-    inputs: dict[str, Any],
-    attrs: dict[str, Any],
-    out: Variable | None = None,
-) -> Variable:
-    """Appends an operator that also records the shape it was given, in `XShape`."""
-    dtype = inputs["X"].dtype
-    out = helper.create_variable_for_type_inference(dtype) if out is None else out
-    before = helper.create_variable_for_type_inference(dtype)
-    return helper.emit(op_type, inputs, attrs, out=out, more={"XShape": [before]})
 
 
 def reshape(
@@ -50,8 +37,9 @@ def reshape(
     if actual_shape is not None:
         actual_shape.stop_gradient = True
         inputs = {"Shape": actual_shape}
-    out = _reshaped(helper, "reshape2", {"X": x} | inputs, {"shape": sizes}, x if inplace else None)
-    return helper.append_activation(out)
+    out = x if inplace else None
+    made = op("reshape2", {"X": x} | inputs, {"shape": sizes}, out=out, layer=helper)
+    return helper.append_activation(made)
 
 
 def _require_shape(x: Variable, shape: Sequence[Any]) -> None:
@@ -74,12 +62,12 @@ def transpose(x: Variable, perm: Sequence[int], name: str | None = None) -> Vari
             f"transpose: perm {list(perm)} must name each of the {len(x.shape)} dimensions of "
             f"{x.name} once"
         )
-    return _reshaped(LayerHelper("transpose", name=name), "transpose2", {"X": x}, {"axis": perm})
+    return op("transpose2", {"X": x}, {"axis": perm}, layer="transpose", name=name)
 
 
 def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Variable:
     """Drops the dimensions `axes` of size 1 (all such where `axes` is empty)."""
-    return _reshaped(LayerHelper("squeeze", name=name), "squeeze2", {"X": input}, {"axes": axes})
+    return op("squeeze2", {"X": input}, {"axes": axes}, layer="squeeze", name=name)
 
 
 def unsqueeze(
@@ -92,15 +80,14 @@ def unsqueeze(
         axes, "unsqueeze", "AxesTensor", "AxesTensorList", constant_of(helper)
     )
     attrs = {"axes": None if "AxesTensorList" in inputs else attribute}
-    return _reshaped(helper, "unsqueeze2", {"X": input} | inputs, attrs)
+    return op("unsqueeze2", {"X": input} | inputs, attrs, layer=helper)
 
 
 def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
     """A matrix: the first `axis` dimensions by the others. ValueError for axis out of range."""
-    helper = LayerHelper("flatten", name=name)
     if not isinstance(axis, int) or not 0 <= axis <= len(x.shape):
         raise ValueError(f"flatten: axis {axis} must lie in 0 .. {len(x.shape)}")
-    return _reshaped(helper, "flatten2", {"X": x}, {"axis": axis})
+    return op("flatten2", {"X": x}, {"axis": axis}, layer="flatten", name=name)
 
 
 def expand(x: Variable, expand_times: Sizes, name: str | None = None) -> Variable:
@@ -109,20 +96,20 @@ def expand(x: Variable, expand_times: Sizes, name: str | None = None) -> Variabl
     inputs, attribute = mixed(
         expand_times, "expand", "ExpandTimes", "expand_times_tensor", constant_of(helper)
     )
-    return helper.emit("expand", {"X": x} | inputs, {"expand_times": attribute})
+    return op("expand", {"X": x} | inputs, {"expand_times": attribute}, layer=helper)
 
 
 def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> Variable:
     """`x` repeated to the shape of `target_tensor`, whose sizes are multiples of its own."""
     helper = LayerHelper("expand_as", input=x, name=name)
-    return helper.emit("expand_as", {"X": x, "target_tensor": target_tensor})
+    return op("expand_as", {"X": x, "target_tensor": target_tensor}, layer=helper)
 
 
 def shape(input: Variable) -> Variable:
     """The sizes of all dimensions, an int32 variable of shape (rank,)."""
-    return LayerHelper("shape").emit("shape", {"Input": input}, dtype=VarType.INT32)
+    return op("shape", {"Input": input}, dtype=VarType.INT32)
 
 
 def size(input: Variable) -> Variable:
     """The number of elements, an int64 variable of shape (1,)."""
-    return LayerHelper("size").emit("size", {"Input": input}, dtype=VarType.INT64)
+    return op("size", {"Input": input}, dtype=VarType.INT64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refluid.fluid.layer_helper import LayerHelper
+from refluid.build import op
 from refluid.ir.variable import Variable
 
 
@@ -22,5 +22,4 @@ def shard_index(
         "shard_id": shard_id,
         "ignore_value": ignore_value,
     }
-    helper = LayerHelper("shard_index")
-    return helper.emit("shard_index", {"X": [input]}, attrs, stop_gradient=True)
+    return op("shard_index", {"X": [input]}, attrs, stop_gradient=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.tensor_lists import Sizes, constant_of, has_variables, mixed
 from refluid.ir.variable import Variable
@@ -24,7 +25,7 @@ def _sliced(op_type: str, input: Variable, axes: Sequence[int], bounds: Bounds) 
         attrs[name] = attribute
         known = [flag & own for flag, own in zip(known, _known(values, len(axes)), strict=False)]
     attrs["infer_flags"] = [flag or -1 for flag in known]
-    return helper.emit(op_type, inputs, attrs)
+    return op(op_type, inputs, attrs, layer=helper)
 
 
 def _known(values: Sizes, count: int) -> list[int]:
@@ -56,13 +57,12 @@ def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable
     overwrite: in the gradient, a row taken twice gets the last gradient instead of the sum.
     """
     attrs = {"overwrite": overwrite}
-    return LayerHelper("gather").emit("gather", {"X": input, "Index": index}, attrs)
+    return op("gather", {"X": input, "Index": index}, attrs)
 
 
 def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Variable:
     """Elements or slices of `input` at the coordinates in the last dimension of `index`."""
-    helper = LayerHelper("gather_nd", name=name)
-    return helper.emit("gather_nd", {"X": input, "Index": index})
+    return op("gather_nd", {"X": input, "Index": index}, name=name)
 
 
 def scatter(
@@ -73,12 +73,11 @@ def scatter(
     overwrite: bool = True,
 ) -> Variable:
     """`input` with rows `index` replaced by `updates`, or their sum put there."""
-    helper = LayerHelper("scatter", name=name)
     inputs = {"X": input, "Ids": index, "Updates": updates}
-    return helper.emit("scatter", inputs, {"overwrite": overwrite})
+    return op("scatter", inputs, {"overwrite": overwrite}, name=name)
 
 
 def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
     """`x` in reverse order along the dimensions `axis`."""
     axes = [axis] if isinstance(axis, int) else list(axis)
-    return LayerHelper("reverse").emit("reverse", {"X": [x]}, {"axis": axes})
+    return op("reverse", {"X": [x]}, {"axis": axes})

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from refluid.build import apply, check_variables, op
 from refluid.core import names
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.conditional import BlockGuard, outer_variables, read_from_outside
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
@@ -106,18 +107,15 @@ class StaticRNN:
             persistable=False,
         )
         outer = parent.find_var_recursive(batch_ref.name)
-        parent.append_op(
-            type="fill_constant_batch_size_like",
-            inputs={"Input": [outer or batch_ref]},
-            outputs={"Out": [boot]},
-            attrs={
-                "value": value,
-                "shape": shape,
-                "dtype": int(boot.dtype),
-                "input_dim_idx": ref_dim,
-                "output_dim_idx": dim,
-            },
-        )
+        attrs = {
+            "value": value,
+            "shape": shape,
+            "dtype": int(boot.dtype),
+            "input_dim_idx": ref_dim,
+            "output_dim_idx": dim,
+        }
+        inputs, sized = {"Input": outer or batch_ref}, "fill_constant_batch_size_like"
+        apply(sized, inputs, {"Out": boot}, attrs, block=parent)
         return boot
 
     def step_input(self, x: Variable) -> Variable:
@@ -151,7 +149,7 @@ class StaticRNN:
         return -1 if self.seq_len is None else self.seq_len
 
     def _named_again(self, var: Variable) -> Variable:
-        return self.helper.emit("rnn_memory_helper", {"X": [var]}, {"dtype": int(var.dtype)})
+        return op("rnn_memory_helper", {"X": [var]}, {"dtype": int(var.dtype)}, layer=self.helper)
 
     def output(self, *outputs: Variable) -> None:
         """`step_output` of each."""
@@ -181,24 +179,20 @@ class StaticRNN:
     def _append(self, inside: Block, parent: Block, states: list[Variable]) -> None:
         own = {var.name for var in self.inputs} | set(self.memories)
         read = [name for name in read_from_outside(inside) if name not in own]
-        parent.append_op(
-            type="recurrent",
-            inputs={
-                "inputs": [parent.var_recursive(var.name) for var in self.inputs],
-                "initial_states": [memory.init for memory in self.memories.values()],
-                "parameters": outer_variables(read, parent),
-            },
-            outputs={
-                "outputs": self.outputs,
-                "step_scopes": [parent.create_var(type=VarType.STEP_SCOPES)],
-            },
-            attrs={
-                "has_states": bool(self.memories),
-                "ex_states": list(self.memories),
-                "states": [state.name for state in states],
-                "sub_block": inside,
-            },
-        )
+        inputs = {
+            "inputs": [parent.var_recursive(var.name) for var in self.inputs],
+            "initial_states": [memory.init for memory in self.memories.values()],
+            "parameters": outer_variables(read, parent),
+        }
+        scopes = parent.create_var(type=VarType.STEP_SCOPES)
+        attrs = {
+            "has_states": bool(self.memories),
+            "ex_states": list(self.memories),
+            "states": [state.name for state in states],
+            "sub_block": inside,
+        }
+        outputs = {"outputs": self.outputs, "step_scopes": scopes}
+        apply("recurrent", inputs, outputs, attrs, block=parent)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The output, or a list of them where there are several."""

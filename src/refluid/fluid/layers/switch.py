@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from types import TracebackType
 
+from refluid.build import check_variables
 from refluid.core.dtypes import VarType
-from refluid.fluid.layer_helper import LayerHelper, check_variables
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.conditional import ConditionalBlock
 from refluid.fluid.layers.elementwise import logical_and, logical_not
 from refluid.ir.variable import Variable

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import op
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
@@ -42,7 +43,7 @@ def affine_channel(
     """scale * x + bias with a scale and a bias, both (C,), for each channel of (N, C, H, W)."""
     helper = LayerHelper("affine_channel", name=name, act=act)
     inputs = {"X": x, "Scale": scale, "Bias": bias}
-    out = helper.emit("affine_channel", inputs, {"data_layout": data_layout})
+    out = op("affine_channel", inputs, {"data_layout": data_layout}, layer=helper)
     return helper.append_activation(out)
 
 
@@ -53,43 +54,39 @@ def affine_grid(
 
     theta: (N, 2, 3). The result, (N, H, W, 2), is in coordinates from -1 to 1 for `grid_sampler`.
     """
-    helper = LayerHelper("affine_grid", name=name)
     inputs: dict[str, Any] = {"Theta": theta}
     attrs: dict[str, Any] = {}
     if isinstance(out_shape, Variable):
         inputs["OutputShape"] = out_shape
     else:
         attrs["output_shape"] = list(out_shape)
-    return helper.emit("affine_grid", inputs, attrs, slot="Output")
+    return op("affine_grid", inputs, attrs, name=name)
 
 
 def grid_sampler(x: Variable, grid: Variable, name: str | None = None) -> Variable:
     """Samples of `x`, (N, C, H, W), at the points of `grid`, (N, H, W, 2), bilinearly."""
-    helper = LayerHelper("grid_sampler", name=name)
-    return helper.emit("grid_sampler", {"X": x, "Grid": grid}, slot="Output")
+    return op("grid_sampler", {"X": x, "Grid": grid}, name=name)
 
 
 def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Variable:
     """Each block of blocksize x blocksize pixels as channels of one pixel."""
-    helper = LayerHelper("space_to_depth", name=name)
     if not isinstance(blocksize, int):
         raise ValueError(f"space_to_depth: blocksize must be an int, not {blocksize!r}")
-    return helper.emit("space_to_depth", {"X": x}, {"blocksize": blocksize})
+    return op("space_to_depth", {"X": x}, {"blocksize": blocksize}, name=name)
 
 
 def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
     """(N, C * r * r, H, W) -> (N, C, H * r, W * r), r being the factor."""
     if not isinstance(upscale_factor, int):
         raise TypeError(f"pixel_shuffle: upscale_factor must be an int, not {upscale_factor!r}")
-    helper = LayerHelper("pixel_shuffle")
-    return helper.emit("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor})
+    return op("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor})
 
 
 def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variable:
     """The channels of `group` groups mixed: the first of each, then the second of each, ..."""
     if not isinstance(group, int):
         raise TypeError(f"shuffle_channel: group must be an int, not {group!r}")
-    return LayerHelper("shuffle_channel").emit("shuffle_channel", {"X": x}, {"group": group})
+    return op("shuffle_channel", {"X": x}, {"group": group})
 
 
 def temporal_shift(
@@ -98,14 +95,13 @@ def temporal_shift(
     """A share of the channels of `seg_num` successive images moved one step back, one forth."""
     if not isinstance(seg_num, int):
         raise TypeError(f"temporal_shift: seg_num must be an int, not {seg_num!r}")
-    helper = LayerHelper("temporal_shift", name=name)
     attrs = {"seg_num": seg_num, "shift_ratio": shift_ratio}
-    return helper.emit("temporal_shift", {"X": x}, attrs)
+    return op("temporal_shift", {"X": x}, attrs, name=name)
 
 
 def fsp_matrix(x: Variable, y: Variable) -> Variable:
     """Products of each channel of `x` with each of `y`, averaged over pixels: (N, Cx, Cy)."""
-    return LayerHelper("fsp_matrix").emit("fsp", {"X": x, "Y": y})
+    return op("fsp", {"X": x, "Y": y}, layer="fsp_matrix")
 
 
 def unfold(
@@ -120,7 +116,6 @@ def unfold(
 
     paddings: one number, (height, width), or (top, left, bottom, right).
     """
-    helper = LayerHelper("unfold", name=name)
     around = [paddings] * 4 if isinstance(paddings, int) else list(paddings)
     around = around * 2 if len(around) == 2 else around
     if len(around) != 4:
@@ -131,7 +126,7 @@ def unfold(
         "paddings": around,
         "dilations": per_dimension(dilations, 2, "dilations"),
     }
-    return helper.emit("unfold", {"X": x}, attrs, slot="Y")
+    return op("unfold", {"X": x}, attrs, name=name)
 
 
 def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None = None) -> Variable:
@@ -150,7 +145,9 @@ def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None =
         )
     elif not isinstance(seed, Variable):
         raise ValueError(f"random_crop: seed must be an int or a Variable, not {seed!r}")
-    return helper.emit("random_crop", {"X": x, "Seed": seed}, attrs, more={"SeedOut": seed})
+    return op(
+        "random_crop", {"X": x, "Seed": seed}, attrs, {"Out": None, "SeedOut": seed}, layer=helper
+    )[0]
 
 
 def similarity_focus(
@@ -164,15 +161,13 @@ def similarity_focus(
         raise ValueError(f"similarity_focus: axis must be 1, 2 or 3, not {axis}")
     if not indexes:
         raise ValueError("similarity_focus: indexes can't be empty")
-    helper = LayerHelper("similarity_focus", name=name)
     attrs = {"axis": axis, "indexes": list(indexes)}
-    return helper.emit("similarity_focus", {"X": input}, attrs)
+    return op("similarity_focus", {"X": input}, attrs, name=name)
 
 
 def add_position_encoding(
     input: Variable, alpha: float, beta: float, name: str | None = None
 ) -> Variable:
     """alpha * input + beta * sines and cosines of the position, for (N, length, size)."""
-    helper = LayerHelper("add_position_encoding", name=name)
     attrs = {"alpha": alpha, "beta": beta}
-    return helper.emit("add_position_encoding", {"X": [input]}, attrs)
+    return op("add_position_encoding", {"X": [input]}, attrs, name=name)

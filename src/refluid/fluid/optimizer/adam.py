@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from refluid.build import apply
 from refluid.fluid.gradient_clip import GradientClipBase
 from refluid.fluid.optimizer.base import ParamGrad, Rate
 from refluid.fluid.optimizer.kept import KeepingOptimizer
@@ -92,8 +93,6 @@ class LambOptimizer(AdamOptimizer):
     Other arguments as in `AdamOptimizer`.
     """
 
-    written: ClassVar = {"Beta1Pow": "", "Beta2Pow": ""}
-
     def __init__(
         self,
         learning_rate: Rate = 0.001,
@@ -139,7 +138,6 @@ class AdamaxOptimizer(KeepingOptimizer):
     """
 
     kept: ClassVar = {"Moment": "moment", "InfNorm": "inf_norm", "Beta1Pow": "beta1_pow_acc"}
-    written: ClassVar = {"Beta1Pow": ""}
 
     def __init__(
         self,
@@ -170,12 +168,7 @@ class AdamaxOptimizer(KeepingOptimizer):
                 continue
             power = self._get_accumulator("beta1_pow_acc", param)
             with param.block.program.optimized_guard([param, grad]), name_scope("adamx"):
-                block.append_op(
-                    type="scale",
-                    inputs={"X": power},
-                    outputs={"Out": power},
-                    attrs={"scale": self._beta1},
-                )
+                apply("scale", {"X": power}, {"Out": power}, {"scale": self._beta1}, block=block)
 
 
 Adam = AdamOptimizer

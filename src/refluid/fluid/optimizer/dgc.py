@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import apply, op
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
 from refluid.fluid.gradient_clip import GradientClipBase, GradientClipByNorm
-from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.optimizer.base import Optimizer, ParamGrad, Rate
 from refluid.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
 from refluid.ir.ambient import name_scope
@@ -81,10 +81,9 @@ class DGCMomentumOptimizer(Optimizer):
                 clipped = layers.clip_by_norm(grad, self._clip_norm)
                 clipped.type = grad.type
                 return clipped
-            helper = LayerHelper("dgc_clip_by_norm")
             inputs = {"X": grad, "current_step": self._steps}
             attrs = {"max_norm": self._clip_norm, "rampup_begin_step": float(self._begin)}
-            return helper.emit("dgc_clip_by_norm", inputs, attrs)
+            return op("dgc_clip_by_norm", inputs, attrs)
 
     def _compresses(self, param: Parameter, grad: Variable) -> bool:
         return (
@@ -105,39 +104,32 @@ class DGCMomentumOptimizer(Optimizer):
         rate = self._create_param_lr(param_and_grad)
         attrs: dict[str, Any] = {"mu": self._momentum, "use_nesterov": self._use_nesterov}
         inputs = {"Param": param, "Velocity": velocity, "LearningRate": rate}
-        outputs = {"ParamOut": param, "VelocityOut": velocity}
-        if not self._compresses(param, grad):
-            return block.append_op("momentum", {**inputs, "Grad": grad}, outputs, attrs)
-        sent = self._append_compression(block, param, grad)
-        counters = {"current_step": self._steps, "nranks": self._ranks}
-        attrs["rampup_begin_step"] = float(self._begin)
-        return block.append_op(
-            self.type, {**inputs, "Grad": sent, **counters}, {**outputs, "Grad_out": sent}, attrs
-        )
+        op_type, outputs = "momentum", {}
+        if self._compresses(param, grad):
+            grad = self._append_compression(block, param, grad)
+            inputs |= {"current_step": self._steps, "nranks": self._ranks}
+            attrs["rampup_begin_step"] = float(self._begin)
+            op_type, outputs = self.type, {"Grad_out": grad}
+        appended: Operator
+        appended = apply(op_type, inputs | {"Grad": grad}, outputs, attrs, block=block)
+        return appended
 
     def _append_compression(self, block: Block, param: Parameter, grad: Variable) -> Variable:
         kept = {
             "U": self._add_accumulator("_dgc_u_", param),
             "V": self._add_accumulator("_dgc_v_", param),
         }
-        helper = LayerHelper("dgc")
-        return helper.emit(
-            "dgc",
-            {"Grad": grad, **kept, "current_step": self._steps},
-            {
-                "m": self._momentum,
-                "use_nesterov": self._use_nesterov,
-                "sparsity": self._sparsity,
-                "rampup_begin_step": float(self._begin),
-                "rampup_step": float(self._rampup_step),
-            },
-            slot="Grad_out",
-            more={
-                "U_out": kept["U"],
-                "V_out": kept["V"],
-                "k": block.create_var(dtype=VarType.FP32, shape=[1], stop_gradient=True),
-            },
-        )
+        attrs = {
+            "m": self._momentum,
+            "use_nesterov": self._use_nesterov,
+            "sparsity": self._sparsity,
+            "rampup_begin_step": float(self._begin),
+            "rampup_step": float(self._rampup_step),
+        }
+        count = block.create_var(dtype=VarType.FP32, shape=[1], stop_gradient=True)
+        makes = {"Grad_out": None, "k": count, "U_out": kept["U"], "V_out": kept["V"]}
+        inputs = {"Grad": grad, **kept, "current_step": self._steps}
+        return op("dgc", inputs, attrs, makes)[0]
 
 
 def _local_norm(clip: GradientClipBase | None, num_trainers: int | None) -> float | None:

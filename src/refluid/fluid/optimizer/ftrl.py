@@ -27,10 +27,6 @@ class FtrlOptimizer(KeepingOptimizer):
     """
 
     kept: ClassVar = {"SquaredAccumulator": "squared", "LinearAccumulator": "linear"}
-    written: ClassVar = {
-        "SquaredAccumulator": "SquaredAccumOut",
-        "LinearAccumulator": "LinearAccumOut",
-    }
 
     def __init__(
         self,

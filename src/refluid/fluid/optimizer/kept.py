@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from refluid.build import apply
 from refluid.fluid.optimizer.base import Optimizer
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
@@ -14,12 +15,10 @@ from refluid.ir.variable import Parameter, Variable
 class KeepingOptimizer(Optimizer):
     """An optimizer told by a table: `kept` maps slots of its operator to kinds of accumulators.
 
-    written: of these slots the output slot where it isn't `SlotOut`, "" for slots only read.
     uses_rate: whether the operator has a learning rate.
     """
 
     kept: ClassVar[Mapping[str, str]] = {}
-    written: ClassVar[Mapping[str, str]] = {}
     uses_rate: ClassVar[bool] = True
 
     def _attributes(self, param: Parameter) -> Mapping[str, Any]:
@@ -44,12 +43,7 @@ class KeepingOptimizer(Optimizer):
     ) -> Operator:
         param, grad = param_and_grad
         kept = {slot: self._get_accumulator(kind, param) for slot, kind in self.kept.items()}
-        outputs = {self.written.get(slot, f"{slot}Out"): var for slot, var in kept.items()}
-        outputs.pop("", None)
         rate = {"LearningRate": self._create_param_lr(param_and_grad)} if self.uses_rate else {}
-        return block.append_op(
-            type=self.type,
-            inputs={"Param": param, "Grad": grad, **rate, **kept, **self._tensors()},
-            outputs={"ParamOut": param, **outputs},
-            attrs=self._attributes(param),
-        )
+        inputs = {"Param": param, "Grad": grad, **rate, **kept, **self._tensors()}
+        op: Operator = apply(self.type, inputs, attrs=self._attributes(param), block=block)
+        return op

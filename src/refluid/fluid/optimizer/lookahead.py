@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import apply
 from refluid.fluid import layers
 from refluid.fluid.optimizer.base import Optimizer
 from refluid.ir.ambient import name_scope
@@ -74,5 +75,5 @@ def _slow(fast: Parameter, startup: Program) -> Variable:
         )
 
     start = startup.global_block()
-    start.append_op(type="assign", inputs={"X": fast.name}, outputs={"Out": declare(start)})
+    apply("assign", {"X": fast.name}, {"Out": declare(start)}, block=start)
     return declare(fast.block)

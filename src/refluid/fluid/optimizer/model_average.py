@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from refluid.build import apply
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
@@ -76,16 +77,13 @@ class ModelAverage(Optimizer):
         kept = {f"in_{name}": self._add_accumulator(name, param) for name in _SUMS}
         for name in _COUNTS:
             kept[f"in_{name}"] = self._add_accumulator(name, param, dtype=VarType.INT64, shape=[1])
-        default_main_program().global_block().append_op(
-            type="average_accumulates",
-            inputs={"param": param, **kept},
-            outputs={f"out_{slot.removeprefix('in_')}": var for slot, var in kept.items()},
-            attrs={
-                "average_window": self.average_window,
-                "min_average_window": self.min_average_window,
-                "max_average_window": self.max_average_window,
-            },
-        )
+        attrs = {
+            "average_window": self.average_window,
+            "min_average_window": self.min_average_window,
+            "max_average_window": self.max_average_window,
+        }
+        block = default_main_program().global_block()
+        apply("average_accumulates", {"param": param, **kept}, attrs=attrs, block=block)
 
     def _add_average_apply_op(self, program: Program, param: Parameter, spare: Variable) -> None:
         block = program.global_block()
@@ -96,12 +94,8 @@ class ModelAverage(Optimizer):
         count, total = layers.sums(counts), layers.sums(sums)
         dtype = VarType.FP32 if self._dtype is None else self._dtype
         count, total = layers.cast(count, dtype), layers.cast(total, dtype)
-        block.append_op(
-            type="elementwise_div",
-            inputs={"X": total, "Y": count},
-            outputs={"Out": target},
-            attrs={"axis": -1},
-        )
+        inputs = {"X": total, "Y": count}
+        apply("elementwise_div", inputs, {"Out": target}, {"axis": -1}, block=block)
 
 
 def _spare(param: Parameter) -> Variable:

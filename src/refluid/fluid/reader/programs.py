@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from refluid.build import apply
 from refluid.core.dtypes import VarType
 from refluid.core.names import UniqueNameGenerator
 from refluid.feed.reader import Reader
@@ -46,26 +47,16 @@ def join_program(reader: Reader, feed_list: Sequence[Variable], use_double_buffe
     block = default_main_program().current_block()
     index = _first_use(block, {var.name for var in feed_list})
     source = reader_var(block, name)
-    block.insert_op(
-        index,
-        type="create_py_reader",
-        inputs={"blocking_queue": [queue]},
-        outputs={"Out": [source]},
-        attrs=creation_attrs(given_by(feed_list), [bool(var.need_check_feed) for var in feed_list]),
-    )
+    attrs = creation_attrs(given_by(feed_list), [bool(var.need_check_feed) for var in feed_list])
+    inputs = {"blocking_queue": queue}
+    apply("create_py_reader", inputs, {"Out": source}, attrs, block=block, index=index)
     if use_double_buffer:
         index += 1
         buffered = reader_var(block, _names("double_buffer"))
-        block.insert_op(
-            index,
-            type="create_double_buffer_reader",
-            inputs={"UnderlyingReader": [source]},
-            outputs={"Out": [buffered]},
-        )
+        plain, outputs = {"UnderlyingReader": source}, {"Out": buffered}
+        apply("create_double_buffer_reader", plain, outputs, block=block, index=index)
         source = buffered
-    block.insert_op(
-        index + 1, type="read", inputs={"Reader": [source]}, outputs={"Out": list(feed_list)}
-    )
+    apply("read", {"Reader": source}, {"Out": list(feed_list)}, block=block, index=index + 1)
 
 
 def _first_use(block: Block, names: set[str]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from refluid.build import How, apply, op
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
@@ -173,11 +174,8 @@ class BeamSearchDecoder:
             type=VarType.LOD_TENSOR_ARRAY,
             dtype=init.dtype,
         )
-        parent.append_op(
-            type="write_to_array",
-            inputs={"X": init, "I": self._zero(parent)},
-            outputs={"Out": array},
-        )
+        inputs = {"X": init, "I": self._zero(parent)}
+        apply("write_to_array", inputs, {"Out": array}, block=parent)
         if is_ids:
             self._ids_array = array
         if is_scores:
@@ -195,17 +193,10 @@ class BeamSearchDecoder:
 
     def _zero(self, parent: Block) -> Variable:
         if self._zero_idx is None:
-            self._zero_idx = parent.create_var(name=names.generate("zero_idx"), dtype=VarType.INT64)
-            parent.append_op(
-                type="fill_constant",
-                outputs={"Out": [self._zero_idx]},
-                attrs={
-                    "shape": [1],
-                    "dtype": int(VarType.INT64),
-                    "value": 0.0,
-                    "force_cpu": True,
-                },
-            )
+            kind = VarType.INT64
+            attrs = {"shape": [1], "dtype": int(kind), "value": 0.0, "force_cpu": True}
+            how: How = {"prefix": "zero_idx", "dtype": kind, "block": parent}
+            self._zero_idx = op("fill_constant", None, attrs, **how)
         return self._zero_idx
 
     def _parent(self) -> Block:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import op
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
@@ -42,13 +43,13 @@ def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
             dtype=VarType.INT64,
             persistable=True,
         )
-    more = {"ShuffleIdx": order, "SeedOut": seed}
-    return helper.emit("shuffle_batch", {"X": x, "Seed": seed}, attrs, out=out, more=more)
+    makes = {"Out": out, "ShuffleIdx": order, "SeedOut": seed}
+    return op("shuffle_batch", {"X": x, "Seed": seed}, attrs, makes, layer=helper)[0]
 
 
 def _partial(op_type: str, input: Variable | Sequence[Variable], attrs: dict[str, int]) -> Variable:
     inputs = [input] if isinstance(input, Variable) else list(input)
-    return LayerHelper(op_type).emit(op_type, {"X": inputs}, attrs)
+    return op(op_type, {"X": inputs}, attrs)
 
 
 def partial_concat(
@@ -81,4 +82,4 @@ def rank_attention(
     attr = to_attr(rank_param_attr)
     param = helper.create_parameter(attr, list(rank_param_shape), input.dtype)
     inputs = {"X": input, "RankOffset": rank_offset, "RankParam": param}
-    return helper.emit("rank_attention", inputs, {"MaxRank": max_rank})
+    return op("rank_attention", inputs, {"MaxRank": max_rank}, layer=helper)

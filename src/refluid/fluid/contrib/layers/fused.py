@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refluid.fluid.layer_helper import LayerHelper
+from refluid.build import op
 from refluid.ir.variable import Variable
 
 __all__ = ["fused_elemwise_activation"]
@@ -27,14 +27,11 @@ def fused_elemwise_activation(
     names = functor_list.split(",") if isinstance(functor_list, str) else list(functor_list)
     if len(names) != 2:
         raise ValueError(f"functor_list should name two operators, not {functor_list!r}")
-    helper = LayerHelper("fused_elemwise_activation")
-    out = helper.create_variable_for_type_inference(x.dtype)
-    middle = helper.create_variable_for_type_inference(x.dtype)
     attrs = {
         "axis": axis,
         "scale": scale,
         "save_intermediate_out": save_intermediate_out,
         "functor_list": names,
     }
-    more = {"IntermediateOut": middle}
-    return helper.emit("fused_elemwise_activation", {"X": x, "Y": y}, attrs, out=out, more=more)
+    makes = ("Out", "IntermediateOut")
+    return op("fused_elemwise_activation", {"X": x, "Y": y}, attrs, makes)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.param_attr import to_attr
 from refluid.ir.variable import Variable
@@ -59,9 +60,7 @@ def search_pyramid_hash(
         "lr": lr,
         "distribute_update_vars": ",".join(distribute_update_vars or ()),
     }
-    out, dropped, kept = (helper.create_variable_for_type_inference(dtype) for _ in range(3))
-    more = {"DropPos": dropped, "X_Temp_Out": kept}
-    return helper.emit("pyramid_hash", inputs, attrs, out=out, more=more)
+    return op("pyramid_hash", inputs, attrs, dtype=dtype, layer=helper)
 
 
 def _tables(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
@@ -46,16 +47,16 @@ def _append_sums(
     b_predicted, b_absolute, b_squared, b_q, b_positive, b_instances = made[9:]
 
     def add(op_type: str, source: Variable, batch: Variable, total: Variable) -> None:
-        helper.emit(op_type, {"X": [source]}, out=batch)
-        helper.emit("elementwise_add", {"X": [batch], "Y": [total]}, out=total)
+        op(op_type, {"X": [source]}, out=batch, layer=helper)
+        op("elementwise_add", {"X": [batch], "Y": [total]}, out=total, layer=helper)
 
-    helper.emit("elementwise_sub", {"X": [input], "Y": [label]}, out=error)
+    op("elementwise_sub", {"X": [input], "Y": [label]}, out=error, layer=helper)
     add("squared_l2_norm", error, b_squared, squared)
     add("l1_norm", error, b_absolute, absolute)
     add("reduce_sum", input, b_predicted, predicted)
-    helper.emit("sigmoid", {"X": [input]}, out=again)
+    op("sigmoid", {"X": [input]}, out=again, layer=helper)
     add("reduce_sum", again, b_q, q)
     add("reduce_sum", label, b_positive, positive)
     attrs: dict[str, Any] = {"shape": [-1, 1], "dtype": int(VarType.FP32), "value": 1.0}
-    helper.emit("fill_constant_batch_size_like", {"Input": label}, attrs, out=ones)
+    op("fill_constant_batch_size_like", {"Input": label}, attrs, out=ones, layer=helper)
     add("reduce_sum", ones, b_instances, instances)

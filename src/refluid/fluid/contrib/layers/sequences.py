@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.build import How, op
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
@@ -38,7 +39,7 @@ def fused_embedding_seq_pool(
         padding_idx += size[0]
     attrs = {"is_sparse": is_sparse, "combiner": combiner, "padding_idx": padding_idx}
     inputs = {"Ids": input, "W": table}
-    return helper.emit("fused_embedding_seq_pool", inputs, attrs, dtype=dtype)
+    return op("fused_embedding_seq_pool", inputs, attrs, dtype=dtype, layer=helper)
 
 
 def match_matrix_tensor(
@@ -58,11 +59,9 @@ def match_matrix_tensor(
     helper = LayerHelper("match_matrix_tensor", param_attr=param_attr, act=act, name=name)
     size = [x.shape[-1], channel_num, y.shape[-1]]
     weights = helper.create_parameter(attr=helper.param_attr, shape=size, dtype=dtype)
-    out = helper.create_variable_for_type_inference(dtype)
-    product = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    inputs, more = {"X": x, "Y": y, "W": weights}, {"Tmp": product}
-    attrs = {"dim_t": channel_num}
-    helper.emit("match_matrix_tensor", inputs, attrs, out=out, more=more)
+    inputs, attrs = {"X": x, "Y": y, "W": weights}, {"dim_t": channel_num}
+    how: How = {"dtype": dtype, "stop_gradient": ("Tmp",), "layer": helper}
+    out, product = op("match_matrix_tensor", inputs, attrs, ("Out", "Tmp"), **how)
     return helper.append_activation(out), product
 
 
@@ -75,12 +74,9 @@ def sequence_topk_avg_pooling(
     sequences of `row` and `col`. Result: (rows, channel_num * len(topks)) in the sequences of
     `row`; elements that are missing count as 0.
     """
-    helper = LayerHelper("sequence_topk_avg_pooling")
-    out = helper.create_variable_for_type_inference(input.dtype)
-    places = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
     inputs = {"X": input, "ROW": row, "COLUMN": col}
     attrs = {"topks": list(topks), "channel_num": channel_num}
-    return helper.emit("sequence_topk_avg_pooling", inputs, attrs, out=out, more={"pos": places})
+    return op("sequence_topk_avg_pooling", inputs, attrs, stop_gradient=("pos",))
 
 
 def _pair(size: int | Sequence[int]) -> list[int]:
@@ -109,8 +105,6 @@ def var_conv_2d(
     (height, width), (down, across) = _pair(filter_size), _pair(stride)
     size = [int(output_channel), int(input_channel) * height * width]
     filters = helper.create_parameter(attr=helper.param_attr, shape=size, dtype=dtype)
-    out = helper.create_variable_for_type_inference(dtype)
-    windows = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     attrs = {
         "InputChannel": input_channel,
         "OutputChannel": output_channel,
@@ -120,5 +114,5 @@ def var_conv_2d(
         "KernelW": width,
     }
     inputs = {"X": input, "ROW": row, "COLUMN": col, "W": filters}
-    helper.emit("var_conv_2d", inputs, attrs, out=out, more={"Col": windows})
+    out = op("var_conv_2d", inputs, attrs, dtype=dtype, stop_gradient=("Col",), layer=helper)
     return helper.append_activation(out)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from refluid.build import How, op
 from refluid.core.dtypes import as_dtype
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
@@ -44,7 +45,7 @@ def tree_conv(
     weight = helper.create_parameter(helper.param_attr, shape, dtype)
     out = None if name is None else helper.create_variable(name=name, dtype=dtype)
     inputs = {"NodesVector": nodes_vector, "EdgeSet": edge_set, "Filter": weight}
-    out = helper.emit("tree_conv", inputs, {"max_depth": max_depth}, out=out)
+    out = op("tree_conv", inputs, {"max_depth": max_depth}, out=out, layer=helper)
     return helper.append_activation(helper.append_bias_op(out))
 
 
@@ -68,11 +69,9 @@ def tdm_child(
     helper = LayerHelper("tdm_child")
     kind = as_dtype(dtype)
     tree = _table(helper, param_attr, [node_nums, _BEFORE_CHILDREN + child_nums], "int32")
-    child = helper.create_variable_for_type_inference(kind)
-    leaf = helper.create_variable_for_type_inference(kind)
     attrs = {"child_nums": child_nums, "dtype": int(kind)}
-    inputs, more = {"X": x, "TreeInfo": tree}, {"LeafMask": leaf}
-    helper.emit("tdm_child", inputs, attrs, slot="Child", out=child, more=more)
+    inputs, makes = {"X": x, "TreeInfo": tree}, ("Child", "LeafMask")
+    child, leaf = op("tdm_child", inputs, attrs, makes, dtype=kind, layer=helper)
     return child, leaf
 
 
@@ -103,9 +102,6 @@ def tdm_sampler(
     kind, layers = as_dtype(dtype), len(layer_node_num_list)
     travel = _table(helper, tree_travel_attr, [leaf_node_num, layers], tree_dtype)
     nodes = _table(helper, tree_layer_attr, [sum(layer_node_num_list), 1], tree_dtype)
-    made = [helper.create_variable_for_type_inference(kind) for _ in range(3)]
-    for one in made:
-        one.stop_gradient = True
     attrs = {
         "neg_samples_num_list": list(neg_samples_num_list),
         "output_positive": output_positive,
@@ -113,10 +109,9 @@ def tdm_sampler(
         "seed": seed,
         "dtype": int(kind),
     }
-    out, labels, mask = made
     inputs = {"X": x, "Travel": travel, "Layer": nodes}
-    more = {"Labels": labels, "Mask": mask}
-    helper.emit("tdm_sampler", inputs, attrs, out=out, more=more)
+    how: How = {"dtype": kind, "stop_gradient": True, "layer": helper}
+    out, labels, mask = made = op("tdm_sampler", inputs, attrs, ("Out", "Labels", "Mask"), **how)
     if not output_list:
         return out, labels, mask
     widths = [count + int(output_positive) for count in neg_samples_num_list]
@@ -137,7 +132,7 @@ def _check_layers(samples: Sequence[int], nodes: Sequence[int]) -> None:
             )
 
 
-def _by_layer(made: list[Variable], widths: list[int]) -> list[list[Variable]]:
+def _by_layer(made: Sequence[Variable], widths: list[int]) -> list[list[Variable]]:
     """The columns of each layer, as (N, width, 1)."""
     parts: list[list[Variable]] = [[], [], []]
     begin = 0

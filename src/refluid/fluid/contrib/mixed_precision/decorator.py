@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from refluid.build import op
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
@@ -14,7 +15,6 @@ from refluid.fluid.contrib.mixed_precision.fp16_utils import (
     rewrite_for,
     update_role_var_grad,
 )
-from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.layers.conditional import ConditionalBlock
 from refluid.fluid.optimizer.base import Optimizer, ParamGrad
 from refluid.ir.defaults import default_main_program, program_guard
@@ -118,13 +118,9 @@ class OptimizerWithMixedPrecision:
         state = self._made()
         program = default_main_program()
         with program.optimized_guard([]):
-            helper = LayerHelper("check_finite_and_unscale")
-            found = helper.create_variable_for_type_inference(VarType.BOOL, stop_gradient=True)
-            helper.append_op(
-                type="check_finite_and_unscale",
-                inputs={"X": grads, "Scale": state[0]},
-                outputs={"Out": grads, "FoundInfinite": found},
-            )
+            makes = {"FoundInfinite": VarType.BOOL, "Out": grads}
+            inputs = {"X": grads, "Scale": state[0]}
+            found = op("check_finite_and_unscale", inputs, None, makes, stop_gradient=True)[0]
             append_scale_update(
                 grads, found, state, self._how, adapt=self._use_dynamic_loss_scaling
             )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from refluid.build import How, op
 from refluid.core.dtypes import VarType
 from refluid.engine.pipeline import Setting, build
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
-from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.attributes import ROLE_VAR, OpRole
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
@@ -62,9 +62,9 @@ def update_role_var_grad(main_prog: Program, params_grads: Pairs) -> None:
     """
     block = main_prog.global_block()
     writers: dict[str, list[Operator]] = {}
-    for op in block.ops:
-        for name in op.output_arg_names:
-            writers.setdefault(name, []).append(op)
+    for one in block.ops:
+        for name in one.output_arg_names:
+            writers.setdefault(name, []).append(one)
     casts: list[Operator] = []
     for param, grad in params_grads:
         made = [] if grad is None else writers.get(grad.name, [])
@@ -102,9 +102,8 @@ def update_loss_scaling(
     is_overall_finite: bool, shape (1,), whether all gradients were finite. prev_loss_scaling:
     float32, num_good_steps and num_bad_steps: int32, all persistable of shape (1,), overwritten.
     """
-    helper = LayerHelper("update_loss_scaling")
-    found = helper.create_variable_for_type_inference(VarType.BOOL, stop_gradient=True)
-    helper.append_op(type="logical_not", inputs={"X": is_overall_finite}, outputs={"Out": found})
+    how: How = {"dtype": VarType.BOOL, "stop_gradient": True, "layer": "update_loss_scaling"}
+    found = op("logical_not", {"X": is_overall_finite}, **how)
     append_scale_update(
         [],
         found,
@@ -125,20 +124,12 @@ def append_scale_update(
     """Appends `update_loss_scaling`; `adapt` False leaves the scale, gradients are zeroed still."""
     scale, good, bad = state
     names = ("incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio", "decr_ratio")
-    LayerHelper("update_loss_scaling").append_op(
-        type="update_loss_scaling",
-        inputs={
-            "X": list(grads),
-            "FoundInfinite": found_infinite,
-            "PrevLossScaling": scale,
-            "InGoodSteps": good,
-            "InBadSteps": bad,
-        },
-        outputs={
-            "Out": list(grads),
-            "LossScaling": scale,
-            "OutGoodSteps": good,
-            "OutBadSteps": bad,
-        },
-        attrs={**dict(zip(names, how, strict=True)), "stop_update": not adapt},
-    )
+    inputs = {
+        "X": list(grads),
+        "FoundInfinite": found_infinite,
+        "PrevLossScaling": scale,
+        "InGoodSteps": good,
+        "InBadSteps": bad,
+    }
+    attrs = {**dict(zip(names, how, strict=True)), "stop_update": not adapt}
+    op("update_loss_scaling", inputs, attrs)

@@ -8,13 +8,13 @@ keeps shape (1,).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from refluid.core import names
+from refluid.build.operators import op
+from refluid.build.results import How
 from refluid.core.dtypes import VarType
-
-if TYPE_CHECKING:
-    from refluid.ir.variable import Variable
+from refluid.ir.block import Block
+from refluid.ir.variable import Variable
 
 _END = 10000000
 SliceBound = Any  # an int or a Variable
@@ -57,14 +57,10 @@ def _expand(item: Any, rank: int, name: str) -> list[Any]:
     return items
 
 
-def _is_variable(value: Any) -> bool:
-    return hasattr(value, "block") and hasattr(value, "stop_gradient")
-
-
 def _bound(value: Any, default: int) -> SliceBound:
     if value is None:
         return default
-    return value if _is_variable(value) else int(value)
+    return value if isinstance(value, Variable) else int(value)
 
 
 def _part(axis: int, one: Any, name: str) -> Part:
@@ -75,7 +71,7 @@ def _part(axis: int, one: Any, name: str) -> Part:
         back = isinstance(step, int) and step < 0
         start = _bound(one.start, _END if back else 0)
         return Part(axis, start, _bound(one.stop, -_END if back else _END), step, False)
-    if _is_variable(one):
+    if isinstance(one, Variable):
         return Part(axis, one, _after(one), 1, True)
     if isinstance(one, int) and not isinstance(one, bool):
         return Part(axis, one, _END if one == -1 else one + 1, 1, True)
@@ -85,7 +81,7 @@ def _part(axis: int, one: Any, name: str) -> Part:
     )
 
 
-def append_subscript(var: Variable, item: Any) -> Variable:
+def subscript(var: Variable, item: Any) -> Variable:
     """Appends what computes `var[item]`; the result variable, `var` itself for all of it."""
     indices = _expand(item, len(var.shape), var.name)
     parts = [_part(axis, one, var.name) for axis, one in enumerate(indices)]
@@ -103,57 +99,41 @@ def append_subscript(var: Variable, item: Any) -> Variable:
         "decrease_axis": [part.axis for part in parts if part.drop],
     }
     for name, values in bounds.items():
-        attrs[name] = [-1 if _is_variable(one) else one for one in values]
-        if any(map(_is_variable, values)):
+        attrs[name] = [-1 if isinstance(one, Variable) else one for one in values]
+        if any(isinstance(one, Variable) for one in values):
             inputs[f"{name.capitalize()}TensorList"] = [_as_variable(var, one) for one in values]
     attrs["infer_flags"] = [
-        -1 if any(map(_is_variable, (part.start, part.end, part.step))) else 1 for part in parts
+        -1 if any(isinstance(one, Variable) for one in (part.start, part.end, part.step)) else 1
+        for part in parts
     ]
-    block = var.block.program.current_block()
-    out = block.create_var(name=names.generate(var.name + "_slice"), dtype=var.dtype)
     kind = "strided_slice" if strided else "slice"
-    block.append_op(type=kind, inputs=inputs, outputs={"Out": [out]}, attrs=attrs)
-    return out
+    return op(kind, inputs, attrs, prefix=f"{var.name}_slice", block=block_of(var))
+
+
+def block_of(var: Variable) -> Block | None:
+    """Where operators on a variable go: the current block of its program."""
+    return None if var.block is None else var.block.program.current_block()
 
 
 def _reversed(var: Variable, axis: int) -> Variable:
-    block = var.block.program.current_block()
-    out = block.create_var(name=names.generate(var.name + "_slice_reverse"), dtype=var.dtype)
-    outputs = {"Out": [out]}
-    block.append_op(type="reverse", inputs={"X": [var]}, outputs=outputs, attrs={"axis": [axis]})
-    return out
+    prefix = f"{var.name}_slice_reverse"
+    return op("reverse", {"X": [var]}, {"axis": [axis]}, prefix=prefix, block=block_of(var))
 
 
 def _as_variable(var: Variable, bound: SliceBound) -> Variable:
     """A bound as a variable: a number becomes an int32 constant."""
-    if _is_variable(bound):
-        found: Variable = bound
-        return found
-    return _number(var, bound)
+    return bound if isinstance(bound, Variable) else _number(var, bound)
 
 
 def _after(index: Variable) -> Variable:
     """The bound that follows an index; as in Fluid, int32 as the index has to be."""
-    block = index.block.program.current_block()
-    one = _number(index, 1)
-    out = block.create_var(name=names.generate("tmp"), dtype=index.dtype)
-    inputs = {"X": [index], "Y": [one]}
-    block.append_op(
-        type="elementwise_add", inputs=inputs, outputs={"Out": [out]}, attrs={"axis": -1}
-    )
-    return out
+    inputs = {"X": [index], "Y": [_number(index, 1)]}
+    return op("elementwise_add", inputs, {"axis": -1}, prefix="tmp", block=block_of(index))
 
 
 def _number(var: Variable, bound: int) -> Variable:
     """An int32 constant of the current block."""
-    block = var.block.program.current_block()
-    out = block.create_var(name=names.generate("tmp"), dtype=VarType.INT32)
-    out.stop_gradient = True
-    attrs = {
-        "shape": [1],
-        "dtype": int(VarType.INT32),
-        "value": float(bound),
-        "force_cpu": True,
-    }
-    block.append_op(type="fill_constant", outputs={"Out": [out]}, attrs=attrs)
-    return out
+    kind = VarType.INT32
+    attrs = {"shape": [1], "dtype": int(kind), "value": float(bound), "force_cpu": True}
+    how: How = {"prefix": "tmp", "dtype": kind, "stop_gradient": True, "block": block_of(var)}
+    return op("fill_constant", None, attrs, **how)

@@ -1,0 +1,21 @@
+"""The one way to append an operator to a program, or to run it at once."""
+
+from refluid.build import arithmetic
+from refluid.build.backend import Backend, Blocks, backend, using
+from refluid.build.operators import apply, check_variables, op
+from refluid.build.results import UNNAMED, How
+from refluid.ir import overloads
+
+__all__ = [
+    "UNNAMED",
+    "Backend",
+    "Blocks",
+    "How",
+    "apply",
+    "backend",
+    "check_variables",
+    "op",
+    "using",
+]
+
+overloads.provide(arithmetic)

@@ -1,0 +1,95 @@
+"""What `a + b`, `a < b` and the like append to the program of a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from refluid.build.operators import op
+from refluid.build.results import How
+from refluid.build.subscript import block_of
+from refluid.build.subscript import subscript as subscript
+from refluid.core.dtypes import FLOATING, VarType, dtype_name
+from refluid.ir.variable import Variable
+
+_SCALAR = (bool, int, float, np.integer, np.floating)
+_SCALE: dict[str, Callable[[float], tuple[float, float]]] = {
+    "elementwise_add": lambda value: (1.0, value),
+    "elementwise_sub": lambda value: (1.0, -value),
+    "elementwise_rsub": lambda value: (-1.0, value),
+    "elementwise_mul": lambda value: (value, 0.0),
+    "elementwise_div": lambda value: (1.0 / value, 0.0),
+}
+_COMPARE = {"equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal"}
+
+
+def cast(var: Variable, dtype: VarType) -> Variable:
+    """The variable cast to another element type."""
+    attrs = {"in_dtype": int(var.dtype), "out_dtype": int(dtype)}
+    return op("cast", {"X": [var]}, attrs, prefix="tmp", dtype=dtype, block=block_of(var))
+
+
+def scale(var: Variable, scale: float, bias: float) -> Variable:
+    """`var * scale + bias`."""
+    attrs = {"scale": float(scale), "bias": float(bias)}
+    return op("scale", {"X": [var]}, attrs, prefix="tmp", block=block_of(var))
+
+
+def _constant(like: Variable, value: float, shape: Sequence[int] = (1,)) -> Variable:
+    """A constant of `shape`, which may have an unknown size: that of `like`.
+
+    One of unknown size holds float32 whatever is declared: Fluid gives its operator no type.
+    """
+    block, dtype = block_of(like), like.dtype
+    how: How = {"prefix": "tmp", "dtype": dtype, "stop_gradient": True, "block": block}
+    attrs: dict[str, Any] = {"shape": list(shape), "value": float(value)}
+    if -1 in shape:
+        unknown = list(shape).index(-1)
+        attrs |= {"input_dim_idx": unknown, "output_dim_idx": unknown}
+        out = op("fill_constant_batch_size_like", {"Input": [like]}, attrs, **how)
+        out.describe(shape=out.shape, dtype=dtype)
+        return out
+    return op("fill_constant", None, attrs | {"dtype": int(dtype), "force_cpu": False}, **how)
+
+
+def _scalar(
+    var: Variable, other: Any, op_type: str, *, reverse: bool
+) -> tuple[Variable | None, Variable | None]:
+    """A number as a constant and None, or None and the result where one `scale` will do.
+
+    The constant is of the variable's type: of 1.5 a whole-number variable sees 1.
+    """
+    value = float(other) if isinstance(other, float | np.floating) else int(other)
+    whole = var.dtype not in FLOATING
+    if op_type == "elementwise_sub" and reverse:
+        op_type = "elementwise_rsub"
+    rule = None if op_type == "elementwise_div" and (reverse or whole) else _SCALE.get(op_type)
+    if rule is None:
+        return _constant(var, value, var.shape if reverse else (1,)), None
+    if whole and value != int(value):
+        raise AssertionError(
+            f"float value {value} cannot convert to integer: variable {var.name!r} is "
+            f"{dtype_name(var.dtype)}; cast it to float32 first"
+        )
+    return None, scale(var, *rule(value))
+
+
+def binary(var: Any, other: Any, op_type: str, *, reverse: bool = False) -> Any:
+    """Appends `op_type` of a variable and a variable or Python number; the result variable."""
+    if isinstance(other, _SCALAR):
+        other, scaled = _scalar(var, other, op_type, reverse=reverse)
+        if scaled is not None:
+            return scaled
+    elif not hasattr(other, "block"):
+        raise TypeError(
+            f"variable {var.name!r} can't be combined with {type(other).__name__}; "
+            "use a variable or a Python number"
+        )
+    left, right = (other, var) if reverse else (var, other)
+    if left.dtype != right.dtype:
+        right = cast(right, left.dtype)
+    kind = VarType.BOOL if op_type in _COMPARE else left.dtype
+    inputs, attrs = {"X": [left], "Y": [right]}, {"axis": 0 if right.shape[:1] == (-1,) else -1}
+    return op(op_type, inputs, attrs, prefix="tmp", dtype=kind, block=block_of(var))

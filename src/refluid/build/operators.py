@@ -1,0 +1,121 @@
+"""`op` and `apply`: the operator's inputs checked, results made, and all handed to the backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack, overload
+
+from refluid.build.accepted_types import check_accepted
+from refluid.build.backend import Attributes, Blocks, Slots, backend
+from refluid.build.results import How, Maker, slots_made
+from refluid.ir.block import Block
+from refluid.ir.variable import Variable
+from refluid.ops.definition import OperatorDef
+from refluid.ops.registry import find
+
+
+@overload
+def op(
+    type: str,
+    inputs: Slots | None = ...,
+    attrs: Attributes = ...,
+    makes: None = ...,
+    **how: Unpack[How],
+) -> Variable: ...
+@overload
+def op(
+    type: str,
+    inputs: Slots | None,
+    attrs: Attributes,
+    makes: Mapping[str, list[Any]],
+    **how: Unpack[How],
+) -> tuple[list[Variable], ...]: ...
+@overload
+def op(
+    type: str,
+    inputs: Slots | None,
+    attrs: Attributes,
+    makes: tuple[str, ...] | Mapping[str, Any],
+    **how: Unpack[How],
+) -> tuple[Variable, ...]: ...
+def op(
+    type: str,
+    inputs: Slots | None = None,
+    attrs: Attributes = None,
+    makes: Iterable[str] | None = None,
+    **how: Unpack[How],
+) -> Any:
+    """Appends an operator, or runs it, and returns the variables of its results.
+
+    inputs: slot -> variable, name or list of them; None for an optional one that isn't used.
+    attrs: those that are None, or not given, are the operator's defaults.
+    makes: the output slots, in the order in which variables are made: a tuple, or slot -> element
+        type, variable to write to, or list of such; the variables of all are returned. Without it
+        there is one for every slot that isn't optional (for one that overwrites an input, that
+        input), and the first is returned.
+    layer: the layer call (a LayerHelper) or only its kind; the operator's type unless given.
+    name: what the user called the layer. prefix: of the names of results, instead of `NAME.tmp`.
+    dtype: of results of which neither `makes` nor shape inference says it; that of the first
+        input unless given. out: the variable to which the first result is written.
+    stop_gradient: whether results stop gradients, or which slots of them do.
+    block: where to append the operator; without one it goes to the current backend.
+
+    Raises TypeError for inputs that are no variables, or of types that the layer doesn't accept.
+    """
+    definition, layer = find(type), how.get("layer", type)
+    given = _used(type, definition, inputs)
+    check_accepted(layer if isinstance(layer, str) else layer.layer_type, given or {})
+    block = how.get("block")
+    target = backend() if block is None else Blocks(block)
+    said = slots_made(definition, given or {}, makes)
+    if how.get("out") is not None:
+        said[next(iter(said))] = how["out"]
+    make = Maker(type, given or {}, target, how)
+    results = {slot: make(slot, one) for slot, one in said.items()}
+    target.run(type, given, results, attrs)
+    return next(iter(results.values())) if makes is None else tuple(results.values())
+
+
+def apply(
+    type: str,
+    inputs: Slots | None = None,
+    outputs: Slots | None = None,
+    attrs: Attributes = None,
+    *,
+    block: Block | None = None,
+    index: int | None = None,
+) -> Any:
+    """Appends an operator that writes to variables at hand, or runs it; returns the operator.
+
+    outputs: may leave out slots that overwrite an input. index: its position in `block`, the end
+    unless given. Others as of `op`.
+    """
+    definition = find(type)
+    given = _used(type, definition, inputs)
+    known = given or {}
+    mutates = {} if definition is None else definition.mutates
+    changed = {slot: known[own] for slot, own in mutates.items() if own in known}
+    target = backend() if block is None else Blocks(block, index)
+    return target.run(type, given, {**changed, **(outputs or {})}, attrs)
+
+
+def check_variables(where: str, inputs: Slots) -> None:
+    """TypeError, naming operator and slot, for an input that is no variable."""
+    for slot, given in inputs.items():
+        for one in given if isinstance(given, list | tuple) else [given]:
+            if not isinstance(one, Variable | str):
+                raise TypeError(
+                    f"The type of '{slot}' in {where} must be Variable, but received "
+                    f"{type(one).__name__}: {one!r}"
+                )
+
+
+def _used(type: str, definition: OperatorDef | None, inputs: Slots | None) -> Slots | None:
+    """The inputs without optional ones that are None, checked."""
+    if inputs is None:
+        return None
+    if definition is not None and any(one is None for one in inputs.values()):
+        spare = {slot.name for slot in definition.inputs if slot.optional}
+        inputs = {slot: one for slot, one in inputs.items() if one is not None or slot not in spare}
+    check_variables(type, inputs)
+    return inputs
