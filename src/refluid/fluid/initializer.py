@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.build import apply
+from refluid.build import Blocks, apply, backend
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid.constants import value_attributes
@@ -62,8 +62,8 @@ def force_init_on_cpu() -> bool:
 class Initializer:
     """Base of all initializers."""
 
-    def __call__(self, param: Variable, block: Block) -> Operator:
-        """Puts the operator that initialises `param` at the front of `block`."""
+    def __call__(self, param: Variable, block: Block | None) -> Operator:
+        """Puts the operator that initialises `param` at the front of `block`, or runs it."""
         raise NotImplementedError(f"{type(self).__name__} must define __call__(param, block)")
 
 
@@ -73,7 +73,7 @@ class ConstantInitializer(Initializer):
     def __init__(self, value: float = 0.0, force_cpu: bool = False) -> None:
         self.value, self.force_cpu = value, force_cpu
 
-    def __call__(self, var: Variable, block: Block) -> Operator:
+    def __call__(self, var: Variable, block: Block | None) -> Operator:
         attrs = {
             "shape": var.shape,
             "dtype": int(var.dtype),
@@ -102,7 +102,7 @@ class UniformInitializer(Initializer):
         self.low, self.high, self.seed = low, high, seed
         self.diagonal = {"diag_num": diag_num, "diag_step": diag_step, "diag_val": diag_val}
 
-    def __call__(self, var: Variable, block: Block) -> Operator:
+    def __call__(self, var: Variable, block: Block | None) -> Operator:
         attrs = {"min": float(self.low), "max": float(self.high)} | self.diagonal
         return _draw("uniform_random", var, block, self.seed, attrs, inputs={})
 
@@ -115,7 +115,7 @@ class NormalInitializer(Initializer):
     def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
         self.loc, self.scale, self.seed = loc, scale, seed
 
-    def __call__(self, var: Variable, block: Block) -> Operator:
+    def __call__(self, var: Variable, block: Block | None) -> Operator:
         attrs = {"mean": float(self.loc), "std": float(self.scale)}
         return _draw(self.op_type, var, block, self.seed, attrs)
 
@@ -135,7 +135,7 @@ class _Scaled(Initializer):
     def variance(self, var: Variable) -> float:
         raise NotImplementedError
 
-    def __call__(self, var: Variable, block: Block) -> Operator:
+    def __call__(self, var: Variable, block: Block | None) -> Operator:
         variance = self.variance(var)
         if self.uniform:
             limit = math.sqrt(3.0 * variance)
@@ -183,7 +183,7 @@ class NumpyArrayInitializer(Initializer):
             raise TypeError(f"NumpyArrayInitializer takes an array, not {type(value).__name__}")
         self.value = value
 
-    def __call__(self, var: Variable, block: Block) -> Operator:
+    def __call__(self, var: Variable, block: Block | None) -> Operator:
         attrs = value_attributes(self.value, var.dtype) | {"shape": list(self.value.shape)}
         return _prepend("assign_value", var, block, attrs)
 
@@ -195,7 +195,7 @@ class BilinearInitializer(Initializer):
     Raises ValueError for other shapes.
     """
 
-    def __call__(self, var: Variable, block: Block) -> Operator:
+    def __call__(self, var: Variable, block: Block | None) -> Operator:
         shape = var.shape
         if len(shape) != 4 or shape[2] != shape[3]:
             raise ValueError(f"Bilinear needs a (C_out, C_in, K, K) variable, not {list(shape)}")
@@ -222,7 +222,7 @@ def fans(var: Variable) -> tuple[float, float]:
 def _prepend(
     op_type: str,
     var: Variable,
-    block: Block,
+    block: Block | None,
     attrs: Mapping[str, Any],
     inputs: Mapping[str, Any] | None = None,
 ) -> Operator:
@@ -234,21 +234,24 @@ def _prepend(
 def _draw(
     op_type: str,
     var: Variable,
-    block: Block,
+    block: Block | None,
     seed: int,
     attrs: dict[str, Any],
     inputs: Mapping[str, Any] | None = None,
 ) -> Operator:
     """A random operator; half precision is drawn in single and cast."""
-    drawn = var
-    if var.dtype in _HALF:
-        name = names.generate(f"{var.name}_init.tmp")
-        drawn = block.create_var(name=name, shape=var.shape, dtype=VarType.FP32, persistable=False)
-        cast = {"in_dtype": int(drawn.dtype), "out_dtype": int(var.dtype)}
-        _prepend("cast", var, block, cast, inputs={"X": drawn})
-    own = {"shape": drawn.shape, "dtype": int(drawn.dtype)}
-    own["seed"] = seed or block.program.random_seed
-    return _prepend(op_type, drawn, block, attrs | own, inputs)
+    own = {"shape": var.shape, "dtype": int(var.dtype)} | attrs
+    own["seed"] = seed or (0 if block is None else block.program.random_seed)
+    if var.dtype not in _HALF:
+        return _prepend(op_type, var, block, own, inputs)
+    place = backend() if block is None else Blocks(block)
+    name, single = names.generate(f"{var.name}_init.tmp"), VarType.FP32
+    drawn = place.variable(name=name, shape=var.shape, dtype=single, persistable=False)
+    op = _prepend(op_type, drawn, block, own | {"dtype": int(single)}, inputs)
+    kinds = {"in_dtype": int(single), "out_dtype": int(var.dtype)}
+    apply("cast", {"X": drawn}, {"Out": var}, kinds, block=block, index=1)
+    var.stop_gradient = True
+    return op
 
 
 Constant = ConstantInitializer
