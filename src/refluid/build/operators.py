@@ -7,11 +7,14 @@ from typing import Any, Unpack, overload
 
 from refluid.build.accepted_types import check_accepted
 from refluid.build.backend import Attributes, Blocks, Slots, backend
-from refluid.build.results import How, Maker, slots_made
+from refluid.build.results import How, make_results, slots_made
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
 from refluid.ops.definition import OperatorDef
 from refluid.ops.registry import find
+
+_LISTS = (list, tuple)
+_NAMED = (Variable, str)
 
 
 @overload
@@ -63,15 +66,15 @@ def op(
     Raises TypeError for inputs that are no variables, or of types that the layer doesn't accept.
     """
     definition, layer = find(type), how.get("layer", type)
-    given = _used(type, definition, inputs)
-    check_accepted(layer if isinstance(layer, str) else layer.layer_type, given or {})
-    block = how.get("block")
+    given = inputs if inputs is None else _used(type, definition, inputs)
+    known = {} if given is None else given
+    check_accepted(layer if isinstance(layer, str) else layer.layer_type, known)
+    block, out = how.get("block"), how.get("out")
     target = backend() if block is None else Blocks(block)
-    said = slots_made(definition, given or {}, makes)
-    if how.get("out") is not None:
-        said[next(iter(said))] = how["out"]
-    make = Maker(type, given or {}, target, how)
-    results = {slot: make(slot, one) for slot, one in said.items()}
+    said = slots_made(definition, known, makes)
+    if out is not None:
+        said[next(iter(said))] = out
+    results = make_results(type, said, known, target, how)
     target.run(type, given, results, attrs)
     return next(iter(results.values())) if makes is None else tuple(results.values())
 
@@ -91,8 +94,8 @@ def apply(
     unless given. Others as of `op`.
     """
     definition = find(type)
-    given = _used(type, definition, inputs)
-    known = given or {}
+    given = inputs if inputs is None else _used(type, definition, inputs)
+    known = {} if given is None else given
     mutates = {} if definition is None else definition.mutates
     changed = {slot: known[own] for slot, own in mutates.items() if own in known}
     target = backend() if block is None else Blocks(block, index)
@@ -102,20 +105,23 @@ def apply(
 def check_variables(where: str, inputs: Slots) -> None:
     """TypeError, naming operator and slot, for an input that is no variable."""
     for slot, given in inputs.items():
-        for one in given if isinstance(given, list | tuple) else [given]:
-            if not isinstance(one, Variable | str):
+        if isinstance(given, _NAMED):
+            continue
+        for one in given if isinstance(given, _LISTS) else (given,):
+            if not isinstance(one, _NAMED):
                 raise TypeError(
                     f"The type of '{slot}' in {where} must be Variable, but received "
                     f"{type(one).__name__}: {one!r}"
                 )
 
 
-def _used(type: str, definition: OperatorDef | None, inputs: Slots | None) -> Slots | None:
+def _used(type: str, definition: OperatorDef | None, inputs: Slots) -> Slots:
     """The inputs without optional ones that are None, checked."""
-    if inputs is None:
-        return None
-    if definition is not None and any(one is None for one in inputs.values()):
-        spare = {slot.name for slot in definition.inputs if slot.optional}
-        inputs = {slot: one for slot, one in inputs.items() if one is not None or slot not in spare}
+    for given in inputs.values():
+        if given is None and definition is not None:
+            spare = {slot.name for slot in definition.inputs if slot.optional}
+            some = inputs.items()
+            inputs = {slot: one for slot, one in some if one is not None or slot not in spare}
+            break
     check_variables(type, inputs)
     return inputs

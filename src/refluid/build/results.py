@@ -14,6 +14,7 @@ from refluid.ops.definition import OperatorDef
 
 # Prefix of variables that nobody named.
 UNNAMED = "_generated_var"
+_LISTS = (list, tuple)
 
 
 class Layer(Protocol):
@@ -49,6 +50,8 @@ def slots_made(
     if makes is not None or definition is None:
         return dict.fromkeys(makes or ("Out",))
     mutates = definition.mutates
+    if not mutates:
+        return {slot.name: None for slot in definition.outputs if not slot.optional}
     return {
         slot.name: inputs.get(mutates.get(slot.name, ""))
         for slot in definition.outputs
@@ -56,38 +59,42 @@ def slots_made(
     }
 
 
-class Maker:
-    """Makes variables of the results of one operator."""
-
-    def __init__(self, type: str, inputs: Slots, target: Backend, how: How) -> None:
-        self._inputs, self._target = inputs, target
-        self._dtype, self._stop = how.get("dtype"), how.get("stop_gradient", False)
-        self._prefix = how.get("prefix", "")
-        self._persistable = None if self._prefix else False
-        if not self._prefix:
-            layer = how.get("layer", type)
-            name = how.get("name") if isinstance(layer, str) else layer.name
-            self._prefix = f"{names.generate(str(layer)) if name is None else name}.tmp"
-
-    def __call__(self, slot: str, said: Any) -> Any:
-        """The variables of a slot: those that are said, new ones of the types that are said."""
-        if isinstance(said, Variable):
-            return said
-        if isinstance(said, list | tuple):
-            return [self(slot, one) for one in said]
-        dtype = self._dtype if said is None else said
-        return self._target.variable(
-            name=names.generate(self._prefix),
-            dtype=_first_type(self._inputs) if dtype is None else dtype,
-            persistable=self._persistable,
-            stop_gradient=self._stop if isinstance(self._stop, bool) else slot in self._stop,
-        )
+def make_results(
+    type: str, said: Mapping[str, Any], inputs: Slots, target: Backend, how: How
+) -> dict[str, Any]:
+    """Slot -> variables: those that are said, new ones of the types that are said."""
+    prefix, usual, stop = how.get("prefix"), how.get("dtype"), how.get("stop_gradient", False)
+    persistable = None if prefix else False
+    if not prefix:
+        layer = how.get("layer", type)
+        name = how.get("name") if isinstance(layer, str) else layer.name
+        prefix = f"{names.generate(str(layer)) if name is None else name}.tmp"
+    if usual is None:
+        usual = _first_type(inputs)
+    made: dict[str, Any] = {}
+    for slot, one in said.items():
+        several = isinstance(one, _LISTS)
+        variables = [
+            dtype
+            if isinstance(dtype, Variable)
+            else target.variable(
+                name=names.generate(prefix),
+                dtype=usual if dtype is None else dtype,
+                persistable=persistable,
+                stop_gradient=stop if isinstance(stop, bool) else slot in stop,
+            )
+            for dtype in (one if several else (one,))
+        ]
+        made[slot] = variables if several else variables[0]
+    return made
 
 
 def _first_type(inputs: Slots) -> VarType | None:
     """Element type of the first input that is a variable."""
     for given in inputs.values():
-        for one in given if isinstance(given, list | tuple) else [given]:
+        if isinstance(given, Variable):
+            return given.dtype
+        for one in given if isinstance(given, _LISTS) else ():
             if isinstance(one, Variable):
                 return one.dtype
     return None

@@ -240,8 +240,8 @@ def _draw(
     inputs: Mapping[str, Any] | None = None,
 ) -> Operator:
     """A random operator; half precision is drawn in single and cast."""
-    own = {"shape": var.shape, "dtype": int(var.dtype)} | attrs
-    own["seed"] = seed or (0 if block is None else block.program.random_seed)
+    seed = seed or (0 if block is None else block.program.random_seed)
+    own = attrs | {"shape": var.shape, "dtype": int(var.dtype), "seed": seed}
     if var.dtype not in _HALF:
         return _prepend(op_type, var, block, own, inputs)
     place = backend() if block is None else Blocks(block)

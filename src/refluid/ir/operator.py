@@ -57,9 +57,12 @@ class Operator:
         self.attr_types: dict[str, AttrType] = {}
         self.is_target: bool | None = None
         self.alias = ""
+        found = schema.find(type)
+        kinds = {} if found is None else {name: one.kind for name, one in found.attributes.items()}
+        kinds = {**kinds, **COMMON, **(attr_types or {})}
         for name, value in (attrs or {}).items():
             if value is not None:
-                self._put(name, value, (attr_types or {}).get(name))
+                self._put(name, value, kinds.get(name))
 
     def _put(self, name: str, value: Any, kind: AttrType | None = None) -> None:
         kind = self._declared(name) if kind is None else kind
