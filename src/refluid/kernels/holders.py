@@ -15,11 +15,6 @@ _has_number = part("torch.UntypedStorage._cdata", None) is not None
 _reference: Any = StorageWeakRef
 
 
-def memory_of(tensor: Tensor) -> int:
-    """The number of a tensor's memory, which is its own as long as it is held."""
-    return _number_of(tensor.untyped_storage())
-
-
 def _number(storage: Any) -> int:
     number: int = storage._cdata
     return number
@@ -32,7 +27,15 @@ def _weak_number(storage: torch.UntypedStorage) -> int:
 _number_of = _number if _has_number else _weak_number
 
 
+def memory_of(tensor: Tensor) -> int:
+    """The number of a tensor's memory, which is its own as long as it is held."""
+    return _number_of(tensor.untyped_storage())
+
+
 def holders(tensor: Tensor) -> int | None:
     """How many tensors lie in its memory; None where torch doesn't tell."""
-    storage = tensor.untyped_storage()  # itself a holder
-    return None if _count is None else int(_count(_number_of(storage))) - 1
+    storage: Any = tensor.untyped_storage()  # itself a holder
+    if _count is None:
+        return None
+    found: int = _count(storage._cdata if _has_number else _weak_number(storage))
+    return found - 1

@@ -11,32 +11,6 @@ import torch
 
 from refluid.kernels.holders import holders
 
-
-def own_value(value: Any, trusted: Callable[[], bool] | None = None) -> Any:
-    """The tensor, or a copy where the scope, the user or another result holds it or its memory.
-
-    Plans call this with a local variable, which is what `SOLE` counts. trusted: whether counts
-    of references tell who holds an object; where they don't, everything is copied.
-    """
-    if not isinstance(value, torch.Tensor):
-        return value
-    if getrefcount(value) == SOLE and value.layout is torch.strided and holders(value) == 1:
-        return value if (trusted or counts_tell)() else value.clone()
-    return value.clone()
-
-
-def _sole() -> int:
-    """What `own_value` counts for an object that only its caller's variable holds."""
-
-    def count(value: Any, _trusted: Any = None) -> int:
-        return getrefcount(value)
-
-    thing = object()
-    return count(thing)
-
-
-SOLE = _sole()
-
 # Ways to hold a tensor `v`, or its memory, besides the variable.
 _HELD = """
     w = v
@@ -68,3 +42,29 @@ def _is_given(held: str) -> bool:
     names: dict[str, Any] = {"make": torch.ones, "kept": [], "own": own_value, "yes": lambda: True}
     exec(_SITUATION.format(held), names)
     return bool(names["situation"]())
+
+
+def own_value(value: Any, trusted: Callable[[], bool] = counts_tell) -> Any:
+    """The tensor, or a copy where the scope, the user or another result holds it or its memory.
+
+    Plans call this with a local variable, which is what `SOLE` counts. trusted: whether counts
+    of references tell who holds an object; where they don't, everything is copied.
+    """
+    if not isinstance(value, torch.Tensor):
+        return value
+    if getrefcount(value) != SOLE or value.layout is not torch.strided or holders(value) != 1:
+        return value.clone()
+    return value if trusted() else value.clone()
+
+
+def _sole() -> int:
+    """What `own_value` counts for an object that only its caller's variable holds."""
+
+    def count(value: Any, _trusted: Any = None) -> int:
+        return getrefcount(value)
+
+    thing = object()
+    return count(thing)
+
+
+SOLE = _sole()
