@@ -22,7 +22,7 @@ class Editor:
 
     def append(self, *ops: Operator) -> None:
         """Puts operators at the end."""
-        self.insert(len(self.block.ops), *ops)
+        self.insert(len(self.block._ops), *ops)
 
     def insert(self, index: int, *ops: Operator) -> None:
         """Puts operators before the one at `index`."""

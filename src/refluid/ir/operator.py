@@ -33,6 +33,14 @@ def argument_names(arguments: Any) -> list[str]:
     return [argument if isinstance(argument, str) else argument.name for argument in arguments]
 
 
+def _declared(known: schema.OpSchema | None, name: str) -> AttrType | None:
+    """The type of an attribute, where the operator or all operators declare it."""
+    if name in COMMON:
+        return COMMON[name]
+    declared = known.attributes.get(name) if known else None
+    return declared.kind if declared else None
+
+
 class Operator:
     """An operator of a block. Made by `Block.append_op`, never directly by users.
 
@@ -57,15 +65,12 @@ class Operator:
         self.attr_types: dict[str, AttrType] = {}
         self.is_target: bool | None = None
         self.alias = ""
-        found = schema.find(type)
-        kinds = {} if found is None else {name: one.kind for name, one in found.attributes.items()}
-        kinds = {**kinds, **COMMON, **(attr_types or {})}
+        found, given = schema.find(type), attr_types or {}
         for name, value in (attrs or {}).items():
             if value is not None:
-                self._put(name, value, kinds.get(name))
+                self._put(name, value, given[name] if name in given else _declared(found, name))
 
-    def _put(self, name: str, value: Any, kind: AttrType | None = None) -> None:
-        kind = self._declared(name) if kind is None else kind
+    def _put(self, name: str, value: Any, kind: AttrType | None) -> None:
         kind = guess_type(value) if kind is None else kind
         try:
             self.attrs[name] = convert(value, kind)
@@ -75,13 +80,6 @@ class Operator:
             shorten_causes(error)
             raise TypeError(message) from error
         self.attr_types[name] = kind
-
-    def _declared(self, name: str) -> AttrType | None:
-        if name in COMMON:
-            return COMMON[name]
-        found = schema.find(self.type)
-        declared = found.attributes.get(name) if found else None
-        return declared.kind if declared else None
 
     @property
     def title(self) -> str:
@@ -146,7 +144,7 @@ class Operator:
 
     def set_attr(self, name: str, value: Any) -> None:
         """Sets an attribute; the program counts as changed."""
-        self._put(name, value)
+        self._put(name, value, _declared(schema.find(self.type), name))
         self.block.program.touch()
 
     _set_attr = set_attr

@@ -61,12 +61,13 @@ class OpSchema(Protocol):
 
 
 _schemas: dict[str, Callable[[], OpSchema]] = {}
+_found: dict[str, OpSchema] = {}
 
 
 def register(op_type: str, schema: Callable[[], OpSchema]) -> None:
     """Makes an operator type known; a second one of the same name is a ValueError.
 
-    schema: gives its facts, each time that somebody asks.
+    schema: gives its facts, when somebody asks for the first time.
     """
     if op_type in _schemas:
         raise ValueError(f"operator {op_type!r} is registered twice")
@@ -75,8 +76,10 @@ def register(op_type: str, schema: Callable[[], OpSchema]) -> None:
 
 def find(op_type: str) -> OpSchema | None:
     """The schema of an operator type, or None where nobody has registered it."""
-    found = _schemas.get(op_type)
-    return None if found is None else found()
+    found = _found.get(op_type)
+    if found is None and op_type in _schemas:
+        found = _found[op_type] = _schemas[op_type]()
+    return found
 
 
 def known() -> Iterable[str]:
@@ -87,3 +90,4 @@ def known() -> Iterable[str]:
 def forget(op_type: str) -> None:
     """Takes a type out again, so that a better definition can replace it."""
     del _schemas[op_type]
+    _found.pop(op_type, None)
