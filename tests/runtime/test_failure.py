@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.analysis.liveness import key_of
+from refluid.analysis.uses import key_of
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.runtime.failure import explain

@@ -1,17 +1,12 @@
-"""What operators read and write, when a value is last used, and which values share memory."""
+"""When a value is last used, and which values share memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from refluid.analysis.uses import Key as Key
-from refluid.analysis.uses import find_variable as find_variable
-from refluid.analysis.uses import key_of as key_of
-from refluid.analysis.uses import reads as reads
-from refluid.analysis.uses import writes as writes
+from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.ir.block import Block
-from refluid.ir.names import EMPTY as EMPTY
-from refluid.ir.names import GRAD
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, find
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute, Slot
 from refluid.ops.declared_lods import declare_lods
 from refluid.ops.facts import Facts
 from refluid.ops.infer import Infer, infer_by_probing
 from refluid.ops.nested import Nested
-from refluid.ops.signature import GRAD, Body
+from refluid.ops.signature import Body
 
 
 @dataclass(frozen=True)

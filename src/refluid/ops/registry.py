@@ -20,6 +20,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Slot
 from refluid.ops import facts
@@ -37,7 +38,6 @@ from refluid.ops.drafts import with_fact as with_fact
 from refluid.ops.effects import declared
 from refluid.ops.infer import Infer, infer_by_probing, infer_gradient
 from refluid.ops.signature import (
-    GRAD,
     NOTHING,
     Body,
     Signature,

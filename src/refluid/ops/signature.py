@@ -35,7 +35,7 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.ir.attributes import AttrType, convert
 from refluid.ir.block import Block
 from refluid.ir.checks import Check
-from refluid.ir.names import GRAD as GRAD
+from refluid.ir.names import GRAD
 from refluid.ir.schema import Attribute, Slot
 
 Long = Annotated[int, AttrType.LONG]

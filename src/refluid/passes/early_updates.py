@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from refluid.analysis.liveness import Key, reads, writes
 from refluid.analysis.update_groups import GROUP, gradient_bytes
+from refluid.analysis.uses import Key, reads, writes
 from refluid.ir.attributes import OpRole
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from refluid.analysis.liveness import Key, reads, writes
 from refluid.analysis.update_groups import GROUP, gradient_bytes
+from refluid.analysis.uses import Key, reads, writes
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import COMMON
 from refluid.ir.operator import Operator

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from refluid.analysis.liveness import EMPTY, Key, key_of, reads, writes
+from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.signature import GRAD
 from refluid.runtime.operators import write_operators
 from refluid.runtime.pairing import Pair
 from refluid.runtime.steps import Bind, Step

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refluid.analysis.liveness import EMPTY, key_of, written_in_place
+from refluid.analysis.liveness import written_in_place
+from refluid.analysis.uses import key_of
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.effects import OUTSIDE
 from refluid.ops.element_types import check_kind
 from refluid.ops.registry import OperatorDef, find
-from refluid.ops.signature import GRAD
 from refluid.runtime.pairing import Pair, recompute, recorder, replayer, wanted_inputs
 from refluid.runtime.source import literal
 from refluid.runtime.steps import Bind, Call, Free, Store

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from refluid.analysis.liveness import Key
+from refluid.analysis.uses import Key
 from refluid.core.texts import shorten_causes, shortened
 from refluid.ir.operator import Operator
 from refluid.runtime.failure import explain

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from refluid.analysis.liveness import Key, in_slots, key_of, reads, starts_without, writes
+from refluid.analysis.liveness import in_slots, starts_without
+from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import as_levels, as_lod

@@ -6,7 +6,8 @@ from functools import partial
 
 import torch
 
-from refluid.analysis.liveness import EMPTY, key_of
+from refluid.analysis.uses import key_of
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.runtime.arrays import array_length, read_item, write_item
 from refluid.runtime.blocks import (

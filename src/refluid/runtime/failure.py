@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from refluid.analysis.liveness import key_of
+from refluid.analysis.uses import key_of
 from refluid.core import flags
 from refluid.core.dtypes import as_dtype, dtype_name, is_known
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed

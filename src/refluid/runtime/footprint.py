@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from refluid.analysis.ghosts import value_uses
-from refluid.analysis.liveness import EMPTY, Key, key_of, last_uses, view_roots, writes
+from refluid.analysis.liveness import last_uses, view_roots
+from refluid.analysis.uses import Key, key_of, writes
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.runtime.batching import batches
 from refluid.runtime.loop_memory import held_by_loop, inside

@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
-from refluid.analysis.liveness import EMPTY, key_of
+from refluid.analysis.uses import key_of
 from refluid.core import events, flags
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.runtime.junk import Junk

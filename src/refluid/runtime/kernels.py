@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from refluid.analysis.liveness import find_variable
+from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator

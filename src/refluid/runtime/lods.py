@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from refluid.analysis.liveness import EMPTY, Key, key_of
+from refluid.analysis.uses import Key, key_of
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import OperatorDef, find
-from refluid.ops.signature import GRAD
 from refluid.runtime.source import Source
 from refluid.runtime.steps import Bind, Call
 from refluid.runtime.trees import IGNORED, Name, Tree

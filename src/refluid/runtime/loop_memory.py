@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from refluid.analysis.liveness import EMPTY, Key, key_of, view_roots
+from refluid.analysis.liveness import view_roots
+from refluid.analysis.uses import Key, key_of
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of, nested_of
 from refluid.runtime.memory import EAGER

@@ -6,15 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from refluid.analysis.ghosts import ghost, value_uses
-from refluid.analysis.liveness import (
-    Key,
-    key_of,
-    last_uses,
-    reads,
-    unread_slots,
-    views_to_copy,
-    writes,
-)
+from refluid.analysis.liveness import last_uses, unread_slots, views_to_copy
+from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.runtime.batching import batches

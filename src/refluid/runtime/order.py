@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from refluid.analysis.liveness import EMPTY, Key, key_of, writes
+from refluid.analysis.uses import Key, key_of, writes
 from refluid.core.errors import EnforceNotMet, OperatorNotImplemented
 from refluid.ir.absent import no_operator
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
-from refluid.ops.signature import GRAD
 from refluid.runtime.messages import not_initialized
 from refluid.runtime.writing import CONTROL
 

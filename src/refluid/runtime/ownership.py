@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from refluid.analysis.liveness import EMPTY, Key, key_of, view_roots, writes
+from refluid.analysis.liveness import view_roots
+from refluid.analysis.uses import Key, key_of, writes
+from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 from refluid.runtime.pairing import Pair

@@ -15,11 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.analysis.liveness import key_of, writes
-from refluid.ir.names import EMPTY, without_part
+from refluid.analysis.uses import key_of, writes
+from refluid.ir.names import EMPTY, GRAD, without_part
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, find
-from refluid.ops.signature import GRAD
 from refluid.runtime.trees import Name
 
 AGAIN = ".subprog_"

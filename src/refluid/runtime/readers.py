@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.analysis.liveness import key_of
+from refluid.analysis.uses import key_of
 from refluid.comm import LocalGroup
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, as_levels

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from refluid.analysis.liveness import EMPTY, key_of
+from refluid.analysis.uses import key_of
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.recurrent import STEP_VALUES
-from refluid.ops.signature import GRAD
 from refluid.runtime.accumulator import Accumulator
 from refluid.runtime.blocks import (
     append,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from refluid.analysis.liveness import Key, writes
 from refluid.analysis.sizes import NOTHING, Size, size_of
+from refluid.analysis.uses import Key, writes
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.runtime.memory import Memory

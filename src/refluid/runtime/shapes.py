@@ -6,8 +6,8 @@ import copy
 from collections.abc import Mapping
 from contextlib import suppress
 
-from refluid.analysis.liveness import Key
 from refluid.analysis.sizes import size_of
+from refluid.analysis.uses import Key
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator

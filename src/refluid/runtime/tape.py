@@ -10,11 +10,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from refluid.analysis.ghosts import ghost, values_read
-from refluid.analysis.liveness import Key, key_of, reads, writes
+from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.signature import GRAD
 from refluid.runtime.lods import Lods
 from refluid.runtime.pairing import Pair, pair_gradients
 from refluid.runtime.source import Source

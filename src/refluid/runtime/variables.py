@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from refluid.analysis.liveness import EMPTY, Key, key_of, overwritten
+from refluid.analysis.liveness import overwritten
+from refluid.analysis.uses import Key, key_of
 from refluid.ir.block import Block
+from refluid.ir.names import EMPTY
 from refluid.runtime.trees import Cell, Name
 
 

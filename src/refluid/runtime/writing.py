@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from refluid.analysis.liveness import Key
+from refluid.analysis.uses import Key
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.runtime.kernels import KernelChoice

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.analysis.liveness import Key
+from refluid.analysis.uses import Key
 from refluid.runtime.code import Code
 from refluid.runtime.joined.align import Joint, Unlike, align
 from refluid.runtime.joined.differing import Differing

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from refluid.analysis.liveness import Key
+from refluid.analysis.uses import Key
 from refluid.ir.operator import Operator
 from refluid.kernels.watching import LACKING
 from refluid.runtime import pairing

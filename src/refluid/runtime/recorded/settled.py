@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from refluid.analysis.liveness import Key, key_of
+from refluid.analysis.uses import Key, key_of
 from refluid.core.dtypes import as_dtype
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_gradient
 from refluid.ops.probing import outputs_of
 from refluid.ops.registry import OperatorDef, facts_of, find
-from refluid.ops.signature import GRAD
 from refluid.runtime.recorded.graph import Layout, Value
 from refluid.runtime.trees import IGNORED, Name
 from refluid.runtime.writing import CONTROL

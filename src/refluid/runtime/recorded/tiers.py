@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from refluid.analysis.liveness import Key
+from refluid.analysis.uses import Key
 from refluid.core import flags
 from refluid.runtime.allocator import first_run, make_room
 from refluid.runtime.code import Code
