@@ -55,6 +55,7 @@ class Replicas:
         """Ends the threads."""
         for thread in self._threads:
             thread.shutdown(wait=False)
+        self.group.close()
 
 
 def _first(errors: Sequence[BaseException]) -> BaseException:
