@@ -12,8 +12,8 @@ import pytest
 
 from refluid import fluid
 from refluid.core.fetched import FetchedArray
-from refluid.fluid.fetch_handler import FetchHandler
-from refluid.fluid.train_from_dataset import _watched
+from refluid.engine.dataset_training import _watched
+from refluid.fluid.executor import FetchHandler
 from tests.fluid.small_net import INNER, ROWS, Net
 
 FEED = {"x": np.ones((ROWS, INNER), "float32")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pkgutil
 import subprocess
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import refluid.fluid
-import refluid.fluid.public
 import refluid.paddle
 from refluid.core.lazy_package import LazyPackage
+from refluid.fluid import public
+from tests.golden import GOLDEN, needs_golden
 
 SHIM = Path(refluid.fluid.__file__).parent.parent / "paddle" / "for_pipes"
 # Modules that a data generator in a pipe is spared.
@@ -80,9 +82,9 @@ def test_functions_with_the_name_of_a_module(before: str) -> None:
 
 def test_all_public_names_are_there() -> None:
     assert isinstance(refluid.fluid, LazyPackage)
-    for name in refluid.fluid.public.__all__:
-        assert getattr(refluid.fluid, name) is getattr(refluid.fluid.public, name)
-    assert set(refluid.fluid.public.__all__) <= set(dir(refluid.fluid))
+    for name in public.__all__:
+        assert getattr(refluid.fluid, name) is getattr(public, name)
+    assert set(public.__all__) <= set(dir(refluid.fluid))
     assert "batch" in dir(refluid.paddle) and "__version__" in dir(refluid.paddle)
 
 
@@ -128,3 +130,24 @@ def test_modules_may_be_imported_first() -> None:
 @pytest.mark.slow
 def test_every_module_may_be_imported_first() -> None:
     assert _import_first(MODULES) == ""
+
+
+def test_users_see_fluids_modules_only() -> None:
+    code = (
+        "import paddle.fluid as fluid, refluid.fluid.gradient_clip, refluid.fluid.dataset_base;"
+        "from refluid.fluid import gradient_clip;"
+        "print(*(hasattr(fluid, name) for name in ('clip', 'gradient_clip', 'dataset_base',"
+        " 'public', 'dataset', 'executor', 'storing')), gradient_clip.__name__)"
+    )
+    shown = "True False False False True True False refluid.fluid.gradient_clip"
+    assert _said(code) == shown
+
+
+@needs_golden
+def test_fluids_modules_are_those_of_fluid() -> None:
+    surface = json.loads((GOLDEN / "api_surface.json").read_text())["modules"]
+    of_fluid = {name.split(".")[2] for name in surface if name.startswith("paddle.fluid.")}
+    folder = Path(refluid.fluid.__file__).parent
+    here = {one.name for one in pkgutil.iter_modules([str(folder)])}
+    older = {"async_executor", "data_generator"}
+    assert vars(refluid.fluid)["_modules"] == (here & of_fluid) | older

@@ -20,31 +20,43 @@ class LazyPackage(ModuleType):
 
     _public: str
     _functions: Collection[str]
+    _modules: Collection[str] | None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") and name != "__all__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         submodule = f"{self.__name__}.{name}"
-        if name not in self._functions and importlib.util.find_spec(submodule) is not None:
+        if self._shows(name) and importlib.util.find_spec(submodule) is not None:
             return import_many(submodule)
         value = getattr(import_many(self._public), name)
         setattr(self, name, value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and name in self._functions:
+        is_submodule = isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}"
+        if is_submodule and not self._shows(name):
             return  # an import of the submodule
         super().__setattr__(name, value)
+
+    def _shows(self, name: str) -> bool:
+        """Whether a submodule of that name is one of the package's names."""
+        return name not in self._functions and (self._modules is None or name in self._modules)
 
     def __dir__(self) -> list[str]:
         return sorted({*vars(self), *import_many(self._public).__all__})
 
 
-def make_lazy(package: str, public: str, functions: Collection[str] = ()) -> None:
+def make_lazy(
+    package: str,
+    public: str,
+    functions: Collection[str] = (),
+    modules: Collection[str] | None = None,
+) -> None:
     """Has a package find its names in the module `public`, which is imported when one is used.
 
-    functions: names of public functions that are names of submodules too.
+    functions: names of public functions that are names of submodules too. modules: submodules that
+    are attributes of the package, all where None; others are imported by their full name only.
     """
     module = sys.modules[package]
-    module.__dict__.update(_public=public, _functions=frozenset(functions))
+    module.__dict__.update(_public=public, _functions=frozenset(functions), _modules=modules)
     module.__class__ = LazyPackage

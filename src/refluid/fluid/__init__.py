@@ -11,4 +11,12 @@ from refluid.core.lazy_package import make_lazy
 if TYPE_CHECKING:
     from refluid.fluid.public import *  # noqa: F403
 
-make_lazy(__name__, "refluid.fluid.public", functions=["data"])
+# Fluid's modules, and the older names `async_executor` and `data_generator`; all others in this
+# folder are parts of them, which users don't see.
+_MODULES = """
+    async_executor average backward clip compiler contrib core data data_feed_desc data_feeder
+    data_generator dataloader dataset debugger evaluator executor framework incubate initializer
+    input io layer_helper layer_helper_base layers lod_tensor metrics net_drawer nets optimizer
+    parallel_executor param_attr profiler proto reader regularizer unique_name
+"""
+make_lazy(__name__, "refluid.fluid.public", functions=["data"], modules=frozenset(_MODULES.split()))

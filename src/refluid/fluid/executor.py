@@ -16,7 +16,6 @@ from refluid.engine.group import Group
 from refluid.engine.prepare import prepared
 from refluid.engine.strategy import DEFAULT
 from refluid.fluid.compiler import CompiledProgram
-from refluid.fluid.fetch_handler import FetchHandler
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -29,6 +28,42 @@ if TYPE_CHECKING:
     from refluid.fluid.dataset_base import DatasetBase
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
+
+
+class FetchHandler:
+    """Subclass it, and give it to `Executor.train_from_dataset` as `fetch_handler`.
+
+    var_dict: any key -> variable. `handler` is called every `period_secs` seconds with each key
+    and the variable's present array, None where it has none yet.
+    """
+
+    def __init__(self, var_dict: Mapping[str, Any] | None = None, period_secs: float = 60) -> None:
+        assert var_dict is not None, "FetchHandler needs a dict of variables"
+        self.var_dict = var_dict
+        self.period_secs = period_secs
+
+    def handler(self, res_dict: Mapping[str, Any]) -> None:
+        """Called with the arrays; prints them unless a subclass does something else."""
+        for key, value in res_dict.items():
+            if isinstance(value, list | tuple) or hasattr(value, "shape"):
+                print(f"{key}[0]: {value[0] if len(value) else value} ", flush=True)
+
+    @staticmethod
+    def help() -> None:
+        """Prints an example."""
+        print(_EXAMPLE)
+
+
+_EXAMPLE = """
+class FetchHandlerExample(FetchHandler):
+    def handler(self, res_dict):
+        print(res_dict["auc"])
+        print("auc: {}, {}".format(res_dict["auc"], time.ctime()))
+
+auc = Variable()
+exe.train_from_dataset(
+    program, dataset, fetch_handler=FetchHandlerExample({"auc": auc}, period_secs=60))
+"""
 
 
 class Executor:
@@ -155,13 +190,48 @@ class Executor:
             fetch_handler,
         )
 
-    def _from_dataset(self, infer: bool, *arguments: Any) -> None:
-        # Imported here because it loads the compiled parser, which few programs need.
-        from refluid.fluid.train_from_dataset import run_from_dataset
+    def _from_dataset(
+        self,
+        infer: bool,
+        program: Any,
+        dataset: Any,
+        scope: Scope | None,
+        thread: int,
+        debug: bool,
+        fetch_list: Any,
+        fetch_info: Any,
+        print_period: int,
+        fetch_handler: Any,
+    ) -> None:
+        # Imported here because they load the compiled parser, which few programs need.
+        from refluid.engine.dataset_training import run_from_dataset
+        from refluid.fluid.dataset_base import DatasetBase
 
         if self._closed:
             raise RuntimeError("Attempted to use a closed Executor")
-        run_from_dataset(self._group, infer, *arguments)
+        if dataset is None:
+            raise RuntimeError("dataset is needed and should be initialized")
+        if not isinstance(dataset, DatasetBase):
+            raise TypeError(f"dataset must be made by DatasetFactory, not {type(dataset).__name__}")
+        if print_period < 1:
+            raise ValueError(f"print_period counts batches: at least 1, not {print_period}")
+        program = default_main_program() if program is None else program
+        program = program._program if isinstance(program, CompiledProgram) else program
+        if not isinstance(program, Program):
+            raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
+        run_from_dataset(
+            self._group,
+            infer,
+            program,
+            dataset,
+            global_scope() if scope is None else scope,
+            thread,
+            debug,
+            fetch_list,
+            fetch_info,
+            print_period,
+            fetch_handler,
+        )
 
     def _run_compiled(
         self,

@@ -7,60 +7,67 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from refluid.core.fetched import fetched
 from refluid.core.threads import begin_thread
+from refluid.engine.dataset_progress import Progress
+from refluid.engine.dataset_trainer import Job, Trainer
 from refluid.engine.group import Group
+from refluid.engine.monitor import Handler, Monitor
 from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.live import told
-from refluid.fluid.compiler import CompiledProgram
-from refluid.fluid.dataset_base import DatasetBase
-from refluid.fluid.dataset_progress import Progress
-from refluid.fluid.dataset_trainer import Job, Trainer
-from refluid.fluid.fetch_handler import FetchHandler, Monitor
-from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
-from refluid.runtime.scope import Scope, global_scope
+from refluid.runtime.scope import Scope
 
 _LOGGER = logging.getLogger("refluid")
+
+
+class Dataset(Protocol):
+    """What a dataset is to training."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What its batches have tensors for."""
+
+    @property
+    def names_with_lod(self) -> frozenset[str]:
+        """Those with LoD."""
+
+    def usable_threads(self, wanted: int = 0) -> int:
+        """How many threads can train on it."""
+
+    def feed(self, consumers: int) -> DatasetFeed:
+        """Starts to read."""
+
+    def finish_pass(self) -> None:
+        """All was read."""
 
 
 def run_from_dataset(
     group: Group,
     infer: bool,
-    program: Program | CompiledProgram | None,
-    dataset: DatasetBase | None,
-    scope: Scope | None,
+    program: Program,
+    dataset: Dataset,
+    scope: Scope,
     thread: int,
     debug: bool,
     fetch_list: Sequence[Variable | str] | None,
     fetch_info: Sequence[str] | None,
     print_period: int,
-    fetch_handler: FetchHandler | None,
+    fetch_handler: Handler | None,
 ) -> None:
     """One pass over the dataset; arguments as of `Executor.train_from_dataset`.
 
     group: the executor's. infer: gradients, updates and learning-rate schedules are left out.
     """
-    if dataset is None:
-        raise RuntimeError("dataset is needed and should be initialized")
-    if not isinstance(dataset, DatasetBase):
-        raise TypeError(f"dataset must be made by DatasetFactory, not {type(dataset).__name__}")
-    if print_period < 1:
-        raise ValueError(f"print_period counts batches: at least 1, not {print_period}")
-    program = default_main_program() if program is None else program
-    if isinstance(program, CompiledProgram):
-        program = program._program
-    if not isinstance(program, Program):
-        raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
     job = Job(
         program,
-        global_scope() if scope is None else scope,
+        scope,
         group,
         infer,
         dataset.names,
@@ -81,7 +88,7 @@ def run_from_dataset(
     dataset.finish_pass()
 
 
-def _run(trainers: list[Trainer], feed: DatasetFeed, handler: FetchHandler | None) -> None:
+def _run(trainers: list[Trainer], feed: DatasetFeed, handler: Handler | None) -> None:
     monitor = None
     start = time.perf_counter()
     try:
@@ -141,7 +148,7 @@ def _done(trainers: list[Trainer], start: float, feed: DatasetFeed) -> str:
     )
 
 
-def _watched(handler: FetchHandler, trainer: Trainer) -> dict[str, Any]:
+def _watched(handler: Handler, trainer: Trainer) -> dict[str, Any]:
     """The arrays that a fetch handler asks for, None for those that there aren't yet."""
     found: dict[str, Any] = {}
     for key, variable in handler.var_dict.items():

@@ -43,13 +43,13 @@ class OperatorTimes:
         """Operator type and mean milliseconds per run, in the order of the program."""
         return [(op.type, 1000 * spent / max(self.runs, 1)) for op, spent in self._spent.values()]
 
-    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _called(self, frame: FrameType, _event: str, _argument: Any) -> Any:
         if frame.f_code.co_filename != self._filename:
             return None
         self._line, self._since = frame.f_lineno, time.perf_counter()
         return self._reached
 
-    def _reached(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _reached(self, frame: FrameType, _event: str, _argument: Any) -> Any:
         now = time.perf_counter()
         op = self._origin.get(self._line)
         if op is not None:

@@ -14,12 +14,12 @@ import torch
 from refluid.core.errors import EOFException
 from refluid.core.values import LoDTensor
 from refluid.engine.group import Group
+from refluid.engine.operator_times import OperatorTimes
 from refluid.engine.prepare import prepared
 from refluid.engine.strategy import DEFAULT
 from refluid.feed.dataset_batches import Batch
 from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.staging import Sender
-from refluid.fluid.operator_times import OperatorTimes
 from refluid.ir.program import Program
 from refluid.runtime.plan import Fetched
 from refluid.runtime.scope import Scope
