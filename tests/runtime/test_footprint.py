@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from refluid import fluid
 from refluid.fluid.contrib.memory_report import memory_report
+from refluid.runtime.footprint import planned_peak
+from refluid.runtime.memory import Memory
+from refluid.runtime.request import Request
 
 layers = fluid.layers
 STEPS, ROWS, INNER, WIDTH = 24, 8, 16, 32
@@ -83,3 +88,24 @@ def test_what_loops_keep_is_planned(build: Callable[[], tuple[Any, Feeds]]) -> N
         report = memory_report(executor, main, feed, [loss])
     own, planned = report.peak - report.state, report.planned.peak - report.planned.state
     assert 0.75 * own <= planned <= 1.45 * own
+
+
+def _chain(memory: Memory) -> int:
+    """The planned bytes, besides state, of a chain of operators that all could work in place."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        x = fluid.data("x", [ROWS, WIDTH])
+        out = layers.square(x)
+        for _ in range(4):
+            out = layers.relu(layers.scale(out, 2.0))
+        loss = layers.mean(out)
+    request = Request(main.global_block(), ("x",), (loss.name,), torch.device("cpu"), memory=memory)
+    return planned_peak(request, {"x": (ROWS, WIDTH)}).peak // (4 * ROWS * WIDTH)
+
+
+def test_what_is_freed_and_overwritten_is_what_the_plan_says() -> None:
+    size = 4 * ROWS * WIDTH
+    assert _chain(Memory()) == 2
+    assert _chain(Memory(garbage=math.inf)) == 6  # relu works in place, scale does not
+    assert _chain(Memory(in_place=False, garbage=math.inf)) == 10
+    assert _chain(Memory(in_place=False, garbage=4 * size)) == 5
