@@ -138,7 +138,7 @@ def _attributes(op: Operator, _walk: _Walk) -> Iterator[str]:
 
 
 def _declared(op: Operator, _walk: _Walk) -> Iterator[str]:
-    nested = op.block.idx != 0 or any(True for _ in op.sub_blocks())
+    nested = op.block.idx != 0 or op.has_sub_blocks
     for side, slots in (("input", op.inputs), ("output", op.outputs)):
         for slot, names in slots.items():
             for name in dict.fromkeys(names):

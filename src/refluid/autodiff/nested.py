@@ -59,7 +59,7 @@ class BackwardPass:
     def _make(
         self, forward: Operator, names: GradientNames, stopped: Collection[str], live: set[str]
     ) -> list[GradientDraft]:
-        if any(True for _ in forward.sub_blocks()):
+        if forward.has_sub_blocks:
             return self._through_block(forward, names, stopped, live)
         return [plain_draft(forward, grad, names, stopped) for grad in self.make(forward)]
 

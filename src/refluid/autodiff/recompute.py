@@ -71,7 +71,7 @@ def split(path: Sequence[Operator], checkpoints: Sequence[str]) -> Segments:
 def _kept(part: Sequence[Operator], lost: set[str], rewritten: set[str]) -> set[str]:
     """What stays from the forward pass because an operator of the part can't run again."""
     # Blocks name what they read; it stays what they read in the forward pass.
-    kept = {name for op in part if any(op.sub_blocks()) for name in op.input_arg_names}
+    kept = {name for op in part if op.has_sub_blocks for name in op.input_arg_names}
     while True:
         more = {name for op in part if _once(op, lost) for name in op.output_arg_names} | kept
         # One version of what is kept is left, so no operator on another version can run again.
@@ -89,7 +89,7 @@ def _once(op: Operator, lost: set[str]) -> bool:
     facts = facts_of(op.type)
     differs = facts.effects & Effect.RANDOM and not (facts.seeded and op.input(facts.seeded))
     touched = not lost.isdisjoint((*op.input_arg_names, *op.output_arg_names))
-    return bool(differs) or touched or any(op.sub_blocks())
+    return bool(differs) or touched or op.has_sub_blocks
 
 
 def _rewritten(path: Sequence[Operator], uses: DefUse[Operator]) -> set[str]:

@@ -181,6 +181,11 @@ class Operator:
         slots[slot] = list(names)
         self.block.program.touch()
 
+    @property
+    def has_sub_blocks(self) -> bool:
+        """Whether the operator runs blocks."""
+        return any(True for _ in self.sub_blocks())
+
     def sub_blocks(self) -> Iterable[Block]:
         """Blocks that the operator runs."""
         for name, kind in self.attr_types.items():

@@ -54,7 +54,7 @@ def _movable(op: Operator) -> bool:
         and bool(op.role & OpRole.OPTIMIZE)
         and not definition.inline
         and not definition.effects & OUTSIDE
-        and not any(True for _ in op.sub_blocks())
+        and not op.has_sub_blocks
     )
 
 

@@ -105,7 +105,7 @@ class _Caster:
         return {FOLLOW: any(given), PROMOTE: bool(given) and all(given)}.get(kind, False)
 
     def _must_keep(self, op: Operator) -> bool:
-        if any(True for _ in op.sub_blocks()):
+        if op.has_sub_blocks:
             return True
         written = set(op.output_arg_names)
         if self.precision.keep_variables & {*op.input_arg_names, *written} or self.full & written:

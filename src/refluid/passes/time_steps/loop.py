@@ -230,5 +230,5 @@ def _belongs(gradient: Operator, forward: Operator) -> bool:
 def _written_once(ops: Iterable[Operator]) -> bool:
     """Whether no variable is written twice, and none by blocks further inside."""
     names = [name for op in ops for name in op.output_arg_names if name != EMPTY]
-    inner = any(True for op in ops for _ in op.sub_blocks())
+    inner = any(op.has_sub_blocks for op in ops)
     return not inner and len(names) == len(set(names))

@@ -106,7 +106,7 @@ def _branch(line: Line, step: If) -> Meaning:
         raise Unlike("the program has branches that do more than set values")
     for block in line.op.sub_blocks():
         for op in block.ops:
-            if list(op.sub_blocks()):
+            if op.has_sub_blocks:
                 raise Unlike("the program has branches in branches")
             _quiet(op)
     return Meaning("branch", cells=tuple(sorted(_cells(step))))
