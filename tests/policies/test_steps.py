@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 RUNTIME = Path(__file__).resolve().parents[2] / "src" / "refluid" / "runtime"
@@ -69,11 +68,3 @@ def test_assignments_are_written_by_the_printer_alone() -> None:
         and any(isinstance(one, ast.Constant) and " = " in one.value for one in node.values)
     }
     assert found == {PRINTER}
-
-
-def test_files_import_each_other_in_no_circle() -> None:
-    graph = {}
-    for name, tree in _files():
-        module = "refluid.runtime." + name.removesuffix(".py").replace("/", ".")
-        graph[module] = {one for one in _imported(tree) if one.startswith("refluid.runtime.")}
-    list(TopologicalSorter(graph).static_order())
