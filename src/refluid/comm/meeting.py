@@ -86,7 +86,7 @@ def _verdict(store: Any, size: int, address: Address, deadline: float) -> str:
 def _stay(store: Any, size: int) -> None:
     """Until those that came have read the verdict, but not long."""
     until = time.monotonic() + _FAREWELL
-    came = sum(store.check([f"member/{other}"]) for other in range(size))
+    came = sum(store.add(f"came/{other}", 0) for other in range(size))
     while store.add("read", 0) < came and time.monotonic() < until:
         time.sleep(_AGAIN)
 
