@@ -1,0 +1,65 @@
+"""The one cache: what is prepared once, and what makes it be prepared anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from refluid import fluid
+from refluid.core import flags
+from refluid.engine.cache import Cache
+from refluid.engine.group import Group
+from refluid.engine.prepare import prepare, prepared
+from refluid.engine.strategy import DEFAULT
+from refluid.runtime.scope import Scope
+
+
+def program() -> tuple[fluid.Program, str]:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        out = fluid.layers.scale(fluid.data("x", [2]), 2.0)
+    return main, out.name
+
+
+def test_equal_requests_share_what_was_prepared() -> None:
+    main, out = program()
+    group = Group([fluid.CPUPlace()])
+    first = prepared(main, ("x",), (out,), DEFAULT, group)
+    assert prepared(main, ("x",), (out,), DEFAULT, group) is first
+    assert prepared(main, ("x",), (out,), replace(DEFAULT), group) is first
+    with flags.override({"FLAGS_eager_delete_tensor_gb": -1.0}):
+        assert prepared(main, ("x",), (out,), DEFAULT, group) is not first
+    assert prepared(main, ("x",), (out,), DEFAULT, group) is first
+    assert first.step(frozenset()) is first.step(frozenset())
+
+
+def test_whatever_changes_a_plan_is_part_of_the_key() -> None:
+    main, out = program()
+    group = Group([fluid.CPUPlace()])
+    first = prepared(main, ("x",), (out,), DEFAULT, group)
+    others = [
+        prepared(main, ("x",), (), DEFAULT, group),
+        prepared(main, ("x",), (out,), replace(DEFAULT, enable_inplace=False), group),
+        prepared(main, ("x",), (out,), DEFAULT, group, "loss"),
+        prepared(main, ("x",), (out,), DEFAULT, group, inference=True),
+        prepared(main.clone(), ("x",), (out,), DEFAULT, group),
+    ]
+    main.touch()
+    others.append(prepared(main, ("x",), (out,), DEFAULT, group))
+    assert len({id(one) for one in (first, *others)}) == len(others) + 1
+
+
+def test_a_step_runs() -> None:
+    main, out = program()
+    step = prepare(main, ("x",), (out,), DEFAULT, Group([fluid.CPUPlace()]))
+    (found,) = step.run(Scope(), [torch.tensor([1.0, 2.0])], [[]])
+    np.testing.assert_array_equal(found.value, [2.0, 4.0])
+
+
+def test_the_oldest_goes() -> None:
+    cache = Cache()
+    for number in range(65):
+        cache.keep(number, number)
+    assert len(cache) == 64 and 0 not in cache
