@@ -65,7 +65,7 @@ class Operator:
         self.attr_types: dict[str, AttrType] = {}
         self.is_target: bool | None = None
         self.alias = ""
-        found, given = schema.find(type), attr_types or {}
+        found, given = schema.find(type) if attrs else None, attr_types or {}
         for name, value in (attrs or {}).items():
             if value is not None:
                 self._put(name, value, given[name] if name in given else _declared(found, name))
