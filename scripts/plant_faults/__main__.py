@@ -15,7 +15,7 @@ from pathlib import Path
 from refluid.verify.conditioning import Repetitions
 from refluid.verify.judge import judge
 from refluid.verify.recordings import find_recordings, load_recording
-from refluid.verify.replay import compare, run
+from refluid.verify.replay import compare, repeating, run
 from scripts.plant_faults.kinds import KINDS
 from scripts.plant_faults.trial import Planted, beginning, plant, table
 
@@ -49,7 +49,7 @@ def plant_all(path: Path, seed: int, out: Path | None) -> dict[tuple[str, str], 
         return {}
     short = beginning(recording)
     base = run(short)
-    verdict = judge(compare(short, base), short.spreads, Repetitions(short, run))
+    verdict = judge(compare(short, base), short.spreads, Repetitions(short, repeating()))
     if not verdict.passed:
         print(f"{path.name} fails without a fault: {verdict.reason}")
         return {}

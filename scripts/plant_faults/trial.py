@@ -11,7 +11,7 @@ from refluid.verify.conditioning import Repetitions, Results
 from refluid.verify.judge import STRICT, Key, judge, spread_of
 from refluid.verify.metrics import digest, digest_error, relative_error
 from refluid.verify.recordings import Recording
-from refluid.verify.replay import MismatchError, compare, run
+from refluid.verify.replay import MismatchError, compare, repeating, run
 from scripts.plant_faults.kinds import KINDS
 
 # So many places are tried until one alters something.
@@ -95,7 +95,7 @@ def _found(faulty: Recording, short: Results) -> tuple[bool, str]:
             deviations = compare(part, results or run(part))
         except MismatchError as mismatch:
             return True, str(mismatch)
-        verdict = judge(deviations, part.spreads, Repetitions(part, run))
+        verdict = judge(deviations, part.spreads, Repetitions(part, repeating()))
         if not verdict.passed:
             return True, verdict.reason
     return False, verdict.reason

@@ -21,7 +21,7 @@ class Repeats:
     far: dict[Key, float] = field(default_factory=dict)
     near: dict[Key, Sequence[float]] = field(default_factory=dict)
 
-    def sums(self, step: int, *, further: bool = False) -> Mapping[Key, Sequence[Array]]:
+    def digests(self, step: int, size: float, count: int) -> Mapping[Key, Sequence[Array]]:
         return {}
 
     def moved(self, step: int) -> Mapping[Key, float]:

@@ -7,10 +7,11 @@ computed from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from refluid.ir.operator import Operator
 from refluid.verify.judge import WIDER, Key
 from refluid.verify.metrics import digest, digest_error, root_mean_square
 from refluid.verify.recordings import Array, Recording, Value
@@ -18,7 +19,8 @@ from refluid.verify.recordings import Array, Recording, Value
 REPETITIONS = 8
 # Eight units in the last place: what a float32 sum of about a hundred terms loses. The sums of a
 # network are longer, and there is one for each of its values.
-ROUNDING = 8 * 2.0**-23
+UNIT = 2.0**-23
+ROUNDING = 8 * UNIT
 
 Digest = tuple[Array, int]
 Results = list[dict[str, Value]]
@@ -28,7 +30,10 @@ Run = Callable[[Recording], Results]
 def perturbed(
     state: Mapping[str, Value], seed: int, noise: float = ROUNDING, fixed: Container[str] = ()
 ) -> dict[str, Value]:
-    """The state, each float32 changed at random by at most `noise` of itself, but for `fixed`."""
+    """The state, each float32 changed at random by at most `noise` of itself, but for `fixed`.
+
+    What is less than a unit in the last place changes that unit of as many elements.
+    """
     draw = np.random.RandomState(seed)
     changed = {}
     for name in sorted(state):
@@ -36,18 +41,44 @@ def perturbed(
         if array.dtype == np.float32:
             change = draw.uniform(-noise, noise, array.shape)
             if name not in fixed:
-                array = (array.astype(np.float64) * (1.0 + change)).astype(np.float32)
+                exact = array.astype(np.float64) * (1.0 + change)
+                rounded = exact.astype(np.float32)
+                array = _rounded_at_random(exact, rounded, draw) if noise < 2 * UNIT else rounded
         changed[name] = Value(array, state[name].lengths)
     return changed
 
 
+def _rounded_at_random(exact: Array, nearest: Array, draw: np.random.RandomState) -> Array:
+    """Up or down, the likelier the nearer."""
+    down = np.where(nearest > exact, np.nextafter(nearest, np.float32(-np.inf)), nearest)
+    up = np.nextafter(down, np.float32(np.inf))
+    share = (exact - down) / (up.astype(np.float64) - down)
+    return np.where((exact != 0) & (draw.random_sample(exact.shape) < share), up, down)
+
+
 def repetition(recording: Recording, seed: int, noise: float = ROUNDING) -> Recording:
     """The recording from changed parameters; what optimizers keep, as powers of beta < 1, stays."""
-    blocks = [block for program in recording.programs.values() for block in program.blocks]
-    updates = [op for block in blocks for op in block.ops if op.input("Param")]
+    updates = _updates(recording)
     read = {name for op in updates for name in op.input_arg_names}
-    fixed = read - {name for op in updates for name in op.input("Param")}
+    fixed = read - _parameters(recording)
     return replace(recording, state=perturbed(recording.state, seed, noise, fixed))
+
+
+def _updates(recording: Recording) -> list[Operator]:
+    blocks = [block for program in recording.programs.values() for block in program.blocks]
+    return [op for block in blocks for op in block.ops if op.input("Param")]
+
+
+def _parameters(recording: Recording) -> set[str]:
+    return {name for op in _updates(recording) for name in op.input("Param")}
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Digests of all variables compared; by how much those of parameters were changed before."""
+
+    digests: dict[Key, Digest]
+    changed: dict[str, Array]
 
 
 class Repetitions:
@@ -55,7 +86,7 @@ class Repetitions:
 
     def __init__(self, recording: Recording, run: Run) -> None:
         self._recording, self._run = recording, run
-        self._known: dict[tuple[int, float], list[dict[Key, Digest]]] = {}
+        self._known: dict[tuple[int, float], list[_Run]] = {}
 
     def moved(self, step: int) -> dict[Key, float]:
         """How far any run from further changed parameters is from the run itself."""
@@ -71,25 +102,45 @@ class Repetitions:
             key: [root_mean_square(*one[key]) for one in runs] for key in runs[0] if key[0] <= step
         }
 
-    def sums(self, step: int, *, further: bool = False) -> dict[Key, list[Array]]:
-        """Digests in the run itself and in its repetitions, or in further changed ones."""
-        if further:
-            runs = self._digests(step, WIDER * ROUNDING)
-        else:
-            runs = self._digests(step, 0.0) + self._digests(step, ROUNDING)
-        return {key: [one[key][0] for one in runs] for key in runs[0] if key[0] <= step}
+    def digests(self, step: int, size: float, count: int) -> dict[Key, list[Array]]:
+        """Digests in repetitions from parameters changed by `size` units in the last place, what
+        each parameter was changed by taken back; in the run itself where that is 0."""
+        runs = self._runs(step, size * UNIT, count)[: count if size else 1]
+        return {
+            key: [one.digests[key][0] - one.changed.get(key[1], 0.0) for one in runs]
+            for key in runs[0].digests
+            if key[0] <= step
+        }
 
     def _digests(self, step: int, noise: float) -> list[dict[Key, Digest]]:
-        """Of all variables compared, in runs up to a step with parameters changed so much."""
-        longer = [one for one in self._known if one[0] >= step and one[1] == noise]
+        return [one.digests for one in self._runs(step, noise, REPETITIONS)[:REPETITIONS]]
+
+    def _runs(self, step: int, noise: float, count: int) -> list[_Run]:
+        """At least so many, up to a step, with parameters changed so much."""
+        count = count if noise else 1
+        enough = [key for key, runs in self._known.items() if len(runs) >= count]
+        longer = [one for one in enough if one[0] >= step and one[1] == noise]
         key = min(longer, default=(step, noise))
-        if key not in self._known:
-            short = replace(self._recording, steps=self._recording.steps[: step + 1])
-            seeds = range(REPETITIONS if noise else 1)
-            self._known[key] = [
-                _digests(self._run(repetition(short, seed, noise))) for seed in seeds
-            ]
-        return self._known[key]
+        known = self._known.setdefault(key, [])
+        for number in range(len(known), count):
+            again = self._repetition(number, noise)
+            results = self._run(replace(again, steps=again.steps[: key[0] + 1]))
+            known.append(_Run(_digests(results), self._changed(again) if noise else {}))
+        return known
+
+    def _changed(self, again: Recording) -> dict[str, Array]:
+        """By how much the digests of parameters were changed before the run."""
+        start = self._recording.state
+        return {
+            name: digest(again.state[name].array) - digest(start[name].array)
+            for name in _parameters(self._recording)
+            if name in start and start[name].array.dtype == np.float32
+        }
+
+    def _repetition(self, number: int, noise: float) -> Recording:
+        # Smaller changes are others, not the same made smaller.
+        seed = number if noise >= ROUNDING else number + round(1000 * noise / UNIT)
+        return repetition(self._recording, seed, noise)
 
 
 def _digests(results: Results) -> dict[Key, Digest]:

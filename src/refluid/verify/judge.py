@@ -16,7 +16,8 @@ a few units in the last place. The rule, in the order in which it is asked:
    unless rounding moves the variable by `NOISE` of itself: within `SAME`, or `SIGMAS` standard
    deviations of what repetitions by refluid give. Flips go either way and cancel there, while a
    gradient that is 1% too large is 1% larger.
-5. After the first step no variable may stand out of the others (`standing_out`).
+5. After the first step what a variable is off by must be what rounding moves it by together with
+   all others (`standing_out`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from refluid.verify.metrics import DIGEST_BOUND, FLOOR, Deviation
+from refluid.verify.metrics import DIGEST_BOUND, FEW, FLOOR, Deviation
 from refluid.verify.standing_out import OwnRuns, standing_out
 
 FACTOR = 10.0
@@ -39,8 +40,6 @@ WIDER = 4.0
 NOISE = 0.1
 SAME = 0.008
 SIGMAS = 5.0
-# Of fewer elements a root mean square doesn't average flips out.
-FEW = 16
 
 Key = tuple[int, str]
 Spreads = Mapping[Key, float]

@@ -12,6 +12,8 @@ OPERATOR_BOUND = 1e-5
 STEP_BOUND = 1e-4
 DIGEST_BOUND = 1e-3
 FLOOR = 1e-7
+# Changes are alike if their mean is so much of the largest; of fewer elements that says nothing.
+ALIKE, FEW = 0.6, 16
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Deviation:
     """Relative error of one result of one step, and the bound it must keep.
 
     wanted_size, elements: the root mean square that a variable has in Fluid, and of how many.
-    wanted: its digest in Fluid.
+    wanted: its digest in Fluid. updated: the parameter that is updated together with it.
+    turned: what an element changes by if rounding turns its update round (`turned`).
     counts: a fetch that counts, as accuracy does, and so jumps where others move.
     """
 
@@ -32,6 +35,8 @@ class Deviation:
     elements: int = 0
     counts: bool = False
     wanted: tuple[float, ...] = ()
+    updated: str = ""
+    turned: float = 0.0
 
     @property
     def key(self) -> tuple[int, str]:
@@ -85,6 +90,19 @@ def change_bound(found: Array, start: Array | None) -> float:
     value, before = found.astype(np.float64), start.astype(np.float64)
     whole = np.abs(value).sum()
     return DIGEST_BOUND * min(1.0, np.abs(value - before).sum() / whole) if whole else DIGEST_BOUND
+
+
+def turned(found: Array, start: Array | None) -> float:
+    """Twice the largest change of an element where nearly all changed as much; 0 elsewhere.
+
+    Adam's first steps are so: an element's gradient of 1e-9 counts as much as one of 1, and where
+    rounding turns its sign the update has the other one.
+    """
+    if found.dtype.kind != "f" or found.size < FEW:
+        return 0.0
+    before = 0.0 if start is None or start.shape != found.shape else start.astype(np.float64)
+    change = np.abs(found.astype(np.float64) - before)
+    return 2.0 * float(change.max()) if change.mean() > ALIKE * change.max() else 0.0
 
 
 def root_mean_square(sums: Array, size: int) -> float:

@@ -19,7 +19,7 @@ from refluid.ir.program import Program
 from refluid.ops import registry
 from refluid.runtime.scope import Scope
 from refluid.runtime.writing import CONTROL, FEEDING
-from refluid.verify.conditioning import Repetitions, Results
+from refluid.verify.conditioning import Repetitions, Results, Run
 from refluid.verify.judge import judge
 from refluid.verify.metrics import (
     OPERATOR_BOUND,
@@ -30,8 +30,9 @@ from refluid.verify.metrics import (
     digest_error,
     relative_error,
     root_mean_square,
+    turned,
 )
-from refluid.verify.recordings import Recording, Value
+from refluid.verify.recordings import Array, Recording, Value
 
 # What they give counts something.
 METRICS = frozenset({"accuracy", "auc", "chunk_eval", "detection_map", "precision_recall"})
@@ -81,7 +82,7 @@ def replay(recording: Recording, case: str) -> Outcome:
         return outcome(False, None, f"{type(failure).__name__}: {failure}")
     worst = max((deviation.error for deviation in deviations), default=0.0)
     try:
-        verdict = judge(deviations, recording.spreads, Repetitions(recording, run))
+        verdict = judge(deviations, recording.spreads, Repetitions(recording, repeating()))
     except Exception as failure:
         return outcome(False, worst, f"repeated: {type(failure).__name__}: {failure}")
     return outcome(verdict.passed, worst, verdict.reason, verdict.ill_conditioned)
@@ -96,13 +97,27 @@ def run(recording: Recording) -> Results:
         return steps(recording)
 
 
-def steps(recording: Recording) -> Results:
+def repeating() -> Run:
+    """As `run`, for recordings with the same programs: plans them once, and records none."""
+    executor = Executor(CPUPlace())
+
+    def run(recording: Recording) -> Results:
+        here: dict[str, Any] = {"FLAGS_refluid_fluid_cpu_faults": True}
+        if flags.value("refluid_tier") == "auto":
+            here["FLAGS_refluid_tier"] = "interpreted"
+        with flags.override(here):
+            return steps(recording, executor)
+
+    return run
+
+
+def steps(recording: Recording, executor: Executor | None = None) -> Results:
     """As `run`, with the numbers that refluid computes by default."""
+    executor = executor or Executor(CPUPlace())
     scope = Scope()
     for name, value in recording.state.items():
         scope.var(name).get_tensor().set(value.array, CPUPlace())
         scope.var(name).get_tensor().set_recursive_sequence_lengths(value.lengths)
-    executor = Executor(CPUPlace())
     results: Results = []
     for number, step in enumerate(recording.steps):
         program = recording.programs[step.program]
@@ -140,6 +155,7 @@ def _compiled(program: Program, parallel: Mapping[str, Any]) -> CompiledProgram:
 def compare(recording: Recording, results: Results) -> list[Deviation]:
     """How far each result is from Fluid's; MismatchError where shape, type or LoD differ."""
     bound = STEP_BOUND if recording.training else OPERATOR_BOUND
+    updated = _updated(recording.programs.values())
     deviations = []
     for number, (step, found) in enumerate(zip(recording.steps, results, strict=True)):
         counted = _counted(recording.programs[step.program])
@@ -156,13 +172,35 @@ def compare(recording: Recording, results: Results) -> list[Deviation]:
             deviations.append(Deviation(number, name, error, bound))
         for name, want in recording.digests.get(number, {}).items():
             if not recording.random:
-                array, before = found[name].array, recording.state.get(name)
-                error = digest_error(digest(array), want, array.size)
-                limit = change_bound(array, None if before is None else before.array)
-                size = root_mean_square(want, array.size)
-                one = Deviation(number, name, error, limit, wanted_size=size, elements=array.size)
-                deviations.append(replace(one, wanted=tuple(want)))
+                before = recording.state[name].array if name in recording.state else None
+                one = _variable(number, name, found[name].array, want, before)
+                deviations.append(replace(one, updated=updated.get(name, "")))
     return deviations
+
+
+def _variable(step: int, name: str, found: Array, want: Array, before: Array | None) -> Deviation:
+    return Deviation(
+        step,
+        name,
+        digest_error(digest(found), want, found.size),
+        change_bound(found, before),
+        wanted_size=root_mean_square(want, found.size),
+        elements=found.size,
+        wanted=tuple(want),
+        turned=turned(found, before),
+    )
+
+
+def _updated(programs: Iterable[Program]) -> dict[str, str]:
+    """Variable -> the parameter that the same operator updates."""
+    return {
+        name: op.input("Param")[0]
+        for program in programs
+        for block in program.blocks
+        for op in block.ops
+        if op.input("Param") and op.input("Grad")
+        for name in op.output_arg_names
+    }
 
 
 def _counted(program: Program) -> set[str]:

@@ -1,10 +1,11 @@
-"""A variable that stands out: off by more than rounding scatters it, where no other is.
+"""A variable that stands out: off by more than rounding explains, where no other is.
 
-What rounding flips moves all variables behind the flip; what one wrong gradient, decay or update
-does shows in that parameter alone. So each variable's sums are compared with those of repetitions
-by refluid, in units of their own scatter, and the limit is what the repetitions, each compared with
-the others, reach themselves. The sum is as telling as the sum of squares: a dropped decay shifts
-all elements of a scale one way, while flips cancel.
+How far rounding moves Fluid's run from refluid's is not known beforehand, but most variables show
+it: a single wrong gradient, decay or update touches few. So refluid repeats the run from parameters
+changed by several sizes, up to where the median variable is moved far more than Fluid is off.
+Flips are in those repetitions too, and move many variables at once: each group of variables that
+one operator updates is predicted from all others (`prediction`), and what is left of it must be as
+what is left of repetitions.
 """
 
 from __future__ import annotations
@@ -14,25 +15,32 @@ from typing import Protocol
 
 import numpy as np
 
-from refluid.verify.metrics import FLOOR, Deviation
+from refluid.verify.metrics import Deviation
+from refluid.verify.prediction import SUMS, Prediction
 from refluid.verify.recordings import Array
 
-# In standard deviations of few repetitions; times what they reach themselves; times the root mean
-# square of what further changed ones are off by.
-LEAST, TIMES, RARELY = 6.0, 2.0, 5.0
-# Relative to the variable: more scatter says nothing of it, less is not believed of so few.
-NOISE, SURE = 0.01, 1e-5
-_SUMS = ("sum", "sum of magnitudes", "sum of squares")
+# Units in the last place that parameters are changed by, and how often; more often if in doubt.
+SIZES, TIMES = (0.25, 1.0, 4.0, 8.0), (16, 32)
+# Of the scatter of the median variable: sizes by which Fluid is off by less aren't Fluid's.
+NEAR = 0.15
+# In standard deviations of what is left: right in any case, or in doubt; wrong, unless some
+# repetition is off by nearly as much.
+CLEAR, LIMIT, USUALLY = 6.0, 12.0, 1.25
+# Off by no more than one element that rounding turned round, in standard deviations.
+TURNED = 6.0
+# Of the groups, and in number: more that stand out at once are a flip that no repetition had. It is
+# believed if further changed ones, and so many, have any that moves some group as far.
+MANY, FEWEST, FURTHER, FAR = 0.02, 3, 32.0, 8
 Key = tuple[int, str]
-Sums = Mapping[Key, Sequence[Array]]
 
 
 class OwnRuns(Protocol):
-    """Repetitions by refluid from slightly changed parameters."""
+    """The run by refluid, and its repetitions from slightly changed parameters."""
 
-    def sums(self, step: int, *, further: bool = False) -> Sums:
-        """Digests of variables after a step: in a run and its repetitions, or in repetitions from
-        further changed parameters, so that rare flips are among them."""
+    def digests(self, step: int, size: float, count: int) -> Mapping[Key, Sequence[Array]]:
+        """Of variables after a step, in `count` repetitions whose parameters were changed by at
+        most `size` units in the last place; one without a change where that is 0. What a parameter
+        was changed by itself is taken back."""
 
 
 def standing_out(some: Sequence[Deviation], repeats: OwnRuns) -> str:
@@ -40,50 +48,59 @@ def standing_out(some: Sequence[Deviation], repeats: OwnRuns) -> str:
 
     some: of one step, with Fluid's digests.
     """
-    known = [one for one in some if one.wanted and one.elements]
+    known = [
+        one for one in some if one.wanted and one.wanted_size and np.isfinite(one.wanted).all()
+    ]
     if not known:
         return ""
     step = known[0].step
-    sizes = np.array([[one.elements] for one in known], dtype=float)
-    wanted = np.array([one.wanted[:3] for one in known])
-    scale = np.maximum(wanted[:, [1, 1, 2]], 1e-30)
-    slack = _slack(wanted, sizes) / scale
+    wanted = np.array([one.wanted for one in known])
+    sizes = np.array([[one.wanted_size] for one in known])
+    sums, elements = wanted[:, [1, 1, 2]], np.maximum(np.abs(wanted[:, 3:]), sizes)
+    scale = np.concatenate([sums, elements], 1)
 
-    def relative(runs: Sums) -> Array:
-        each = np.stack([np.array(runs[one.key])[:, :3] for one in known], 1)
-        return np.asarray((each - wanted) / scale)
+    def runs(size: float, count: int) -> Array:
+        found = repeats.digests(step, size, count)
+        return np.stack([np.array(found[one.key][:count]) for one in known], 1)
 
-    runs = relative(repeats.sums(step))
-    off, z = _apart(np.zeros_like(wanted), runs, slack)
-    others = [np.delete(runs, number, 0) for number in range(len(runs))]
-    usual = max(_apart(one, rest, slack)[1].max() for one, rest in zip(runs, others, strict=True))
-    limit = max(LEAST, TIMES * usual)
-    if z.max() <= limit:
-        return ""
-    far = relative(repeats.sums(step, further=True)) - runs.mean(0)
-    z[off <= RARELY * np.sqrt(np.square(far).mean(0))] = 0.0
-    worst = int(z.max(1).argmax())
-    if z[worst].max() <= limit:
-        return ""
-    one, what = known[worst], int(z[worst].argmax())
+    base = runs(0.0, 1)[0]
+    off = (wanted - base) / scale
+    slack = _turned(known, wanted) / scale / TURNED
+    names = [one.updated or one.label for one in known]
+    groups = [np.flatnonzero([one == name for one in names]) for name in dict.fromkeys(names)]
+    for count in TIMES:
+        samples: list[Array] = []
+        for size in SIZES:
+            found = (runs(size, count) - base) / scale
+            if samples and _nearness(off, found) < NEAR:
+                break
+            samples.append(found)
+        prediction = Prediction(np.concatenate(samples), groups, slack)
+        left, limit = prediction.left(off), max(LIMIT, USUALLY * prediction.usual)
+        if left.max() <= (CLEAR if count < TIMES[-1] else limit):
+            return ""
+    if (left > limit).sum() > max(FEWEST, MANY * len(groups)):
+        far = (runs(FURTHER, FAR) - base) / scale
+        if max(prediction.left(one).max() for one in far) > left.max():
+            return ""
+    worst = known[groups[int(left.argmax())][0]]
     return (
-        f"{one.label} after step {step}: its {_SUMS[what]}"
-        f" is another by {off[worst, what]:.1e}, {z[worst, what]:.0f} times what rounding scatters"
-        f" it by; of no other repetition a variable is off by more than {usual:.0f} times"
+        f"{worst.updated or worst.label} after step {step}: off by {left.max():.0f} times what"
+        f" rounding leaves unexplained, repetitions by up to {prediction.usual:.0f} times"
     )
 
 
-def _slack(wanted: Array, sizes: Array) -> Array:
-    """What rounding in each element may add up to, as in `digest_error`."""
-    typical = np.sqrt(wanted[:, 2:] / sizes)
-    off = np.where(typical > FLOOR, FLOOR, 10 * FLOOR) * (1.0 + typical)
-    sums = sizes * off
-    return np.concatenate([sums, sums, sums * (2.0 * typical + off)], 1)
+def _turned(known: Sequence[Deviation], wanted: Array) -> Array:
+    """By how much one element that is turned round changes each number."""
+    turned = np.array([[one.turned] for one in known])
+    sizes = np.array([[one.wanted_size] for one in known])
+    return np.asarray(turned * np.where(np.arange(wanted.shape[1]) == 2, 2.0 * sizes, 1.0))
 
 
-def _apart(one: Array, runs: Array, slack: Array) -> tuple[Array, Array]:
-    """How far the sums of one run are from those of others, and in units of their scatter."""
-    scatter = runs.std(0, ddof=1)
-    off = np.maximum(np.abs(runs.mean(0) - one) - slack, 0.0)
-    least = np.maximum(np.median(scatter, 0), SURE)
-    return off, np.where(scatter > NOISE, 0.0, off / np.maximum(scatter, least))
+def _nearness(off: Array, samples: Array) -> float:
+    """How far the median variable is off, of what it scatters by."""
+    scatter = np.sqrt(np.square(samples[:, :, :SUMS]).mean(0)).max(1)
+    moved = scatter > 1e-9
+    if not moved.any():
+        return np.inf
+    return float(np.median(np.abs(off[moved, :SUMS]).max(1) / scatter[moved]))
