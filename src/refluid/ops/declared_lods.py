@@ -9,7 +9,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.lod_rules import while_rows_stay
 
 if TYPE_CHECKING:
-    from refluid.ops.registry import OperatorDef
+    from refluid.ops.definition import OperatorDef
 
 
 def declare_lods(definition: OperatorDef, op: Operator) -> None:

@@ -29,7 +29,7 @@ class GradOp:
 Maker = Callable[[Operator], list[GradOp]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OperatorDef(Facts):
     """An operator type: its schema, what runs it, its gradient, and the facts.
 

@@ -18,7 +18,7 @@ from refluid.ops.signature import slot_name
 Slots = tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Facts:
     """Memory:
 

@@ -13,7 +13,7 @@ from refluid.ops.probing import Spec as Spec
 from refluid.ops.probing import outputs_of
 
 if TYPE_CHECKING:
-    from refluid.ops.registry import OperatorDef
+    from refluid.ops.definition import OperatorDef
 
 Infer = Callable[["OperatorDef", Operator], None]
 
@@ -36,7 +36,7 @@ def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
         if name in op.attrs
     )
     try:
-        results = outputs_of(definition.type, tuple(inputs), attrs)
+        results = outputs_of(definition, tuple(inputs), attrs)
     except Exception as error:
         raise EnforceNotMet(_explain(definition, op, error)) from error
     for slot, made in zip(definition.outputs, results, strict=True):

@@ -31,7 +31,7 @@ from refluid.kernels.without_dynamo import call_all_plainly
 from refluid.ops.reading import probing
 
 if TYPE_CHECKING:
-    from refluid.ops.registry import OperatorDef
+    from refluid.ops.definition import OperatorDef
 
 call_all_plainly()
 
@@ -58,30 +58,30 @@ class Equal(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def outputs_of(op_type: str, inputs: Inputs, attrs: Attributes) -> Outputs:
+def outputs_of(definition: OperatorDef, inputs: Inputs, attrs: Attributes) -> Outputs:
     """Shapes and types of all outputs, slot by slot, by the body on meta tensors of such inputs.
 
     Unknown sizes are -1: those that follow from unknown ones, or from elements of inputs. Raises
     ValueError, with what the body says but for sizes that stand for unknown ones.
     """
     try:
-        return _probed(op_type, inputs, attrs)
+        return _probed(definition, inputs, attrs)
     except Exception as error:
         likely = ([equal] for equal in _equalities(inputs))
         for alternatives in chain(likely, _guesses(inputs)):
-            found = list(_accepted(op_type, inputs, attrs, alternatives))
+            found = list(_accepted(definition, inputs, attrs, alternatives))
             if found:
                 return reduce(_merged, found)
-        raise ValueError(_without_probes(error, op_type, inputs, attrs)) from error
+        raise ValueError(_without_probes(error, definition, inputs, attrs)) from error
 
 
 def _accepted(
-    op_type: str, inputs: Inputs, attrs: Attributes, alternatives: Iterable[list[Equal]]
+    definition: OperatorDef, inputs: Inputs, attrs: Attributes, alternatives: Iterable[list[Equal]]
 ) -> Iterator[Outputs]:
     """The outputs by each alternative that the body doesn't refuse."""
     for equal in alternatives:
         with contextlib.suppress(Exception):
-            yield _as_known(op_type, inputs, attrs, equal)
+            yield _as_known(definition, inputs, attrs, equal)
 
 
 def _places(inputs: Inputs) -> Iterator[tuple[Place, int]]:
@@ -131,17 +131,18 @@ def _guesses(inputs: Inputs) -> Iterator[list[list[Equal]]]:
         yield [*same, *([Equal(unknown, frozenset(), size)] for size in other)]
 
 
-def _as_known(op_type: str, inputs: Inputs, attrs: Attributes, equal: list[Equal]) -> Outputs:
+def _as_known(
+    definition: OperatorDef, inputs: Inputs, attrs: Attributes, equal: list[Equal]
+) -> Outputs:
     """The outputs if these sizes are equal, each following the slot that its operator names.
 
     Raises what the body does where it refuses that, too.
     """
-    definition = _definition(op_type)
-    _probed(op_type, _of_sizes(inputs, equal), attrs)
+    _probed(definition, _of_sizes(inputs, equal), attrs)
     slots = [slot.name for slot in definition.inputs]
     sources = [definition.follows.get(slot.name) for slot in definition.outputs]
     made = {
-        source: _followed(op_type, inputs, attrs, equal, slots.index(source) if source else None)
+        source: _followed(definition, inputs, attrs, equal, slots.index(source) if source else None)
         for source in dict.fromkeys(sources)
     }
     return [made[source][number] for number, source in enumerate(sources)]
@@ -155,7 +156,11 @@ def _of_sizes(inputs: Inputs, equal: list[Equal]) -> Inputs:
 
 
 def _followed(
-    op_type: str, inputs: Inputs, attrs: Attributes, equal: list[Equal], source: int | None
+    definition: OperatorDef,
+    inputs: Inputs,
+    attrs: Attributes,
+    equal: list[Equal],
+    source: int | None,
 ) -> Outputs:
     """The outputs if these sizes are equal: as known as the first input that has each.
 
@@ -167,7 +172,7 @@ def _followed(
             inputs = _replaced(inputs, one.unknown, one.size)
         else:
             inputs = _replaced(inputs, one.known, -1)
-    return _probed(op_type, inputs, attrs)
+    return _probed(definition, inputs, attrs)
 
 
 def _replaced(inputs: Inputs, places: Iterable[Place], size: int) -> Inputs:
@@ -190,12 +195,14 @@ def _replaced(inputs: Inputs, places: Iterable[Place], size: int) -> Inputs:
     )
 
 
-def _without_probes(error: Exception, op_type: str, inputs: Inputs, attrs: Attributes) -> str:
+def _without_probes(
+    error: Exception, definition: OperatorDef, inputs: Inputs, attrs: Attributes
+) -> str:
     """The error's text with -1 for each number that changes with the probe."""
     text = str(error)
     for sizes in PROBES:
         try:
-            _between(op_type, inputs, attrs, (sizes[1], sizes[1]))
+            _between(definition, inputs, attrs, (sizes[1], sizes[1]))
         except Exception as again:
             other = str(again)
             if _NUMBER.sub("", text) == _NUMBER.sub("", other):
@@ -210,19 +217,20 @@ def _common(text: str, other: str) -> str:
     return _NUMBER.sub(lambda _: next(common), text)
 
 
-def _probed(op_type: str, inputs: Inputs, attrs: Attributes) -> Outputs:
+def _probed(definition: OperatorDef, inputs: Inputs, attrs: Attributes) -> Outputs:
     """By two probes for what is unknown."""
     for sizes in PROBES[:-1]:
         try:
-            return _between(op_type, inputs, attrs, sizes)
+            return _between(definition, inputs, attrs, sizes)
         except RuntimeError as error:
             if "overflow" not in str(error):
                 raise
-    return _between(op_type, inputs, attrs, PROBES[-1])
+    return _between(definition, inputs, attrs, PROBES[-1])
 
 
-def _between(op_type: str, inputs: Inputs, attrs: Attributes, sizes: tuple[int, int]) -> Outputs:
-    definition = _definition(op_type)
+def _between(
+    definition: OperatorDef, inputs: Inputs, attrs: Attributes, sizes: tuple[int, int]
+) -> Outputs:
     import_shape_rules()
     with probing(sizes[0]) as probe:
         first = _probe(definition, inputs, dict(attrs), sizes[0])
@@ -231,14 +239,6 @@ def _between(op_type: str, inputs: Inputs, attrs: Attributes, sizes: tuple[int, 
     with probing(sizes[1]):
         second = _probe(definition, inputs, dict(attrs), sizes[1])
     return _merged(first, second)
-
-
-def _definition(op_type: str) -> OperatorDef:
-    from refluid.ops.registry import find
-
-    definition = find(op_type)
-    assert definition is not None
-    return definition
 
 
 def _merged(first: Outputs, second: Outputs) -> Outputs:

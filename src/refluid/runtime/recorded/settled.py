@@ -105,7 +105,7 @@ def _of_body(
         if name in op.attrs
     )
     try:
-        results = outputs_of(definition.type, tuple(specs), attrs)
+        results = outputs_of(definition, tuple(specs), attrs)
     except Exception:  # a body that cannot do without elements
         return {}
     return {
