@@ -74,7 +74,10 @@ def judge(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -
     verdict = _by_bounds(deviations, spreads, repeats)
     if verdict.passed and spreads:
         first = min((one.step for one in deviations if not one.fetch), default=0)
-        reason = standing_out([one for one in deviations if one.step == first], repeats)
+        early = [one for one in deviations if one.step == first]
+        noise = {one.updated or one.label for one in early if spreads.get(one.key, 0.0) > NOISE}
+        some = [one for one in early if (one.updated or one.label) not in noise]
+        reason = standing_out(some, repeats)
         if reason:
             return Verdict(False, reason=reason)
     return verdict
