@@ -75,7 +75,12 @@ def judge(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repeats) -
     if verdict.passed and spreads:
         first = min((one.step for one in deviations if not one.fetch), default=0)
         early = [one for one in deviations if one.step == first]
-        noise = {one.updated or one.label for one in early if spreads.get(one.key, 0.0) > NOISE}
+        # What small accumulators hold is told by the parameter.
+        noise = {
+            one.label
+            for one in early
+            if one.label == (one.updated or one.label) and spread_of(one, spreads) > NOISE
+        }
         some = [one for one in early if (one.updated or one.label) not in noise]
         reason = standing_out(some, repeats)
         if reason:
