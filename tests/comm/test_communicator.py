@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +12,12 @@ import torch
 from torch import Tensor
 
 from refluid.comm import ALONE, Communicator
+from refluid.comm.processes import meet
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.core.selected_rows import SelectedRows
 from tests.comm import naive
-from tests.comm.groups import as_processes, as_threads
+from tests.comm.groups import as_processes, as_threads, free_address
+from tests.interrupting import interrupted_in
 
 Run = Callable[..., list[Any]]
 KINDS = [torch.float32, torch.float64, torch.bfloat16, torch.int32, torch.int64, torch.uint8]
@@ -254,3 +257,24 @@ def test_a_group_of_one() -> None:
     assert ALONE.all_gather(one) == [one] and ALONE.all_to_all([one]) == [one]
     with pytest.raises(EnforceNotMet):
         ALONE.send([one], 0)
+
+
+def test_ctrl_c_in_an_exchange_does_not_wait_for_the_others() -> None:
+    where, ended, begun = free_address(), threading.Event(), time.monotonic()
+
+    def idle() -> None:
+        comm = meet(1, 2, where, wait=60, patience=60)
+        ended.wait(60)
+        comm.close()
+
+    other = threading.Thread(target=idle, daemon=True)
+    other.start()
+    comm = meet(0, 2, where, wait=60, patience=60)
+    with interrupted_in("barrier"):
+        comm.barrier()
+    assert time.monotonic() - begun < 30
+    with pytest.raises(PeerFailed, match="interrupted"):
+        comm.barrier()
+    ended.set()
+    other.join(60)
+    comm.close()

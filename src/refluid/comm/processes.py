@@ -24,6 +24,7 @@ from refluid.comm.reducing import reduced
 from refluid.comm.values import gather_values
 from refluid.core.dtypes import VarType, as_dtype, to_torch
 from refluid.core.errors import EnforceNotMet, PeerFailed
+from refluid.core.joined_thread import interruptibly
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels.process_groups import gloo
 
@@ -92,11 +93,7 @@ class Processes:
         others = [(self.rank + step) % self.size for step in range(1, self.size)]
         works = [(one, self._receiving(take[one], one, self._tag)) for one in others]
         works += [(one, self._sending(give[one], one, self._tag)) for one in others]
-        try:
-            for other, work in works:
-                self._finish(other, work)
-        finally:
-            works.clear()  # an error keeps what this function holds, and so the connections
+        self._finish(works)
         take[self.rank].copy_(give[self.rank])
 
     def _receiving(self, tensor: Tensor, source: int, tag: int) -> Any:
@@ -116,14 +113,26 @@ class Processes:
             why = _said(error)
         raise self._failed(other, why)
 
-    def _finish(self, other: int, work: Any) -> None:
+    def _finish(self, works: list[tuple[int, Any]]) -> None:
+        """Waits for what was asked of each member, and forgets it: it holds the connections."""
         try:
-            if work is not None:
-                work.wait()
-            return
+            interruptibly(lambda: self._wait(works), "refluid exchange")
+        except KeyboardInterrupt:
+            self._link.failure = self._link.failure or "an exchange with the others was interrupted"
+            self._leave()
+            raise
+
+    def _wait(self, works: list[tuple[int, Any]]) -> None:
+        other, why = 0, ""
+        try:
+            for other, work in works:  # noqa: B007  (the error names it)
+                if work is not None:
+                    work.wait()
         except RuntimeError as error:
             why = _said(error)
-        raise self._failed(other, why)
+        works.clear()
+        if why:
+            raise self._failed(other, why)
 
     def _failed(self, other: int, why: str) -> PeerFailed:
         """Member `other` is not to be had; the first such error is what all later ones say."""
@@ -234,15 +243,15 @@ class Processes:
                 self._sent.append((to, self._sending(part, to, tag + _SENT), part))
         while sum(part.nbytes for _, _, part in self._sent) > _UNDER_WAY:
             other, work, _ = self._sent.pop(0)
-            self._finish(other, work)
+            self._finish([(other, work)])
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
         self._require_other(source)
         for tensor in tensors:
             head = torch.empty(_DIMS + 2, dtype=torch.int64)
-            self._finish(source, self._receiving(head, source, tag + _SENT))
+            self._finish([(source, self._receiving(head, source, tag + _SENT))])
             found = _like(head)
-            self._finish(source, self._receiving(_bytes(found), source, tag + _SENT))
+            self._finish([(source, self._receiving(_bytes(found), source, tag + _SENT))])
             if found.shape != tensor.shape or found.dtype is not tensor.dtype:
                 shape = tuple(found.shape)
                 raise EnforceNotMet(f"trainer {source} sent another shape or type: {shape}")
@@ -260,7 +269,7 @@ class Processes:
         with contextlib.suppress(PeerFailed):
             while self._sent:
                 receiver, work, _ = self._sent.pop(0)
-                self._finish(receiver, work)
+                self._finish([(receiver, work)])
         self._link.failure = self._link.failure or f"trainer {self.rank} has left the group"
         self._leave()
 
