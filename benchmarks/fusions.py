@@ -25,7 +25,8 @@ from benchmarks.fusion_networks import CASES, FusionCase, feeds, trained
 from benchmarks.machine import facts
 from benchmarks.report import record
 from refluid import fluid
-from refluid.engine.pipeline import BY_NAME, Setting, run_passes
+from refluid.engine.pipeline import BY_NAME, run_passes
+from refluid.engine.setting import Setting
 from refluid.measure.peak import peak_bytes
 from refluid.measure.timing import Feed, Ratio, Step, alternate, first_losses, ratio
 from refluid.runtime.plan import Plan

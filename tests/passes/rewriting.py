@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from refluid.engine.pipeline import BY_NAME, Rewritten, Setting, run_passes
+from refluid.engine.pipeline import BY_NAME, Rewritten, run_passes
+from refluid.engine.setting import Setting
 from refluid.ir.program import Program
 
 

@@ -12,7 +12,8 @@ import torch
 import refluid.fluid as fluid
 from refluid.analysis.verifier import verify
 from refluid.core.dtypes import VarType
-from refluid.engine.pipeline import Setting, rewrite
+from refluid.engine.pipeline import rewrite
+from refluid.engine.setting import Setting
 from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists
 from refluid.passes.mixed_precision import HalfPrecision, describe_half, mixed_precision
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.engine.pipeline import FUSING, PASSES, Setting, rewrite
+from refluid.engine.pipeline import FUSING, PASSES, rewrite
+from refluid.engine.setting import Setting
 from refluid.engine.strategy import BUILD, DEFAULT, Strategy
 from refluid.ir.dot import print_dot
 from tests.passes.networks import Network, norm, types

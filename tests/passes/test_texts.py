@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from refluid.core import names
-from refluid.engine.pipeline import PASSES, PLACING, Setting
+from refluid.engine.pipeline import PASSES, PLACING
+from refluid.engine.setting import Setting
 from tests.passes.texts import after
 
 CASES = {path.stem: path for path in sorted((Path(__file__).parent / "cases").glob("*.txt"))}

@@ -9,7 +9,8 @@ import pytest
 from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.engine.pipeline import BY_NAME, Pass, Setting, build, run_passes
+from refluid.engine.pipeline import BY_NAME, Pass, build, run_passes
+from refluid.engine.setting import Setting
 from refluid.ir.program import Program
 from refluid.passes.protocol import Options, Report
 

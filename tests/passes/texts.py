@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from refluid.engine.pipeline import BY_NAME, Rewritten, Setting, run_passes
+from refluid.engine.pipeline import BY_NAME, Rewritten, run_passes
+from refluid.engine.setting import Setting
 from refluid.ir.parse import parse_program
 from refluid.ir.program import Program
 from refluid.ir.text import print_op

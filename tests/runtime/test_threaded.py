@@ -1,6 +1,7 @@
 """Plans that run out of order compute what they compute in order."""
 
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from refluid.ops import registry
 from refluid.ops.effects import Effect
 from refluid.ops.registry import operator
 from refluid.runtime.dependencies import predecessors
@@ -162,23 +164,22 @@ def test_errors_of_workers_name_the_operator_and_leave_all_usable(
         np.testing.assert_allclose(net.step(x), undisturbed.step(x), rtol=1e-6)
 
 
-_meeting = threading.Barrier(2)
+@pytest.fixture
+def waiting_update() -> Iterator[str]:
+    """An update that adds one as soon as two of its kind run at the same time."""
+    meeting = threading.Barrier(2)
+
+    @operator("waiting_update", outputs="ParamOut", uses=None, mutates={"ParamOut": "Param"})
+    def body(Param: torch.Tensor) -> torch.Tensor:
+        if not Param.is_meta:
+            meeting.wait(120)
+        return Param.add_(1)
+
+    yield "waiting_update"
+    registry.forget("waiting_update")
 
 
-@operator(
-    "update_that_waits_for_another",
-    outputs="ParamOut",
-    uses=None,
-    mutates={"ParamOut": "Param"},
-)
-def update_that_waits_for_another(Param: torch.Tensor) -> torch.Tensor:
-    """Adds one as soon as two of these run at the same time."""
-    if not Param.is_meta:
-        _meeting.wait(20)
-    return Param.add_(1)
-
-
-def test_updates_of_different_parameters_run_at_the_same_time() -> None:
+def test_updates_of_different_parameters_run_at_the_same_time(waiting_update: str) -> None:
     """What they change they say, so no other order holds them up."""
     main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
@@ -186,7 +187,7 @@ def test_updates_of_different_parameters_run_at_the_same_time() -> None:
         total = fluid.layers.mean(fluid.layers.sums(params))
         for param in params:
             main.global_block().append_op(
-                type="update_that_waits_for_another",
+                type=waiting_update,
                 inputs={"Param": param},
                 outputs={"ParamOut": param},
             )

@@ -17,7 +17,8 @@ from rich.text import Text
 from refluid.cli.console import refuse, results
 from refluid.core.dtypes import VarType, to_numpy
 from refluid.core.errors import EnforceNotMet
-from refluid.engine.pipeline import BY_NAME, Setting, run_passes
+from refluid.engine.pipeline import BY_NAME, run_passes
+from refluid.engine.setting import Setting
 from refluid.ir.program import Program
 from refluid.ir.text import print_program
 from refluid.ir.variable import Variable

@@ -19,18 +19,16 @@ import torch
 from torch import Tensor
 
 from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
+from refluid.comm.layouts import bytes_of, empty_head, head_of, tensor_for
 from refluid.comm.meeting import Address, Meeting, meet_at
 from refluid.comm.reducing import reduced
 from refluid.comm.values import gather_values
-from refluid.core.dtypes import VarType, as_dtype, to_torch
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.core.joined_thread import interruptibly
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels.process_groups import gloo
 
 _CPU = torch.device("cpu")
-# A tensor's description: element type, dimensions, sizes; the most dimensions it may have.
-_DIMS = 14
 # The tags of messages: 0 exchanges, 1 those that are waited for later, then those of `send`.
 _STARTED, _SENT = 1, 2
 # What may be under way without the receiver having asked for it, in bytes.
@@ -91,9 +89,13 @@ class Processes:
     def _swap(self, give: Sequence[Tensor], take: Sequence[Tensor]) -> None:
         """Sends give[rank] and overwrites take[rank], both flat and contiguous, of known sizes."""
         others = [(self.rank + step) % self.size for step in range(1, self.size)]
-        works = [(one, self._receiving(take[one], one, self._tag)) for one in others]
-        works += [(one, self._sending(give[one], one, self._tag)) for one in others]
-        self._finish(works)
+        works: list[tuple[int, Any]] = []
+        try:
+            works += [(one, self._receiving(take[one], one, self._tag)) for one in others]
+            works += [(one, self._sending(give[one], one, self._tag)) for one in others]
+            self._finish(works)
+        finally:
+            works.clear()  # an error keeps what this function holds, and so the connections
         take[self.rank].copy_(give[self.rank])
 
     def _receiving(self, tensor: Tensor, source: int, tag: int) -> Any:
@@ -114,7 +116,7 @@ class Processes:
         raise self._failed(other, why)
 
     def _finish(self, works: list[tuple[int, Any]]) -> None:
-        """Waits for what was asked of each member, and forgets it: it holds the connections."""
+        """Waits for what was asked of each member."""
         try:
             interruptibly(lambda: self._wait(works), "refluid exchange")
         except KeyboardInterrupt:
@@ -123,16 +125,16 @@ class Processes:
             raise
 
     def _wait(self, works: list[tuple[int, Any]]) -> None:
-        other, why = 0, ""
+        other = self.rank
         try:
-            for other, work in works:  # noqa: B007  (the error names it)
+            for other, work in works:  # noqa: B007  (used after it)
                 if work is not None:
                     work.wait()
+            return
         except RuntimeError as error:
             why = _said(error)
         works.clear()
-        if why:
-            raise self._failed(other, why)
+        raise self._failed(other, why)
 
     def _failed(self, other: int, why: str) -> PeerFailed:
         """Member `other` is not to be had; the first such error is what all later ones say."""
@@ -165,10 +167,10 @@ class Processes:
         if len(parts) != self.size:
             raise EnforceNotMet(f"each of {self.size} members needs a part, not {len(parts)}")
         given = [one.detach().to(_CPU).contiguous() for one in parts]
-        heads = [torch.empty(_DIMS + 2, dtype=torch.int64) for _ in parts]
-        self._swap([_head(one) for one in given], heads)
-        found = [_like(head) for head in heads]
-        self._swap(list(map(_bytes, given)), list(map(_bytes, found)))
+        heads = [empty_head() for _ in parts]
+        self._swap([head_of(one) for one in given], heads)
+        found = [tensor_for(head) for head in heads]
+        self._swap(list(map(bytes_of, given)), list(map(bytes_of, found)))
         return [one.to(parts[self.rank].device) for one in found]
 
     def all_gather(self, value: Exchanged) -> list[Exchanged]:
@@ -191,14 +193,14 @@ class Processes:
             parts = list(whole.tensor_split(self.size))
             share = self._reduced(parts, reduction)
             found = list(map(torch.empty_like, parts))
-            self._swap([_bytes(share)] * self.size, list(map(_bytes, found)))
+            self._swap([bytes_of(share)] * self.size, list(map(bytes_of, found)))
             tensor.copy_(torch.cat(found).view(tensor.shape))
         return DONE
 
     def _reduced(self, parts: Sequence[Tensor], reduction: str) -> Tensor:
         """This member's one of equal parts, reduced over all members."""
         copies = [torch.empty_like(parts[self.rank]) for _ in parts]
-        self._swap(list(map(_bytes, parts)), list(map(_bytes, copies)))
+        self._swap(list(map(bytes_of, parts)), list(map(bytes_of, copies)))
         return reduced(copies, reduction, _CPU)
 
     def _with_thread(self) -> tuple[Processes, Beside]:
@@ -218,7 +220,7 @@ class Processes:
         nothing = torch.empty(0, dtype=torch.uint8)
         for tensor in tensors:
             whole = tensor.detach().to(_CPU, copy=True).contiguous()
-            data = _bytes(whole)
+            data = bytes_of(whole)
             give = data.clone() if self.rank == root else nothing
             take = [data if one == root else nothing for one in range(self.size)]
             self._swap([give] * self.size, take)
@@ -239,7 +241,7 @@ class Processes:
         self._require_other(to)
         for tensor in tensors:
             whole = tensor.detach().to(_CPU, copy=True).contiguous()
-            for part in (_head(whole), _bytes(whole)):
+            for part in (head_of(whole), bytes_of(whole)):
                 self._sent.append((to, self._sending(part, to, tag + _SENT), part))
         while sum(part.nbytes for _, _, part in self._sent) > _UNDER_WAY:
             other, work, _ = self._sent.pop(0)
@@ -248,10 +250,10 @@ class Processes:
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
         self._require_other(source)
         for tensor in tensors:
-            head = torch.empty(_DIMS + 2, dtype=torch.int64)
+            head = empty_head()
             self._finish([(source, self._receiving(head, source, tag + _SENT))])
-            found = _like(head)
-            self._finish([(source, self._receiving(_bytes(found), source, tag + _SENT))])
+            found = tensor_for(head)
+            self._finish([(source, self._receiving(bytes_of(found), source, tag + _SENT))])
             if found.shape != tensor.shape or found.dtype is not tensor.dtype:
                 shape = tuple(found.shape)
                 raise EnforceNotMet(f"trainer {source} sent another shape or type: {shape}")
@@ -285,19 +287,3 @@ def _byte() -> Tensor:
 
 def _described(tensor: Tensor) -> list[Any]:
     return [str(tensor.dtype), *tensor.shape]
-
-
-def _bytes(tensor: Tensor) -> Tensor:
-    """A contiguous tensor's memory."""
-    flat = tensor.view(-1)
-    return flat.view(torch.uint8) if flat.numel() else torch.empty(0, dtype=torch.uint8)
-
-
-def _head(tensor: Tensor) -> Tensor:
-    numbers = [int(as_dtype(tensor.dtype)), tensor.dim(), *tensor.shape]
-    return torch.tensor(numbers + [0] * (_DIMS + 2 - len(numbers)))
-
-
-def _like(head: Tensor) -> Tensor:
-    kind, dims, *sizes = head.tolist()
-    return torch.empty(sizes[:dims], dtype=to_torch(VarType(kind)))

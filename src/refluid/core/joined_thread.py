@@ -55,7 +55,8 @@ def interruptibly(work: Callable[[], None], name: str) -> None:
 
     def run() -> None:
         try:
-            done.set_result(work())
+            work()
+            done.set_result(None)
         except BaseException as error:
             done.set_exception(error)
 

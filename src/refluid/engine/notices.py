@@ -11,7 +11,8 @@ from pathlib import Path
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.engine.knobs import Knob
-from refluid.engine.pipeline import Rewritten, Setting
+from refluid.engine.pipeline import Rewritten
+from refluid.engine.setting import Setting
 from refluid.engine.strategy import BUILD, ReduceStrategy, Strategy
 from refluid.engine.subgraphs import write_unconnected
 from refluid.ir.dot import print_dot

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from refluid.core import flags
-from refluid.engine.strategy import DEFAULT, ReduceStrategy, Strategy
+from refluid.engine.setting import AS_USUAL, Setting
 from refluid.engine.verifying import verified
 from refluid.ir.program import Program
 from refluid.ops.registry import with_fact
@@ -47,39 +47,6 @@ _MEGABYTE = 1 << 20
 # A bucket that is exchanged while later gradients are still being computed, as DDP has it.
 _BUCKET = 25 * _MEGABYTE
 O = TypeVar("O")  # noqa: E741
-
-
-@dataclass(frozen=True)
-class Setting:
-    """All that decides how a program is rewritten, for replica `rank` of several.
-
-    kept: variables that are fed or fetched. as_written: only what is asked for, so that a profile
-    shows the operators that the user wrote. saves: less memory matters more than time. threads: of
-    the replica. shares: the replicas have the same parameters. owning: in Reduce mode each makes
-    the updates of its own parameters only. precision, merge: what an optimizer is asked for.
-    inference: without gradients, updates and learning-rate schedules.
-    """
-
-    strategy: Strategy = DEFAULT
-    kept: frozenset[str] = frozenset()
-    device: torch.device = _CPU
-    as_written: bool = False
-    saves: bool = False
-    threads: int = 1
-    loss: str | None = None
-    replicas: int = 1
-    rank: int = 0
-    shares: bool = False
-    owning: bool = True
-    precision: HalfPrecision | None = None
-    merge: GradientMerge | None = None
-    inference: bool = False
-
-    @property
-    def reduces(self) -> bool:
-        """Whether each replica updates its own part of the parameters."""
-        several = self.strategy.reduce_strategy == ReduceStrategy.Reduce and self.replicas > 1
-        return several and self.owning
 
 
 @dataclass(frozen=True)
@@ -279,7 +246,7 @@ def _ignore(_stage: str, _program: Program) -> None:
 def run_passes(
     program: Program,
     passes: Iterable[Pass[Any]],
-    setting: Setting = Setting(),
+    setting: Setting = AS_USUAL,
     *,
     owned: bool = False,
 ) -> Rewritten:

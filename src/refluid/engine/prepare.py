@@ -16,9 +16,10 @@ from refluid.engine.exchanging import require_loss_gradient
 from refluid.engine.explaining import explained
 from refluid.engine.feeds import FeedSlot, feed_slots
 from refluid.engine.group import Group
-from refluid.engine.pipeline import Rewritten, Setting, rewrite
+from refluid.engine.pipeline import Rewritten, rewrite
 from refluid.engine.reading import ReadingStep, reads_first, without_reads
 from refluid.engine.replica_step import ReplicaStep
+from refluid.engine.setting import Setting
 from refluid.engine.strategy import Strategy
 from refluid.ir.program import Program
 from refluid.runtime.joined.joined import Joined

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from refluid.engine.pipeline import Setting, build
+from refluid.engine.pipeline import build
+from refluid.engine.setting import Setting
 from refluid.fluid.optimizer.base import ParamGrad
 from refluid.ir.defaults import default_startup_program
 from refluid.ir.operator import Operator

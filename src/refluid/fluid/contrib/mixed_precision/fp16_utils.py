@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from refluid.build import How, op
 from refluid.core.dtypes import VarType
-from refluid.engine.pipeline import Setting, build
+from refluid.engine.pipeline import build
+from refluid.engine.setting import Setting
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from refluid.ir.attributes import ROLE_VAR, OpRole
 from refluid.ir.block import Block
