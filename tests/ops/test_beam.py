@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -131,6 +132,43 @@ def test_of_equal_scores(beam: int, scores: list[list[float]], kept: list[tuple[
         [3] * rows, [0.0] * rows, scores, [rows], beam_size=beam, end_id=9
     )
     assert list(zip(parent.tolist(), word.view(-1).tolist(), strict=True)) == kept
+
+
+def _one_by_one(scores: list[list[float]], ended: list[bool], beam: int) -> set[tuple[int, int]]:
+    """(prefix, candidate) of what a beam keeps that sees the candidates one after the other."""
+    held: list[tuple[float, int, int, int]] = []
+    seen = 0
+    for row, candidates in enumerate(scores):
+        for column, score in enumerate(candidates[:1] if ended[row] else candidates):
+            full = len(held) == beam
+            if full and (score, row) < held[-1][:2]:
+                continue
+            held = held[:-1] if full else held
+            held = sorted([*held, (score, row, -seen, column)], reverse=True)
+            seen += 1
+    return {(row, column) for _, row, _, column in held}
+
+
+def test_of_scores_at_random_with_many_ties() -> None:
+    random = np.random.default_rng(7)
+    for _ in range(150):
+        beam, columns = (int(one) for one in random.integers(1, 6, 2))
+        counts = [int(one) for one in random.integers(1, beam + 1, random.integers(1, 4))]
+        rows = sum(counts)
+        scores = random.integers(0, 3, (rows, columns)).astype("float32")
+        ended = random.random(rows) < 0.2
+        words = np.where(ended, END, 3)
+        best = scores[:, 0].tolist()
+        found = _search(words.tolist(), best, scores, counts, beam_size=beam, ids=None)
+        kept = zip(found[2].tolist(), found[0].view(-1).tolist(), strict=True)
+        wanted, start = set(), 0
+        for count in counts:
+            part = slice(start, start + count)
+            one = _one_by_one(scores[part].tolist(), ended[part].tolist(), beam)
+            if not all(ended[start + row] for row, _ in one):  # else the sentence is dropped
+                wanted |= {(start + row, END if ended[start + row] else word) for row, word in one}
+            start += count
+        assert set(kept) == wanted
 
 
 def test_steps_need_two_levels() -> None:
