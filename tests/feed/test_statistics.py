@@ -85,18 +85,22 @@ def test_shares() -> None:
     assert (later.waited, later.intervals, later.depth) == (0.25, 20, 2.0)
 
 
-def test_the_first_wait_is_warm_up() -> None:
-    reader = Reader("slow start", 2)
+def test_the_first_wait_is_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    note_taken = ReaderStatistics.note_taken
 
-    def items() -> Iterator[int]:
-        time.sleep(0.2)
-        yield from range(5)
+    def noted(one: ReaderStatistics, waited: float, depth: int) -> None:
+        waits.append(waited)
+        note_taken(one, waited, depth)
 
+    monkeypatch.setattr(ReaderStatistics, "note_taken", noted)
+    reader = Reader("two passes", 2)
     for _ in range(2):
-        reader.start(items)
-        found = _consume(reader, 0.01)
-    assert found.warmup >= 0.4
+        reader.start(_paced(5, 0.001))
+        found = _consume(reader, 0)
     assert found.intervals == 8
+    assert found.warmup == waits[0] + waits[5]
+    assert found.waited == pytest.approx(sum(waits[1:5] + waits[6:]))
 
 
 def test_time_without_data_is_no_wait() -> None:
