@@ -15,7 +15,7 @@ import typer
 from refluid import paddle
 from refluid.cli.missing import advise
 from refluid.core.fetched import keep_when_copied
-from refluid.core.importing import import_many, import_shape_rules
+from refluid.core.importing import import_many
 from refluid.paddle import beside
 
 _INTERRUPTED = 130
@@ -78,7 +78,6 @@ def _prepare() -> None:
     runs nor, several times, when Python ends.
     """
     import_many("refluid.fluid.public")
-    import_shape_rules()
     from refluid.core.values import LoDTensor
 
     keep_when_copied(LoDTensor)

@@ -15,8 +15,14 @@ _LISTS = """
     abs add add_ addcdiv_ addcmul_ div div_ maximum_ mul mul_ norm pow sqrt sqrt_ sub sub_ zero_
 """
 _CALLS = "_softmax _softmax_backward_data _log_softmax _log_softmax_backward_data"
-# What torch imports when it first infers a shape.
+# What torch asks about sizes when it infers a shape.
 SHAPE_RULES = "torch.fx.experimental.symbolic_shapes"
+# The rule that imports sympy to see what a number is, under each of its names.
+IMPORTING_RULES = (
+    "torch._prims_common.elementwise_dtypes",
+    "torch._meta_registrations.elementwise_dtypes",
+)
+_SYMPY = "torch imports sympy when it first infers a shape"
 _NOT_RECORDED = "steps aren't recorded, and the memory of a step can't be measured"
 # The name, and what is done without it.
 PARTS: dict[str, str] = {
@@ -41,7 +47,8 @@ PARTS: dict[str, str] = {
     "torch._compile._disable_dynamo": "torch._dynamo is imported where torch wants it",
     "torch._inductor.compile_fx.compile_fx": "recorded steps aren't compiled",
     "torch._subclasses.fake_tensor.FakeTensorMode": "examples with memory",
-    SHAPE_RULES: "torch imports its shape rules by itself",
+    "torch.fx.experimental": _SYMPY,
+    **dict.fromkeys(IMPORTING_RULES, _SYMPY),
 }
 # Those that this process does without although torch has them.
 left_out: set[str] = set()

@@ -25,15 +25,16 @@ from torch import Tensor
 
 from refluid.comm import ALONE
 from refluid.core.dtypes import VarType, as_dtype, to_torch
-from refluid.core.importing import import_shape_rules
 from refluid.ir.schema import Slot
 from refluid.kernels.without_dynamo import call_all_plainly
+from refluid.kernels.without_sympy import stand_in
 from refluid.ops.reading import probing
 
 if TYPE_CHECKING:
     from refluid.ops.definition import OperatorDef
 
 call_all_plainly()
+stand_in()
 
 # Two sizes that stand for an unknown one; smaller ones where a tensor of the first would have more
 # elements than can be counted. Each is a multiple of many numbers: layers divide and fold sizes.
@@ -231,7 +232,6 @@ def _probed(definition: OperatorDef, inputs: Inputs, attrs: Attributes) -> Outpu
 def _between(
     definition: OperatorDef, inputs: Inputs, attrs: Attributes, sizes: tuple[int, int]
 ) -> Outputs:
-    import_shape_rules()
     with probing(sizes[0]) as probe:
         first = _probe(definition, inputs, dict(attrs), sizes[0])
     if not _unknown(inputs) and not probe.used:
