@@ -18,11 +18,9 @@ from refluid.engine.feeds import FeedSlot, feed_slots
 from refluid.engine.group import Group
 from refluid.engine.pipeline import Rewritten, rewrite
 from refluid.engine.reading import ReadingStep, reads_first, without_reads
-from refluid.engine.replica_step import ReplicaStep
 from refluid.engine.setting import Setting
 from refluid.engine.strategy import Strategy
 from refluid.ir.program import Program
-from refluid.runtime.joined.joined import Joined
 from refluid.runtime.plan import Plan
 from refluid.runtime.request import Request
 
@@ -129,8 +127,12 @@ class Prepared:
             return self._reading_step(lods)
         if group.replicas is None:
             return self.plans(lods)[0]
+        from refluid.engine.replica_step import ReplicaStep  # most programs run in one place
+
         joined = None
         if now.joins and not lods:
+            from refluid.runtime.joined.joined import Joined
+
             whole = self.rewritten
             if self.settings[0].reduces:  # joined replicas make all updates
                 whole = rewrite(self.program, self._settings(owning=False))

@@ -10,8 +10,9 @@ from torch import Tensor
 from refluid.core.lod import Lod
 from refluid.engine.replica_scopes import updates_variables
 from refluid.ir.program import Program
-from refluid.runtime.joined.joined import Joined, Results
+from refluid.runtime.joined.joined import Joined
 from refluid.runtime.joined.shared import Shared
+from refluid.runtime.joined.together import Results
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.scope import Scope

@@ -18,7 +18,7 @@ from refluid.engine.splitting import split_feed
 from refluid.engine.strategy import EXECUTION, Strategy
 from refluid.ir.program import Program
 from refluid.runtime.allocator import end_step, release
-from refluid.runtime.joined.joined import Results
+from refluid.runtime.joined.together import Results
 from refluid.runtime.scope import Scope
 
 # No variable is fed with LoD.

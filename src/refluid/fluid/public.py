@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refluid.fluid import (
     average,
     backward,
     clip,
-    contrib,
     core,
     data_feeder,
     executor,
@@ -65,6 +64,9 @@ from refluid.fluid.input import embedding, one_hot
 from refluid.fluid.io import load, load_program_state, save, set_program_state
 from refluid.fluid.lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from refluid.fluid.param_attr import ParamAttr, WeightNormParamAttr
+
+if TYPE_CHECKING:  # its modules are many, and few programs use one
+    from refluid.fluid import contrib
 
 learning_rate_decay = layers.learning_rate_scheduler
 

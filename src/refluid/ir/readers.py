@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from refluid.core.dtypes import VarType
-from refluid.ir import framework_pb2 as pb
 from refluid.ir.variable import Variable
 
 
@@ -20,6 +19,8 @@ class ReadTensor(NamedTuple):
 
 def set_read_tensors(reader: Variable, tensors: Sequence[ReadTensor]) -> None:
     """Has the reader variable say what it gives."""
+    from refluid.ir import framework_pb2 as pb  # with 30 modules of protobuf
+
     message = pb.VarType(type=int(VarType.READER))  # type: ignore[arg-type]
     for one in tensors:
         entry = message.reader.lod_tensor.add(lod_level=one.lod_level)
@@ -32,6 +33,8 @@ def read_tensors(reader: Variable) -> list[ReadTensor]:
     """What the reader variable gives; empty where it doesn't say."""
     if reader.type != VarType.READER or reader.extra_desc is None:
         return []
+    from refluid.ir import framework_pb2 as pb
+
     message = pb.VarType.FromString(reader.extra_desc)
     return [
         ReadTensor(tuple(one.tensor.dims), VarType(one.tensor.data_type), one.lod_level)

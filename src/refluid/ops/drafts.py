@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from refluid.ir import schema
 from refluid.ir.operator import Operator
 from refluid.ops.definition import OperatorDef
-from refluid.ops.facts import Facts
+from refluid.ops.facts import Facts, check
 from refluid.ops.nested import Nested
 
 
 class Draft:
-    """What has been said of one operator. make: gives its definition, of all that."""
+    """What has been said of one operator: flags of its decorator, and what else was added.
 
-    def __init__(self, make: Callable[..., OperatorDef], said: dict[str, Any]) -> None:
-        self.make, self.said = make, said
+    make: gives its definition, of what was added.
+    """
+
+    def __init__(
+        self, make: Callable[..., OperatorDef], flags: Mapping[str, Any], said: dict[str, Any]
+    ) -> None:
+        self.make, self.flags, self.said = make, flags, said
 
     def built(self) -> OperatorDef:
         return self.make(**self.said)
@@ -58,7 +63,7 @@ def nested_of(op: Operator) -> Nested | None:
 
 def with_fact(name: str) -> frozenset[str]:
     """The operators in whose decorators a fact stands."""
-    return frozenset(op_type for op_type, draft in _drafts.items() if draft.said.get(name))
+    return frozenset(op_type for op_type, draft in _drafts.items() if draft.flags.get(name))
 
 
 def operators() -> list[OperatorDef]:
@@ -66,10 +71,14 @@ def operators() -> list[OperatorDef]:
     return [defined(name) for name in sorted(_drafts)]
 
 
-def add(op_type: str, make: Callable[..., OperatorDef] = OperatorDef, **said: Any) -> None:
-    """Begins an operator; ValueError for a second one of the same type."""
+def add(
+    op_type: str, make: Callable[..., OperatorDef], flags: Mapping[str, Any] = {}, **said: Any
+) -> None:
+    """Begins an operator; ValueError for a second one of the same type, TypeError for what is no
+    flag."""
+    check(flags)
     schema.register(op_type, lambda: defined(op_type))
-    _drafts[op_type] = Draft(make, said)
+    _drafts[op_type] = Draft(make, flags, said)
 
 
 def drafted(op_type: str) -> bool:

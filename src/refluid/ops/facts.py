@@ -106,11 +106,15 @@ class Facts:
 _KINDS = {one.name: str(one.type) for one in fields(Facts)}
 
 
-def read(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags of a decorator as fields of `Facts`; TypeError for one that is none."""
+def check(flags: Mapping[str, Any]) -> None:
+    """TypeError where one of a decorator's flags is no fact."""
     unknown = flags.keys() - _KINDS.keys()
     if unknown:
         raise TypeError(f"{sorted(unknown)} are no facts about operators; these are: {[*_KINDS]}")
+
+
+def read(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags of a decorator as fields of `Facts`."""
     return {name: _value(_KINDS[name], value) for name, value in flags.items()}
 
 

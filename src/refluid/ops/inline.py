@@ -10,7 +10,7 @@ from refluid.ops.drafts import add
 from refluid.ops.effects import declared
 from refluid.ops.infer import Infer, no_inference
 from refluid.ops.nested import Nested
-from refluid.ops.registry import Maker
+from refluid.ops.registry import Maker, OperatorDef
 from refluid.ops.signature import parse_slots
 
 
@@ -26,15 +26,18 @@ def inline(
     **flags: Any,
 ) -> None:
     """Registers such an operator. nested: what it does with its block; others as of `operator`."""
-    add(
-        type,
-        type=type,
-        inputs=parse_slots(inputs),
-        outputs=parse_slots(outputs),
-        attributes={attribute.name: attribute for attribute in attributes},
-        maker=maker,
-        infer_rule=infer,
-        nested=nested,
-        effects=declared(effects),
-        **facts.read(flags),
-    )
+
+    def make() -> OperatorDef:
+        return OperatorDef(
+            type=type,
+            inputs=parse_slots(inputs),
+            outputs=parse_slots(outputs),
+            attributes={attribute.name: attribute for attribute in attributes},
+            maker=maker,
+            infer_rule=infer,
+            nested=nested,
+            effects=declared(effects),
+            **facts.read(flags),
+        )
+
+    add(type, make, flags)

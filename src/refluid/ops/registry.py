@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from refluid.ir.names import GRAD
@@ -78,37 +78,51 @@ def operator(
     """
 
     def decorate(body: Body) -> Body:
-        found = _signature(type, body, like)
-        first = found.inputs[0].name if found.inputs else ""
+        read = _signature(type, body, like)
         slots = parse_slots(outputs)
         derives = uses is not None and maker is None
-        every = tuple(slot.name for slot in found.inputs + slots)
-        add(
-            type,
-            type=type,
-            outputs=slots,
-            **_of(found) | {"attributes": found.attributes | declare(dict(extra or {}))},
-            body=body,
-            maker=maker,
-            uses=(every if uses == ALL else tuple((uses or "").split())) if derives else None,
-            infer_rule=infer,
-            **{"lod": first} | facts.read(flags),
-            effects=declared(effects, found.context, flags.get("mutates")),
-        )
+
+        def make(reads: Callable[[], Signature] | None = None, **more: Any) -> OperatorDef:
+            found = read()
+            names = [slot.name for slot in found.inputs + slots]
+            used = names if uses == ALL else (uses or "").split()
+            if reads is not None:  # by the signature of a gradient
+                used = [slot.name for slot in reads().inputs if slot.name in names]
+            own = {
+                "attributes": found.attributes | declare(dict(extra or {})),
+                "uses": tuple(used) if derives or reads else None,
+                "effects": declared(effects, found.context, flags.get("mutates")),
+                "lod": found.inputs[0].name if found.inputs else "",
+            }
+            return OperatorDef(**_of(found) | own | facts.read(flags) | more)
+
+        known = {"type": type, "outputs": slots, "body": body, "maker": maker, "infer_rule": infer}
+        add(type, make, flags, **known)
         if derives:
-            add(type + "_grad", partial(_derived_gradient, type), **facts.read(of_gradient or {}))
+            given = of_gradient or {}
+            add(type + "_grad", partial(_derived_gradient, type, given), given)
         return body
 
     return decorate
 
 
-_signatures: dict[str, Signature] = {}
+_signatures: dict[str, Callable[[], Signature]] = {}
 
 
-def _signature(op_type: str, body: Body, like: str) -> Signature:
-    """That of a body, with what it has from the operator that it is like."""
-    found = _signatures[op_type] = read_signature(body, _signatures[like] if like else NOTHING)
-    return found
+def _signature(op_type: str, body: Body, like: str) -> Callable[[], Signature]:
+    """That of a body, with what it has from the operator that it is like; read when asked for.
+
+    A user's is read at once: what is wrong with it shows where it stands.
+    """
+
+    @cache
+    def read() -> Signature:
+        return read_signature(body, _signatures[like]() if like else NOTHING)
+
+    _signatures[op_type] = read
+    if not body.__module__.startswith(__package__):
+        read()
+    return read
 
 
 def _of(found: Signature) -> dict[str, Any]:
@@ -120,7 +134,7 @@ def _inherited(forward: OperatorDef) -> dict[str, Any]:
     return {"infer_rule": infer_gradient, "gradient_lod": forward.gradient_lod}
 
 
-def _derived_gradient(forward_type: str, **more: Any) -> OperatorDef:
+def _derived_gradient(forward_type: str, flags: Mapping[str, Any], **said: Any) -> OperatorDef:
     forward = defined(forward_type)
     slots = {slot.name: slot for slot in forward.inputs + forward.outputs}
     used = [Slot(name, slots[name].many, True) for name in forward.uses or ()]
@@ -132,7 +146,7 @@ def _derived_gradient(forward_type: str, **more: Any) -> OperatorDef:
         attributes=forward.attributes,
         views={slot.name: given[0].name for slot in forward.gradient_slots()},
         forward=forward,
-        **_inherited(forward) | more,
+        **_inherited(forward) | facts.read(flags) | said,
     )
 
 
@@ -155,24 +169,26 @@ def gradient(
 
     def decorate(body: Body) -> Body:
         name, derived = type or forward_type + "_grad", forward_type + "_grad"
-        found, more = _signature(name, body, like), facts.read(flags)
+        found = _signature(name, body, like)
         if drafted(derived):
             forget(derived)
-        reads = [slot.name for slot in found.inputs]
-        known = {slot.name for one in ("inputs", "outputs") for slot in said(forward_type, one)}
-        own = list(found.attributes) if bare else None
-        made = _maker(name, reads, own) if type or bare else maker
-        say(forward_type, uses=tuple(slot for slot in reads if slot in known), maker=made)
-        add(name, partial(_written_gradient, name, body, found, forward_type), **more)
+        say(forward_type, reads=found, maker=_maker(name, found, bare) if type or bare else maker)
+        written = partial(_written_gradient, name, body, found, forward_type, flags)
+        add(name, written, flags)
         return body
 
     return decorate
 
 
 def _written_gradient(
-    type: str, body: Body, found: Signature, forward_type: str, **more: Any
+    type: str,
+    body: Body,
+    read: Callable[[], Signature],
+    forward_type: str,
+    flags: Mapping[str, Any],
+    **said: Any,
 ) -> OperatorDef:
-    forward = defined(forward_type)
+    forward, found, more = defined(forward_type), read(), facts.read(flags) | said
     made = forward.gradient_slots()
     others = [one for one in more.get("untouched", ()) if one not in {slot.name for slot in made}]
     return OperatorDef(
@@ -189,10 +205,12 @@ def _written_gradient(
     )
 
 
-def _maker(type: str, slots: list[str], own: list[str] | None) -> Maker:
+def _maker(type: str, read: Callable[[], Signature], bare: bool) -> Maker:
     def make(op: Operator) -> list[GradOp]:
-        attrs = None if own is None else {name: op.attrs[name] for name in own if name in op.attrs}
-        return [replace(gradient_op(op, type, slots), attrs=attrs)]
+        found = read()
+        own = {name: op.attrs[name] for name in found.attributes if name in op.attrs}
+        made = gradient_op(op, type, [slot.name for slot in found.inputs])
+        return [replace(made, attrs=own if bare else None)]
 
     return make
 

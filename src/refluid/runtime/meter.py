@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import flop_registry
 
 from refluid.analysis.ghosts import is_ghost
 from refluid.kernels.watching import DispatchMode
@@ -135,8 +134,10 @@ class Kernels(DispatchMode):
     """Sees every kernel, and keeps the table of the memory that is held."""
 
     def __init__(self, found: Measured) -> None:
+        from torch.utils.flop_counter import flop_registry
+
         super().__init__()
-        self.found = found
+        self.found, self._counts = found, flop_registry
         self._live: dict[int, tuple[Storage, Held]] = {}
         self._total = 0
         self._operators = [STATE]
@@ -153,7 +154,7 @@ class Kernels(DispatchMode):
             self.hold(one, operator)
         self._made |= set(self._live) - before
         self.moment()
-        count = flop_registry.get(func.overloadpacket)
+        count = self._counts.get(func.overloadpacket)
         if count is not None:
             self._work(operator).flops += int(count(*args, **kwargs, out_val=result))
         for one in leaves((args, kwargs)):

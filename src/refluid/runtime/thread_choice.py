@@ -10,9 +10,10 @@ more can take ten times as long or longer, and one thread waits for no other.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+
+from numpy import median
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def trial(tried: Sequence[int], pace: Pace) -> Generator[int, float, dict[int, f
             if mean <= pace.hopeless * max(pace.block, min(typical.values(), default=mean)):
                 mean = yield from _block(number, pace.block)
             took[number].append(mean)
-            typical[number] = statistics.median(took[number])
+            typical[number] = float(median(took[number]))
         winners.add(min(left, key=lambda number: took[number][-1]))
         slow = (pace.clearly if done else pace.hopeless) * min(typical.values())
         left = [number for number in left if typical[number] <= slow]

@@ -17,7 +17,7 @@ from refluid.runtime.code import Code
 from refluid.runtime.joined.exchange import whole
 from refluid.runtime.joined.rehearsal import Refused, Unlike, rehearse
 from refluid.runtime.joined.shared import Shared
-from refluid.runtime.joined.together import Together
+from refluid.runtime.joined.together import Results, Together
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.recorded.fitting import Recorded
 from refluid.runtime.recorded.tiers import BEFORE, KEPT
@@ -31,7 +31,6 @@ _log = logging.getLogger("refluid")
 SHAPES = 32
 
 Feeds = Sequence[Sequence[Tensor]]
-Results = list[Sequence[Fetched]]
 Rows = list[list[Cell]]
 
 

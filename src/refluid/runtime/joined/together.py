@@ -33,3 +33,7 @@ class Together(Sequence[Fetched]):
         """All rows as one value; a number of each replica is a row."""
         one = self._stacked
         return Fetched(one.flatten(0, 1) if one.dim() > 1 else one, [])
+
+
+# For each fetch the values of all replicas by rank.
+Results = list[Sequence[Fetched]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import statistics
 import threading
 import time
 import weakref
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
+from numpy import median
 
 from refluid.core.threads import begin_thread
 from refluid.runtime.code import Code
@@ -116,7 +116,7 @@ class Trial:
 
     def _decide(self, holder: Holder) -> Code:
         assert self._compiled is not None
-        recorded, compiled = (statistics.median(times[-_TIMED:]) for times in self._seconds)
+        recorded, compiled = (float(median(times[-_TIMED:])) for times in self._seconds)
         if compiled < recorded:
             holder.code = self._compiled
         _log.info(
