@@ -82,28 +82,35 @@ def operator(
         slots = parse_slots(outputs)
         derives = uses is not None and maker is None
 
-        def make(reads: Callable[[], Signature] | None = None, **more: Any) -> OperatorDef:
+        def make(**more: Any) -> OperatorDef:
             found = read()
-            names = [slot.name for slot in found.inputs + slots]
-            used = names if uses == ALL else (uses or "").split()
-            if reads is not None:  # by the signature of a gradient
-                used = [slot.name for slot in reads().inputs if slot.name in names]
+            named = [slot.name for slot in found.inputs + slots]
+            used = named if uses == ALL else (uses or "").split()
             own = {
                 "attributes": found.attributes | declare(dict(extra or {})),
-                "uses": tuple(used) if derives or reads else None,
+                "uses": tuple(used) if derives else None,
                 "effects": declared(effects, found.context, flags.get("mutates")),
                 "lod": found.inputs[0].name if found.inputs else "",
             }
-            return OperatorDef(**_of(found) | own | facts.read(flags) | more)
+            return OperatorDef(**_of(found) | own | facts.read(flags) | _known(more, named))
 
         known = {"type": type, "outputs": slots, "body": body, "maker": maker, "infer_rule": infer}
         add(type, make, flags, **known)
         if derives:
-            given = of_gradient or {}
-            add(type + "_grad", partial(_derived_gradient, type, given), given)
+            _derive(type, of_gradient or {})
         return body
 
     return decorate
+
+
+def _known(said: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:
+    """What was said of an operator later; a gradient said what it reads by its signature."""
+    if "reads" not in said:
+        return dict(said)
+    others = {name: value for name, value in said.items() if name != "reads"}
+    return others | {
+        "uses": tuple(slot.name for slot in said["reads"]().inputs if slot.name in named)
+    }
 
 
 _signatures: dict[str, Callable[[], Signature]] = {}
@@ -132,6 +139,11 @@ def _of(found: Signature) -> dict[str, Any]:
 def _inherited(forward: OperatorDef) -> dict[str, Any]:
     """What holds for a gradient operator unless its decorator says otherwise."""
     return {"infer_rule": infer_gradient, "gradient_lod": forward.gradient_lod}
+
+
+def _derive(type: str, flags: Mapping[str, Any]) -> None:
+    """Begins the gradient operator that follows from an operator."""
+    add(type + "_grad", partial(_derived_gradient, type, flags), flags)
 
 
 def _derived_gradient(forward_type: str, flags: Mapping[str, Any], **said: Any) -> OperatorDef:
