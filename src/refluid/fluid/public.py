@@ -152,6 +152,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "contrib":
+        return importlib.import_module("refluid.fluid.contrib")
     if name in _HOME:
         module = f"refluid.fluid.{_HOME[name]}"
         if importlib.util.find_spec(module) is not None:
