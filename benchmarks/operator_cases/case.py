@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 import refluid.fluid as fluid
-from refluid.ops.batching_sequences import time_major
 from refluid.ops.registry import find
+from refluid.ops.sequence.batching import time_major
 
 Array = npt.NDArray[Any]
 Random = np.random.RandomState

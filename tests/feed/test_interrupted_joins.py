@@ -8,7 +8,7 @@ import pytest
 
 from refluid import fluid
 from refluid.feed.dataset_threads import Producers
-from refluid.fluid import dataset_in_memory
+from refluid.fluid.datasets import in_memory as dataset_in_memory
 from tests.interrupting import Lingering, interrupted_in
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import refluid.fluid as fluid
-from refluid.ops.optimizer_dgc import dgc, dgc_clip_by_norm
+from refluid.ops.optimizer.dgc import dgc, dgc_clip_by_norm
 
 opt = fluid.optimizer
 WIDTH, RATE = 20000, 0.1

@@ -11,8 +11,8 @@ import torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor, LoDTensorArray
 from refluid.core.offsets import Offsets
-from refluid.ops.beam import beam_search, gather_tree
-from refluid.ops.beam_decoding import beam_search_decode
+from refluid.ops.rnn.beam import beam_search, gather_tree
+from refluid.ops.rnn.beam_decoding import beam_search_decode
 
 END = 1
 

@@ -7,7 +7,7 @@ import pytest
 
 from refluid import fluid
 from refluid.fluid.contrib import layers as contrib
-from refluid.ops.hashing import xxhash64
+from refluid.ops.nn.hashing import xxhash64
 from tests.ops.running import Array, run_op
 
 RANDOM = np.random.RandomState(4)

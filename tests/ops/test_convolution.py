@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from refluid.ops.convolution import conv2d_grad
+from refluid.ops.nn.convolution import conv2d_grad
 
 CHANNELS = 8
 # How far a value is at most from what it is rounded to, in parts of the value: 8 bits, and 24.

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from refluid.core.errors import EnforceNotMet
-from refluid.ops.crossentropy import (
+from refluid.ops.loss.crossentropy import (
     sigmoid_cross_entropy_with_logits,
     sigmoid_cross_entropy_with_logits_grad,
 )

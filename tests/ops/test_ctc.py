@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.ops.ctc_lattice import align
+from refluid.ops.loss.ctc_lattice import align
 from tests.ops.sequences import call, levels, random
 
 TIMES, LABELS = [4, 2, 3, 1], [2, 1, 3, 1]

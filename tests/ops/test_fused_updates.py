@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from refluid.ops import optimizer, optimizer_adam
-from refluid.ops.fused import scale_all
+from refluid.ops.optimizer import adam as optimizer_adam
+from refluid.ops.optimizer import gradient_descent as optimizer
+from refluid.ops.optimizer.fused import scale_all
 
 SHAPES = [(4, 3), (7,), (2, 3, 4, 5), (1, 6)]
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from refluid import fluid
-from refluid.ops.channel_norms import affine_channel, affine_channel_grad
-from refluid.ops.images import space_to_depth
-from refluid.ops.layernorm import instance_norm
-from refluid.ops.sequence_images import im2sequence, im2sequence_grad
+from refluid.ops.nn.vision import space_to_depth
+from refluid.ops.norm.channel_norms import affine_channel, affine_channel_grad
+from refluid.ops.norm.layernorm import instance_norm
+from refluid.ops.sequence.images import im2sequence, im2sequence_grad
 
 L = fluid.layers
 

@@ -12,10 +12,15 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor, LoDTensorArray
 from refluid.core.offsets import Levels, Offsets, as_lod
-from refluid.ops.arrays import tensor_array_to_tensor, tensor_array_to_tensor_grad
-from refluid.ops.branching import merge_lod_tensor, select_input, split_lod_tensor
-from refluid.ops.lod_arrays import array_to_lod_tensor, data_of, levels_of, lod_tensor_to_array
-from refluid.ops.ranks import (
+from refluid.ops.control.arrays import tensor_array_to_tensor, tensor_array_to_tensor_grad
+from refluid.ops.control.branching import merge_lod_tensor, select_input, split_lod_tensor
+from refluid.ops.control.lod_arrays import (
+    array_to_lod_tensor,
+    data_of,
+    levels_of,
+    lod_tensor_to_array,
+)
+from refluid.ops.control.ranks import (
     RankTable,
     lod_rank_table,
     max_sequence_len,

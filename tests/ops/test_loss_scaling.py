@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from refluid.core.selected_rows import SelectedRows
-from refluid.ops.loss_scaling import check_finite_and_unscale, update_loss_scaling
+from refluid.ops.optimizer.loss_scaling import check_finite_and_unscale, update_loss_scaling
 
 INF = float("inf")
 

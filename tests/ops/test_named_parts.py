@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from refluid.core.errors import EnforceNotMet
-from refluid.ops.indexing import gather_nd, scatter_nd_add, scatter_nd_add_grad
+from refluid.ops.tensor.slicing import gather_nd, scatter_nd_add, scatter_nd_add_grad
 
 X = torch.arange(60.0).reshape(3, 4, 5)
 INDICES = (

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Offsets
-from refluid.ops.attention_lstm import attention_lstm
-from refluid.ops.dense_lstm import cudnn_lstm
+from refluid.ops.rnn.attention_lstm import attention_lstm
+from refluid.ops.rnn.dense_lstm import cudnn_lstm
 
 
 def _values(*shape: int) -> Tensor:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from refluid.core import flags
-from refluid.ops.resizing import pad_constant_like_grad, pad_grad
+from refluid.ops.tensor.padding import pad_constant_like_grad, pad_grad
 
 FAULTS = "FLAGS_refluid_fluid_cpu_faults"
 

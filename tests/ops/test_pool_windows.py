@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from refluid.ops.pooling import pool2d
-from refluid.ops.volumes import pool3d
+from refluid.ops.nn.pooling import pool2d
+from refluid.ops.nn.volumes import pool3d
 
 LOWEST = torch.finfo(torch.float32).min
 GEOMETRY = [

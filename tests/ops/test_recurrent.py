@@ -12,11 +12,11 @@ from torch import Tensor
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Offsets
-from refluid.ops.batching_sequences import time_major
-from refluid.ops.fused_recurrent import fused_embedding_fc_lstm, fusion_gru, fusion_lstm
-from refluid.ops.gru import gru, gru_grad
-from refluid.ops.lstm import lstm, lstm_grad, lstmp, lstmp_grad
-from refluid.ops.recurrent_units import gru_unit, gru_unit_grad, lstm_unit, lstm_unit_grad
+from refluid.ops.rnn.fused_recurrent import fused_embedding_fc_lstm, fusion_gru, fusion_lstm
+from refluid.ops.rnn.gru import gru, gru_grad
+from refluid.ops.rnn.lstm import lstm, lstm_grad, lstmp, lstmp_grad
+from refluid.ops.rnn.recurrent_units import gru_unit, gru_unit_grad, lstm_unit, lstm_unit_grad
+from refluid.ops.sequence.batching import time_major
 from tests.ops import recurrences
 
 LENGTHS = [2, 0, 4, 3, 1, 3]

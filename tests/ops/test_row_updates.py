@@ -8,8 +8,8 @@ from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels.rows.updates import takes
-from refluid.ops.optimizer import sgd
-from refluid.ops.optimizer_adam import BETA2, adam
+from refluid.ops.optimizer.adam import BETA2, adam
+from refluid.ops.optimizer.gradient_descent import sgd
 
 KINDS = [torch.float32, torch.float64]
 # Height, rows, width: few rows, many equal ones, none, and numbers of two and three digits.

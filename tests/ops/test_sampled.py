@@ -11,12 +11,12 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
-from refluid.fluid.layers.sampled import alias_table
-from refluid.ops.class_sampling import Alias, LogUniform, Sampler, Uniform, draw_unique
-from refluid.ops.hierarchical import hierarchical_sigmoid, hierarchical_sigmoid_grad
-from refluid.ops.mersenne import Twister32, Twister64
-from refluid.ops.nce import nce, nce_grad
-from refluid.ops.sampling import sample_logits, sample_logits_grad, sampling_id
+from refluid.fluid.functions.loss.sampled import alias_table
+from refluid.ops.loss.class_sampling import Alias, LogUniform, Sampler, Uniform, draw_unique
+from refluid.ops.loss.hierarchical import hierarchical_sigmoid, hierarchical_sigmoid_grad
+from refluid.ops.loss.nce import nce, nce_grad
+from refluid.ops.loss.sampling import sample_logits, sample_logits_grad, sampling_id
+from refluid.ops.tensor.mersenne import Twister32, Twister64
 
 CLASSES, WIDTH, ROWS = 7, 4, 5
 

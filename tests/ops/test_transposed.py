@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.nn.transposed import conv_transpose, conv_transpose_grad
 from refluid.ops.registry import find
-from refluid.ops.transposed import conv_transpose, conv_transpose_grad
 from tests.ops.running import run_op
 
 RANDOM = torch.Generator().manual_seed(3)

@@ -134,12 +134,12 @@ def test_every_module_may_be_imported_first() -> None:
 
 def test_users_see_fluids_modules_only() -> None:
     code = (
-        "import paddle.fluid as fluid, refluid.fluid.gradient_clip, refluid.fluid.dataset_base;"
-        "from refluid.fluid import gradient_clip;"
+        "import paddle.fluid as fluid, refluid.fluid.datasets.base;"
+        "from refluid.fluid.clipping import gradients as gradient_clip;"
         "print(*(hasattr(fluid, name) for name in ('clip', 'gradient_clip', 'dataset_base',"
         " 'public', 'dataset', 'executor', 'storing')), gradient_clip.__name__)"
     )
-    shown = "True False False False True True False refluid.fluid.gradient_clip"
+    shown = "True False False False True True False refluid.fluid.clipping.gradients"
     assert _said(code) == shown
 
 

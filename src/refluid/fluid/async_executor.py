@@ -8,8 +8,8 @@ from typing import Any
 
 from refluid.core.places import CPUPlace, CUDAPlace
 from refluid.fluid.data_feed_desc import DataFeedDesc
-from refluid.fluid.dataset_base import DatasetBase
-from refluid.fluid.dataset_slots import slots_of_desc
+from refluid.fluid.datasets.base import DatasetBase
+from refluid.fluid.datasets.slots import slots_of_desc
 from refluid.fluid.executor import Executor
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable

@@ -6,8 +6,8 @@ import copy
 import warnings
 from collections.abc import Callable, Sequence
 
-from refluid.fluid.error_clip import BaseErrorClipAttr, ErrorClipByValue, error_clip_callback
-from refluid.fluid.gradient_clip import (
+from refluid.fluid.clipping.errors import BaseErrorClipAttr, ErrorClipByValue, error_clip_callback
+from refluid.fluid.clipping.gradients import (
     GradientClipBase,
     GradientClipByGlobalNorm,
     GradientClipByNorm,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from refluid.fluid.dataset_base import DatasetBase
-from refluid.fluid.dataset_in_memory import InMemoryDataset
+from refluid.fluid.datasets.base import DatasetBase
+from refluid.fluid.datasets.in_memory import InMemoryDataset
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
 

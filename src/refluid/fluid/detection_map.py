@@ -6,12 +6,12 @@ from typing import Any
 
 from refluid.core import names
 from refluid.core.dtypes import VarType
+from refluid.fluid.functions.detection.mean_precision import detection_map
+from refluid.fluid.functions.tensor.assignment import cast
+from refluid.fluid.functions.tensor.creation import fill_constant
+from refluid.fluid.functions.tensor.joining import concat
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.assignment import cast
-from refluid.fluid.layers.creation import fill_constant
-from refluid.fluid.layers.detection_map import detection_map
-from refluid.fluid.layers.joining import concat
 from refluid.ir.defaults import program_guard
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from refluid.core import names
 from refluid.core.fetched import fetched
 from refluid.fluid.detection_map import DetectionMAP as _MapMetric
+from refluid.fluid.functions.math.comparison import equal
+from refluid.fluid.functions.math.elementwise import elementwise_sub
+from refluid.fluid.functions.math.reduction import reduce_sum, sums
+from refluid.fluid.functions.metric.chunks import chunk_eval
+from refluid.fluid.functions.metric.editing import edit_distance
+from refluid.fluid.functions.tensor.assignment import cast
+from refluid.fluid.functions.tensor.creation import fill_constant
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.assignment import cast, sums
-from refluid.fluid.layers.comparison import equal
-from refluid.fluid.layers.creation import fill_constant
-from refluid.fluid.layers.crf import chunk_eval
-from refluid.fluid.layers.ctc import edit_distance
-from refluid.fluid.layers.elementwise import elementwise_sub
-from refluid.fluid.layers.reduction import reduce_sum
 from refluid.ir.defaults import program_guard
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable

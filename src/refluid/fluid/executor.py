@@ -25,7 +25,7 @@ from refluid.runtime.plan import Fetched
 from refluid.runtime.scope import Scope, global_scope, scope_guard
 
 if TYPE_CHECKING:
-    from refluid.fluid.dataset_base import DatasetBase
+    from refluid.fluid.datasets.base import DatasetBase
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
@@ -205,7 +205,7 @@ class Executor:
     ) -> None:
         # Imported here because they load the compiled parser, which few programs need.
         from refluid.engine.dataset_training import run_from_dataset
-        from refluid.fluid.dataset_base import DatasetBase
+        from refluid.fluid.datasets.base import DatasetBase
 
         if self._closed:
             raise RuntimeError("Attempted to use a closed Executor")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.fluid.layers.embedding import encode, look_up
+from refluid.fluid.functions.nn.embedding import encode, look_up
 from refluid.ir.variable import Variable
 
 __all__ = ["embedding", "one_hot"]

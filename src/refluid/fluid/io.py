@@ -16,7 +16,9 @@ from refluid.feed.decorators import (
     shuffle,
     xmap_readers,
 )
-from refluid.fluid.checkpoint import (
+from refluid.fluid.dataloader import BatchSampler, Dataset, IterableDataset
+from refluid.fluid.reader import DataLoader, PyReader, default_collate_fn
+from refluid.fluid.saving.checkpoint import (
     get_parameter_value,
     get_parameter_value_by_name,
     get_program_parameter,
@@ -26,14 +28,13 @@ from refluid.fluid.checkpoint import (
     save,
     set_program_state,
 )
-from refluid.fluid.dataloader import BatchSampler, Dataset, IterableDataset
-from refluid.fluid.inference_model import (
+from refluid.fluid.saving.inference_model import (
     append_fetch_ops,
     load_inference_model,
     prepend_feed_ops,
     save_inference_model,
 )
-from refluid.fluid.persistence import (
+from refluid.fluid.saving.persistence import (
     is_belong_to_optimizer,
     is_parameter,
     is_persistable,
@@ -44,7 +45,6 @@ from refluid.fluid.persistence import (
     save_persistables,
     save_vars,
 )
-from refluid.fluid.reader import DataLoader, PyReader, default_collate_fn
 
 __all__ = [
     "BatchSampler",

@@ -12,9 +12,9 @@ from refluid.build.accepted_types import check_parameter
 from refluid.build.backend import backend
 from refluid.core import names
 from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
+from refluid.fluid.functions.norm.weight_norm import append_length, append_weight, kept_shape
 from refluid.fluid.initializer import Constant, Initializer, Xavier
 from refluid.fluid.param_attr import ParamAttr, WeightNormParamAttr
-from refluid.fluid.weight_norm import append_length, append_weight, kept_shape
 from refluid.ir.defaults import default_main_program, default_startup_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -54,7 +54,7 @@ class LayerHelperBase:
         """A variable as it is, an array as a constant of the program."""
         if isinstance(value, Variable):
             return value
-        from refluid.fluid.layers.assignment import assign
+        from refluid.fluid.functions.tensor.assignment import assign
 
         return assign(np.asarray(value))
 

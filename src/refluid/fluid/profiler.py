@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from refluid.core import events
-from refluid.fluid.profile_file import write_profile
-from refluid.fluid.profile_kernels import Kernels, write_kernels
-from refluid.fluid.profile_report import SORTED, Options, report
+from refluid.fluid.profiling.file import write_profile
+from refluid.fluid.profiling.kernels import Kernels, write_kernels
+from refluid.fluid.profiling.report import SORTED, Options, report
 
 __all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "stop_profiler"]
 

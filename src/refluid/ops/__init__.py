@@ -1,6 +1,6 @@
-"""The operators. Every module of this package is imported, so a new family is found by itself.
+"""The operators: what one is, in the files of this folder, and all there are, in folders by family.
 
-All but `*_kernel`: compiled code for some of them, imported when it is first needed, with numba.
+Every module below is imported, so a new operator is found by itself.
 """
 
 from __future__ import annotations
@@ -8,6 +8,5 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-for _module in pkgutil.iter_modules(__path__):
-    if not _module.name.endswith("_kernel"):
-        importlib.import_module(f"{__name__}.{_module.name}")
+for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)

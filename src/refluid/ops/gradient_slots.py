@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.drafts import say
 from refluid.ops.registry import GradOp, gradient_op
@@ -28,3 +29,9 @@ def gradient_reads(op_type: str) -> Callable[[SlotsOf], SlotsOf]:
         return slots_of
 
     return decorate
+
+
+def gradient_through(op: Operator, type: str, **attrs: object) -> list[GradOp]:
+    """The gradient of `X -> Out` by one operator `type` from the gradient of Out to that of X."""
+    (source,), (out,) = op.input("X"), op.output("Out")
+    return [GradOp(type, {"X": [out + GRAD]}, {"Out": [source + GRAD]}, attrs)]

@@ -13,18 +13,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import refluid.ops.math.unary
+import refluid.ops.nn.activation
+import refluid.ops.tensor.shaping  # noqa: F401  (they define what is named)
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ops import activation, rectifier, shaping  # noqa: F401  (they define what is named)
-from refluid.ops.convolution import conv2d
 from refluid.ops.drafts import add, defined, say
-from refluid.ops.elementwise import align, elementwise_mul, unbroadcast
 from refluid.ops.infer import infer_gradient
-from refluid.ops.layernorm import instance_norm
-from refluid.ops.linear import mul
+from refluid.ops.math.elementwise import align, elementwise_mul, unbroadcast
+from refluid.ops.math.linear import mul
+from refluid.ops.nn.convolution import conv2d
+from refluid.ops.nn.volumes import conv3d
+from refluid.ops.norm.layernorm import instance_norm
 from refluid.ops.registry import GradOp, OperatorDef
 from refluid.ops.signature import Body, parse_slots
-from refluid.ops.volumes import conv3d
+from refluid.ops.tensor import shaping  # noqa: F401  (they define what is named)
 
 Grad = Tensor | None
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from refluid.analysis.uses import key_of
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.recurrent import STEP_VALUES
+from refluid.ops.control.recurrent import STEP_VALUES
 from refluid.runtime.accumulator import Accumulator
 from refluid.runtime.blocks import (
     append,

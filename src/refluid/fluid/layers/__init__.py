@@ -8,6 +8,7 @@ does. A layer that refluid doesn't have yet raises AttributeError with that mess
 from typing import Any
 
 import refluid.ops  # noqa: F401
+from refluid.fluid.functions.io import readers
 from refluid.fluid.layers import (
     control_flow,
     detection,
@@ -18,9 +19,11 @@ from refluid.fluid.layers import (
     metric_op,
     nn,
     ops,
-    readers,
     sequence_lod,
     tensor,
+)
+from refluid.fluid.layers import (
+    layer_function_generator as layer_function_generator,
 )
 from refluid.fluid.layers import rnn as _recurrent  # `rnn` itself is the function
 from refluid.fluid.layers.control_flow import *

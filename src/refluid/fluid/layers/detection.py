@@ -1,39 +1,39 @@
 """The layers of `fluid.layers.detection`, which live in one file per topic."""
 
-from refluid.fluid.layers.detection_boxes import (
+from refluid.fluid.functions.detection.boxes import (
     box_clip,
     box_coder,
     box_decoder_and_assign,
     iou_similarity,
     polygon_box_transform,
 )
-from refluid.fluid.layers.detection_heads import multi_box_head
-from refluid.fluid.layers.detection_map import detection_map as detection_map
-from refluid.fluid.layers.detection_matching import bipartite_match, target_assign
-from refluid.fluid.layers.detection_nms import (
+from refluid.fluid.functions.detection.heads import multi_box_head
+from refluid.fluid.functions.detection.matching import bipartite_match, target_assign
+from refluid.fluid.functions.detection.mean_precision import detection_map as detection_map
+from refluid.fluid.functions.detection.nms import (
     detection_output,
     locality_aware_nms,
     matrix_nms,
     multiclass_nms,
 )
-from refluid.fluid.layers.detection_priors import anchor_generator, density_prior_box, prior_box
-from refluid.fluid.layers.detection_proposals import (
+from refluid.fluid.functions.detection.priors import anchor_generator, density_prior_box, prior_box
+from refluid.fluid.functions.detection.proposals import (
     collect_fpn_proposals,
     distribute_fpn_proposals,
     generate_proposals,
     retinanet_detection_output,
 )
-from refluid.fluid.layers.detection_ssd import ssd_loss
-from refluid.fluid.layers.detection_targets import (
+from refluid.fluid.functions.detection.rois import (
+    roi_perspective_transform,
+)
+from refluid.fluid.functions.detection.ssd import ssd_loss
+from refluid.fluid.functions.detection.targets import (
     generate_mask_labels,
     generate_proposal_labels,
     retinanet_target_assign,
     rpn_target_assign,
 )
-from refluid.fluid.layers.detection_yolo import sigmoid_focal_loss, yolo_box, yolov3_loss
-from refluid.fluid.layers.regions import (
-    roi_perspective_transform,
-)
+from refluid.fluid.functions.detection.yolo import sigmoid_focal_loss, yolo_box, yolov3_loss
 
 __all__ = [
     "anchor_generator",

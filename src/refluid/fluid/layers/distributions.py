@@ -12,26 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from refluid.fluid.layers.activation import log
-from refluid.fluid.layers.assignment import assign, cast
-from refluid.fluid.layers.comparison import less_than
-from refluid.fluid.layers.creation import (
+from refluid.fluid.functions.math.comparison import less_than
+from refluid.fluid.functions.math.elementwise import elementwise_pow
+from refluid.fluid.functions.math.linear import matmul
+from refluid.fluid.functions.math.reduction import reduce_max, reduce_prod, reduce_sum
+from refluid.fluid.functions.math.unary import exp
+from refluid.fluid.functions.nn.activation import log
+from refluid.fluid.functions.tensor.assignment import assign, cast
+from refluid.fluid.functions.tensor.creation import (
     create_tensor,
     diag,
     fill_constant_batch_size_like,
     ones,
     zeros,
 )
-from refluid.fluid.layers.elementwise import elementwise_pow
-from refluid.fluid.layers.linear import matmul
-from refluid.fluid.layers.ops import exp
-from refluid.fluid.layers.random import (
+from refluid.fluid.functions.tensor.random import (
     gaussian_random,
     uniform_random,
     uniform_random_batch_size_like,
 )
-from refluid.fluid.layers.reduction import reduce_max, reduce_prod, reduce_sum
-from refluid.fluid.layers.shaping import reshape, shape
+from refluid.fluid.functions.tensor.shaping import reshape, shape
 from refluid.ir.variable import Variable
 
 __all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]

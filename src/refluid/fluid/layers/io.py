@@ -7,13 +7,13 @@ from typing import Any
 
 from refluid.build import apply
 from refluid.core.dtypes import VarType, as_dtype
-from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.readers import (
+from refluid.fluid.functions.io.readers import (
     create_py_reader_by_data,
     double_buffer,
     py_reader,
     read_file,
 )
+from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 __all__ = [

@@ -1,14 +1,22 @@
 """Creating, copying and joining tensors."""
 
-from refluid.fluid.layers.arrays import (
+from refluid.fluid.functions.control.arrays import (
     tensor_array_to_tensor,
 )
-from refluid.fluid.layers.assignment import (
-    assign,
-    cast,
-    sums,
+from refluid.fluid.functions.math.elementwise import (
+    has_inf,
+    has_nan,
+    isfinite,
 )
-from refluid.fluid.layers.creation import (
+from refluid.fluid.functions.math.matrices import kron, trace, tril, triu
+from refluid.fluid.functions.math.ordering import (
+    argmax,
+    argmin,
+    argsort,
+)
+from refluid.fluid.functions.math.reduction import sums
+from refluid.fluid.functions.tensor.assignment import assign, cast
+from refluid.fluid.functions.tensor.creation import (
     arange,
     create_global_var,
     create_parameter,
@@ -26,21 +34,10 @@ from refluid.fluid.layers.creation import (
     zeros,
     zeros_like,
 )
-from refluid.fluid.layers.elementwise import (
-    has_inf,
-    has_nan,
-    isfinite,
-)
-from refluid.fluid.layers.joining import (
+from refluid.fluid.functions.tensor.joining import (
     concat,
 )
-from refluid.fluid.layers.matrices import kron, trace, tril, triu
-from refluid.fluid.layers.selection import (
-    argmax,
-    argmin,
-    argsort,
-)
-from refluid.fluid.layers.slicing import (
+from refluid.fluid.functions.tensor.slicing import (
     reverse,
 )
 

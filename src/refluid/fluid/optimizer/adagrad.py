@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from refluid.fluid.gradient_clip import GradientClipBase
+from refluid.fluid.clipping.gradients import GradientClipBase
 from refluid.fluid.optimizer.base import Rate
 from refluid.fluid.optimizer.kept import KeepingOptimizer
 from refluid.fluid.regularizer import WeightDecayRegularizer

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from refluid.build import apply
-from refluid.fluid.gradient_clip import GradientClipBase
+from refluid.fluid.clipping.gradients import GradientClipBase
 from refluid.fluid.optimizer.base import ParamGrad, Rate
 from refluid.fluid.optimizer.kept import KeepingOptimizer
 from refluid.fluid.regularizer import WeightDecayRegularizer

@@ -10,7 +10,7 @@ from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
 from refluid.fluid.clip import append_gradient_clip_ops, error_clip_callback
-from refluid.fluid.gradient_clip import GradientClipBase
+from refluid.fluid.clipping.gradients import GradientClipBase
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.optimizer.accumulators import Accumulators
 from refluid.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops

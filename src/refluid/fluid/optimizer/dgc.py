@@ -10,7 +10,7 @@ import numpy as np
 from refluid.build import apply, op
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
-from refluid.fluid.gradient_clip import GradientClipBase, GradientClipByNorm
+from refluid.fluid.clipping.gradients import GradientClipBase, GradientClipByNorm
 from refluid.fluid.optimizer.base import Optimizer, ParamGrad, Rate
 from refluid.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
 from refluid.ir.ambient import name_scope

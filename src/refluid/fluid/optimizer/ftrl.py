@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from refluid.core.notices import tell_once
-from refluid.fluid.gradient_clip import GradientClipBase
+from refluid.fluid.clipping.gradients import GradientClipBase
 from refluid.fluid.optimizer.base import Rate
 from refluid.fluid.optimizer.kept import KeepingOptimizer
 from refluid.fluid.regularizer import WeightDecayRegularizer

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from refluid.feed.queue import BlockingQueue
+from refluid.fluid.datasets.sample_columns import Field
 from refluid.fluid.reader.base import DataLoaderBase, presenter
 from refluid.fluid.reader.generators import GeneratorSource
 from refluid.fluid.reader.passes import Passes
 from refluid.fluid.reader.programs import join_program
-from refluid.fluid.sample_columns import Field
 from refluid.ir.variable import Variable
 
 Generator = Callable[[], Iterable[Any]]

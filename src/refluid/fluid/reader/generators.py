@@ -14,8 +14,8 @@ from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets.loading import Source
 from refluid.feed.decorators import batch
 from refluid.feed.workers import Stream
+from refluid.fluid.datasets.sample_columns import Field, columns
 from refluid.fluid.reader.passes import Begin, Passes
-from refluid.fluid.sample_columns import Field, columns
 
 Generator = Callable[[], Iterable[Any]]
 _ALONE = (np.ndarray, LoDTensor, torch.Tensor)

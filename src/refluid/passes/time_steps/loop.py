@@ -13,8 +13,8 @@ from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.ops.control.recurrent import STEP_VALUES
 from refluid.ops.effects import LASTING
-from refluid.ops.recurrent import STEP_VALUES
 from refluid.ops.registry import find
 
 

@@ -10,8 +10,9 @@ from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
 from refluid.fluid.contrib.decoder.state_cell import InitState, Keeper, StateCell
+from refluid.fluid.functions.math.comparison import less_than
+from refluid.fluid.functions.tensor.shaping import is_empty
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.comparison import is_empty, less_than
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
 

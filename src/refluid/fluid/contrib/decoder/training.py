@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from refluid.fluid.contrib.decoder.state_cell import InitState, Keeper, StateCell
+from refluid.fluid.functions.control.dynamic_rnn import DynamicRNN
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.dynamic_rnn import DynamicRNN
 from refluid.ir.variable import Variable
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.fluid.functions.detection.nms import attributes, detect
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.detection_nms import attributes, detect
 from refluid.ir.variable import Variable
 
 __all__ = ["multiclass_nms2"]

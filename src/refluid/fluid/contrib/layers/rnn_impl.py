@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from refluid.fluid import layers
-from refluid.fluid.layers.rnn_units import Activation, BasicGRUUnit, BasicLSTMUnit
-from refluid.fluid.layers.rnn_unrolled import kept_where_over
-from refluid.fluid.layers.static_rnn import StaticRNN
+from refluid.fluid.functions.control.static_rnn import StaticRNN
+from refluid.fluid.functions.rnn.units import Activation, BasicGRUUnit, BasicLSTMUnit
+from refluid.fluid.functions.rnn.unrolled import kept_where_over
 from refluid.fluid.param_attr import to_attr
 from refluid.ir.variable import Variable
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from refluid.build import How, op
 from refluid.core.dtypes import as_dtype
+from refluid.fluid.functions.tensor.shaping import reshape
+from refluid.fluid.functions.tensor.slicing import slice
 from refluid.fluid.initializer import Constant
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.layers.shaping import reshape
-from refluid.fluid.layers.slicing import slice
 from refluid.fluid.param_attr import to_attr
 from refluid.ir.variable import Variable
 

@@ -15,7 +15,7 @@ from refluid.fluid.contrib.mixed_precision.fp16_utils import (
     rewrite_for,
     update_role_var_grad,
 )
-from refluid.fluid.layers.conditional import ConditionalBlock
+from refluid.fluid.functions.control.conditional import ConditionalBlock
 from refluid.fluid.optimizer.base import Optimizer, ParamGrad
 from refluid.ir.defaults import default_main_program, program_guard
 from refluid.ir.operator import Operator

@@ -1,0 +1,1 @@
+"""Clipping: what `fluid.clip` is made of."""

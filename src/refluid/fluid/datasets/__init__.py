@@ -1,0 +1,1 @@
+"""Datasets: what `fluid.dataset` is made of."""

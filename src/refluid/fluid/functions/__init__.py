@@ -1,0 +1,1 @@
+"""What `fluid.layers` offers, in the families of `refluid.ops`."""

@@ -1,0 +1,1 @@
+"""Layers: blocks, branches, loops and arrays."""

@@ -1,0 +1,1 @@
+"""Layers: reading, writing, printing and calling Python."""

@@ -1,0 +1,1 @@
+"""Layers: functions of numbers: elementwise, matrix products, reductions, order."""

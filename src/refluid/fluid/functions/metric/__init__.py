@@ -1,0 +1,1 @@
+"""Layers: measures of how good results are."""

@@ -1,0 +1,1 @@
+"""Layers: convolutions, pools, embeddings and what else layers of networks are."""

@@ -1,0 +1,1 @@
+"""Layers: recurrent units, decoding and beam search."""

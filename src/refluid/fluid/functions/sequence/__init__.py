@@ -1,0 +1,1 @@
+"""Layers: rows of sequences (LoD)."""

@@ -1,0 +1,1 @@
+"""Layers: making, shaping, joining, cutting and filling of tensors."""

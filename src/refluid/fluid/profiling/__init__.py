@@ -1,0 +1,1 @@
+"""What `fluid.profiler` writes and prints."""

@@ -1,0 +1,1 @@
+"""Saving and loading: what `fluid.io` is made of."""

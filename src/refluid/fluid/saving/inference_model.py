@@ -1,0 +1,154 @@
+"""`save_inference_model` and `load_inference_model`: a pruned program with its parameters."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from refluid.build import apply
+from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
+from refluid.core.files import map_file
+from refluid.core.writing import Write, write_files
+from refluid.fluid.saving.persistence import is_persistable, load_vars, writing
+from refluid.ir.defaults import default_main_program
+from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+from refluid.passes.prune import prune
+
+_log = logging.getLogger("refluid")
+
+
+def prepend_feed_ops(
+    inference_program: Program,
+    feed_target_names: Sequence[str],
+    feed_holder_name: str = "feed",
+) -> None:
+    """Puts a `feed` operator for each name before all others."""
+    block = inference_program.global_block()
+    block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
+    for column, name in enumerate(feed_target_names):
+        if not block.has_var(name):
+            raise ValueError(
+                f"The feeded_var_names[{column}]: {name!r} doesn't exist in pruned inference "
+                "program. Please check whether it is a valid feeded_var name, or remove it from "
+                "feeded_var_names if it is not involved in the target_vars calculation."
+            )
+        inputs, outputs = {"X": feed_holder_name}, {"Out": name}
+        apply("feed", inputs, outputs, {"col": column}, block=block, index=0)
+
+
+def append_fetch_ops(
+    inference_program: Program,
+    fetch_target_names: Sequence[str],
+    fetch_holder_name: str = "fetch",
+) -> None:
+    """Puts a `fetch` operator for each name after all others."""
+    block = inference_program.global_block()
+    block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
+    for column, name in enumerate(fetch_target_names):
+        outputs = {"Out": fetch_holder_name}
+        apply("fetch", {"X": name}, outputs, {"col": column}, block=block)
+
+
+def save_inference_model(
+    dirname: str | Path,
+    feeded_var_names: Sequence[str] | str | None,
+    target_vars: Sequence[Variable] | Variable,
+    executor: Any,
+    main_program: Program | None = None,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+    export_for_deployment: bool = True,
+    program_only: bool = False,
+) -> list[str]:
+    """Saves the part of a program that computes `target_vars` from the fed variables.
+
+    Writes `dirname/__model__` (or `model_filename`) and the parameters it needs, one file each
+    or together in `params_filename`. The program given is left as it is. Returns the names of
+    the fetched variables in the saved program.
+    Raises ValueError for a feed that the targets don't depend on, EnforceNotMet for parameters
+    without value.
+    """
+    feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else feeded_var_names or []
+    targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
+    program = default_main_program() if main_program is None else main_program
+    folder = Path(dirname)
+    files: list[tuple[Path, Write]] = []
+    if not export_for_deployment:
+        _log.warning("export_for_deployment=False: the program is saved with its training part")
+        files.append((folder / (model_filename or "__model__.main_program"), _writer(program)))
+    pruned = prune(program.clone(for_test=True), [var.name for var in targets], feeds)
+    outputs = [_named_output(pruned, var.name, index) for index, var in enumerate(targets)]
+    prepend_feed_ops(pruned, feeds)
+    append_fetch_ops(pruned, outputs)
+    files.append((folder / (model_filename or "__model__"), _writer(pruned)))
+    if not program_only:
+        kept = [var for var in pruned.list_vars() if is_persistable(var)]
+        files += writing(folder, kept, params_filename)
+    write_files(files)
+    return outputs
+
+
+def _writer(program: Program) -> Write:
+    return lambda file: file.write(program.serialize_to_string())
+
+
+def _named_output(program: Program, name: str, index: int) -> str:
+    """Gives a fetched variable the name that Fluid's saved models have."""
+    block = program.global_block()
+    source = block.var_recursive(name)
+    output = f"save_infer_model/scale_{index}.tmp_0"
+    block.create_var(
+        name=output, dtype=source.dtype, shape=source.shape, lod_level=source.lod_level
+    )
+    attrs = {"scale": 1.0, "bias": 0.0, "bias_after_scale": True}
+    apply("scale", {"X": name}, {"Out": output}, attrs, block=block)
+    return output
+
+
+def load_inference_model(
+    dirname: str | Path,
+    executor: Any,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+    pserver_endpoints: Any = None,
+) -> list[Any]:
+    """Loads what `save_inference_model` saved into the current scope.
+
+    Returns `[program, names of the variables to feed, variables to fetch]`.
+    Raises ValueError for a missing folder, EnforceNotMet for missing or damaged files.
+    """
+    folder = Path(dirname)
+    if not folder.is_dir():
+        raise ValueError(f"There is no directory named {str(dirname)!r}")
+    if pserver_endpoints:
+        raise EnforceNotMet("loading for a parameter server (pserver_endpoints) is not there yet")
+    program = _read(folder / (model_filename or "__model__"))
+    feeds, fetches = _ends(program, "feed"), _ends(program, "fetch")
+    persistables = [var for var in program.list_vars() if is_persistable(var)]
+    load_vars(executor, folder, program, vars=persistables, filename=params_filename)
+    return [program, [var.name for var in feeds], fetches]
+
+
+def _read(path: Path) -> Program:
+    data = bytes(map_file(path))
+    try:
+        return Program.parse_from_string(data)
+    except EnforceNotMet as error:
+        raise EnforceNotMet(f"{path}: {error}") from error
+
+
+def _ends(program: Program, kind: str) -> list[Variable]:
+    """The variables that are fed or fetched, in the order of their columns."""
+    block, found = program.global_block(), []
+    for op in block.ops:
+        if op.type == kind:
+            names = op.output("Out") if kind == "feed" else op.input("X")
+            column = op.attr("col")
+            if len(names) != 1 or not isinstance(column, int) or not block.has_var(names[0]):
+                raise EnforceNotMet(f"the saved program is damaged: one of its operators is {op}")
+            found.append((column, names[0]))
+    return [block.var(name) for _, name in sorted(found)]

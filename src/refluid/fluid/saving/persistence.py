@@ -1,0 +1,192 @@
+"""`save_vars`, `save_params`, `save_persistables` and their `load_` twins: Fluid's tensor files.
+
+One file per variable, or all in one file (`filename=`), ordered by name, byte for byte as Fluid
+1.8 writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from refluid.core.codec import write_lod_tensor, write_selected_rows
+from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
+from refluid.core.files import (
+    decode_combined_file,
+    decode_file,
+    decode_selected_rows_file,
+)
+from refluid.core.folders import file_of, file_to_write
+from refluid.core.values import SelectedRows
+from refluid.core.writing import Write, write_files
+from refluid.fluid.saving.storing import Loaded, store
+from refluid.ir.defaults import default_main_program
+from refluid.ir.program import Program
+from refluid.ir.variable import Parameter, Variable
+from refluid.runtime.scope import Cell, global_scope
+
+_NOT_DATA = {VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW}
+Predicate = Callable[[Variable], bool]
+
+
+def is_parameter(var: Variable) -> bool:
+    """Whether a variable is a `Parameter`."""
+    return isinstance(var, Parameter)
+
+
+def is_persistable(var: Variable) -> bool:
+    """Whether a variable holds data that outlives a run."""
+    return var.type not in _NOT_DATA and var.persistable
+
+
+def is_belong_to_optimizer(var: Variable) -> bool:
+    """Whether a variable is persistable and no parameter, as an optimizer's accumulators are."""
+    return is_persistable(var) and not is_parameter(var)
+
+
+def _program(program: Any) -> Program:
+    program = default_main_program() if program is None else program
+    if not isinstance(program, Program):
+        raise TypeError(
+            f"The type of input main_program is invalid, expected type is fluid.Program, "
+            f"but received {type(program)}"
+        )
+    return program
+
+
+def _chosen(
+    program: Any, variables: Iterable[Variable | str] | None, predicate: Predicate | None
+) -> list[Variable]:
+    program = _program(program)
+    if variables is None:
+        return [var for var in program.list_vars() if predicate is None or predicate(var)]
+    block = program.global_block()
+    return [block.var(var) if isinstance(var, str) else var for var in variables]
+
+
+def initialized_cell(name: str) -> Cell:
+    """The scope's variable of that name; EnforceNotMet where it holds nothing to save."""
+    cell = global_scope().find_var(name)
+    if cell is None or cell.value is None:
+        raise EnforceNotMet(
+            f"The variable {name} to be saved has no value. Run the startup program, or load the "
+            "variable, in the scope that you save from."
+        )
+    if not isinstance(cell.value, torch.Tensor | SelectedRows):
+        raise EnforceNotMet(
+            f"The variable {name} to be saved is a {type(cell.value).__name__}. Only tensors and "
+            "selected rows have a file format; make it not persistable, or don't save it"
+        )
+    return cell
+
+
+def save_vars(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    vars: Sequence[Variable | str] | None = None,
+    predicate: Predicate | None = None,
+    filename: str | None = None,
+) -> None:
+    """Saves variables of the current scope into folder `dirname`.
+
+    vars: which ones; without it those of `main_program` that `predicate` accepts. filename: all
+    in this one file, ordered by name, instead of a file each.
+    Raises EnforceNotMet for a variable without value, for one whose name leads out of the folder
+    and for files that can't be written; all files are then as before.
+    """
+    chosen = _chosen(main_program, vars, predicate)
+    write_files(writing(Path(dirname), chosen, filename))
+
+
+def writing(
+    folder: Path, chosen: Iterable[Variable], filename: str | None
+) -> list[tuple[Path, Write]]:
+    """Files in `folder`, and what writes variables of the current scope there; see `save_vars`."""
+    cells = {var.name: initialized_cell(var.name) for var in chosen}
+    if filename is not None:
+        return [(folder / filename, partial(_write, [cells[name] for name in sorted(cells)]))]
+    return [(file_to_write(folder, name), partial(_write, [cell])) for name, cell in cells.items()]
+
+
+def _write(cells: Sequence[Cell], file: BinaryIO) -> None:
+    for cell in cells:
+        if isinstance(cell.value, SelectedRows):
+            write_selected_rows(file, cell.value)
+        else:
+            write_lod_tensor(file, cell.value, cell.lod)
+
+
+def load_vars(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    vars: Sequence[Variable | str] | None = None,
+    predicate: Predicate | None = None,
+    filename: str | None = None,
+) -> None:
+    """Loads variables saved by `save_vars` into the current scope.
+
+    Raises EnforceNotMet for a missing, truncated or damaged file, for a value whose shape or
+    element type is not the variable's, and for a variable whose name leads out of the folder;
+    the scope is then as before.
+    """
+    chosen = _chosen(main_program, vars, predicate)
+    folder = Path(dirname)
+    device = getattr(getattr(executor, "place", None), "device", "cpu")
+    if filename is not None:
+        path = folder / filename
+        values = decode_combined_file(path, sorted(var.name for var in chosen))
+        store([Loaded(var, values[var.name], path) for var in chosen], device)
+    else:
+        store([_read(file_of(folder, var.name), var) for var in chosen], device)
+
+
+def _read(path: Path, var: Variable) -> Loaded:
+    sparse = var.type == VarType.SELECTED_ROWS
+    return Loaded(var, decode_selected_rows_file(path) if sparse else decode_file(path), path)
+
+
+def save_params(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    filename: str | None = None,
+) -> None:
+    """Saves all parameters; see `save_vars`."""
+    save_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
+
+
+def save_persistables(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    filename: str | None = None,
+) -> None:
+    """Saves parameters, accumulators and whatever else is persistable; see `save_vars`."""
+    save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+
+
+def load_params(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    filename: str | None = None,
+) -> None:
+    """Loads what `save_params` saved."""
+    load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
+
+
+def load_persistables(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    filename: str | None = None,
+) -> None:
+    """Loads what `save_persistables` saved."""
+    load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)

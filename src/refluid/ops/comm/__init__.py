@@ -1,0 +1,1 @@
+"""Operators: exchange between replicas."""

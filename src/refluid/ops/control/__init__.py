@@ -1,0 +1,1 @@
+"""Operators: blocks, branches, loops and arrays."""

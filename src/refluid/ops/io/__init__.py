@@ -1,0 +1,1 @@
+"""Operators: reading, writing, printing and calling Python."""

@@ -1,0 +1,1 @@
+"""Operators: losses, and the labelling of sequences."""

@@ -1,0 +1,1 @@
+"""Operators: functions of numbers: elementwise, matrix products, reductions, order."""

@@ -1,0 +1,65 @@
+"""Sums and means."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from refluid.core.lod_tensor import LoDTensorArray
+from refluid.core.selected_rows import SelectedRows
+from refluid.ir.names import GRAD
+from refluid.ir.operator import Operator
+from refluid.ops.extras import MKLDNN
+from refluid.ops.infer import infer_by_probing
+from refluid.ops.registry import GradOp, gradient, in_place, operator
+from refluid.ops.signature import Value
+from refluid.ops.sparse.sparse import same_kind, total
+from refluid.ops.tensor.array_sums import sum_of_arrays
+
+
+@operator("mean", outputs="Out", uses="X", amp="keep", lod="")
+def mean(X: Tensor) -> Tensor:
+    """The mean of all elements, of shape (1,)."""
+    return X.mean().reshape(1)
+
+
+@gradient("mean", bare=True, shape_only="X")
+def mean_grad(X: Tensor, d_Out: Tensor) -> Tensor:
+    """d_Out / number of elements, everywhere."""
+    return (d_Out / X.numel()).expand(X.numel()).view(X.shape).contiguous()
+
+
+def sum_gradient(op: Operator) -> list[GradOp]:
+    """The gradient of a sum is that of the result, for each term: a `scale` by 1."""
+    (out,) = op.output("Out")
+    return [
+        GradOp("scale", {"X": [out + GRAD]}, {"Out": [name + GRAD]}, {"scale": 1.0})
+        for name in op.input("X")
+    ]
+
+
+@operator(
+    "sum",
+    outputs="Out",
+    extra=MKLDNN,
+    maker=sum_gradient,
+    infer=same_kind(infer_by_probing),
+    starts_without="X",
+)
+def sum(X: list[Value]) -> Tensor | SelectedRows | LoDTensorArray:
+    """The sum of all X, which have one shape; sparse where all of them are.
+
+    Arrays are added element by element. A variable without a value counts for nothing.
+    """
+    terms = [one for one in X if one is not None]
+    if terms and isinstance(terms[0], LoDTensorArray):
+        return sum_of_arrays(terms)
+    return terms[0].clone() if len(terms) == 1 else total(terms)
+
+
+@in_place("sum", "X")
+def sum_(X: list[Value]) -> Tensor | SelectedRows | LoDTensorArray:
+    """`sum` over the first X."""
+    if any(not isinstance(one, Tensor | SelectedRows) for one in X):
+        added: Tensor | SelectedRows | LoDTensorArray = sum(X)
+        return added
+    return total(X, over=isinstance(X[0], Tensor))

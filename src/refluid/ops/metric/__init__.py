@@ -1,0 +1,1 @@
+"""Operators: measures of how good results are."""

@@ -1,0 +1,1 @@
+"""Operators: convolutions, pools, embeddings and what else layers of networks are."""

@@ -1,0 +1,1 @@
+"""Operators: updates of parameters, in place."""

@@ -1,0 +1,158 @@
+"""Adam, in place; for one parameter and for many at once."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import torch
+from torch import Tensor
+
+from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.rows.updates import adam_rows, takes
+from refluid.ops.optimizer.fused import adam_step, groups_by_rate, scale_all
+from refluid.ops.registry import many, operator
+from refluid.ops.signature import Long
+from refluid.ops.sparse.sparse import update_rows
+
+Tensors = list[Tensor]
+# 0.999 as Fluid's attributes hold it; 1 - beta2 shows the difference.
+BETA2 = 0.9990000128746033
+_KEPT = ("Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
+
+
+@operator(
+    "adam",
+    outputs=" ".join(f"{slot}Out" for slot in _KEPT),
+    uses=None,
+    lod="",
+    mutates={f"{slot}Out": slot for slot in _KEPT},
+)
+def adam(
+    Param: Tensor,
+    Grad: Tensor | SelectedRows,
+    LearningRate: Tensor,
+    Moment1: Tensor,
+    Moment2: Tensor,
+    Beta1Pow: Tensor,
+    Beta2Pow: Tensor,
+    Beta1Tensor: Tensor | None = None,
+    Beta2Tensor: Tensor | None = None,
+    *,
+    beta1: float = 0.9,
+    beta2: float = BETA2,
+    epsilon: float = 1e-8,
+    lazy_mode: bool = False,
+    min_row_size_to_use_multithread: Long = 1000,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """moment1 = beta1 * moment1 + (1 - beta1) * grad; moment2 likewise of grad²;
+
+    param -= rate * sqrt(1 - beta2_pow) / (1 - beta1_pow) * moment1 / (sqrt(moment2) + epsilon);
+    then beta1_pow *= beta1 and beta2_pow *= beta2. Of a sparse Grad lazy_mode takes its rows
+    only; else rows that it lacks move on with their moments. With it the powers are multiplied
+    before the step, not after it: so Fluid's recordings have it.
+    """
+    betas = (
+        beta1 if Beta1Tensor is None else Beta1Tensor.item(),
+        beta2 if Beta2Tensor is None else Beta2Tensor.item(),
+    )
+    powers = [Beta1Pow], [Beta2Pow]
+
+    def step(grad: Tensor, param: Tensor, moment1: Tensor, moment2: Tensor) -> None:
+        _step([param], [grad], [LearningRate], [moment1], [moment2], *powers, betas, epsilon)
+
+    kept = Param, Moment1, Moment2
+    if isinstance(Grad, Tensor):
+        step(Grad, *kept)
+        _multiply(*powers, betas)
+    else:
+        _multiply(*powers, betas)
+        if lazy_mode and takes(Grad.index, Grad.value, *kept):
+            rate = _corrected(LearningRate.item(), Beta1Pow.item(), Beta2Pow.item())
+            adam_rows(*kept, Grad.index, Grad.value, rate, betas, epsilon)
+        elif lazy_mode:
+            update_rows(step, Grad, *kept)
+        else:
+            step(Grad.to_dense(), *kept)
+    return *kept, Beta1Pow, Beta2Pow
+
+
+@many("adam")
+def adam_many(
+    Param: Tensors,
+    Grad: Tensors,
+    LearningRate: Tensors,
+    Moment1: Tensors,
+    Moment2: Tensors,
+    Beta1Pow: Tensors,
+    Beta2Pow: Tensors,
+    Beta1Tensor: Tensors,
+    Beta2Tensor: Tensors,
+    *,
+    beta1: float = 0.9,
+    beta2: float = BETA2,
+    epsilon: float = 1e-8,
+    lazy_mode: bool = False,
+    min_row_size_to_use_multithread: Long = 1000,
+) -> None:
+    """`adam` of all parameters of one corrected learning rate in one pass over their memory."""
+    betas = (
+        Beta1Tensor[0].item() if Beta1Tensor else beta1,
+        Beta2Tensor[0].item() if Beta2Tensor else beta2,
+    )
+    _step(Param, Grad, LearningRate, Moment1, Moment2, Beta1Pow, Beta2Pow, betas, epsilon)
+    _multiply(Beta1Pow, Beta2Pow, betas)
+
+
+def _multiply(powers1: Tensors, powers2: Tensors, betas: tuple[float, float]) -> None:
+    for powers, beta in zip((powers1, powers2), betas, strict=True):
+        if len(powers) == 1:
+            powers[0].mul_(beta)
+        else:
+            scale_all(powers, beta)
+
+
+def _groups_by_corrected_rate(
+    rates: Tensors, powers1: Tensors, powers2: Tensors
+) -> dict[float, list[int]]:
+    """Learning rates corrected for bias, and the positions of their parameters."""
+    groups: defaultdict[float, list[int]] = defaultdict(list)
+    firsts, seconds = torch.cat(powers1).tolist(), torch.cat(powers2).tolist()
+    for rate, positions in groups_by_rate(rates):
+        for i in positions:
+            groups[_corrected(rate, firsts[i], seconds[i])].append(i)
+    return groups
+
+
+def _corrected(rate: float, power1: float, power2: float) -> float:
+    """The learning rate with the corrections for bias in it."""
+    return rate * math.sqrt(1.0 - power2) / (1.0 - power1)
+
+
+def _step(
+    params: Tensors,
+    grads: Tensors,
+    rates: Tensors,
+    moments1: Tensors,
+    moments2: Tensors,
+    powers1: Tensors,
+    powers2: Tensors,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> None:
+    """Moments and parameters one step on, by the powers as they are."""
+    if params[0].device.type == "cpu":
+        groups = _groups_by_corrected_rate(rates, powers1, powers2)
+        if len(groups) == 1:
+            (corrected,) = groups
+            adam_step(params, grads, moments1, moments2, corrected, betas, epsilon)
+            return
+        for corrected, group in groups.items():
+            chosen, slopes = [params[i] for i in group], [grads[i] for i in group]
+            kept = [moments1[i] for i in group], [moments2[i] for i in group]
+            adam_step(chosen, slopes, *kept, corrected, betas, epsilon)
+        return
+    corrections = torch.cat(rates) * (1.0 - torch.cat(powers2)).sqrt_()
+    corrections /= 1.0 - torch.cat(powers1)
+    for i, rate in enumerate(corrections.unbind()):
+        adam_step([params[i]], [grads[i]], [moments1[i]], [moments2[i]], rate, betas, epsilon)

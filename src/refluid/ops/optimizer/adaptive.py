@@ -1,0 +1,135 @@
+"""Updates with a rate of its own for each element, in place, for many parameters at once."""
+
+from __future__ import annotations
+
+from refluid.kernels import lists
+from refluid.ops.optimizer.fused import adagrad_step, groups_by_rate
+from refluid.ops.optimizer.lists import (
+    Tensors,
+    add_quotients,
+    decay_to,
+    decay_to_square,
+    update,
+)
+
+
+def _take_scaled_steps(params: Tensors, grads: Tensors, rates: Tensors, spread: Tensors) -> None:
+    """param -= rate * grad / spread."""
+    add_quotients(params, grads, spread, rates, sign=-1.0)
+
+
+@update("adagrad", "Param Moment", rows=True)
+def adagrad(
+    Param: Tensors, Grad: Tensors, Moment: Tensors, LearningRate: Tensors, *, epsilon: float = 1e-6
+) -> None:
+    """moment += grad²; param -= rate * grad / (sqrt(moment) + epsilon)."""
+    if Param[0].device.type == "cpu":
+        for rate, group in groups_by_rate(LearningRate):
+            params, grads = [Param[i] for i in group], [Grad[i] for i in group]
+            adagrad_step(params, grads, [Moment[i] for i in group], rate, epsilon)
+        return
+    lists.addcmul_(Moment, Grad, Grad)
+    spread = list(lists.sqrt(Moment))
+    lists.add_(spread, epsilon)
+    _take_scaled_steps(Param, Grad, LearningRate, spread)
+
+
+@update("decayed_adagrad", "Param Moment")
+def decayed_adagrad(
+    Param: Tensors,
+    Grad: Tensors,
+    Moment: Tensors,
+    LearningRate: Tensors,
+    *,
+    decay: float = 0.95,
+    epsilon: float = 1e-6,
+) -> None:
+    """moment = decay * moment + (1 - decay) * grad²; then as `adagrad`."""
+    decay_to_square(Moment, Grad, decay)
+    spread = list(lists.sqrt(Moment))
+    lists.add_(spread, epsilon)
+    _take_scaled_steps(Param, Grad, LearningRate, spread)
+
+
+@update("adadelta", "Param AvgSquaredGrad AvgSquaredUpdate")
+def adadelta(
+    Param: Tensors,
+    Grad: Tensors,
+    AvgSquaredGrad: Tensors,
+    AvgSquaredUpdate: Tensors,
+    *,
+    rho: float = 0.95,
+    epsilon: float = 1e-6,
+) -> None:
+    """u is grad * sqrt((squared updates + epsilon) / (squared grads + epsilon)), both of them means
+
+    that decay by rho, and the squared updates' taken once without u and, for the step, with it.
+    """
+    decay_to_square(AvgSquaredGrad, Grad, rho)
+    spread = list(lists.add(AvgSquaredGrad, epsilon))
+    decay_to_square(AvgSquaredUpdate, _stretched(Grad, AvgSquaredUpdate, spread, epsilon), rho)
+    lists.sub_(Param, _stretched(Grad, AvgSquaredUpdate, spread, epsilon))
+
+
+def _stretched(grads: Tensors, updates: Tensors, spread: Tensors, epsilon: float) -> Tensors:
+    """grad * sqrt((updates + epsilon) / spread)."""
+    factors = list(lists.add(updates, epsilon))
+    lists.div_(factors, spread)
+    lists.sqrt_(factors)
+    lists.mul_(factors, grads)
+    return factors
+
+
+@update("adamax", "Param Moment InfNorm")
+def adamax(
+    Param: Tensors,
+    Grad: Tensors,
+    LearningRate: Tensors,
+    Moment: Tensors,
+    InfNorm: Tensors,
+    Beta1Pow: Tensors,
+    *,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+) -> None:
+    """moment = beta1 * moment + (1 - beta1) * grad; norm = max(beta2 * norm + epsilon, |grad|);
+
+    param -= rate / (1 - beta1_pow) * moment / norm.
+    """
+    decay_to(Moment, Grad, beta1)
+    lists.mul_(InfNorm, beta2)
+    lists.add_(InfNorm, epsilon)
+    lists.maximum_(InfNorm, lists.abs(Grad))
+    rates = [rate / (1.0 - power) for rate, power in zip(LearningRate, Beta1Pow, strict=True)]
+    _take_scaled_steps(Param, Moment, rates, InfNorm)
+
+
+@update("rmsprop", "Param Moment MeanSquare MeanGrad")
+def rmsprop(
+    Param: Tensors,
+    MeanSquare: Tensors,
+    MeanGrad: Tensors | None,
+    LearningRate: Tensors,
+    Grad: Tensors,
+    Moment: Tensors,
+    *,
+    epsilon: float = 1e-10,
+    decay: float = 0.9,
+    momentum: float = 0.0,
+    centered: bool = False,
+) -> None:
+    """square = decay * square + (1 - decay) * grad²;
+
+    moment = momentum * moment + rate * grad / sqrt(square + epsilon); param -= moment.
+    centered: the square of the mean gradient, kept likewise, is taken off the square.
+    """
+    decay_to_square(MeanSquare, Grad, decay)
+    spread = list(lists.add(MeanSquare, epsilon))
+    if centered and MeanGrad:
+        decay_to(MeanGrad, Grad, decay)
+        lists.addcmul_(spread, MeanGrad, MeanGrad, value=-1.0)
+    lists.sqrt_(spread)
+    lists.mul_(Moment, momentum)
+    add_quotients(Moment, Grad, spread, LearningRate)
+    lists.sub_(Param, Moment)

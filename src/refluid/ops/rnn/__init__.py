@@ -1,0 +1,1 @@
+"""Operators: recurrent units, decoding and beam search."""

@@ -1,0 +1,1 @@
+"""Operators: rows of sequences (LoD)."""

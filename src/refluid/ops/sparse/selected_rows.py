@@ -1,0 +1,121 @@
+"""Operators on `SelectedRows`: merging, splitting, and tables that are spread by row number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.selected_rows import SelectedRows
+from refluid.ir.names import GRAD
+from refluid.ir.operator import Operator
+from refluid.ops.infer import infer_like, no_inference
+from refluid.ops.registry import GradOp, operator
+from refluid.ops.signature import Long, Longs, Random
+from refluid.ops.sparse.sparse import same_kind
+
+
+@operator("merge_selected_rows", outputs="Out", uses=None, infer=same_kind(infer_like("Out", "X")))
+def merge_selected_rows(X: SelectedRows) -> SelectedRows:
+    """X with each row once, in ascending order; values of equal rows added."""
+    return X.merged()
+
+
+@operator("get_tensor_from_selected_rows", outputs="Out", uses=None, infer=infer_like("Out", "X"))
+def get_tensor_from_selected_rows(X: SelectedRows) -> Tensor:
+    """The values of X's rows, as many rows as X holds."""
+    return X.value
+
+
+def _sum_of_parts(op: Operator) -> list[GradOp]:
+    """The gradients of the parts, added up."""
+    parts = [name + GRAD for name in op.output("Out")]
+    return [GradOp("sum", {"X": parts}, {"Out": [name + GRAD for name in op.input("X")]}, {})]
+
+
+@operator("split_selected_rows", outputs="Out*", maker=_sum_of_parts, infer=same_kind(no_inference))
+def split_selected_rows(X: SelectedRows, *, height_sections: Longs = ()) -> list[SelectedRows]:
+    """Out[i] holds the rows of section i, numbered from its start.
+
+    height_sections: how many rows of the whole tensor each section takes.
+    """
+    ends = torch.tensor(list(height_sections), dtype=torch.int64).cumsum(0).to(X.index.device)
+    owner = torch.bucketize(X.index, ends, right=True)
+    parts = []
+    start = 0
+    for number, height in enumerate(height_sections):
+        chosen = (owner == number).nonzero().reshape(-1)
+        parts.append(SelectedRows(X.index[chosen] - start, height, X.value[chosen]))
+        start += height
+    return parts
+
+
+@operator("split_ids", outputs="Out*", uses=None, lod="", infer=no_inference)
+def split_ids(Ids: list[Tensor | SelectedRows], *, counts: Sequence[int]) -> list[Any]:
+    """Of n outputs Out[i] gets the ids with remainder i, each once and ascending, (k, 1).
+
+    Of `SelectedRows` the rows are split, with their values.
+    """
+    parts, first = counts[0], Ids[0]
+    if isinstance(first, SelectedRows):
+        chosen = [(first.index % parts == part).nonzero().reshape(-1) for part in range(parts)]
+        return [SelectedRows(first.index[one], first.height(), first.value[one]) for one in chosen]
+    every = torch.unique(torch.cat([one.reshape(-1) for one in Ids if isinstance(one, Tensor)]))
+    return [every[every % parts == part].reshape(-1, 1) for part in range(parts)]
+
+
+@operator("merge_ids", outputs="Out*", uses=None, lod="", infer=no_inference)
+def merge_ids(Ids: list[Tensor], Rows: list[Tensor], X: list[Tensor]) -> list[Tensor]:
+    """Undoes `split_ids`: for each id of each Ids the row of the X whose Rows hold that id."""
+    rows = torch.cat([one.reshape(-1) for one in Rows])
+    values = torch.cat(X)
+    order = torch.argsort(rows)
+    found = []
+    for ids in Ids:
+        wanted = ids.reshape(-1)
+        place = torch.searchsorted(rows[order], wanted).clamp(max=max(rows.numel() - 1, 0))
+        if wanted.numel() and not bool((rows[order][place] == wanted).all()):
+            raise EnforceNotMet("merge_ids: an id of Ids is in none of Rows")
+        found.append(values[order[place]])
+    return found
+
+
+@operator(
+    "lookup_sparse_table",
+    outputs="Out",
+    uses=None,
+    lod="Ids",
+    infer=no_inference,
+    rows={"W": "Ids"},
+)
+def lookup_sparse_table(
+    W: SelectedRows,
+    Ids: Tensor,
+    *,
+    padding_idx: Long = -1,
+    auto_grown_table: bool = True,
+    is_test: bool = False,
+    random: Random,
+) -> Tensor:
+    """The values of the rows Ids (n, 1) of a table that holds only the rows it has met.
+
+    An unknown id gets a new row of small random values; in test, or where the table may not
+    grow, it reads as zeros. padding_idx always reads as zeros.
+    """
+    ids = Ids.reshape(-1)
+    known = torch.isin(ids, W.index)
+    if auto_grown_table and not is_test:
+        new = torch.unique(ids[~known])
+        fresh = W.value.new_empty((new.numel(), *W.value.shape[1:]))
+        fresh.uniform_(-0.1, 0.1, generator=random(0))
+        W.set_rows(torch.cat([W.index, new]))
+        W.get_tensor().tensor = torch.cat([W.value, fresh])
+        known = torch.ones_like(known)
+    order = torch.argsort(W.index)
+    place = torch.searchsorted(W.index[order], ids).clamp(max=max(W.index.numel() - 1, 0))
+    out = W.value[order[place]] if W.index.numel() else W.value.new_zeros(ids.numel(), 1)
+    hidden = ~known | (ids == padding_idx) if padding_idx != -1 else ~known
+    return out.masked_fill(hidden.reshape(-1, *[1] * (out.dim() - 1)), 0.0)

@@ -1,0 +1,1 @@
+"""Operators: making, shaping, joining, cutting and filling of tensors."""
