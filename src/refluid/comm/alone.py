@@ -14,6 +14,7 @@ class _Alone:
     rank = node = local_rank = 0
     size = local_size = 1
     timeout = None
+    background = False
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         return None if color is None else self

@@ -58,6 +58,10 @@ class Communicator(Protocol):
     def timeout(self) -> float | None:
         """Seconds that a member waits for another."""
 
+    @property
+    def background(self) -> bool:
+        """Whether an exchange goes on by itself once it is started."""
+
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """The members that give the same color, in the order of `key` and then rank.
 

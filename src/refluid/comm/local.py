@@ -113,6 +113,7 @@ class _LocalMember:
         self.rank = self.local_rank = rank
         self.size = self.local_size = group.size
         self.timeout = group.timeout
+        self.background = False  # a thread for it would take the core of another replica
 
     def barrier(self) -> None:
         group = self.group

@@ -61,6 +61,7 @@ class Processes:
         self, met: Meeting, ranks: list[int], rank: int, timeout: float, path: str = "all"
     ) -> None:
         self.rank, self.size, self.timeout = rank, len(ranks), timeout
+        self.background = True
         self._met, self._ranks, self._path = met, ranks, path
         machines = [met.machines[one] for one in ranks]
         self.node = list(dict.fromkeys(machines)).index(machines[rank])

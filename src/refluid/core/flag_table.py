@@ -61,6 +61,11 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_replicas", "auto", "how CPU replicas run (refluid only), see docs/strategies.md"),
     ("refluid_adaptive_threads", True, "fewer threads where cores are taken (refluid only)"),
     ("refluid_cuda_graphs", False, "recorded steps on a GPU as CUDA graphs (refluid only)"),
+    (
+        "refluid_overlap_exchange",
+        True,
+        "processes exchange while they compute (refluid only)",
+    ),
     ("refluid_verify_passes", False, "verify programs before and after each pass (refluid only)"),
     ("check_nan_inf", False, "check every output for NaN and infinity; slow"),
     ("fast_check_nan_inf", False, "the same, looked at once at the end of each step"),

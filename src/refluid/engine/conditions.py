@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from refluid.core import flags
 from refluid.engine.strategy import ReduceStrategy, Strategy
 from refluid.runtime.kernels import Kernels, asked_for
 from refluid.runtime.memory import Memory, memory_as_set
@@ -15,7 +16,10 @@ from refluid.runtime.request import Instruments
 
 @dataclass(frozen=True)
 class Conditions:
-    """Equal ones give the same plans. alone: one place, as `Executor` runs plain programs."""
+    """Equal ones give the same plans. alone: one place, as `Executor` runs plain programs.
+
+    overlaps: exchanges go on while a plan computes, where the communicator can.
+    """
 
     strategy: Strategy
     devices: tuple[torch.device, ...]
@@ -23,6 +27,7 @@ class Conditions:
     kernels: Kernels
     watched: Instruments
     alone: bool
+    overlaps: bool = False
 
     @property
     def threads(self) -> int:
@@ -54,7 +59,8 @@ def conditions(
         for device in devices
     )
     kernels = asked_for(strategy.mkldnn_enabled_op_types)
-    return Conditions(strategy, tuple(devices), memories, kernels, watched, alone)
+    overlaps = bool(flags.value("refluid_overlap_exchange")) and not alone
+    return Conditions(strategy, tuple(devices), memories, kernels, watched, alone, overlaps)
 
 
 def shares_parameters(strategy: Strategy, devices: Sequence[torch.device]) -> bool:

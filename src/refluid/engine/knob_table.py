@@ -83,6 +83,7 @@ _UNMEASURED_FLAGS = {
     "refluid_adaptive_threads": "see benchmarks.md, which measures it beside busy processes",
     "refluid_cuda_graphs": f"{_GPU}; none has measured it yet",
     "refluid_fluid_cpu_faults": "for comparisons with what Fluid computed on a CPU",
+    "refluid_overlap_exchange": "gains between processes; replicas of one process share its cores",
     "refluid_verify_passes": "for finding faults, not for speed: see passes.md",
     "refluid_tier": "see benchmarks.md, which compares the tiers",
     "use_mkldnn": "as `mkldnn_enabled_op_types`, for all operators",

@@ -166,6 +166,7 @@ class Prepared:
                 now.strategy.enable_backward_optimizer_op_deps,
                 now.strategy.compiles,
                 lends,
+                now.overlaps and self.group.member(rank).background,
             )
             for rank, one in enumerate(programs)
         ]

@@ -37,6 +37,7 @@ class OperatorDef(Facts):
     - `levels`: keyword of the body -> input slot whose LoD it is given (see `signature`).
     - `many`: a body for several operators of the type at once; it writes in place.
     - `reusing`: input slot -> variant of the body that overwrites it and returns it first.
+    - `starting`: variant of the body that gives its outputs and the `Work` that fills them.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `maker`: gives the gradient operators where they are not one `type_grad`.
     - `nested`: of an operator that runs a block, what it does with it.
@@ -53,6 +54,7 @@ class OperatorDef(Facts):
     levels: Mapping[str, str] = field(default_factory=dict)
     many: Body | None = None
     reusing: Mapping[str, Body] = field(default_factory=dict)
+    starting: Body | None = None
     uses: tuple[str, ...] | None = None
     maker: Maker | None = None
     forward: OperatorDef | None = None

@@ -250,6 +250,19 @@ def in_place(op_type: str, slot: str) -> Callable[[Body], Body]:
     return decorate
 
 
+def starting(op_type: str) -> Callable[[Body], Body]:
+    """Registers the decorated function as the operator that doesn't wait for its exchange.
+
+    It takes what the operator takes and gives its outputs and the `Work` after which they hold.
+    """
+
+    def decorate(body: Body) -> Body:
+        say(op_type, starting=body)
+        return body
+
+    return decorate
+
+
 def gradient_op(op: Operator, type: str, slots: Sequence[str]) -> GradOp:
     """The gradient operator of `op` that reads `slots` and writes all input gradients."""
     forward = defined(op.type)

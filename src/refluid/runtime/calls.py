@@ -16,8 +16,8 @@ from refluid.ops.element_types import check_kind
 from refluid.ops.registry import OperatorDef, find
 from refluid.runtime.pairing import Pair, recompute, recorder, replayer, wanted_inputs
 from refluid.runtime.source import literal
-from refluid.runtime.steps import Bind, Call, Free, Store
-from refluid.runtime.trees import COMM, DEVICE, IGNORED, RANDOM, Name, Tree, copied
+from refluid.runtime.steps import Bind, Call, ExchangeStart, ExchangeWait, Free, Store
+from refluid.runtime.trees import COMM, DEVICE, IGNORED, RANDOM, Name, Tree, copied, leaves
 from refluid.runtime.writing import Writing
 
 _CONTEXT = {"comm": COMM, "device": DEVICE, "random": RANDOM}
@@ -69,12 +69,25 @@ def write_call(writer: Writing, op: Operator, how: How) -> None:
         function = writer.source.constant(name, body)
         call = Call(target, function, tuple(arguments.values()), options, changes=changes, op=op)
         call.acts = definition.effects & OUTSIDE
-        writer.source.add(call)
+        if writer.request.overlaps and definition.starting and how.pair is None:
+            _write_started(writer, call, definition.starting)
+        else:
+            writer.source.add(call)
         if how.copy and how.pair is None and how.reuse is None:
             first = writer.local(op.block, op.output(definition.outputs[0].name)[0])
             writer.source.add(Bind(first, copied(first), op=op))
     _note_outputs(writer, op, definition)
     writer.lods.note(op, definition, made)
+
+
+def _write_started(writer: Writing, call: Call, body: Callable[..., Any]) -> None:
+    """Writes a call that exchanges as a start and a wait, which `overlapping` parts."""
+    results = frozenset(one for one in leaves(call.target) if isinstance(one, Name))
+    work = Name(f"work_{min(results)}")
+    function = writer.source.constant(body.__name__, body)
+    target, acts, op = (call.target, work), call.acts, call.op
+    writer.source.add(ExchangeStart(target, function, call.args, call.kwargs, acts=acts, op=op))
+    writer.source.add(ExchangeWait(work, changes=results, acts=acts, op=op))
 
 
 def _changes(definition: OperatorDef, arguments: Mapping[str, Tree]) -> frozenset[Name]:

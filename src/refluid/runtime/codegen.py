@@ -31,6 +31,7 @@ from refluid.runtime.lods import Lods, has_lod
 from refluid.runtime.memory import Garbage
 from refluid.runtime.operators import write_operators
 from refluid.runtime.order import check_order
+from refluid.runtime.overlapping import overlapping
 from refluid.runtime.random import RandomSource
 from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.source import Source
@@ -78,6 +79,8 @@ def write_plan(request: Request) -> Written:
     kept = {key_of(block, name) for name in request.fetches}
     write_operators(writer, block, ops, kept | set(variables.state))
     _write_epilogue(writer)
+    if request.overlaps:
+        source.steps[:] = overlapping(source.steps)
     if request.threads > 1 and request.instruments is UNWATCHED:
         source = out_of_order(source, block, variables, request.threads, request.updates_last)
     state = [key[1] for key in variables.state]

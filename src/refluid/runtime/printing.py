@@ -10,6 +10,8 @@ from refluid.runtime.steps import (
     Block,
     Call,
     Clear,
+    ExchangeStart,
+    ExchangeWait,
     For,
     Free,
     Function,
@@ -130,6 +132,8 @@ def _clear(step: Clear) -> list[str]:
 _STEPS: Mapping[type, Callable[[Any], list[str]]] = {
     Bind: lambda one: _assigned(one.target, show(one.value)),
     Call: _call,
+    ExchangeStart: _call,
+    ExchangeWait: lambda one: [f"{one.work}.wait()"],
     Load: lambda one: [f"{one.target} = {_cell(one.cell)}.value"],
     Store: lambda one: [f"{_cell(one.cell)}.value = {show(one.value)}"],
     Free: _free,

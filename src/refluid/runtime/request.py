@@ -39,7 +39,8 @@ UNWATCHED = Instruments()
 class Request:
     """A block, what it is fed and what is fetched, and how it is to be run.
 
-    lends: fetched values are only looked at, so they may be what others hold.
+    lends: fetched values are only looked at, so they may be what others hold. overlaps: exchanges
+    go on while later operators run, until their results are needed.
     """
 
     block: Block
@@ -55,3 +56,4 @@ class Request:
     updates_last: bool = True
     compiles: bool = False
     lends: bool = False
+    overlaps: bool = False

@@ -108,6 +108,20 @@ class Call(Step):
 
 
 @dataclass(eq=False)
+class ExchangeStart(Call):
+    """`(results, work) = function(...)`: the results are there when `work` is done."""
+
+
+@dataclass(eq=False)
+class ExchangeWait(Step):
+    """`work.wait()`; `changes` are the results that the exchange fills."""
+
+    takes = ("work",)
+
+    work: Name
+
+
+@dataclass(eq=False)
 class Load(Step):
     """Takes the value of a persistable variable from the scope."""
 

@@ -6,34 +6,41 @@ import torch
 from torch import Tensor
 
 from refluid.comm import Communicator
+from refluid.comm.communicator import DONE, Work
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like, no_inference
-from refluid.ops.registry import GradOp, operator
+from refluid.ops.registry import GradOp, operator, starting
 
 _REDUCTIONS = ("sum", "prod", "max", "min")
 _LIKE_X = infer_like("Out", "X")
 _STREAM = {"use_calc_stream": False, "ring_id": 0}
 
 
-def reduce_over(
-    value: Tensor | SelectedRows, comm: Communicator, reduction: str
-) -> Tensor | SelectedRows:
+Reduced = Tensor | SelectedRows
+
+
+def reduce_over(value: Reduced, comm: Communicator, reduction: str) -> Reduced:
     """The reduction over all replicas; sparse rows are gathered, as only a sum can be."""
+    out, work = start_reducing(value, comm, reduction, wait=True)
+    work.wait()
+    return out
+
+
+def start_reducing(
+    value: Reduced, comm: Communicator, reduction: str, *, wait: bool = False
+) -> tuple[Reduced, Work]:
+    """The same begun: what holds the result when `Work` is done. Rows are gathered at once."""
     if isinstance(value, Tensor):
         out = value.clone(memory_format=torch.contiguous_format)
-        comm.all_reduce([out], reduction)
-        return out
+        return out, comm.all_reduce([out], reduction, wait=wait)
     if reduction != "sum":
         raise EnforceNotMet(f"sparse rows can be summed over replicas, not reduced by {reduction}")
     parts = [part for part in comm.all_gather(value) if isinstance(part, SelectedRows)]
-    return SelectedRows(
-        torch.cat([part.index for part in parts]),
-        value.height(),
-        torch.cat([part.value for part in parts]),
-    )
+    rows = torch.cat([part.index for part in parts])
+    return SelectedRows(rows, value.height(), torch.cat([part.value for part in parts])), DONE
 
 
 @operator("allreduce", outputs="Out", uses=None, infer=_LIKE_X, sums_replicas=True)
@@ -44,12 +51,27 @@ def allreduce(
     return reduce_over(X, comm, _REDUCTIONS[reduce_type])
 
 
+@starting("allreduce")
+def allreduce_started(
+    X: Tensor | SelectedRows, *, comm: Communicator, reduce_type: int = 0, sync_mode: bool = False
+) -> tuple[Reduced, Work]:
+    """The same, waited for later."""
+    return start_reducing(X, comm, _REDUCTIONS[reduce_type])
+
+
 @operator("fused_all_reduce", outputs="Out*", uses=None, infer=_LIKE_X, sums_replicas=True)
 def fused_all_reduce(X: list[Tensor], *, comm: Communicator) -> list[Tensor]:
     """The sum of each X over all replicas, exchanged at once."""
     out = [one.clone(memory_format=torch.contiguous_format) for one in X]
     comm.all_reduce(out)
     return out
+
+
+@starting("fused_all_reduce")
+def fused_all_reduce_started(X: list[Tensor], *, comm: Communicator) -> tuple[list[Tensor], Work]:
+    """The same, waited for later."""
+    out = [one.clone(memory_format=torch.contiguous_format) for one in X]
+    return out, comm.all_reduce(out, wait=False)
 
 
 @operator("broadcast", outputs="Out", uses=None, infer=_LIKE_X)
@@ -108,6 +130,12 @@ def _define(name: str, reduction: str) -> None:
         extra=_STREAM,
         sums_replicas=reduction == "sum",
     )(body)
+
+    def started(X: Tensor | SelectedRows, *, comm: Communicator) -> tuple[Reduced, Work]:
+        return start_reducing(X, comm, reduction)
+
+    started.__name__ = f"{name}_started"
+    starting(name)(started)
 
 
 for _reduction in ("sum", "max", "min", "prod"):
