@@ -9,7 +9,7 @@ from refluid.core.dtypes import as_dtype, dtype_name
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
 from refluid.core.values import LoDTensor
 from refluid.feed.batches import Column, as_batch
-from refluid.fluid.datasets.sample_columns import Field, columns
+from refluid.feed.sample_columns import Field, columns
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from refluid.build import Blocks, apply, backend
+from refluid.build.constants import value_attributes
 from refluid.core import names
 from refluid.core.dtypes import VarType
-from refluid.fluid.functions.tensor.constants import value_attributes
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable

@@ -10,9 +10,10 @@ import numpy as np
 
 from refluid.build.accepted_types import check_parameter
 from refluid.build.backend import backend
+from refluid.build.constants import assign_value
+from refluid.build.weight_norm import append_length, append_weight, kept_shape
 from refluid.core import names
 from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
-from refluid.fluid.functions.norm.weight_norm import append_length, append_weight, kept_shape
 from refluid.fluid.initializer import Constant, Initializer, Xavier
 from refluid.fluid.param_attr import ParamAttr, WeightNormParamAttr
 from refluid.ir.defaults import default_main_program, default_startup_program
@@ -54,9 +55,7 @@ class LayerHelperBase:
         """A variable as it is, an array as a constant of the program."""
         if isinstance(value, Variable):
             return value
-        from refluid.fluid.functions.tensor.assignment import assign
-
-        return assign(np.asarray(value))
+        return assign_value(np.asarray(value))
 
     def create_parameter(
         self,

@@ -118,7 +118,7 @@ class DataLoader(DataLoaderBase):
     def from_dataset(dataset: Any, places: Any, drop_last: bool = True) -> DataLoaderBase:
         """A loader over an `InMemoryDataset` or `QueueDataset`; see `DatasetLoader`."""
         # Imported here because it loads the compiled parser, which few programs need.
-        from refluid.fluid.datasets.loader import DatasetLoader
+        from refluid.fluid.reader.dataset_loader import DatasetLoader
 
         return DatasetLoader(dataset, places, drop_last)
 

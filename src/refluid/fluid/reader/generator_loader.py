@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from refluid.feed.queue import BlockingQueue
-from refluid.fluid.datasets.sample_columns import Field
+from refluid.feed.sample_columns import Field
 from refluid.fluid.reader.base import DataLoaderBase, presenter
 from refluid.fluid.reader.generators import GeneratorSource
 from refluid.fluid.reader.passes import Passes

@@ -13,8 +13,8 @@ from refluid.core.values import LoDTensor
 from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets.loading import Source
 from refluid.feed.decorators import batch
+from refluid.feed.sample_columns import Field, columns
 from refluid.feed.workers import Stream
-from refluid.fluid.datasets.sample_columns import Field, columns
 from refluid.fluid.reader.passes import Begin, Passes
 
 Generator = Callable[[], Iterable[Any]]

@@ -10,7 +10,7 @@ from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.core.places import CUDAPlace, Place
 from refluid.feed.queue import BlockingQueue
-from refluid.fluid.datasets.sample_columns import Field
+from refluid.feed.sample_columns import Field
 from refluid.fluid.reader.generators import GeneratorSource
 from refluid.fluid.reader.passes import Passes
 from refluid.fluid.reader.programs import creation_attrs, given_by, reader_var

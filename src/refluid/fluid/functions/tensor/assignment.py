@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from refluid.build import op
-from refluid.core.dtypes import VarType, as_dtype
-from refluid.fluid.functions.tensor.constants import value_attributes
+from refluid.build.constants import assign_value
+from refluid.core.dtypes import as_dtype
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
@@ -24,8 +24,7 @@ def assign(input: Variable | np.ndarray[Any, Any], output: Variable | None = Non
         return op("assign", {"X": [input]}, out=output, layer=helper)
     if not isinstance(input, np.ndarray):
         raise TypeError(f"assign takes a Variable or a numpy array, not {type(input).__name__}")
-    attrs = value_attributes(input, as_dtype(input.dtype)) | {"shape": list(input.shape)}
-    return op("assign_value", {}, attrs, dtype=VarType(attrs["dtype"]), out=output, layer=helper)
+    return assign_value(input, output, helper)
 
 
 def cast(x: Variable, dtype: Any) -> Variable:

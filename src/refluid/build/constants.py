@@ -1,4 +1,4 @@
-"""NumPy arrays as attributes of `assign_value`."""
+"""NumPy arrays in a program: the values of `assign_value`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from refluid.core.dtypes import VarType, dtype_name
+from refluid.build.operators import op
+from refluid.core.dtypes import VarType, as_dtype, dtype_name
+from refluid.ir.variable import Variable
 
 _FIELD = {
     VarType.BOOL: ("bool_values", np.dtype(bool), VarType.BOOL),
@@ -36,3 +38,14 @@ def value_attributes(value: np.ndarray[Any, Any], dtype: VarType) -> dict[str, A
         )
     field, kind, stored = _FIELD[dtype]
     return {"dtype": int(stored), field: value.astype(kind).ravel().tolist()}
+
+
+def assign_value(
+    value: np.ndarray[Any, Any], out: Variable | None = None, layer: Any = "assign"
+) -> Variable:
+    """An array as a constant of the program, in a new variable or `out`. float64 becomes float32.
+
+    layer: as of `op`. Raises as `value_attributes`.
+    """
+    attrs = value_attributes(value, as_dtype(value.dtype)) | {"shape": list(value.shape)}
+    return op("assign_value", {}, attrs, dtype=VarType(attrs["dtype"]), out=out, layer=layer)

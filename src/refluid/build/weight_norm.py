@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.build import apply
+from refluid.build.operators import apply
 from refluid.core import names
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
