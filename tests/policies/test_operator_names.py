@@ -41,10 +41,7 @@ OWN = {
     "runtime/joined/names.py": {"flatten", "stack", "transpose", "unbind"},  # methods of tensors
     "runtime/recorded/trace.py": {"equal"},  # a method of tensors
     "runtime/recurrence.py": {"reverse", "unbind"},  # an attribute, and a method of tensors
-    "runtime/joined/rules.py": {  # torch's kernels
-        *("addmm", "bmm", "expand", "gather", "mean", "softmax", "split", "squeeze", "transpose"),
-        *("unbind", "unsqueeze"),
-    },
+    "runtime/joined/rules.py": {"addmm", "bmm", "transpose"},  # torch's kernels
 }
 
 

@@ -66,3 +66,10 @@ def name_of(func: Any) -> str:
     """The kernel's name without `aten::` and its overload: `mm`, `mkldnn::_linear_pointwise`."""
     packet = str(func.overloadpacket.__name__)
     return packet if func.namespace == "aten" else f"{func.namespace}::{packet}"
+
+
+@cache
+def gives_view(func: Any) -> bool:
+    """Whether a kernel's result lies in the memory of an argument that it doesn't write to."""
+    aliases = [one.alias_info for one in func._schema.returns if one.alias_info is not None]
+    return func.overloadpacket.__name__ == "_unsafe_view" or any(not a.is_write for a in aliases)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import Tensor
 
 from refluid.ir.operator import Operator
-from refluid.kernels.calls import FAST
 from refluid.runtime.joined.align import Joint, Unlike
 from refluid.runtime.joined.differing import Differing
 from refluid.runtime.joined.exchange import each, stack, total
 from refluid.runtime.joined.lines import Meaning
-from refluid.runtime.joined.rules import WRITTEN, name_of
 from refluid.runtime.recorded.graph import Kernel, Line, Value, values_in
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.steps import Bind, Free, Step
 from refluid.runtime.trees import Formula, Name, Reference, Tree, called, method
+
+# What a rule gives that wrote its call down itself.
+WRITTEN = Formula("", ())
 
 
 class Names(Text):
@@ -56,12 +56,8 @@ class Names(Text):
         self._tiled: dict[Value, Tensor] = {}
         self._turned: dict[Value, Value] = {}
         self._same: dict[Value, Value] = {}
+        self._empties: dict[Value, Tensor] = {}
         self._rank = 0
-        self._uses = Counter(value for step in joint.steps for value in set(step.uses))
-        steps = joint.steps
-        self._written = {place for one in steps if isinstance(one, Kernel) for place in one.writes}
-        lines = [one for one in steps if isinstance(one, Line) and means[one].overwrites]
-        self._written |= {value.storage or 0 for one in lines for value in one.loads.values()}
 
     def _say(self, step: Step) -> None:
         self._steps.append(step)
@@ -126,7 +122,7 @@ class Names(Text):
             if value not in self._parts and value.constant is None:
                 raise Unlike("a value differs that replicas do not make each for themselves")
             parts = called(self._stack, self._each(value))
-            if value.storage in self._written or value.constant is not None:
+            if value.storage in self._differing.written or value.constant is not None:
                 name = parts
             else:
                 self._one.add(value)
@@ -139,7 +135,7 @@ class Names(Text):
         """The rows of all replicas' matrices as one matrix."""
         if value not in self._flats:
             rows = method(self.stacked(value), "flatten", 0, 1)
-            if value.storage in self._written:
+            if value.storage in self._differing.written:
                 return rows
             self._flats[value] = _flat_name(value)
             self._set(_flat_name(value), rows)
@@ -174,7 +170,7 @@ class Names(Text):
         if value in self._differing:
             old = value in self._one or value in self._parts
             known = value in self._flats or (
-                value in self._one and value.storage not in self._written
+                value in self._one and value.storage not in self._differing.written
             )
             return shape[0] if len(shape) == 2 and (known or not old) else -1
         if len(shape) < 2:
@@ -193,9 +189,8 @@ class Names(Text):
 
     def call(self, kernel: Kernel, *arguments: Tree, **options: Tree) -> Tree:
         """A call of the kernel, with other arguments than those recorded."""
-        name = name_of(kernel).split("::")[-1]
-        function = kernel.func if "out" in kernel.kwargs else FAST.get(name, kernel.func)
-        return called(self.source.constant(f"{name}_kernel", function), *arguments, **options)
+        function = self._function(kernel.func, kernel.kwargs, kernel.op)
+        return called(function, *arguments, **options)
 
     def _free_after_last_use(self) -> None:
         found = [

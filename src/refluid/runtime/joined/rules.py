@@ -1,75 +1,30 @@
-"""How a kernel is called once for all replicas, whose values lie one behind the other.
+"""How products, and what is done to each element, are called once for all replicas.
 
-A value of shape [3, 4] in each of 2 replicas is then one tensor of shape [2, 3, 4]. A rule gives
-the call, WRITTEN if it wrote that down itself, or None where each replica must make its own.
+Their values lie one behind the other: a value of shape [3, 4] in each of 2 replicas is then one
+tensor of shape [2, 3, 4], or a matrix [6, 4]. A rule gives the call, WRITTEN if it wrote that down
+itself, or None where it has no way. What no rule is for is called as vmap does (`batched`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from refluid.kernels import watching
+import torch
+
+from refluid.kernels.watching import name_of
+from refluid.runtime.joined.names import Names
 from refluid.runtime.recorded.graph import Kernel, Value
-from refluid.runtime.trees import Formula, Tree, method
+from refluid.runtime.trees import Tree, method
 
-
-class Together(Protocol):
-    """What a rule knows of the step that it adds to."""
-
-    size: int
-
-    def differs(self, one: Any) -> bool:
-        """Whether replicas have different values of it."""
-
-    def stacked(self, value: Value, rank: int | None = None) -> Tree:
-        """The values of all replicas as one tensor.
-
-        rank: with so many dimensions behind that of the replicas, new ones in front. A value
-        that is the same in all replicas stays as it is.
-        """
-
-    def flat(self, value: Value) -> Tree:
-        """The rows of all replicas' matrices as one matrix."""
-
-    def flat_columns(self, value: Value) -> Tree:
-        """The columns of all replicas' matrices as one matrix."""
-
-    def made_flat(self, value: Value, call: Tree) -> Tree:
-        """Writes down that a call makes the rows of all replicas."""
-
-    def is_flat(self, kernel: Kernel) -> bool:
-        """Whether the kernel can be called with matrices of the rows of all replicas."""
-
-    def rows(self, one: Any) -> Tree:
-        """A matrix of the rows of all replicas, or what goes with any."""
-
-    def written(self, one: Any) -> Tree:
-        """Anything that is the same in all replicas."""
-
-    def call(self, kernel: Kernel, *arguments: Tree, **options: Tree) -> Tree:
-        """A call of the kernel."""
-
-
-WRITTEN = Formula("", ())
-Rule = Callable[[Together, Kernel], Tree | None]
+Rule = Callable[[Names, Kernel], Tree | None]
 
 RULES: dict[str, Rule] = {}
 SUMMED: dict[str, Rule] = {}
-# Rules whose result lies in the memory of the first argument.
-VIEWS = frozenset({"view", "_unsafe_view", "t", "transpose", "permute", "unsqueeze", "squeeze"})
-VIEWS |= {"split", "split_with_sizes", "unbind", "expand", "slice", "select", "detach", "alias"}
-
-_ELEMENTWISE = """
-    add sub mul div rsub relu sigmoid tanh exp log log1p sqrt rsqrt neg abs pow reciprocal maximum
-    minimum square sign floor silu gelu leaky_relu elu hardtanh softplus erf clamp clamp_min
-    clamp_max eq ne lt le gt ge logical_and logical_or logical_not where masked_fill addcmul addcdiv
-    threshold_backward sigmoid_backward tanh_backward gelu_backward leaky_relu_backward
-    elu_backward hardtanh_backward silu_backward softplus_backward
-    clone zeros_like ones_like full_like _to_copy
-    add_ sub_ mul_ div_ relu_ sigmoid_ tanh_ exp_ log_ sqrt_ rsqrt_ neg_ abs_ pow_ reciprocal_
-    square_ clamp_ clamp_min_ clamp_max_ masked_fill_ addcmul_ addcdiv_ copy_ fill_ zero_
-"""
+# What torch's table of what is done to each element lacks.
+_ELEMENTWISE = frozenset(
+    {"zeros_like", "ones_like", "full_like", "_to_copy", "copy_", "fill_", "zero_", "masked_fill"}
+)
 
 
 def rule(*names: str, table: dict[str, Rule] = RULES) -> Callable[[Rule], Rule]:
@@ -82,9 +37,18 @@ def rule(*names: str, table: dict[str, Rule] = RULES) -> Callable[[Rule], Rule]:
     return decorate
 
 
-def name_of(kernel: Kernel) -> str:
-    """The kernel's name without its overload, and without `aten::`."""
-    return watching.name_of(kernel.func)
+def rule_of(kernel: Kernel) -> Rule | None:
+    """The rule of a kernel."""
+    return _elementwise if _is_elementwise(kernel) else RULES.get(name_of(kernel.func))
+
+
+def _is_elementwise(kernel: Kernel) -> bool:
+    if len(kernel.outs) != 1:
+        return False
+    if name_of(kernel.func) in _ELEMENTWISE or torch.Tag.pointwise in kernel.func.tags:
+        return True
+    packet = kernel.func.overloadpacket  # one that writes to `out` has no tag of its own
+    return "default" in packet.overloads() and torch.Tag.pointwise in packet.default.tags
 
 
 def _dims(value: Value) -> int:
@@ -92,18 +56,13 @@ def _dims(value: Value) -> int:
     return len(value.layout.shape)
 
 
-def _shifted(dim: int) -> int:
-    return dim + 1 if dim >= 0 else dim
-
-
-def _flat(to: Together, kernel: Kernel, call: Tree) -> Tree:
+def _flat(to: Names, kernel: Kernel, call: Tree) -> Tree:
     """The call of one that returns a matrix, a new one or one that it was given."""
     (out,) = kernel.outs
     return call if out is None or out in set(kernel.uses) else to.made_flat(out, call)
 
 
-@rule(*_ELEMENTWISE.split())
-def _elementwise(to: Together, kernel: Kernel) -> Tree | None:
+def _elementwise(to: Names, kernel: Kernel) -> Tree | None:
     if to.is_flat(kernel):
         options = {name: to.rows(one) for name, one in kernel.kwargs.items()}
         return _flat(to, kernel, to.call(kernel, *map(to.rows, kernel.args), **options))
@@ -117,11 +76,11 @@ def _elementwise(to: Together, kernel: Kernel) -> Tree | None:
 
 
 @rule("addmm", "mm", "mkldnn::_linear_pointwise")
-def _product(to: Together, kernel: Kernel) -> Tree | None:
-    if name_of(kernel) == "mm" and to.differs(kernel.args[1]):
+def _product(to: Names, kernel: Kernel) -> Tree | None:
+    if name_of(kernel.func) == "mm" and to.differs(kernel.args[1]):
         return _matrices(to, kernel)
     given, (out,) = list(kernel.args), kernel.outs
-    place = 1 if name_of(kernel) == "addmm" else 0
+    place = 1 if name_of(kernel.func) == "addmm" else 0
     rows = given.pop(place)
     if kernel.kwargs or out is None or to.differs(given) or not to.differs(rows):
         return None
@@ -131,7 +90,7 @@ def _product(to: Together, kernel: Kernel) -> Tree | None:
     return to.made_flat(out, to.call(kernel, *parts[:place], to.flat(rows), *parts[place:]))
 
 
-def _matrices(to: Together, kernel: Kernel) -> Tree | None:
+def _matrices(to: Names, kernel: Kernel) -> Tree | None:
     one, other = kernel.args
     if to.differs(one):
         return method(to.stacked(one), "bmm", to.stacked(other))
@@ -143,7 +102,7 @@ def _matrices(to: Together, kernel: Kernel) -> Tree | None:
 
 
 @rule("mm", table=SUMMED)
-def _summed_product(to: Together, kernel: Kernel) -> Tree | None:
+def _summed_product(to: Names, kernel: Kernel) -> Tree | None:
     one, other = kernel.args
     if not (to.differs(one) and to.differs(other)):
         return None
@@ -151,7 +110,7 @@ def _summed_product(to: Together, kernel: Kernel) -> Tree | None:
 
 
 @rule("mkldnn::_linear_pointwise", table=SUMMED)
-def _summed_linear(to: Together, kernel: Kernel) -> Tree | None:
+def _summed_linear(to: Names, kernel: Kernel) -> Tree | None:
     one, other, bias, *rest = kernel.args
     if not (to.differs(one) and to.differs(other)) or bias is not None:
         return None
@@ -159,36 +118,19 @@ def _summed_linear(to: Together, kernel: Kernel) -> Tree | None:
     return to.call(kernel, *given, *map(to.written, rest))
 
 
-@rule("sum", "mean", "amax", "amin", "softmax", "_softmax", "_log_softmax")
-def _along(to: Together, kernel: Kernel) -> Tree | None:
-    value, *rest = kernel.args
-    if not _dims(value):
-        return None
-    dims = rest[0] if rest else None
-    if dims in (1, -1, [1], [-1]) and to.is_flat(kernel):
-        given = [to.rows(value), *map(to.written, rest)]
-        return _flat(to, kernel, to.call(kernel, *given, **_options(to, kernel)))
-    if dims is None or dims == []:
-        shifted: Any = list(range(1, _dims(value) + 1))
-    else:
-        shifted = [_shifted(d) for d in dims] if isinstance(dims, list) else _shifted(dims)
-    others = [to.written(one) for one in (shifted, *rest[1:])]
-    return to.call(kernel, to.stacked(value), *others, **_options(to, kernel))
-
-
 @rule("sum", table=SUMMED)
-def _summed_sum(to: Together, kernel: Kernel) -> Tree | None:
+def _summed_sum(to: Names, kernel: Kernel) -> Tree | None:
     value, *rest = kernel.args
     if len(rest) != 1 or not rest[0] or kernel.kwargs:
         return None
     if rest[0] == [0] and _dims(value) == 2:
         return to.call(kernel, to.flat(value), [0])
-    dims = [0, *(_shifted(dim) for dim in rest[0])]
+    dims = [0, *(dim + 1 if dim >= 0 else dim for dim in rest[0])]
     return to.call(kernel, to.stacked(value), to.written(dims))
 
 
 @rule("embedding_dense_backward", table=SUMMED)
-def _summed_rows(to: Together, kernel: Kernel) -> Tree | None:
+def _summed_rows(to: Names, kernel: Kernel) -> Tree | None:
     slopes, ids, *rest = kernel.args
     if kernel.kwargs or rest[-1]:  # scaled by how often an id comes
         return None
@@ -196,96 +138,3 @@ def _summed_rows(to: Together, kernel: Kernel) -> Tree | None:
         return None
     given = [to.stacked(one, _dims(one)) for one in (slopes, ids)]
     return to.call(kernel, *given, *map(to.written, rest))
-
-
-@rule("_softmax_backward_data", "_log_softmax_backward_data")
-def _softmax_gradient(to: Together, kernel: Kernel) -> Tree | None:
-    slopes, out, dim, kind = kernel.args
-    if not (to.differs(slopes) and to.differs(out)) or not _dims(out):
-        return None
-    given = to.stacked(slopes), to.stacked(out), to.written(_shifted(dim)), to.written(kind)
-    return to.call(kernel, *given)
-
-
-@rule("gather", "scatter_add_")
-def _picked(to: Together, kernel: Kernel) -> Tree | None:
-    value, dim, *rest = kernel.args
-    if kernel.kwargs or not all(isinstance(one, Value) for one in rest):
-        return None
-    if dim in (1, -1) and to.is_flat(kernel):
-        call = to.call(kernel, to.rows(value), to.written(dim), *map(to.rows, rest))
-        return _flat(to, kernel, call)
-    spread = [
-        to.stacked(one)
-        if to.differs(one)
-        else method(to.written(one), "expand", to.size, *[-1] * _dims(one))
-        for one in (value, *rest)
-    ]
-    return to.call(kernel, spread[0], to.written(_shifted(dim)), *spread[1:])
-
-
-@rule("embedding")
-def _looked_up(to: Together, kernel: Kernel) -> Tree | None:
-    table, ids, *rest = kernel.args
-    if to.differs(table):
-        return None
-    return to.call(kernel, to.written(table), to.stacked(ids), *map(to.written, rest))
-
-
-@rule("native_layer_norm")
-def _normalised(to: Together, kernel: Kernel) -> Tree | None:
-    value, *rest = kernel.args
-    if any(map(to.differs, rest)):
-        return None
-    return to.call(kernel, to.stacked(value), *map(to.written, rest))
-
-
-@rule("cat")
-def _joined(to: Together, kernel: Kernel) -> Tree | None:
-    values, *rest = kernel.args
-    if not all(map(to.differs, values)):
-        return None
-    dim = _shifted(rest[0] if rest else 0)
-    return to.call(kernel, [to.stacked(one) for one in values], to.written(dim))
-
-
-@rule("split", "split_with_sizes", "unbind")
-def _split(to: Together, kernel: Kernel) -> Tree | None:
-    value, *rest = kernel.args
-    place = 0 if name_of(kernel) == "unbind" else 1
-    dim = rest[place] if len(rest) > place else 0
-    sizes = map(to.written, rest[:place])
-    return to.call(kernel, to.stacked(value), *sizes, to.written(_shifted(dim)))
-
-
-@rule("view", "_unsafe_view", "expand")
-def _shaped(to: Together, kernel: Kernel) -> Tree | None:
-    value, shape = kernel.args
-    if not isinstance(shape, list):  # an element type
-        return None
-    given = to.stacked(value, len(shape)) if name_of(kernel) == "expand" else to.stacked(value)
-    return to.call(kernel, given, to.written([to.size, *shape]), **_options(to, kernel))
-
-
-@rule("t", "transpose", "permute", "unsqueeze", "squeeze", "slice", "select", "detach", "alias")
-def _viewed(to: Together, kernel: Kernel) -> Tree | None:
-    value, *rest = kernel.args
-    name, given = name_of(kernel), to.stacked(value)
-    if name == "t":
-        return None
-    if name in ("detach", "alias"):
-        return given
-    if not rest or kernel.kwargs:
-        return None
-    if name == "permute":
-        rest = [[0, *(dim % _dims(value) + 1 for dim in rest[0])]]
-    elif isinstance(rest[0], list):
-        rest = [[_shifted(dim) for dim in rest[0]]]
-    else:
-        count = 2 if name == "transpose" else 1
-        rest = [*map(_shifted, rest[:count]), *rest[count:]]
-    return to.call(kernel, given, *map(to.written, rest))
-
-
-def _options(to: Together, kernel: Kernel) -> dict[str, Tree]:
-    return {name: to.written(one) for name, one in kernel.kwargs.items()}

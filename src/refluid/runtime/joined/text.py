@@ -13,16 +13,22 @@ stacked in one tensor, `z34_f` where that is one matrix of all their rows, or `z
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from refluid.ir.operator import Operator
+from refluid.kernels.watching import gives_view, name_of
 from refluid.runtime.joined.align import Unlike
-from refluid.runtime.joined.kernel_text import KernelText
+from refluid.runtime.joined.batched import batched, empty
 from refluid.runtime.joined.lines import Meaning
+from refluid.runtime.joined.names import WRITTEN, Names
+from refluid.runtime.joined.rules import SUMMED, rule_of
 from refluid.runtime.recorded.graph import Kernel, Line, Value
-from refluid.runtime.recorded.text import with_names
+from refluid.runtime.recorded.text import targets, with_names
 from refluid.runtime.source import Source
 from refluid.runtime.steps import Bind, Load, Return, Store
 from refluid.runtime.trees import (
     FED,
+    IGNORED,
     OWN,
     Cell,
     Formula,
@@ -30,13 +36,17 @@ from refluid.runtime.trees import (
     Tree,
     called,
     entry,
+    mapped,
     method,
     value_of,
 )
 
 
-class JointText(KernelText):
-    """Writes the step: what is fed, kernels, operators that stay as they are, and what is kept."""
+class JointText(Names):
+    """Writes the step: what is fed, kernels, operators that stay as they are, and what is kept.
+
+    together: kernels are called once for all replicas where that can be; else each makes its own.
+    """
 
     def write_joint(self) -> Source:
         """All steps; every value is freed after its last use."""
@@ -47,6 +57,107 @@ class JointText(KernelText):
                 self._joint_line(step, self._means[step])
         self._free_after_last_use()
         return self.source
+
+    # -- kernels --------------------------------------------------------------
+
+    def _joint_kernel(self, kernel: Kernel) -> None:
+        if not any(value in self._differing for value in (*kernel.uses, *kernel.outs) if value):
+            self._kernel_of(kernel, "")
+            return
+        if "convolution" in name_of(kernel.func):
+            raise Unlike("convolutions are not computed for all replicas at once")
+        if not (self._together and self._call_together(kernel)):
+            for rank in self._ranks():
+                self._kernel_of(kernel, f"_{rank}")
+            self._parts.update(value for value in kernel.outs if value is not None)
+
+    def _kernel_of(self, kernel: Kernel, suffix: str) -> None:
+        """The call as recorded, of one replica or for all."""
+        args, kwargs = self._of((kernel.args, kernel.kwargs))
+        self._assign(kernel, self.call(kernel, *args, **kwargs), suffix)
+
+    def _assign(self, kernel: Kernel, call: Tree, suffix: str) -> None:
+        used = set(kernel.uses)
+        names = [
+            Name(f"{value.name}{suffix}") if value and value not in used else None
+            for value in kernel.outs
+        ]
+        self._set(targets(kernel, names), call, kernel.op)
+
+    def _call_together(self, kernel: Kernel) -> bool:
+        outs = [value for value in kernel.outs if value is not None]
+        name = name_of(kernel.func)
+        if len(outs) == 1 and outs[0] in self._differing.summed and name in SUMMED:
+            call = SUMMED[name](self, kernel)
+            if call is not None:
+                self._set(Name(outs[0].name), call, kernel.op)
+                self._same[outs[0]] = Value(outs[0].name)
+                return True
+        if kernel.draws or not self._in_place(kernel):
+            return False
+        first = next(kernel.uses, None)
+        views = gives_view(kernel.func)
+        if name == "t" and first in self._one and outs[0] is not first:
+            self._turned[outs[0]] = first
+            return True
+        if views and first not in self._one:
+            return False
+        rule = rule_of(kernel)
+        call = rule(self, kernel) if rule is not None else None
+        if call is None and not self._batched(kernel):
+            return False
+        if call is not None and call is not WRITTEN:
+            self._assign(kernel, call, "")
+        new = set(outs).difference(kernel.uses)
+        self._one |= new
+        if not views or first in self._own:
+            self._own |= new
+        return True
+
+    def _batched(self, kernel: Kernel) -> bool:
+        """Writes the calls that vmap makes of one; whether there are some."""
+        used = list(dict.fromkeys(kernel.uses))
+        if any(value.layout is None for value in used):
+            return False
+        given = {value: self._empty(value) for value in used}
+        found = batched(kernel, given, self._differing, self.size)
+        if found is None:
+            return False
+        calls, results = found
+        names: dict[int, Tree] = {id(one): self.stacked(value) for value, one in given.items()}
+        outs = list(zip(kernel.outs, results, strict=True))
+        ends = {id(one): Name(value.name) for value, one in outs if value and value not in given}
+        for number, call in enumerate(calls):
+            args, kwargs = self._of(mapped(call.given, lambda one: names.get(id(one), one)))
+            made = call.made if isinstance(call.made, list | tuple) else (call.made,)
+            target = [IGNORED] * len(made)
+            for place, one in enumerate(made):
+                if id(one) not in names:
+                    between = Name(f"{next(iter(ends.values()))}_{number}_{place}")
+                    names[id(one)] = target[place] = ends.get(id(one), between)
+            several = isinstance(call.made, list | tuple)
+            written = called(self._function(call.func, kwargs), *args, **kwargs)
+            self._set(tuple(target) if several else target[0], written, kernel.op)
+        for one, name in ends.items():
+            if names[one] != name:  # it is what was given
+                self._set(name, names[one], kernel.op)
+        self._empties |= {value: one for value, one in outs if value}
+        return True
+
+    def _empty(self, value: Value) -> Tensor:
+        """A tensor without elements like what is given of a value."""
+        assert value.layout is not None
+        if value not in self._differing:
+            return empty(value.layout)
+        known = self._empties.get(value)
+        return empty(value.layout, self.size) if known is None else known
+
+    def _in_place(self, kernel: Kernel) -> bool:
+        """Whether all memory that the kernel writes is one tensor for all replicas."""
+        written = [value for value in kernel.uses if value.storage in kernel.writes]
+        return all(value in self._own for value in written) if kernel.writes else True
+
+    # -- lines ----------------------------------------------------------------
 
     def _joint_line(self, line: Line, mean: Meaning) -> None:
         makers = {
@@ -66,7 +177,7 @@ class JointText(KernelText):
         assert isinstance(line.step, Bind)
         for number, name in enumerate(line.step.target):
             value = line.stores[name]
-            if not self._uses[value]:
+            if not self._differing.uses[value]:
                 continue
             self._one.add(value)
             assert value.layout is not None
@@ -113,7 +224,7 @@ class JointText(KernelText):
 
     def _ghost(self, line: Line, _mean: Meaning) -> None:
         (given,), (out,) = line.loads.values(), line.stores.values()
-        if not self._uses[out] or given is out:
+        if not self._differing.uses[out] or given is out:
             return
         if out not in self._differing:
             self._set(Name(out.name), self._name(given))
@@ -123,7 +234,7 @@ class JointText(KernelText):
         self._parts.add(out)
 
     def _operator(self, line: Line, mean: Meaning) -> None:
-        if line in self._rows:
+        if self._together and line in self._differing.all_rows:
             self._operator_for_all(line)
             return
         values = (*line.loads.values(), *line.stores.values())

@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
+from refluid.ir.operator import Operator
 from refluid.kernels.calls import FAST
 from refluid.kernels.rows.lookup import look_up
+from refluid.kernels.watching import OpOverload
 from refluid.runtime.recorded.graph import Compiled, Entry, Kernel, Line, Part, Value
 from refluid.runtime.source import Source
 from refluid.runtime.steps import Bind, Block, Call, Clear, Free, Return, Step
@@ -51,13 +53,17 @@ class Text:
         new = [value if value and value not in used else None for value in kernel.outs]
         target = targets(kernel, [Name(value.name) if value else None for value in new])
         args, kwargs = self._of((kernel.args, kernel.kwargs))
-        self.source.add(Call(target, self._function(kernel), args, kwargs, op=kernel.op))
+        function = self._function(kernel.func, kernel.kwargs, kernel.op)
+        self.source.add(Call(target, function, args, kwargs, op=kernel.op))
 
-    def _function(self, kernel: Kernel) -> Known:
-        name = kernel.func.overloadpacket.__name__
-        function: Callable[..., Any] = kernel.func
-        if kernel.func.namespace == "aten" and "out" not in kernel.kwargs:
-            sparse = kernel.op is not None and bool(kernel.op.attrs.get("is_sparse"))
+    def _function(
+        self, func: OpOverload, given: Container[str] = (), op: Operator | None = None
+    ) -> Known:
+        """What is called: the quickest for a kernel with arguments of the names `given`."""
+        name = func.overloadpacket.__name__
+        function: Callable[..., Any] = func
+        if func.namespace == "aten" and "out" not in given:
+            sparse = op is not None and bool(op.attrs.get("is_sparse"))
             function = look_up if sparse and name == "embedding" else FAST.get(name, function)
         return self.source.constant(f"{name}_kernel", function)
 
