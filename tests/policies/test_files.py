@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = [ROOT / name for name in ("src", "tests", "examples", "benchmarks", "scripts")]
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 50
+# Names that are given: Fluid's modules.
+GIVEN_NAMES = {"src/refluid/paddle/dataset/common.py"}
 BANNED_NAMES = {"utils.py", "util.py", "helpers.py", "misc.py", "common.py"}
 # Folders of one machine say nothing to anyone else.
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(work|root|home)/\w")
@@ -51,7 +53,8 @@ def test_python_files_stay_small(path: Path) -> None:
 
 
 def test_file_names_say_what_is_inside() -> None:
-    assert not [name_of(path) for path in python_files() if path.name in BANNED_NAMES]
+    vague = {name_of(path) for path in python_files() if path.name in BANNED_NAMES}
+    assert not vague - GIVEN_NAMES
 
 
 @pytest.mark.parametrize("path", written_files(), ids=name_of)

@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 
 __version__ = "1.8.5"
 
-make_lazy(__name__, "refluid.paddle.public", functions=["batch"])
+make_lazy(__name__, "refluid.paddle.public", functions=["batch", "check_import_scipy"])
