@@ -33,7 +33,7 @@ def missing(page: str, files: Iterable[str]) -> list[str]:
 
 
 def _files() -> list[str]:
-    rooms = ("src", "tests", "docs", "scripts", "benchmarks", "examples", ".ci")
+    rooms = ("src", "tests", "docs", "scripts", "benchmarks", "examples", "paddle-shim", ".ci")
     paths = [path for room in rooms for path in (ROOT / room).rglob("*") if path.is_file()]
     return [path.relative_to(ROOT).as_posix() for path in (*paths, *ROOT.glob("*"))]
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from refluid.paddle.beside import LibraryFinder
 
@@ -43,6 +43,12 @@ class AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Runs nothing: the module has run. Puts back the spec that the import replaced."""
         module.__spec__ = self.own_spec
+
+    def get_code(self, _name: str) -> CodeType | None:
+        """What `python -m paddle.x` runs: the code of refluid's module."""
+        found = importlib.util.find_spec(self.module)
+        get = getattr(found.loader, "get_code", None) if found is not None else None
+        return get(self.module) if get is not None else None
 
 
 class AliasFinder(MetaPathFinder):

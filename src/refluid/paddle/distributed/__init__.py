@@ -1,0 +1,1 @@
+"""`paddle.distributed`: the launcher; training in several processes is still to come."""

@@ -1,0 +1,82 @@
+"""The launcher runs a script as the only trainer, and says so where several are asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from refluid.paddle.distributed.launch import parse_args
+
+SCRIPT = """
+import json, os, sys
+import beside_it
+import paddle.fluid as fluid
+print(json.dumps({
+    "name": __name__, "argv": sys.argv, "file": __file__,
+    "env": {k: v for k, v in os.environ.items() if k.startswith(("PADDLE_", "FLAGS_sel"))},
+    "flag": fluid.get_flags("FLAGS_selected_gpus")["FLAGS_selected_gpus"],
+    "one": float(fluid.Executor().run(fluid.Program()) == []),
+}))
+"""
+
+
+def run(folder: Path, *arguments: str, start: str = "") -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(SCRIPT)
+    (folder / "beside_it.py").touch()
+    code = start or (
+        "import refluid.paddle, runpy; refluid.paddle.install();"
+        "runpy.run_module('paddle.distributed.launch', run_name='__main__', alter_sys=True)"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PADDLE_", "FLAGS_"))}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment,
+        cwd=folder.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_script_is_the_only_trainer(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    script = str(folder / "train.py")
+    ran = run(folder, "--selected_gpus", "3", "--started_port=7000", script, "--lr", "0.1")
+    assert ran.returncode == 0, ran.stderr
+    *shown, said = ran.stdout.splitlines()
+    found = json.loads(said)
+    assert found["name"] == "__main__" and found["argv"] == [script, "--lr", "0.1"]
+    assert found["env"] == {
+        "PADDLE_TRAINER_ID": "0",
+        "PADDLE_TRAINERS_NUM": "1",
+        "PADDLE_CURRENT_ENDPOINT": "127.0.0.1:7000",
+        "PADDLE_TRAINER_ENDPOINTS": "127.0.0.1:7000",
+        "FLAGS_selected_gpus": "3",
+    }
+    assert found["flag"] == "3" and "PADDLE_TRAINER_ID: 0" in shown
+
+
+@pytest.mark.parametrize(
+    "asked", [["--selected_gpus", "0,1"], ["--gpus=0,1"], ["--nproc_per_node", "2"], ["--ips=a,b"]]
+)
+def test_several_processes_are_still_to_come(tmp_path: Path, asked: list[str]) -> None:
+    ran = run(tmp_path, *asked, str(tmp_path / "train.py"))
+    assert ran.returncode == 1 and not ran.stdout
+    assert "would be 2 processes; so far refluid runs one" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_missing_script(tmp_path: Path) -> None:
+    ran = run(tmp_path, "none.py")
+    assert ran.returncode == 1 and ran.stderr.strip().endswith("no such script: none.py")
+
+
+def test_options_after_the_script_are_its_own() -> None:
+    options = parse_args(["--gpus", "0", "--nproc_per_node", "1", "t.py", "--gpus", "1,2"])
+    assert options.training_script_args == ["--gpus", "1,2"] and options.selected_gpus == "0"
