@@ -41,7 +41,11 @@ def decode_combined_file(path: PathLike, names: Sequence[str]) -> dict[str, LoDT
 
     (Fluid's order is by name.) Errors as for `decode_file`, naming the variable too.
     """
-    data = map_file(path)
+    return decode_combined(map_file(path), names, path)
+
+
+def decode_combined(data: Buffer, names: Sequence[str], path: PathLike) -> dict[str, LoDTensor]:
+    """As `decode_combined_file`, of its bytes. path: what errors call them."""
     end = 0
     values: dict[str, LoDTensor] = {}
     for name in names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Iterator, MutableMapping
 from enum import IntEnum
 from typing import Any
@@ -53,6 +55,37 @@ __all__ = [
     "kZeroVarSuffix",
     "op_proto_and_checker_maker",
 ]
+
+_INFERENCE = {
+    "config": ("AnalysisConfig",),
+    "native": ("NativeConfig",),
+    "quantizing": ("MkldnnQuantizerConfig",),
+    "passes": ("CpuPassStrategy", "GpuPassStrategy", "PaddlePassBuilder", "PassStrategy"),
+    "predictor": (
+        *("AnalysisPredictor", "NativePaddlePredictor", "PaddlePredictor"),
+        "create_paddle_predictor",
+    ),
+    "tensors": ("PaddleBuf", "PaddleDType", "PaddleTensor", "paddle_dtype_size"),
+    "zero_copy": ("ZeroCopyTensor",),
+}
+# Names that few programs use, and the modules that they are imported from at their first use.
+_LATE = {
+    name: f"refluid.fluid.inference.{module}"
+    for module, names in _INFERENCE.items()
+    for name in names
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATE[name]), name)
+
+
+def __dir__() -> list[str]:
+    # `globals` is Fluid's in this module.
+    return sorted({*vars(sys.modules[__name__]), *_LATE})
+
 
 Tensor = LoDTensor
 kEmptyVarName = _EMPTY  # noqa: N816

@@ -126,14 +126,15 @@ def load_inference_model(
         raise ValueError(f"There is no directory named {str(dirname)!r}")
     if pserver_endpoints:
         raise EnforceNotMet("loading for a parameter server (pserver_endpoints) is not there yet")
-    program = _read(folder / (model_filename or "__model__"))
-    feeds, fetches = _ends(program, "feed"), _ends(program, "fetch")
+    program = read_program(folder / (model_filename or "__model__"))
+    feeds, fetches = ends(program, "feed"), ends(program, "fetch")
     persistables = [var for var in program.list_vars() if is_persistable(var)]
     load_vars(executor, folder, program, vars=persistables, filename=params_filename)
     return [program, [var.name for var in feeds], fetches]
 
 
-def _read(path: Path) -> Program:
+def read_program(path: Path) -> Program:
+    """The program of a file; EnforceNotMet where it is missing or damaged."""
     data = bytes(map_file(path))
     try:
         return Program.parse_from_string(data)
@@ -141,7 +142,7 @@ def _read(path: Path) -> Program:
         raise EnforceNotMet(f"{path}: {error}") from error
 
 
-def _ends(program: Program, kind: str) -> list[Variable]:
+def ends(program: Program, kind: str) -> list[Variable]:
     """The variables that are fed or fetched, in the order of their columns."""
     block, found = program.global_block(), []
     for op in block.ops:

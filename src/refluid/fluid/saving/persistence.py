@@ -110,11 +110,13 @@ def writing(
     """Files in `folder`, and what writes variables of the current scope there; see `save_vars`."""
     cells = {var.name: initialized_cell(var.name) for var in chosen}
     if filename is not None:
-        return [(folder / filename, partial(_write, [cells[name] for name in sorted(cells)]))]
-    return [(file_to_write(folder, name), partial(_write, [cell])) for name, cell in cells.items()]
+        return [(folder / filename, partial(write_cells, [cells[name] for name in sorted(cells)]))]
+    return [
+        (file_to_write(folder, name), partial(write_cells, [cell])) for name, cell in cells.items()
+    ]
 
 
-def _write(cells: Sequence[Cell], file: BinaryIO) -> None:
+def write_cells(cells: Sequence[Cell], file: BinaryIO) -> None:
     for cell in cells:
         if isinstance(cell.value, SelectedRows):
             write_selected_rows(file, cell.value)

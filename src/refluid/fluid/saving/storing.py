@@ -14,7 +14,7 @@ from refluid.core.values import LoDTensor, SelectedRows
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
-from refluid.runtime.scope import global_scope
+from refluid.runtime.scope import Scope, global_scope
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Loaded:
     origin: object
 
 
-def store(loaded: Iterable[Loaded], device: Any) -> None:
-    """Puts values into the current scope, on a device.
+def store(loaded: Iterable[Loaded], device: Any, scope: Scope | None = None) -> None:
+    """Puts values into a scope, the current one without `scope`, on a device.
 
     Raises EnforceNotMet where shape or element type are not those that the program declares; the
     scope is then as before. -1 is any size, and a variable of no declared dimensions takes any
@@ -37,8 +37,9 @@ def store(loaded: Iterable[Loaded], device: Any) -> None:
     kept = list(loaded)
     for one in kept:
         _check(one)
+    target = global_scope() if scope is None else scope
     for one in kept:
-        cell = global_scope().find_var(one.var.name) or global_scope().var(one.var.name)
+        cell = target.find_var(one.var.name) or target.var(one.var.name)
         if isinstance(one.value, SelectedRows):
             cell.value, cell.lod = one.value, []
         else:
