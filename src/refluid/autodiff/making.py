@@ -39,7 +39,7 @@ def registered_gradients(op: Operator) -> list[GradOp]:
     found = find(op.type)
     if found is None:
         problem = f"{no_operator(op.type)}; so its gradient can't be made"
-        raise OperatorNotImplemented("\n".join([problem, *op.callstack]))
+        raise OperatorNotImplemented(f"{problem}\n{op.made_at}")
     unused = {slot.name for slot in found.outputs if slot.name not in op.outputs}
     return [_without(unused, grad) for grad in gradient_ops(op)]
 

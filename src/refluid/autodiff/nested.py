@@ -70,7 +70,7 @@ class BackwardPass:
         nested = None if definition is None else definition.nested
         if nested is None or nested.gradient is None:
             problem = f"the loss depends on operator {forward.type}, which has no gradient"
-            raise OperatorNotImplemented("\n".join([problem, *forward.callstack]))
+            raise OperatorNotImplemented(f"{problem}\n{forward.made_at}")
         inner: Block = forward.attr("sub_block")
         known = {name for name in forward.output_arg_names if names.known(name) in live}
         given = entering(forward, nested, known, self.stopped(inner))

@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,33 +17,50 @@ from refluid.cli.missing import advise
 from refluid.core.fetched import keep_when_copied
 from refluid.core.importing import import_many
 from refluid.paddle import beside
+from refluid.porting import loading
 
 _INTERRUPTED = 130
 
 
+_Script = Annotated[str, typer.Argument(help="A Python file (with -m: a module's name).")]
+_Arguments = Annotated[
+    list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed on to the script.")
+]
+_Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a module's name.")]
+_Watch = Annotated[
+    bool, typer.Option("--watch", help="Say whether readers keep up, live and at the end.")
+]
+_Profile = Annotated[
+    Path | None,
+    typer.Option(metavar="OUT.html", help="Write a page: where the time of a step goes."),
+]
+_Memory = Annotated[
+    Path | None,
+    typer.Option(metavar="OUT", help="Write what a step's memory goes to: .html or text."),
+]
+_Place = Annotated[
+    Literal["cpu"] | None,
+    typer.Option("--place", help="Run there, whatever places the script names."),
+]
+_ShowTranslation = Annotated[
+    bool, typer.Option("--show-translation", help="Print what is translated from Python 2.")
+]
+_AsFluidCpu = Annotated[
+    bool,
+    typer.Option("--as-fluid-cpu", help="Compute as Fluid's CPU, also where that is wrong."),
+]
+
+
 def run(
-    script: Annotated[str, typer.Argument(help="A Python file (with -m: a module's name).")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed on to the script.")
-    ] = None,
-    module: Annotated[
-        bool, typer.Option("-m", "--module", help="SCRIPT is a module's name.")
-    ] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Say whether readers keep up, live and at the end.")
-    ] = False,
-    profile: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT.html", help="Write a page: where the time of a step goes."),
-    ] = None,
-    memory: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT", help="Write what a step's memory goes to: .html or text."),
-    ] = None,
-    as_fluid_cpu: Annotated[
-        bool,
-        typer.Option("--as-fluid-cpu", help="Compute as Fluid's CPU, also where that is wrong."),
-    ] = False,
+    script: _Script,
+    arguments: _Arguments = None,
+    module: _Module = False,
+    watch: _Watch = False,
+    profile: _Profile = None,
+    memory: _Memory = None,
+    place: _Place = None,
+    show_translation: _ShowTranslation = False,
+    as_fluid_cpu: _AsFluidCpu = False,
 ) -> None:
     """Run a script that imports paddle.fluid.
 
@@ -54,8 +71,14 @@ def run(
 
         refuse(f"no such script: {script}")
     sys.argv = [script, *(arguments or [])]
+    sys.excepthook = sys.__excepthook__  # in place of typer's
     paddle.install()
+    loading.install(show_translation=show_translation)
     _prepare()
+    if place:
+        from refluid.core.places import stay_on_cpu
+
+        stay_on_cpu()
     if as_fluid_cpu:
         _take_faults()
     try:
@@ -66,9 +89,12 @@ def run(
     except Exception as error:
         if isinstance(error, ModuleNotFoundError):
             advise(error)
-        error = error.with_traceback(_from_script(error.__traceback__))
-        sys.excepthook(type(error), error, error.__traceback__)
+        from refluid.cli.failing import report
+
+        report(error.with_traceback(_from_script(error.__traceback__)))
         raise SystemExit(1) from None
+    finally:
+        _say_what_was_old()
 
 
 def _prepare() -> None:
@@ -82,6 +108,13 @@ def _prepare() -> None:
 
     keep_when_copied(LoDTensor)
     gc.freeze()
+
+
+def _say_what_was_old() -> None:
+    """Where a rewritten file was loaded, the log names what it was given back."""
+    given_back = sys.modules.get("refluid.porting.given_back")
+    if given_back is not None:
+        given_back.say()
 
 
 def _take_faults() -> None:
@@ -109,7 +142,7 @@ def _watched(title: str, watch: bool, profile: Path | None, memory: Path | None)
 def _run_file(script: str) -> None:
     if Path(script).is_file():
         _begin_path(str(Path(script).resolve().parent))
-    runpy.run_path(script, run_name="__main__")
+    loading.run_file(script)
 
 
 def _run_module(name: str) -> None:
@@ -125,7 +158,7 @@ def _begin_path(folder: str) -> None:
 
 def _from_script(frames: TracebackType | None) -> TracebackType | None:
     """Leaves out the frames before the script's: they are refluid's and runpy's."""
-    own = {__file__, runpy.__file__, "<frozen runpy>"}
+    own = {__file__, loading.__file__, runpy.__file__, "<frozen runpy>"}
     while frames is not None and frames.tb_frame.f_code.co_filename in own:
         frames = frames.tb_next
     return frames

@@ -16,6 +16,20 @@ from refluid.core.errors import EnforceNotMet
 _LOGGER = logging.getLogger("refluid")
 # torch keeps the number in a byte.
 _LAST_DEVICE = 127
+_OTHERWISE = (
+    "`refluid run --place cpu SCRIPT` runs everything on the processor, whatever place the script "
+    "asks for; or use CPUPlace(), or install a CUDA build of torch on a machine with a GPU"
+)
+_only_cpu = False
+
+
+def stay_on_cpu() -> None:
+    """Has every CUDAPlace that is made from now on be the processor (`refluid run --place cpu`).
+
+    The program is told of one GPU, since scripts ask before they use one.
+    """
+    global _only_cpu
+    _only_cpu = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +52,10 @@ class CUDAPlace:
     """The GPU with number `id`. It may be named without one; running on it then raises."""
 
     id: int = 0
+
+    def __new__(cls, id: int = 0) -> CUDAPlace:  # noqa: ARG004
+        """The processor where programs have to stay there."""
+        return CPUPlace() if _only_cpu else object.__new__(cls)  # type: ignore[return-value]
 
     def __post_init__(self) -> None:
         if isinstance(self.id, bool) or not isinstance(self.id, int):
@@ -75,12 +93,14 @@ Place = CPUPlace | CUDAPlace | CUDAPinnedPlace
 
 
 def is_compiled_with_cuda() -> bool:
-    """Whether programs can run on a GPU here."""
-    return torch.cuda.is_available()
+    """Whether programs can run on a GPU here, or on what stands in for one."""
+    return _only_cpu or torch.cuda.is_available()
 
 
 def get_cuda_device_count() -> int:
     """The number of GPUs that can be used; 0 without CUDA."""
+    if _only_cpu:
+        return 1
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
@@ -88,14 +108,11 @@ def require_available(place: Place) -> None:
     """Raises EnforceNotMet if this machine does not have `place`, TypeError if it is no place."""
     if not isinstance(place, Place):
         raise TypeError(f"expected CPUPlace(), CUDAPlace(id) or CUDAPinnedPlace(), not {place!r}")
-    if isinstance(place, CPUPlace):
+    if isinstance(place, CPUPlace) or _only_cpu:
         return
     count = get_cuda_device_count()
     if count == 0:
-        raise EnforceNotMet(
-            f"{place} cannot be used: PyTorch finds no CUDA device. Use CPUPlace(), or install a "
-            "CUDA build of torch on a machine with a GPU"
-        )
+        raise EnforceNotMet(f"{place} cannot be used: PyTorch finds no CUDA device. {_OTHERWISE}")
     if isinstance(place, CUDAPlace) and place.id >= count:
         raise EnforceNotMet(f"{place} cannot be used: this machine has {count} CUDA device(s)")
 
@@ -122,7 +139,9 @@ def cuda_places(device_ids: Sequence[int] | None = None) -> list[CUDAPlace]:
 
 def _assert_cuda() -> None:
     if not is_compiled_with_cuda():
-        raise AssertionError("Not compiled with CUDA: PyTorch finds no CUDA device here")
+        raise AssertionError(
+            f"Not compiled with CUDA: PyTorch finds no CUDA device here. {_OTHERWISE}"
+        )
 
 
 def _cuda_ids() -> list[int]:

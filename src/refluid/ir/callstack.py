@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import linecache
+import os
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from refluid.core import flags
+
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _OWN = (_PACKAGE, "<")
+_COMMANDS = f"{_PACKAGE}{os.sep}cli{os.sep}"
+_FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)')
 
 
 def user_frames(limit: int = 3) -> list[str]:
@@ -21,12 +28,27 @@ def user_frames(limit: int = 3) -> list[str]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(frames) < limit:
         code = frame.f_code
+        if code.co_filename.startswith(_COMMANDS):
+            break  # what follows started the script
         if not code.co_filename.startswith(_OWN) and "runpy" not in code.co_filename:
             entry = [f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}']
             source = linecache.getline(code.co_filename, frame.f_lineno).strip()
             frames.append([*entry, f"    {source}"] if source else entry)
         frame = frame.f_back
     return [line for entry in reversed(frames) for line in entry]
+
+
+def said(lines: Sequence[str]) -> str:
+    """What messages show of `user_frames`: the innermost one, and where it was called from.
+
+    FLAGS_call_stack_level=0: nothing; 2: all of them in full.
+    """
+    level = int(flags.value("call_stack_level"))
+    starts = [place for place, line in enumerate(lines) if _FRAME.match(line)]
+    if level != 1 or len(starts) < 2:
+        return "\n".join(lines) if level else ""
+    callers = [_FRAME.sub(r"\1:\2 in \3", lines[place]) for place in reversed(starts[:-1])]
+    return "\n".join([*lines[starts[-1] :], f"  called from {', '.join(callers)}"])
 
 
 def users_level() -> int:

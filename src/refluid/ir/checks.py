@@ -98,7 +98,7 @@ def check(op: Operator) -> None:
 def _require(op: Operator, what: str, value: Any, checks: Sequence[Check]) -> None:
     for one in checks:
         if not one.holds(value):
-            where = "\n".join(op.callstack)
+            where = op.made_at
             raise EnforceNotMet(
                 f"operator {op.type}: {what} has to be {one.says}, but it is {value!r}\n{where}"
             )

@@ -17,6 +17,7 @@ from refluid.ir.attributes import (
     convert,
     guess_type,
 )
+from refluid.ir.callstack import said
 
 if TYPE_CHECKING:
     from refluid.ir.block import Block
@@ -199,6 +200,11 @@ class Operator:
         """The user's source lines that made the operator, innermost last."""
         lines: Sequence[str] = self.attrs.get(CALLSTACK, [])
         return lines
+
+    @property
+    def made_at(self) -> str:
+        """For messages: where in the user's source the operator was made."""
+        return said(self.callstack)
 
     @property
     def role(self) -> int:

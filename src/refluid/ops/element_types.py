@@ -164,7 +164,7 @@ def _check_alike(op: Operator) -> None:
 
 
 def _refusal(op: Operator, says: str) -> EnforceNotMet:
-    return EnforceNotMet("\n".join([says, *op.callstack, f"  [operator < {op.title} > error]"]))
+    return EnforceNotMet(f"{says}\n{op.made_at}\n  [operator < {op.title} > error]")
 
 
 def _kind(var: Variable) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from refluid.core.advice import fix_line
+from refluid.core.causes import shown_cause
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
@@ -38,7 +40,7 @@ def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
     try:
         results = outputs_of(definition, tuple(inputs), attrs)
     except Exception as error:
-        raise EnforceNotMet(_explain(definition, op, error)) from error
+        raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
     for slot, made in zip(definition.outputs, results, strict=True):
         for name, spec in zip(op.output(slot.name), made, strict=False):
             _describe(op.block.var_recursive(name), spec)
@@ -119,10 +121,12 @@ def _frozen(value: Any) -> Any:
 
 
 def _explain(definition: OperatorDef, op: Operator, error: Exception) -> str:
-    shapes = ", ".join(
-        f"{slot}={[list(op.block.var_recursive(name).shape) for name in names]}"
+    shapes = "".join(
+        f"\n  {slot}({name}): {list(op.block.var_recursive(name).shape)}"
         for slot, names in op.inputs.items()
-        if names
+        for name in names
     )
-    where = "\n".join(op.callstack)
-    return f"operator {definition.type} can't take inputs of shape {shapes}: {error}\n{where}"
+    where = f"\n{op.made_at}" if op.made_at else ""
+    return f"operator {definition.type} can't take its inputs: {error}{shapes}{where}" + fix_line(
+        str(error)
+    )

@@ -9,34 +9,18 @@ from __future__ import annotations
 
 import dis
 import os
-import site
 import sys
-import sysconfig
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, all_suffixes
-from pathlib import Path
 from types import FrameType, ModuleType
+
+from refluid.core.own_frames import is_library
 
 _IMPORT = dis.opmap["IMPORT_NAME"]
 _IMPORTLIB = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 _OWN = frozenset({"__main__", "paddle", "refluid"})
-
-
-def _folders() -> tuple[str, ...]:
-    """Where the standard library and installed packages are, refluid among them."""
-    known = sysconfig.get_paths()
-    found = [known[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    found += [*site.getsitepackages(), site.getusersitepackages()]
-    return tuple(dict.fromkeys([*found, str(Path(__file__).parents[2])]))
-
-
-_LIBRARIES = _folders()
-
-
-def _is_library(path: str) -> bool:
-    return any(path == folder or path.startswith(f"{folder}/") for folder in _LIBRARIES)
 
 
 def _find(name: str, folders: Iterable[str]) -> ModuleSpec | None:
@@ -56,7 +40,7 @@ def _asked_by_library() -> bool:
     if frame is None or frame.f_code.co_code[frame.f_lasti] != _IMPORT:
         return False
     path = frame.f_code.co_filename
-    return path.startswith("<frozen ") or _is_library(path)
+    return path.startswith("<frozen ") or is_library(path)
 
 
 class _Kept(Loader):
@@ -87,13 +71,13 @@ class LibraryFinder(MetaPathFinder):
         path: Sequence[str] | None,
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        if path is not None or not _find(fullname, (p for p in sys.path if not _is_library(p))):
+        if path is not None or not _find(fullname, (p for p in sys.path if not is_library(p))):
             return None
         if not _asked_by_library():
             return None
         if fullname in self._aside:
             return ModuleSpec(fullname, _Kept(self._aside.pop(fullname)))
-        return _find(fullname, filter(_is_library, sys.path))
+        return _find(fullname, filter(is_library, sys.path))
 
     def set_aside(self, folder: str) -> None:
         """Has the script find files of its folder whose names are taken by imported modules.
@@ -116,7 +100,7 @@ def set_aside(folder: str) -> None:
 
 def collisions(folder: str) -> list[str]:
     """Names of modules in a user's folder that a library has too."""
-    if _is_library(folder):
+    if is_library(folder):
         return []
     suffixes, names = {"", *all_suffixes()}, set()
     with suppress(OSError), os.scandir(folder) as entries:
@@ -132,4 +116,4 @@ def _suffix(entry: os.DirEntry[str]) -> str:
 def _taken(name: str) -> bool:
     if name in sys.builtin_module_names:
         return False  # Python finds those before any file
-    return name in sys.stdlib_module_names or _find(name, filter(_is_library, sys.path)) is not None
+    return name in sys.stdlib_module_names or _find(name, filter(is_library, sys.path)) is not None

@@ -93,7 +93,7 @@ def write_gradient(
 def _without_forward(op: Operator) -> str:
     return (
         f"{op.type} needs what {op.type.removesuffix('_grad')} computed in the same run, but that "
-        "operator is not part of the program that is run.\n" + "\n".join(op.callstack)
+        "operator is not part of the program that is run.\n" + op.made_at
     )
 
 

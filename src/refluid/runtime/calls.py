@@ -100,7 +100,7 @@ def _changes(definition: OperatorDef, arguments: Mapping[str, Tree]) -> frozense
 def _require_inputs(op: Operator, definition: OperatorDef) -> None:
     for slot in definition.inputs:
         if not slot.optional and not op.input(slot.name):
-            where = "\n".join(op.callstack)
+            where = op.made_at
             raise EnforceNotMet(f"operator {op.title}: its input {slot.name!r} is missing\n{where}")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from refluid.analysis.uses import Key
+from refluid.core.causes import shown_cause
 from refluid.core.texts import shorten_causes, shortened
 from refluid.ir.operator import Operator
 from refluid.runtime.failure import explain
@@ -53,7 +54,7 @@ class Code:
             shorten_causes(error)
             if clear is error:
                 raise
-            raise clear from error
+            raise clear from shown_cause(error)
 
     @property
     def origin(self) -> Mapping[int, Operator]:

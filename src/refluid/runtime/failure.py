@@ -11,8 +11,10 @@ import torch
 
 from refluid.analysis.uses import key_of
 from refluid.core import flags
+from refluid.core.advice import fix_line
 from refluid.core.dtypes import as_dtype, dtype_name, is_known
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
+from refluid.core.own_frames import is_part
 from refluid.feed.errors import ReaderFailed
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of, find
@@ -21,6 +23,7 @@ from refluid.runtime.source import Source
 from refluid.runtime.steps import Step
 from refluid.runtime.trees import Known, Name, leaves
 
+_MOST_INPUTS = 5
 _IDS = (torch.int32, torch.int64)
 # What Python and torch raise where they are given None, or a name was never set.
 _OF_NONE = (AttributeError, NameError, TypeError)
@@ -52,15 +55,28 @@ def explain(
         else None
     )
     level = int(flags.value("call_stack_level"))
-    where = "\n".join(op.callstack) if level else ""
-    inside = "".join(traceback.format_tb(found.tb_next)).rstrip() if level > 1 else ""
+    where, inside = op.made_at, _inside(found.tb_next, level)
+    inputs = list(given.described(op))
+    if level < 2 and len(inputs) > _MOST_INPUTS:
+        inputs[_MOST_INPUTS:] = [f"  and {len(inputs) - _MOST_INPUTS} more"]
     return EnforceNotMet(
         f"operator {op.title} failed: {reason or error}\n"
-        + "\n".join(given.described(op))
+        + "\n".join(inputs)
         + (f"\nIt was made here:\n{where}" if where else "")
         + (f"\nIt failed here:\n{inside}" if inside else "")
+        + fix_line(reason or str(error))
         + f"\n  [operator < {op.title} > error]"
     )
+
+
+def _inside(frames: TracebackType | None, level: int) -> str:
+    """Where an operator failed: in the user's own code, if it calls any, or wherever it was."""
+    shown = [
+        one
+        for one in traceback.extract_tb(frames)
+        if level > 1 or (level and not is_part(one.filename))
+    ]
+    return "".join(traceback.format_list(shown)).rstrip()
 
 
 class _Given:

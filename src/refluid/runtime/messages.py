@@ -8,12 +8,12 @@ from refluid.ops.registry import facts_of
 
 def not_initialized(op: Operator, slot: str, name: str) -> str:
     """Fluid's message for an operator whose input has no value, and why it has none."""
-    where = "\n".join(op.callstack)
+    where = op.made_at
     maker = _maker(op, name)
     if maker is None:
         why = f"Feed {name!r}, or run the operators that compute it first."
     else:
-        made = "\n".join(maker.callstack)
+        made = maker.made_at
         slots = [one for one, names in maker.outputs.items() if name in names]
         why = (
             f"Operator {maker.title}, made here, gave no value for its output {slots[0]}:\n{made}\n"

@@ -42,7 +42,7 @@ class FiniteSums:
         bad = (~torch.isfinite(torch.stack(self._sums))).nonzero()
         if bad.numel():
             watched, name = self._of[int(bad[0])]
-            where = "\n".join(watched.ops[0].callstack)
+            where = watched.ops[0].made_at
             raise EnforceNotMet(
                 f"operator {watched.name} failed: its output {name} contains NaN or infinity "
                 "(FLAGS_check_nan_inf=1 stops at the operator and counts them)"

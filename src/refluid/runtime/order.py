@@ -23,7 +23,7 @@ def check_order(
     for op in ops:
         definition = find(op.type)
         if definition is None and op.type not in CONTROL:
-            raise OperatorNotImplemented(f"{no_operator(op.type)}.\n" + "\n".join(op.callstack))
+            raise OperatorNotImplemented(f"{no_operator(op.type)}.\n" + op.made_at)
         for slot, names in op.inputs.items():
             for name in names:
                 key = key_of(op.block, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import repeat
 
+from refluid.core.advice import fix_line
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
@@ -52,9 +53,7 @@ def infer_comparison(definition: OperatorDef, op: Operator) -> None:
         raise EnforceNotMet(
             f"The size of dim_y should not be greater than dim_x's, but received dim_y: "
             f"{len(y.shape)} > dim_x: {len(x.shape)}: X {x.name} is {list(x.shape)} and Y "
-            f"{y.name} {list(y.shape)}\n"
-            + "\n".join(op.callstack)
-            + f"\n  [operator < {op.type} > error]"
+            f"{y.name} {list(y.shape)}\n" + op.made_at + f"\n  [operator < {op.type} > error]"
         )
     infer_broadcast(VarType.BOOL)(definition, op)
 
@@ -72,7 +71,7 @@ def infer_broadcast(dtype: VarType | None = None) -> Infer:
             raise EnforceNotMet(
                 f"operator {op.type} can't take X {x.name} of shape {list(x.shape)} and "
                 f"Y {y.name} of shape {list(y.shape)}: Y doesn't broadcast onto X from dimension "
-                f"axis={axis}\n" + "\n".join(op.callstack)
+                f"axis={axis}\n" + op.made_at + fix_line("doesn't broadcast")
             )
         for name in op.output("Out"):
             op.block.var_recursive(name).describe(

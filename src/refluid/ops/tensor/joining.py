@@ -75,7 +75,7 @@ def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] 
     if not -rank <= axis < rank:
         raise EnforceNotMet(
             f"The axis is expected to be in range of [-{rank}, {rank}), but got {axis}: concat of "
-            f"{list(map(list, shapes))}\n" + "\n".join(op.callstack)
+            f"{list(map(list, shapes))}\n" + op.made_at
         )
     axis %= rank
     sizes = list(zip(*shapes, strict=True))

@@ -1,0 +1,123 @@
+"""What rewritten scripts call in place of a name that may be gone: first what is there, then that.
+
+The script's own import of a name is left as it is; nothing is added to any library.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import operator
+from types import ModuleType
+from typing import Any
+
+from refluid.porting.old_names import BUILTINS, CHANGED, METHODS, MODULES, RENAMED
+
+_LOGGER = logging.getLogger("refluid")
+# Names that were given back, and where each was first asked for.
+_given: dict[str, str] = {}
+
+
+def say() -> None:
+    """One line in the log: the names that the script was given back since the last time."""
+    if _given:
+        names = ", ".join(f"{name} ({place})" for name, place in _given.items())
+        _LOGGER.warning("names that are gone were given back to the script: %s", names)
+        _given.clear()
+
+
+def _note(name: str, file: str, line: int) -> None:
+    _given.setdefault(name, f"{file}:{line}")
+
+
+def attribute(base: Any, name: str, file: str, line: int) -> Any:
+    """`base.name`, and where that is gone what it was."""
+    if isinstance(base, ModuleType):
+        changed = CHANGED.get((base.__name__, name))
+        if changed is not None:
+            return changed(base)
+        known = MODULES.get(base.__name__, {})
+        if name in known and name not in vars(base):
+            _note(f"{base.__name__}.{name}", file, line)
+            return _present(known[name], base.__name__)
+        return getattr(base, name)
+    try:
+        return getattr(base, name)
+    except AttributeError:
+        needed, make = METHODS.get(name, ("", None))
+        if (
+            make is None
+            or not hasattr(base, needed)
+            or (name == "decode" and type(base) is not str)
+        ):
+            raise
+        _note(f".{name}", file, line)
+        return make(base)
+
+
+def imported(module: str, name: str, file: str, line: int) -> Any:
+    """What `from module import name` gives, and where that is gone what it gave."""
+    if module in RENAMED:
+        module = renamed(module, file, line).__name__
+    found = importlib.import_module(module)
+    changed = CHANGED.get((module, name))
+    if changed is not None:
+        return changed(found)
+    if hasattr(found, name):
+        return getattr(found, name)
+    known = MODULES.get(module, {})
+    if name not in known:
+        try:
+            return importlib.import_module(f"{module}.{name}")
+        except ModuleNotFoundError:
+            raise ImportError(
+                f"cannot import name {name!r} from {module!r} ({getattr(found, '__file__', '')})",
+                name=module,
+            ) from None
+    _note(f"{module}.{name}", file, line)
+    return _present(known[name], module)
+
+
+def renamed(module: str, file: str, line: int) -> ModuleType:
+    """A module of Python 2 under its present name; one of the old name comes first."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+    _note(module, file, line)
+    return importlib.import_module(RENAMED[module])
+
+
+def builtin(name: str, file: str, line: int) -> Any:
+    """A builtin of Python 2."""
+    _note(name, file, line)
+    return _present(BUILTINS[name], "builtins")
+
+
+def _present(value: Any, module: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    where, _, name = value.rpartition(":")
+    return getattr(importlib.import_module(where or module), name)
+
+
+def divided(one: Any, other: Any) -> Any:
+    """`one / other` of Python 2: whole numbers give whole numbers, rounded down."""
+    if _is_whole(one) and _is_whole(other):
+        return operator.floordiv(one, other)
+    return operator.truediv(one, other)
+
+
+def _is_whole(value: Any) -> bool:
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    return kind in ("i", "u", "b") if isinstance(kind, str) else isinstance(value, int)
+
+
+def divided_in_place(one: Any, other: Any) -> Any:
+    """What `one /= other` of Python 2 makes of `one`."""
+    if _is_whole(one) and _is_whole(other):
+        one //= other
+    else:
+        one /= other
+    return one

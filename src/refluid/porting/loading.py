@@ -1,0 +1,117 @@
+"""Imports the user's own modules as old scripts need them; everything else as ever."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import logging
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from refluid.core.own_frames import is_library
+from refluid.porting.rewriting import may_need, rewrite
+
+_LOGGER = logging.getLogger("refluid")
+_show_translation = False
+
+
+def compile_old(data: bytes, file: str) -> CodeType | None:
+    """The code of a file that needs help; None for one that is compiled as it is.
+
+    Raises SyntaxError where it is neither Python 3 nor 2.
+    """
+    source = importlib.util.decode_source(data)
+    try:
+        tree = _parsed(source, file)
+    except SyntaxError as error:
+        return _compile_python2(source, file, error)
+    if may_need(source) and rewrite(tree, file):
+        return _compile(tree, file)
+    return None
+
+
+def _compile_python2(source: str, file: str, error: SyntaxError) -> CodeType:
+    from refluid.porting import translation
+
+    text = translation.translate(source, file)
+    if text is None:
+        raise error
+    as_python2 = not translation.divides_as_python3(source)
+    _LOGGER.warning(
+        "%s is Python 2 and runs translated%s (refluid run --show-translation)",
+        file,
+        "; a / b of whole numbers rounds down in it" if as_python2 else "",
+    )
+    if _show_translation:
+        sys.stderr.write(f"{translation.difference(source, text, file)}\n")
+    tree = _parsed(text, file)
+    translation.keep_lines(tree, source, text)
+    rewrite(tree, file, python2=as_python2)
+    return _compile(tree, file)
+
+
+def _parsed(source: str, file: str) -> ast.Module:
+    tree = compile(source, file, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    assert isinstance(tree, ast.Module)
+    return tree
+
+
+def _compile(tree: ast.Module, file: str) -> CodeType:
+    code: CodeType = compile(tree, file, "exec", dont_inherit=True)
+    return code
+
+
+class OldLoader(SourceFileLoader):
+    """Loads a user's module; Python's cache is only used for one that is compiled as it is."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        code = compile_old(self.get_data(self.path), self.path)
+        return super().get_code(fullname) if code is None else code
+
+
+class OldFinder(MetaPathFinder):
+    """Finds the user's modules: those in folders that aren't a library's."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname in sys.builtin_module_names:
+            return None
+        folders = [one for one in (sys.path if path is None else path) if not is_library(one)]
+        spec = PathFinder.find_spec(fullname, folders, target) if folders else None
+        if spec is None or type(spec.loader) is not SourceFileLoader:
+            return None
+        spec.loader = OldLoader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def install(*, show_translation: bool = False) -> None:
+    """Has the user's modules imported so from now on, after the finders that are there first."""
+    global _show_translation
+    _show_translation = show_translation
+    if not any(isinstance(finder, OldFinder) for finder in sys.meta_path):
+        place = next(n for n, one in enumerate(sys.meta_path) if one is PathFinder)
+        sys.meta_path.insert(place, OldFinder())
+
+
+def run_file(script: str) -> None:
+    """Runs a file as `__main__`, as `runpy.run_path` does."""
+    import runpy
+
+    path = Path(script)
+    code = compile_old(path.read_bytes(), script) if path.suffix == ".py" else None
+    if code is None:
+        runpy.run_path(script, run_name="__main__")
+        return
+    module: Any = ModuleType("__main__")
+    module.__file__, module.__cached__, module.__builtins__ = script, None, __builtins__
+    before, sys.modules["__main__"] = sys.modules["__main__"], module
+    try:
+        exec(code, module.__dict__)
+    finally:
+        sys.modules["__main__"] = before

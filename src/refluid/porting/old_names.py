@@ -1,0 +1,191 @@
+"""Names that Python, NumPy and others have removed since, and what stands for them now.
+
+A value that is a text is the present name, `module:name`; any other is given as it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import inspect
+import math
+import string
+import sys
+import time
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+_ABC = [
+    "Awaitable", "Callable", "Container", "Generator", "Hashable", "ItemsView", "Iterable",
+    "Iterator", "KeysView", "Mapping", "MappingView", "MutableMapping", "MutableSequence",
+    "MutableSet", "Sequence", "Set", "Sized", "ValuesView",
+]  # fmt: skip
+_NUMPY = {
+    "int": int, "float": float, "bool": bool, "object": object, "complex": complex, "str": str,
+    "long": int, "unicode": str, "float_": "float64", "complex_": "complex128",
+    "unicode_": "str_", "string_": "bytes_", "Inf": "inf", "Infinity": "inf", "infty": "inf",
+    "PINF": "inf", "NINF": -math.inf, "NaN": "nan", "NAN": "nan", "product": "prod",
+    "cumproduct": "cumprod", "alltrue": "all", "sometrue": "any", "row_stack": "vstack",
+    "round_": "round", "in1d": "isin", "trapz": "trapezoid", "rank": "ndim",
+    "float96": "longdouble", "float128": "longdouble", "typeDict": "sctypeDict",
+    "int0": "intp", "uint0": "uintp", "bool8": "bool_", "str0": "str_", "bytes0": "bytes_",
+}  # fmt: skip
+
+ArgSpec = namedtuple("ArgSpec", "args varargs keywords defaults")
+
+
+def getargspec(func: Callable[..., Any]) -> ArgSpec:
+    """`inspect.getargspec`, which Python 3.11 removed."""
+    found = inspect.getfullargspec(func)
+    return ArgSpec(found.args, found.varargs, found.varkw, found.defaults)
+
+
+def _sized(a: Any, dtype: Any = None) -> Any:
+    import numpy as np
+
+    return np.asarray(a, dtype=np.float64 if dtype is None else dtype)
+
+
+def _sorted_rows(a: Any) -> Any:
+    import numpy as np
+
+    return np.sort(a, axis=0)
+
+
+def _nothing(*_given: Any) -> None:
+    """`sys.setdefaultencoding`: text is Unicode now, whatever it is called with."""
+
+
+# Attributes of modules: only asked for where the module lacks them.
+MODULES: dict[str, Mapping[str, Any]] = {
+    "numpy": _NUMPY
+    | {"asscalar": lambda a: a.item(), "asfarray": _sized, "msort": _sorted_rows},
+    "collections": {name: f"collections.abc:{name}" for name in _ABC},
+    "time": {"clock": time.process_time},
+    "inspect": {"getargspec": getargspec},
+    "itertools": {
+        "izip": zip, "imap": map, "ifilter": filter, "izip_longest": "zip_longest",
+        "ifilterfalse": "filterfalse",
+    },
+    "string": {
+        "letters": string.ascii_letters, "lowercase": string.ascii_lowercase,
+        "uppercase": string.ascii_uppercase, "maketrans": str.maketrans, "atoi": int,
+        "atof": float, "join": lambda words, between=" ": between.join(words),
+        "strip": lambda text, *given: text.strip(*given),
+        "replace": lambda text, *given: text.replace(*given),
+        "split": lambda text, *given: text.split(*given),
+        "lower": lambda text: text.lower(), "upper": lambda text: text.upper(),
+    },
+    "sys": {"maxint": sys.maxsize, "setdefaultencoding": _nothing},
+    "os": {"getcwdu": "getcwd", "errno": errno},
+    "fractions": {"gcd": math.gcd},
+    "base64": {"encodestring": "encodebytes", "decodestring": "decodebytes"},
+    "cgi": {"escape": "html:escape"},
+    "types": {"StringType": str, "ListType": list, "DictType": dict, "IntType": int,
+              "FloatType": float, "TupleType": tuple, "NoneType": type(None)},
+    "urllib": {name: f"urllib.parse:{name}" for name in ("quote", "unquote", "urlencode")}
+    | {name: f"urllib.request:{name}" for name in ("urlopen", "urlretrieve")},
+    "PIL.Image": {"ANTIALIAS": "LANCZOS", "LINEAR": "BILINEAR", "CUBIC": "BICUBIC"},
+}  # fmt: skip
+
+# Attributes of other objects, by what the object has to have instead.
+METHODS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "iteritems": ("items", lambda one: lambda: iter(one.items())),
+    "itervalues": ("values", lambda one: lambda: iter(one.values())),
+    "iterkeys": ("keys", lambda one: lambda: iter(one.keys())),
+    "viewitems": ("items", lambda one: one.items),
+    "viewvalues": ("values", lambda one: one.values),
+    "viewkeys": ("keys", lambda one: one.keys),
+    "has_key": ("keys", lambda one: one.__contains__),
+    "next": ("__next__", lambda one: one.__next__),
+    "isAlive": ("is_alive", lambda one: one.is_alive),
+    "tostring": ("tobytes", lambda one: one.tobytes),
+    "getchildren": ("iterfind", lambda one: lambda: list(one)),
+    "func_name": ("__name__", lambda one: one.__name__),
+    "message": ("with_traceback", str),
+    # A text that Python 2 would have had to decode is text already.
+    "decode": ("encode", lambda one: lambda *_given, **_options: one),
+}
+
+# Builtins of Python 2.
+BUILTINS: dict[str, Any] = {
+    "xrange": range,
+    "unicode": str,
+    "basestring": str,
+    "long": int,
+    "unichr": chr,
+    "raw_input": input,
+    "reduce": functools.reduce,
+    "intern": sys.intern,
+    "cmp": lambda one, other: (one > other) - (one < other),
+    "reload": "importlib:reload",
+    "file": open,
+    "execfile": "refluid.porting.old_names:execfile",
+}
+
+# Modules of Python 2, by their present names.
+RENAMED = {
+    "ConfigParser": "configparser",
+    "HTMLParser": "html.parser",
+    "Queue": "queue",
+    "SocketServer": "socketserver",
+    "StringIO": "io",
+    "__builtin__": "builtins",
+    "cPickle": "pickle",
+    "cStringIO": "io",
+    "commands": "subprocess",
+    "copy_reg": "copyreg",
+    "httplib": "http.client",
+    "thread": "_thread",
+    "urllib2": "urllib.request",
+    "urlparse": "urllib.parse",
+}
+
+
+def execfile(path: str, given: dict[str, Any] | None = None) -> None:
+    """Python 2's `execfile`, into a namespace of its own where none is given."""
+    with open(path, encoding="utf-8") as file:
+        exec(compile(file.read(), path, "exec"), {} if given is None else given)
+
+
+def _load_yaml(yaml: ModuleType) -> Callable[..., Any]:
+    def load(stream: Any, Loader: Any = None) -> Any:  # noqa: N803
+        return yaml.load(stream, Loader or yaml.FullLoader)
+
+    return load
+
+
+def _array(numpy: ModuleType, name: str) -> Callable[..., Any]:
+    make = getattr(numpy, name)
+
+    def array(*given: Any, **options: Any) -> Any:
+        try:
+            return make(*given, **options)
+        except ValueError as error:
+            if "inhomogeneous" not in str(error) or len(given) > 1 or options.get("dtype"):
+                raise
+            return make(*given, **(options | {"dtype": object}))
+
+    return array
+
+
+def _from_string(numpy: ModuleType) -> Callable[..., Any]:
+    def fromstring(
+        text: Any, dtype: Any = float, count: int = -1, sep: str = "", **options: Any
+    ) -> Any:
+        if sep:
+            return numpy.fromstring(text, dtype=dtype, count=count, sep=sep, **options)
+        return numpy.frombuffer(text, dtype=dtype, count=count).copy()
+
+    return fromstring
+
+
+# What still exists and refuses what it once took: made of the module, and asked in any case.
+CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {
+    ("yaml", "load"): _load_yaml,
+    ("numpy", "array"): lambda numpy: _array(numpy, "array"),
+    ("numpy", "asarray"): lambda numpy: _array(numpy, "asarray"),
+    ("numpy", "fromstring"): _from_string,
+}

@@ -1,0 +1,169 @@
+"""Rewrites a user's module so that names that are gone are asked of `given_back`.
+
+np.int                         -> attribute(np, "int", FILE, LINE)
+from collections import Mapping -> Mapping = imported("collections", "Mapping", FILE, LINE)
+import cPickle as pickle       -> pickle = renamed("cPickle", FILE, LINE)
+xrange(3)                      -> xrange = builtin("xrange", FILE, LINE) before the first statement
+a / b, in a file of Python 2   -> divided(a, b)
+a /= b                         -> a = divided_in_place(a, b)
+
+Lines stay where they are, so tracebacks show the file as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Iterator
+from typing import TypeVar
+
+from refluid.porting.old_names import BUILTINS, CHANGED, METHODS, MODULES, RENAMED
+
+_Node = TypeVar("_Node", bound=ast.AST)
+_HELP = "_refluid_given_back"
+_ATTRIBUTES = frozenset(METHODS) | {name for names in MODULES.values() for name in names}
+_ATTRIBUTES |= {name for _, name in CHANGED}
+_MODULE_NAMES = {(module, name) for module, names in MODULES.items() for name in names}
+_MODULE_NAMES |= set(CHANGED)
+_WORDS = re.compile(rf"\b({'|'.join(sorted({*_ATTRIBUTES, *BUILTINS, *RENAMED}))})\b")
+
+
+def may_need(source: str) -> bool:
+    """Whether any of the names occurs in the text at all."""
+    return _WORDS.search(source) is not None
+
+
+def rewrite(tree: ast.Module, file: str, *, python2: bool = False) -> bool:
+    """Rewrites the tree in place; whether anything was changed. python2: divide as it did."""
+    rewriter = _Rewriter(file, python2=python2)
+    rewriter.visit(tree)
+    missing = _used_builtins(tree)
+    if not rewriter.changed and not missing:
+        return False
+    start = _first_statement(tree)
+    head: list[ast.stmt] = [
+        ast.ImportFrom("refluid.porting", [ast.alias("given_back", _HELP)], 0),
+        *(
+            _assigned(name, rewriter.call("builtin", name, line=line))
+            for name, line in missing.items()
+        ),
+    ]
+    for one in head:
+        ast.copy_location(one, ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0))
+    tree.body[start:start] = head
+    ast.fix_missing_locations(tree)
+    return True
+
+
+def _first_statement(tree: ast.Module) -> int:
+    """After the docstring and imports from __future__."""
+    start = 0
+    for place, one in enumerate(tree.body):
+        docstring = place == 0 and isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+        if not docstring and not (isinstance(one, ast.ImportFrom) and one.module == "__future__"):
+            break
+        start = place + 1
+    return start
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """Names that a file gives a meaning of its own, anywhere."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            yield node.name
+
+
+def _used_builtins(tree: ast.AST) -> dict[str, int]:
+    """Builtins of Python 2 that a file uses and doesn't define, with the first line of each."""
+    used: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in BUILTINS:
+            used[node.id] = min(used.get(node.id, node.lineno), node.lineno)
+    bound = set(_bound(tree)) if used else set()
+    return {name: line for name, line in used.items() if name not in bound}
+
+
+def _assigned(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, file: str, *, python2: bool) -> None:
+        self._file, self._python2 = file, python2
+        self.changed = False
+
+    def call(self, function: str, *given: ast.expr | str, line: int | None = None) -> ast.Call:
+        """A call of what `given_back` has, with the place in the file where a line is given."""
+        args = [one if isinstance(one, ast.expr) else ast.Constant(one) for one in given]
+        if line is not None:
+            args += [ast.Constant(self._file), ast.Constant(line)]
+        name = ast.Attribute(ast.Name(_HELP, ast.Load()), function, ast.Load())
+        return ast.Call(name, args, [])
+
+    def _put(self, new: _Node, old: ast.AST) -> _Node:
+        self.changed = True
+        return ast.copy_location(new, old)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if node.attr not in _ATTRIBUTES or not isinstance(node.ctx, ast.Load):
+            return node
+        return self._put(self.call("attribute", node.value, node.attr, line=node.lineno), node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | list[ast.stmt]:
+        module = node.module or ""
+        gone = [
+            one
+            for one in node.names
+            if not node.level
+            and one.name != "*"
+            and (module in RENAMED or (module, one.name) in _MODULE_NAMES)
+        ]
+        if not gone:
+            return node
+        new: list[ast.stmt] = []
+        rest = [one for one in node.names if one not in gone]
+        if rest:
+            new.append(ast.copy_location(ast.ImportFrom(module, rest, 0), node))
+        for one in gone:
+            value = self.call("imported", module, one.name, line=node.lineno)
+            new.append(self._put(_assigned(one.asname or one.name, value), node))
+        return new
+
+    def visit_Import(self, node: ast.Import) -> ast.stmt | list[ast.stmt]:
+        if not any(one.name in RENAMED for one in node.names):
+            return node
+        new: list[ast.stmt] = []
+        for one in node.names:
+            if one.name in RENAMED:
+                value = self.call("renamed", one.name, line=node.lineno)
+                new.append(self._put(_assigned(one.asname or one.name, value), node))
+            else:
+                new.append(ast.copy_location(ast.Import([one]), node))
+        return new
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if not self._python2 or not isinstance(node.op, ast.Div):
+            return node
+        return self._put(self.call("divided", node.left, node.right), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        """What the target is made of is evaluated twice: where it calls anything it is left."""
+        self.generic_visit(node)
+        calls = any(isinstance(one, ast.Call) for one in ast.walk(node.target))
+        if calls or not self._python2 or not isinstance(node.op, ast.Div):
+            return node
+        read = copy.copy(node.target)
+        read.ctx = ast.Load()
+        value = self.call("divided_in_place", read, node.value)
+        return self._put(ast.Assign([node.target], value), node)

@@ -1,0 +1,154 @@
+"""Scripts of Python 2 and of old NumPy under `refluid run`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from refluid.porting.loading import compile_old
+
+
+def _run(folder: Path, *options: str, **files: str) -> subprocess.CompletedProcess[str]:
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    command = [sys.executable, "-m", "refluid.cli.main", "run", *options, "train.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_names_that_are_gone_are_given_back(tmp_path: Path) -> None:
+    text = (
+        "from __future__ import print_function\n"
+        "import collections, inspect, io, itertools, sys, time\n"
+        "import numpy as np\n"
+        "import numpy\n"
+        "import yaml\n"
+        "from collections import Mapping, OrderedDict as Ordered\n"
+        "import cPickle as pickle, os\n"
+        "from Queue import Queue\n"
+        "reload(sys)\n"
+        "sys.setdefaultencoding('utf-8')\n"
+        "assert np.int is int and numpy.object is object and np.zeros(1, np.float).dtype == 'f8'\n"
+        "assert isinstance({}, Mapping) and issubclass(Ordered, collections.MutableMapping)\n"
+        "assert time.clock() > 0 and sys.maxint > 2**60\n"
+        "assert inspect.getargspec(lambda a, b=1: a).args == ['a', 'b']\n"
+        "assert yaml.load(io.StringIO('a: 1')) == {'a': 1}\n"
+        "assert pickle.loads(pickle.dumps(3)) == 3 and Queue(2).empty()\n"
+        "assert [x for x in xrange(2)] == list(itertools.imap(abs, [0, 1]))\n"
+        "assert sorted({1: 2}.iteritems()) == [(1, 2)] and {1: 2}.has_key(1)\n"
+        "assert iter([5]).next() == 5 and u'x'.decode('utf8') == 'x'\n"
+        "assert np.array([[1], [1, 2]]).dtype == object\n"
+        "assert np.fromstring(b'ab', dtype=np.uint8).tolist() == [97, 98]\n"
+        "assert 7 / 2 == 3.5\n"
+    )
+    ran = _run(tmp_path, train=text)
+    assert ran.returncode == 0, ran.stderr
+    (line,) = ran.stderr.splitlines()
+    assert "numpy.int (train.py:11)" in line
+    assert "collections.Mapping (train.py:6)" in line
+    assert "xrange" in line
+
+
+def test_libraries_keep_their_own(tmp_path: Path) -> None:
+    """What a script is given back no library sees, and what is there comes first."""
+    text = (
+        "import collections, numpy as np, yaml\n"
+        "assert np.int is int and collections.Mapping\n"
+        "for module, name in ((np, 'int'), (collections, 'Mapping')):\n"
+        "    assert not hasattr(module, name) and name not in vars(module)\n"
+        "class Own(dict):\n"
+        "    def iteritems(self):\n"
+        "        return 'own'\n"
+        "    message = next = 'mine'\n"
+        "assert Own().iteritems() == 'own' and Own().next == 'mine'\n"
+        "def xrange(n):\n"
+        "    return n\n"
+        "assert xrange(3) == 3\n"
+        "try:\n"
+        "    np.nothing_such\n"
+        "except AttributeError as error:\n"
+        "    print(error)\n"
+        "try:\n"
+        "    (3).next\n"
+        "except AttributeError as error:\n"
+        "    print(error)\n"
+    )
+    ran = _run(tmp_path, train=text)
+    assert ran.returncode == 0, ran.stderr
+    assert "nothing_such" in ran.stdout
+    assert "'int' object has no attribute 'next'" in ran.stdout
+
+
+_PYTHON2 = """\
+# -*- coding: utf-8 -*-
+import cPickle
+def halves(n, (a, b)):
+    print "halving", n
+    n /= 2
+    try:
+        raise ValueError, "bad"
+    except (ValueError, KeyError), e:
+        print e.message, unicode(a), `b`
+    for k, v in {'x': 1}.iteritems():
+        print >>sys.stdout, k, v, map(abs, [1]), 0777, 3L
+    return n / 2, 7.0 / 2
+import sys
+def fails():
+    raise RuntimeError, "here"
+"""
+
+
+def test_python_2_is_translated(tmp_path: Path) -> None:
+    train = "import helper\nprint(helper.halves(7, (1, 2)), 7 / 2)\nhelper.fails()\n"
+    ran = _run(tmp_path, train=train, helper=_PYTHON2)
+    assert ran.stdout == "halving 7\nbad 1 2\nx 1 [1] 511 3\n(1, 3.5) 3.5\n", ran.stderr
+    assert "helper.py is Python 2 and runs translated" in ran.stderr
+    assert 'helper.py", line 15, in fails\n    raise RuntimeError, "here"' in ran.stderr
+    assert (tmp_path / "helper.py").read_text() == _PYTHON2
+    assert not list(tmp_path.rglob("helper*.pyc"))
+
+
+def test_translation_is_shown(tmp_path: Path) -> None:
+    ran = _run(tmp_path, "--show-translation", train="print 'a'\nprint 1 / 2\n")
+    assert ran.stdout == "a\n0\n"
+    assert "-print 'a'\n-print 1 / 2\n+print('a')\n+print(1 / 2)\n" in ran.stderr
+
+
+def test_division_as_the_file_asks(tmp_path: Path) -> None:
+    text = (
+        "from __future__ import division\n"
+        "import numpy as np\n"
+        "x = 1\n"
+        "x /= 2\n"
+        "print 1 / 2, x, np.arange(3) / 2\n"
+    )
+    assert _run(tmp_path, train=text).stdout == "0.5 0.5 [0.  0.5 1. ]\n"
+    text = text.partition("\n")[2] + "y = np.arange(4)\nz = y\ny /= 2\nprint z, 3 / 2., y / 2.\n"
+    assert _run(tmp_path, train=text).stdout == "0 0 [0 0 1]\n[0 0 1 1] 1.5 [0.  0.  0.5 0.5]\n"
+
+
+def test_tabs_and_spaces_mixed(tmp_path: Path) -> None:
+    ran = _run(tmp_path, train="if True:\n        a = 1\n\tb = 2\nprint(a + b)\n")
+    assert ran.stdout == "3\n", ran.stderr
+
+
+def test_what_is_neither_stays_a_syntax_error(tmp_path: Path) -> None:
+    ran = _run(tmp_path, train="x = = 3\n")
+    assert ran.returncode == 1
+    assert 'File "train.py", line 1' in ran.stderr
+    assert "SyntaxError: invalid syntax" in ran.stderr
+
+
+def test_without_the_translator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fissix.pgen2.parse", None)
+    with pytest.raises(SyntaxError, match=r'pip install "refluid\[compat\]"'):
+        compile_old(b"print 'a'\n", "train.py")
+
+
+def test_modules_run_by_name(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print 'run as', __name__, xrange(2)\n")
+    command = [sys.executable, "-m", "refluid.cli.main", "run", "-m", "train"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.stdout == "run as __main__ range(0, 2)\n", ran.stderr
