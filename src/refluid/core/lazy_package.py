@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from refluid.core.importing import import_many
+from refluid.core.stub_modules import install, stub_names
 
 
 class LazyPackage(ModuleType):
@@ -34,6 +35,8 @@ class LazyPackage(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         is_submodule = isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}"
+        if is_submodule and (self._shows(name) or name in self._functions):
+            stub_names(value)
         if is_submodule and not self._shows(name):
             return  # an import of the submodule
         super().__setattr__(name, value)
@@ -57,6 +60,7 @@ def make_lazy(
     functions: names of public functions that are names of submodules too. modules: submodules that
     are attributes of the package, all where None; others are imported by their full name only.
     """
+    install()
     module = sys.modules[package]
     module.__dict__.update(_public=public, _functions=frozenset(functions), _modules=modules)
     module.__class__ = LazyPackage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from refluid.core.arrays import as_array, is_plain, plain
 from refluid.core.dtypes import VarType, as_dtype, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod, lengths_to_offsets, lod_error, offsets_to_lengths
-from refluid.core.places import CUDAPinnedPlace, Place, require_available
+from refluid.core.places import CUDAPinnedPlace, Place, place_of, require_available
 
 _C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "int64": "int64_t"}
 _SHOWN = 1000
@@ -107,6 +108,43 @@ class LoDTensor:
 
     def _dtype(self) -> VarType:
         return as_dtype(self.tensor.dtype)
+
+    def _get_dims(self) -> list[int]:
+        return self.shape()
+
+    def _place(self) -> Place:
+        return place_of(self.tensor.device)
+
+    def _get_float_element(self, index: int) -> float:
+        """The element at a position of the data as one row."""
+        return float(self.tensor.detach()[self._position(index)])
+
+    def _set_float_element(self, index: int, value: float) -> None:
+        self.tensor.detach()[self._position(index)] = value
+
+    def _position(self, index: int) -> tuple[int, ...]:
+        return tuple(int(at) for at in np.unravel_index(index, tuple(self.tensor.shape)))
+
+    _get_double_element, _set_double_element = _get_float_element, _set_float_element
+
+    def _set_dims(self, dims: Sequence[int]) -> None:
+        """Sets the sizes; data of as many elements stay."""
+        count, old = math.prod(dims), self._tensor
+        same = old is not None and old.numel() == count
+        self._tensor = old.reshape(tuple(dims)) if same and old is not None else torch.empty(dims)
+
+    def _share_data_with(self, other: LoDTensor) -> LoDTensor:
+        """Takes the memory of another one."""
+        self._tensor = other.tensor
+        return self
+
+    def _copy(self, place: Place) -> LoDTensor:
+        """A copy on a place, with the LoD."""
+        return LoDTensor(self.tensor.detach().to(place.device, copy=True), self._lod)
+
+    def _clear(self) -> None:
+        """Gives the data back."""
+        self._tensor = None
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None

@@ -28,6 +28,11 @@ def generate(key: str) -> str:
     return _generator(key)
 
 
+def current() -> UniqueNameGenerator:
+    """The generator that names come from."""
+    return _generator
+
+
 def switch(new_generator: UniqueNameGenerator | None = None) -> UniqueNameGenerator:
     """Replaces the current generator (by a fresh one when none is given); returns the former."""
     global _generator

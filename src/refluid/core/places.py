@@ -117,6 +117,11 @@ def require_available(place: Place) -> None:
         raise EnforceNotMet(f"{place} cannot be used: this machine has {count} CUDA device(s)")
 
 
+def place_of(device: torch.device) -> Place:
+    """The place of a torch device."""
+    return CUDAPlace(device.index or 0) if device.type == "cuda" else CPUPlace()
+
+
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     """`device_count` CPU places; by default as many as the environment's CPU_NUM says, else 1."""
     return [CPUPlace()] * _host_count(device_count)

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 # Fluid's modules, and the older names `async_executor` and `data_generator`; all others in this
 # folder are parts of them, which users don't see.
 _MODULES = """
-    async_executor average backward clip compiler contrib core data data_feed_desc data_feeder
-    data_generator dataloader dataset debugger evaluator executor framework incubate initializer
-    input io layer_helper layer_helper_base layers lod_tensor metrics net_drawer nets optimizer
-    parallel_executor param_attr profiler proto reader regularizer unique_name
+    annotations async_executor average backward clip compiler contrib core core_avx data
+    data_feed_desc data_feeder data_generator dataloader dataset debugger default_scope_funcs
+    evaluator executor framework graphviz incubate initializer input install_check io
+    layer_helper layer_helper_base layers lod_tensor log_helper metrics net_drawer nets op
+    optimizer parallel_executor param_attr profiler proto reader regularizer transpiler
+    unique_name wrapped_decorator
 """
 make_lazy(__name__, "refluid.fluid.public", functions=["data"], modules=frozenset(_MODULES.split()))

@@ -8,8 +8,11 @@ from collections.abc import Iterator, MutableMapping
 from enum import IntEnum
 from typing import Any
 
+import torch
+
 from refluid.core import flags
 from refluid.core.dtypes import VarType as _VarType
+from refluid.core.dtypes import to_torch
 from refluid.core.errors import EnforceNotMet, EOFException
 from refluid.core.flag_table import FLAGS
 from refluid.core.places import (
@@ -21,6 +24,7 @@ from refluid.core.places import (
     is_compiled_with_cuda,
 )
 from refluid.core.values import LoDTensor, LoDTensorArray, SelectedRows
+from refluid.fluid.operator_protos import operator_defaults, operator_proto, operator_types
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, AttrType
 from refluid.ir.attributes import OpRole as _Role
 from refluid.ir.names import EMPTY as _EMPTY
@@ -42,18 +46,26 @@ __all__ = [
     "Tensor",
     "VarDesc",
     "empty_var_name",
+    "get_all_op_protos",
     "get_cuda_device_count",
+    "get_op_attrs_default_value",
+    "get_variable_tensor",
     "globals",
     "grad_var_suffix",
     "is_compiled_with_brpc",
     "is_compiled_with_cuda",
     "is_compiled_with_dist",
     "is_compiled_with_mkldnn",
+    "kControlDepVarName",
     "kEmptyVarName",
     "kGradVarSuffix",
+    "kNewGradSuffix",
     "kTempVarName",
     "kZeroVarSuffix",
+    "loaded_var_suffix",
     "op_proto_and_checker_maker",
+    "set_num_threads",
+    "size_of_dtype",
 ]
 
 _INFERENCE = {
@@ -88,10 +100,36 @@ def __dir__() -> list[str]:
 
 
 Tensor = LoDTensor
-kEmptyVarName = _EMPTY  # noqa: N816
-kTempVarName = "@TEMP@"  # noqa: N816
-kGradVarSuffix = _GRAD  # noqa: N816
-kZeroVarSuffix = "@ZERO"  # noqa: N816
+
+
+def kEmptyVarName() -> str:
+    """The name that stands for no variable in an operator's slots."""
+    return _EMPTY
+
+
+def kTempVarName() -> str:
+    """The name of variables that nobody named."""
+    return "@TEMP@"
+
+
+def kGradVarSuffix() -> str:
+    """What the name of a gradient ends with."""
+    return _GRAD
+
+
+def kZeroVarSuffix() -> str:
+    """What the name of a gradient of zeros ends with."""
+    return "@ZERO"
+
+
+def kControlDepVarName() -> str:
+    """The name of edges of a graph that only order operators."""
+    return "__control_var"
+
+
+def kNewGradSuffix() -> str:
+    """What the name of a gradient ends with that is computed once more."""
+    return "@NEW@GRAD@"
 
 
 class VarDesc:
@@ -173,14 +211,37 @@ def globals() -> _Flags:
     return _flags
 
 
-def empty_var_name() -> str:
-    """The name that stands for no variable in an operator's slots."""
-    return kEmptyVarName
+empty_var_name, grad_var_suffix = kEmptyVarName, kGradVarSuffix
 
 
-def grad_var_suffix() -> str:
-    """What the name of a gradient ends with."""
-    return kGradVarSuffix
+def loaded_var_suffix() -> str:
+    """What the names of a loaded model's variables end with."""
+    return ".load"
+
+
+def get_all_op_protos() -> list[bytes]:
+    """Slots and attributes of all operators, as serialized `OpProto` messages."""
+    return [operator_proto(op_type).SerializeToString() for op_type in operator_types()]
+
+
+def get_op_attrs_default_value(op_type: bytes) -> dict[str, Any]:
+    """Defaults of an operator's attributes."""
+    return operator_defaults(op_type.decode() if isinstance(op_type, bytes) else op_type)
+
+
+def size_of_dtype(dtype: _VarType) -> int:
+    """Bytes of an element."""
+    return to_torch(dtype).itemsize
+
+
+def get_variable_tensor(scope: Scope, name: str) -> LoDTensor:
+    """The tensor of a variable."""
+    return scope.var(name).get_tensor()
+
+
+def set_num_threads(count: int) -> None:
+    """How many threads one of torch's kernels may use."""
+    torch.set_num_threads(count)
 
 
 def is_compiled_with_dist() -> bool:

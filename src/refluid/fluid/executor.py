@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
+g_scope = global_scope()
+
 
 class FetchHandler:
     """Subclass it, and give it to `Executor.train_from_dataset` as `fetch_handler`.

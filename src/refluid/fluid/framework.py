@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refluid.core.dtypes import FLOATING, VarType, as_dtype
 from refluid.core.flags import get_flags, set_flags
 from refluid.core.places import (
+    CPUPlace,
+    CUDAPlace,
     cpu_places,
     cuda_pinned_places,
     cuda_places,
     is_compiled_with_cuda,
 )
+from refluid.fluid.operator_protos import operator_proto, operator_types
 from refluid.ir.ambient import device_guard, name_scope
+from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.block import Block
 from refluid.ir.defaults import (
     default_main_program,
@@ -29,12 +33,16 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
 
+if TYPE_CHECKING:
+    from refluid.ir import framework_pb2 as pb
+
 __all__ = [
     "EMPTY_VAR_NAME",
     "GRAD_VAR_SUFFIX",
     "TEMP_VAR_NAME",
     "ZERO_VAR_SUFFIX",
     "Block",
+    "OpProtoHolder",
     "Operator",
     "Parameter",
     "Program",
@@ -47,6 +55,7 @@ __all__ = [
     "default_startup_program",
     "device_guard",
     "dtype_is_floating",
+    "get_all_op_protos",
     "get_flags",
     "grad_var_name",
     "in_dygraph_mode",
@@ -68,6 +77,16 @@ FLUID_VERSION = (1, 8, 5)
 def convert_np_dtype_to_dtype_(np_dtype: Any) -> VarType:
     """The `VarType` of a NumPy dtype or its name."""
     return as_dtype(np_dtype)
+
+
+def _get_var(name: str, program: Program | None = None) -> Variable:
+    """The variable of a program's global block; of the default main program's where None."""
+    return (default_main_program() if program is None else program).global_block().var(name)
+
+
+def _current_expected_place() -> CPUPlace | CUDAPlace:
+    """Where programs run unless an executor is told: the first GPU, where there is one."""
+    return CUDAPlace(0) if is_compiled_with_cuda() else CPUPlace()
 
 
 def grad_var_name(var_name: str) -> str:
@@ -111,3 +130,37 @@ def _parse(version: str) -> tuple[int, ...]:
         raise ValueError(f"{version!r} is not a version; write it as '1.8.0'")
     parts = [int(part) for part in version.split(".")]
     return tuple(parts + [0] * (3 - len(parts)))
+
+
+def get_all_op_protos() -> list[pb.OpProto]:
+    """The slots and attributes of all operators."""
+    return [operator_proto(op_type) for op_type in operator_types()]
+
+
+class OpProtoHolder:
+    """What is known of each operator: `OpProtoHolder.instance().get_op_proto("mul").inputs`."""
+
+    _instance: OpProtoHolder
+
+    def __init__(self) -> None:
+        if hasattr(type(self), "_instance"):
+            raise TypeError("Please use `instance()` to get OpProtoHolder object!")
+
+    @classmethod
+    def instance(cls) -> OpProtoHolder:
+        """The one holder."""
+        if not hasattr(cls, "_instance"):
+            cls._instance = cls()
+        return cls._instance
+
+    def get_op_proto(self, type: str) -> pb.OpProto:
+        """Slots and attributes of an operator; ValueError for an unknown one."""
+        return operator_proto(type)
+
+    def update_op_proto(self) -> None:
+        """Changes nothing: operators registered later are known at once."""
+
+    @staticmethod
+    def generated_op_attr_names() -> set[str]:
+        """Attributes that every operator has."""
+        return {ROLE, ROLE_VAR, NAMESCOPE, CALLSTACK, DEVICE}

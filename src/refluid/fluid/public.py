@@ -1,6 +1,6 @@
 """The public names of `paddle.fluid`, which its package takes from here.
 
-What refluid does not have yet raises AttributeError and says so.
+What refluid does not have yet comes from the tables of `core/stub_tables.py`: its use says so.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
+from refluid.core.stub_making import stub
 from refluid.fluid import (
     average,
     backward,
@@ -158,6 +159,4 @@ def __getattr__(name: str) -> Any:
         module = f"refluid.fluid.{_HOME[name]}"
         if importlib.util.find_spec(module) is not None:
             return getattr(importlib.import_module(module), name)
-    raise AttributeError(
-        f"refluid does not have fluid.{name} yet; docs/architecture.md says what it covers"
-    )
+    return stub("refluid.fluid", name)

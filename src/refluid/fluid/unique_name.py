@@ -13,6 +13,10 @@ from refluid.core.names import UniqueNameGenerator, generate, guard
 
 __all__ = ["UniqueNameGenerator", "generate", "guard", "switch"]
 
+data_loader_unique_name_generator = UniqueNameGenerator()
+# Outside of dygraph all keys count.
+generate_with_ignorable_key = generate
+
 
 def switch(
     new_generator: UniqueNameGenerator | None = None, new_para_name_checker: Any = None
@@ -22,3 +26,9 @@ def switch(
     `new_para_name_checker` belongs to dygraph and has no effect here.
     """
     return names.switch(new_generator)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "generator":  # another one within a guard
+        return names.current()
+    raise AttributeError(f"fluid.unique_name has no {name!r}")

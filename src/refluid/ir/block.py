@@ -109,6 +109,13 @@ class Block(SubBlock):
         self.program.touch()
         return var
 
+    def _clone_variable(self, var: Variable, force_persistable: bool = True) -> Variable:
+        """A variable of another block here; `force_persistable`: kept after the step."""
+        facts = var.options()
+        same = ("type", "name", "shape", "dtype", "lod_level", "is_data", "need_check_feed")
+        options = {name: facts[name] for name in same}
+        return self.create_var(persistable=force_persistable or var.persistable, **options)
+
     def create_parameter(self, *args: Any, **options: Any) -> Parameter:
         """Makes a parameter; parameters always live in the global block.
 

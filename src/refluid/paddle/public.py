@@ -1,6 +1,11 @@
 """The public names of `paddle`, which its package takes from here."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from refluid import fluid
+from refluid.core.stub_making import stub
 from refluid.paddle import compat, dataset, reader, static, sysconfig, utils, version
 from refluid.paddle.batch import batch
 from refluid.paddle.check_import_scipy import check_import_scipy
@@ -17,3 +22,7 @@ __all__ = [
     "utils",
     "version",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return stub("refluid.paddle", name)

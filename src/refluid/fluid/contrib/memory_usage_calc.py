@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
-from refluid.core.dtypes import to_torch
+from refluid.core.dtypes import VarType, to_torch
 from refluid.ir.program import Program
 
 __all__ = ["memory_usage"]
 
 _STEP = 1024
 _UNITS = ("B", "KB", "MB")
+_TYPES = "FP16 FP32 FP64 INT16 INT32 INT64 BOOL UINT8"
+dtype_to_size = {VarType[name]: to_torch(VarType[name]).itemsize for name in _TYPES.split()}
 _EXTRA = (1.05, 1.1)  # what kernels need besides, at least and at most
 
 

@@ -26,6 +26,7 @@ from refluid.fluid.layers import (
     layer_function_generator as layer_function_generator,
 )
 from refluid.fluid.layers import rnn as _recurrent  # `rnn` itself is the function
+from refluid.fluid.layers import utils as utils
 from refluid.fluid.layers.control_flow import *
 from refluid.fluid.layers.detection import *
 from refluid.fluid.layers.device import *

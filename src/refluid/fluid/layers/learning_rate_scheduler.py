@@ -41,7 +41,7 @@ def _schedule(build: Callable[Arguments, Variable]) -> Callable[Arguments, Varia
     return scheduled
 
 
-def _steps(begin: int = 0) -> Variable:
+def _decay_step_counter(begin: int = 0) -> Variable:
     """Number of the current step, the first being `begin`, as float32."""
     counter = layers.autoincreased_step_counter(counter_name=COUNTER, begin=begin, step=1)
     return layers.cast(counter, "float32")
@@ -49,7 +49,7 @@ def _steps(begin: int = 0) -> Variable:
 
 def _periods(decay_steps: float, staircase: bool) -> Variable:
     """Steps in units of `decay_steps`, whole ones only where `staircase`."""
-    periods = _steps() / decay_steps
+    periods = _decay_step_counter() / decay_steps
     return layers.floor(periods) if staircase else periods
 
 
@@ -61,7 +61,7 @@ def noam_decay(
 
     The schedule of "Attention Is All You Need": a linear warm-up, then a slow decay.
     """
-    step = _steps(begin=1)
+    step = _decay_step_counter(begin=1)
     decay = step**-0.5
     warmup = warmup_steps**-1.5 * step
     rate: Variable = learning_rate * d_model**-0.5 * layers.elementwise_min(decay, warmup)
@@ -108,7 +108,7 @@ def polynomial_decay(
     After `decay_steps` the rate stays, or, where `cycle`, the next period begins: then
     decay_steps grows to the next multiple of itself that is not below step.
     """
-    step = _steps()
+    step = _decay_step_counter()
     span: float | Variable = float(decay_steps)
     if cycle:
         first = layers.fill_constant(shape=[1], dtype="float32", value=1.0)
@@ -132,7 +132,7 @@ def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> Varia
             "len(values) - len(boundaries) should be 1, "
             f"but there are {len(values)} values and {len(boundaries)} boundaries"
         )
-    step = _steps()
+    step = _decay_step_counter()
     rate = _rate("learning_rate")
     with layers.Switch() as switch:
         for boundary, value in zip(boundaries, values, strict=False):
@@ -149,7 +149,7 @@ def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> Varia
 @_schedule
 def cosine_decay(learning_rate: float, step_each_epoch: int, epochs: int) -> Variable:
     """learning_rate / 2 * (cos(epoch * pi / epochs) + 1), epoch = step // step_each_epoch."""
-    epoch = layers.floor(_steps() / step_each_epoch)
+    epoch = layers.floor(_decay_step_counter() / step_each_epoch)
     rate: Variable = learning_rate * 0.5 * (layers.cos(epoch * math.pi / epochs) + 1)
     return rate
 
@@ -163,7 +163,7 @@ def linear_lr_warmup(
     learning_rate: a float or the variable another schedule returned.
     """
     rate = _rate("learning_rate_warmup")
-    step = _steps()
+    step = _decay_step_counter()
     later = learning_rate if isinstance(learning_rate, Variable) else _constant(learning_rate)
     with layers.Switch() as switch:
         with switch.case(step < warmup_steps):

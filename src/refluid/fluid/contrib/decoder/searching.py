@@ -52,7 +52,7 @@ class BeamSearchDecoder:
         init_scores: Variable,
         target_dict_dim: int,
         word_dim: int,
-        input_var_dict: Mapping[str, Variable] | None = None,
+        input_var_dict: Mapping[str, Variable] = {},
         topk_size: int = 50,
         sparse_emb: bool = True,
         max_len: int = 100,
@@ -69,7 +69,7 @@ class BeamSearchDecoder:
         self._state_cell = state_cell
         self._init_ids, self._init_scores = init_ids, init_scores
         self._target_dict_dim, self._word_dim = target_dict_dim, word_dim
-        self._input_var_dict = dict(input_var_dict or {})
+        self._input_var_dict = dict(input_var_dict)
         self._topk_size, self._sparse_emb = topk_size, sparse_emb
         self._beam_size, self._end_id = beam_size, end_id
         self._status = self.BEFORE_BEAM_SEARCH_DECODER

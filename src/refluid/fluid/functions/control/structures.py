@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 
-def is_sequence(nest: Any) -> bool:
+def is_sequence(seq: Any) -> bool:
     """Whether something is a structure with parts, not a leaf."""
-    return isinstance(nest, list | tuple | Mapping)
+    return isinstance(seq, list | tuple | Mapping)
 
 
 def _parts(nest: Any) -> list[Any]:

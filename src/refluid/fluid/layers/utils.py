@@ -1,0 +1,57 @@
+"""`fluid.layers.utils`: nested structures of variables, and arguments that may be one number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.fluid.functions.control.structures import (
+    assert_same_structure,
+    flatten,
+    is_sequence,
+    map_structure,
+    pack_sequence_as,
+)
+
+__all__ = [
+    "assert_same_structure",
+    "convert_to_list",
+    "copy_mutable_vars",
+    "flatten",
+    "hold_mutable_vars",
+    "is_sequence",
+    "map_structure",
+    "pack_sequence_as",
+]
+
+
+def convert_to_list(value: Any, n: int, name: str, dtype: type = int) -> list[Any]:
+    """A list of `n` values: `convert_to_list(3, 2, "stride")` is `[3, 3]`.
+
+    name: of the argument, for the message. ValueError where there are not `n` values, or one is
+    no `dtype`.
+    """
+    if isinstance(value, dtype):
+        return [value] * n
+    wanted = f"The {name}'s type must be list or tuple of {n} {dtype.__name__}, or one"
+    try:
+        values = list(value)
+    except TypeError:
+        raise ValueError(f"{wanted}. Received: {value}") from None
+    if len(values) != n:
+        raise ValueError(f"{wanted}. Received: {value}")
+    for one in values:
+        try:
+            dtype(one)
+        except (TypeError, ValueError):
+            raise ValueError(f"{wanted}. Received: {value}, of which {one!r} is none") from None
+    return values
+
+
+def hold_mutable_vars(structure: Any) -> bool:
+    """Whether a part of a structure is a structure itself, which a loop's body may change."""
+    return any(is_sequence(part) for part in structure)
+
+
+def copy_mutable_vars(structure: Any) -> Any:
+    """The same leaves in lists, tuples and dicts of their own."""
+    return pack_sequence_as(structure, flatten(structure))

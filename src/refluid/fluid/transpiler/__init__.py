@@ -1,0 +1,13 @@
+"""`fluid.transpiler`: rewritings of programs that scripts ask for by name."""
+
+from refluid.fluid.transpiler.distribute_transpiler import DistributeTranspilerConfig
+from refluid.fluid.transpiler.memory_optimization_transpiler import memory_optimize, release_memory
+from refluid.fluid.transpiler.ps_dispatcher import HashName, RoundRobin
+
+__all__ = [
+    "DistributeTranspilerConfig",
+    "HashName",
+    "RoundRobin",
+    "memory_optimize",
+    "release_memory",
+]
