@@ -18,6 +18,8 @@ class StubModule(ModuleType):
     """A module that takes what it lacks from the tables, when it is first asked for it."""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         making: Any = importlib.import_module("refluid.core.stub_making")
         try:
             value = making.stub(self.__name__, name)

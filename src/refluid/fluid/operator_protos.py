@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import refluid.ops  # noqa: F401
 from refluid.ir import schema
 from refluid.ir.schema import OpSchema, Slot
 
@@ -30,7 +31,7 @@ def operator_proto(op_type: str) -> pb.OpProto:
         inputs=[pb.OpProto.Var(**_slot(one, "input", found)) for one in found.inputs],
         outputs=[pb.OpProto.Var(**_slot(one, "output", found)) for one in found.outputs],
         attrs=[
-            pb.OpProto.Attr(name=one.name, type=int(one.kind), comment=_comment(one.default))
+            pb.OpProto.Attr(name=one.name, type=one.kind.name, comment=_comment(one.default))
             for one in found.attributes.values()
         ],
         comment=f"{op_type}, as docs/operators.md says",
