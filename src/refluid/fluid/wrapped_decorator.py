@@ -10,7 +10,6 @@ from typing import Any
 __all__ = ["signature_safe_contextmanager", "wrap_decorator"]
 
 
-
 def wrap_decorator(decorator_func: Callable[..., Any]) -> Callable[..., Any]:
     """The decorator, with the wrapped function's name, documentation and signature kept."""
 

@@ -73,9 +73,9 @@ def _environment(options: Namespace) -> dict[str, str]:
     return found
 
 
-def launch(arguments: Sequence[str] | None = None) -> None:
+def launch(args: Sequence[str] | None = None) -> None:
     """Runs the script as `__main__` of this process, in the environment of a single trainer."""
-    options = parse_args(arguments)
+    options = parse_args(args)
     _check_single(options)
     environment = _environment(options)
     for name, value in environment.items():
