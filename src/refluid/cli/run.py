@@ -74,7 +74,7 @@ def run(
     sys.excepthook = sys.__excepthook__  # in place of typer's
     paddle.install()
     loading.install(show_translation=show_translation)
-    _prepare()
+    prepare()
     if place:
         from refluid.core.places import stay_on_cpu
 
@@ -97,7 +97,7 @@ def run(
         _say_what_was_old()
 
 
-def _prepare() -> None:
+def prepare() -> None:
     """Imports what programs need, before the script's folder is on the path.
 
     All of it stays until the end: the collector need not go through it, neither while the script
