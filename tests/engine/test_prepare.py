@@ -11,7 +11,7 @@ from refluid import fluid
 from refluid.core import flags
 from refluid.engine.cache import Cache
 from refluid.engine.group import Group
-from refluid.engine.prepare import prepare, prepared
+from refluid.engine.prepare import Wanted, prepare, prepared
 from refluid.engine.strategy import DEFAULT
 from refluid.runtime.scope import Scope
 
@@ -26,28 +26,28 @@ def program() -> tuple[fluid.Program, str]:
 def test_equal_requests_share_what_was_prepared() -> None:
     main, out = program()
     group = Group([fluid.CPUPlace()])
-    first = prepared(main, ("x",), (out,), DEFAULT, group)
-    assert prepared(main, ("x",), (out,), DEFAULT, group) is first
-    assert prepared(main, ("x",), (out,), replace(DEFAULT), group) is first
+    first = prepared(Wanted(main, ("x",), (out,), DEFAULT, group))
+    assert prepared(Wanted(main, ("x",), (out,), DEFAULT, group)) is first
+    assert prepared(Wanted(main, ("x",), (out,), replace(DEFAULT), group)) is first
     with flags.override({"FLAGS_eager_delete_tensor_gb": -1.0}):
-        assert prepared(main, ("x",), (out,), DEFAULT, group) is not first
-    assert prepared(main, ("x",), (out,), DEFAULT, group) is first
+        assert prepared(Wanted(main, ("x",), (out,), DEFAULT, group)) is not first
+    assert prepared(Wanted(main, ("x",), (out,), DEFAULT, group)) is first
     assert first.step(frozenset()) is first.step(frozenset())
 
 
 def test_whatever_changes_a_plan_is_part_of_the_key() -> None:
     main, out = program()
     group = Group([fluid.CPUPlace()])
-    first = prepared(main, ("x",), (out,), DEFAULT, group)
+    first = prepared(Wanted(main, ("x",), (out,), DEFAULT, group))
     others = [
-        prepared(main, ("x",), (), DEFAULT, group),
-        prepared(main, ("x",), (out,), replace(DEFAULT, enable_inplace=False), group),
-        prepared(main, ("x",), (out,), DEFAULT, group, "loss"),
-        prepared(main, ("x",), (out,), DEFAULT, group, inference=True),
-        prepared(main.clone(), ("x",), (out,), DEFAULT, group),
+        prepared(Wanted(main, ("x",), (), DEFAULT, group)),
+        prepared(Wanted(main, ("x",), (out,), replace(DEFAULT, enable_inplace=False), group)),
+        prepared(Wanted(main, ("x",), (out,), DEFAULT, group, "loss")),
+        prepared(Wanted(main, ("x",), (out,), DEFAULT, group, inference=True)),
+        prepared(Wanted(main.clone(), ("x",), (out,), DEFAULT, group)),
     ]
     main.touch()
-    others.append(prepared(main, ("x",), (out,), DEFAULT, group))
+    others.append(prepared(Wanted(main, ("x",), (out,), DEFAULT, group)))
     assert len({id(one) for one in (first, *others)}) == len(others) + 1
 
 
@@ -63,3 +63,14 @@ def test_the_oldest_goes() -> None:
     for number in range(65):
         cache.keep(number, number)
     assert len(cache) == 64 and 0 not in cache
+
+
+def test_a_plan_is_lent_to_one_at_a_time_and_kept() -> None:
+    group = Group([fluid.CPUPlace()])
+    main, out = program()
+    ready = prepared(Wanted(main, ("x",), (out,), DEFAULT, group))
+    dense: frozenset[str] = frozenset()
+    with ready.plan(dense) as first, ready.plan(dense) as second:
+        assert first is not second
+    with ready.plan(frozenset({"x"})) as ragged, ready.plan(dense) as third:
+        assert ragged not in (first, second) and third in (first, second)

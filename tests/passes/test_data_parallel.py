@@ -1,7 +1,7 @@
 """The program that each replica runs."""
 
 from refluid import fluid
-from refluid.passes.data_parallel import GradientScale, Parallel, balance, data_parallel
+from refluid.passes.data_parallel import GradientScaleStrategy, Parallel, balance, data_parallel
 
 
 def trained() -> tuple[fluid.Program, str]:
@@ -34,7 +34,10 @@ def test_gradients_are_exchanged_where_they_are_ready() -> None:
 
 def test_loss_gradient_is_scaled() -> None:
     program, loss = trained()
-    for scale, expected in ((GradientScale.COEFF_NUM_DEVICE, 0.25), (GradientScale.ONE, 1.0)):
+    for scale, expected in (
+        (GradientScaleStrategy.CoeffNumDevice, 0.25),
+        (GradientScaleStrategy.One, 1.0),
+    ):
         copy = program.clone()
         data_parallel(copy, Parallel(4, loss, scale=scale))
         ops = copy.global_block().ops

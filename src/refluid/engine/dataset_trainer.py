@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from refluid.core.errors import EOFException
 from refluid.core.values import LoDTensor
 from refluid.engine.group import Group
 from refluid.engine.operator_times import OperatorTimes
-from refluid.engine.prepare import prepared
+from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
 from refluid.feed.dataset_batches import Batch
 from refluid.feed.dataset_feed import DatasetFeed
@@ -48,10 +48,11 @@ class Job:
 class Trainer:
     """Thread `number`. Parameters are the scope's own, so all threads share them (Hogwild).
 
-    Only thread 0 fetches and prints. `rows` and `batches` count what was trained.
+    Only thread 0 fetches and prints. `rows` and `batches` count what was trained. plans: gives the
+    plan back when it is closed.
     """
 
-    def __init__(self, job: Job, number: int) -> None:
+    def __init__(self, job: Job, number: int, plans: ExitStack) -> None:
         self.job, self.number = job, number
         self.rows = self.batches = 0
         self.reading = self.computing = 0.0
@@ -62,8 +63,12 @@ class Trainer:
         self._fetched = () if number else tuple(wanted)
         names = tuple(job.names[place] for place in self._fed)
         with_lod = job.names_with_lod & set(names)
-        ready = prepared(job.program, names, self._fetched, DEFAULT, job.group, inference=job.infer)
-        (self.plan,) = ready.plans(with_lod)
+        program = Wanted(job.program, names, self._fetched, DEFAULT, job.group, inference=job.infer)
+        ready = prepared(program)
+        if job.debug:  # its operators are timed: it stays interpreted
+            (self.plan,) = ready.plans(with_lod)
+        else:
+            self.plan = plans.enter_context(ready.plan(with_lod))
         for name in self.plan.written.state:
             if job.scope.find_var(name) is None:
                 job.scope.var(name)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 import numpy as np
@@ -78,13 +79,14 @@ def run_from_dataset(
         debug,
     )
     threads = dataset.usable_threads(thread)
-    trainers = [Trainer(job, number) for number in range(threads)]
-    feed = dataset.feed(threads)
-    try:
-        with told(Progress(feed, infer)):
-            _run(trainers, feed, fetch_handler)
-    finally:
-        feed.stop()
+    with ExitStack() as plans:
+        trainers = [Trainer(job, number, plans) for number in range(threads)]
+        feed = dataset.feed(threads)
+        try:
+            with told(Progress(feed, infer)):
+                _run(trainers, feed, fetch_handler)
+        finally:
+            feed.stop()
     dataset.finish_pass()
 
 

@@ -8,7 +8,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.engine.strategy import Strategy
 from refluid.ir.names import GRAD
 from refluid.ir.program import Program
-from refluid.passes.data_parallel import GradientScale, updates
+from refluid.passes.data_parallel import GradientScaleStrategy, updates
 
 
 def require_loss_gradient(
@@ -16,7 +16,7 @@ def require_loss_gradient(
 ) -> None:
     """EnforceNotMet where a replica's program reads `loss@GRAD`, which its user should feed."""
     name = f"{loss}{GRAD}"
-    if int(strategy.gradient_scale_strategy) != GradientScale.CUSTOMIZED or name in fed:
+    if int(strategy.gradient_scale_strategy) != GradientScaleStrategy.Customized or name in fed:
         return
     if any(name in op.input_arg_names for op in program.global_block().ops):
         raise EnforceNotMet(

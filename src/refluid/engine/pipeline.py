@@ -33,7 +33,7 @@ from refluid.passes import (
     half_on_cpu,
     time_steps,
 )
-from refluid.passes.data_parallel import GradientScale, Parallel, data_parallel
+from refluid.passes.data_parallel import GradientScaleStrategy, Parallel, data_parallel
 from refluid.passes.forward_only import forward_only
 from refluid.passes.gradient_merge import GradientMerge, gradient_merge
 from refluid.passes.mixed_precision import HalfPrecision, mixed_precision
@@ -89,7 +89,7 @@ def _parallel(setting: Setting) -> Parallel:
         setting.replicas,
         setting.loss,
         setting.rank,
-        GradientScale(int(strategy.gradient_scale_strategy)),
+        GradientScaleStrategy(int(strategy.gradient_scale_strategy)),
         *(_bucket() if strategy.fuse_all_reduce_ops else (0, 0)),
         setting.reduces,
         setting.reduces and not setting.shares,
@@ -106,7 +106,7 @@ def _bucket() -> tuple[int, int]:
 
 
 def _is_parallel(setting: Setting) -> bool:
-    own_scale = int(setting.strategy.gradient_scale_strategy) == GradientScale.CUSTOMIZED
+    own_scale = int(setting.strategy.gradient_scale_strategy) == GradientScaleStrategy.Customized
     return setting.replicas > 1 or own_scale
 
 

@@ -6,9 +6,11 @@ plan, or the plans in threads, or joins them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from refluid.core.threads import use_operator_threads
 from refluid.engine.conditions import Conditions
@@ -34,30 +36,32 @@ class Step(Protocol):
         """Runs it with tensors in the order of the feed slots; what was fetched."""
 
 
-class Prepared:
-    """A program for certain feeds and fetches, under certain conditions.
+class Wanted(NamedTuple):
+    """A program for certain feeds and fetches, by a strategy, where a group runs.
 
-    inference: without gradients, updates and learning-rate schedules. seen: as of `rewrite`.
+    loss: the variable that replicas differentiate. inference: without gradients, updates and
+    learning-rate schedules.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        feeds: Sequence[str],
-        fetches: tuple[str, ...],
-        now: Conditions,
-        group: Group,
-        loss: str | None = None,
-        *,
-        inference: bool = False,
-        seen: Seen | None = None,
-    ) -> None:
-        self.program, self.feeds, self.fetches = program, tuple(feeds), fetches
-        self.conditions, self.group, self.loss = now, group, loss
-        self.inference = inference
+    program: Program
+    feeds: tuple[str, ...]
+    fetches: tuple[str, ...]
+    strategy: Strategy
+    group: Group
+    loss: str | None = None
+    inference: bool = False
+
+
+class Prepared:
+    """What is wanted, under certain conditions. seen: as of `rewrite`."""
+
+    def __init__(self, wanted: Wanted, now: Conditions, seen: Seen | None = None) -> None:
+        self.program, self.feeds, self.fetches = wanted.program, wanted.feeds, wanted.fetches
+        self.group, self.loss, self.inference = wanted.group, wanted.loss, wanted.inference
+        self.conditions, self._seen = now, seen
         self.slots: list[tuple[FeedSlot, ...]] = []
         self.steps: dict[frozenset[str], Any] = {}
-        self._seen = seen
+        self._idle: defaultdict[frozenset[str], list[Plan]] = defaultdict(list)
 
     def add_slots(self) -> None:
         """Makes the feed slots of each replica; a name that the program lacks is warned of."""
@@ -121,6 +125,14 @@ class Prepared:
         with explained(self.program, self.feeds):
             return [Plan(one) for one in self._requests(rewritten, lods, lends=lends)]
 
+    @contextmanager
+    def plan(self, lods: frozenset[str]) -> Iterator[Plan]:
+        """A plan that nobody else uses meanwhile; the next who asks gets it again."""
+        idle = self._idle[lods]
+        plan = idle.pop() if idle else self.plans(lods)[0]
+        yield plan
+        idle.append(plan)
+
     def _step(self, lods: frozenset[str]) -> Any:
         now, group = self.conditions, self.group
         if now.alone and not now.watched and reads_first(self.program):
@@ -142,8 +154,10 @@ class Prepared:
 
     def _reading_step(self, lods: frozenset[str]) -> ReadingStep:
         reads, rest, names = without_reads(self.program)
-        reader = Prepared(reads, (), names, self.conditions, self.group)
-        others = Prepared(rest, (*self.feeds, *names), self.fetches, self.conditions, self.group)
+        now, group = self.conditions, self.group
+        reader = Prepared(Wanted(reads, (), names, now.strategy, group), now)
+        fed = (*self.feeds, *names)
+        others = Prepared(Wanted(rest, fed, self.fetches, now.strategy, group), now)
         (plan,) = reader.plans(frozenset(), lends=True)
         return ReadingStep(plan, names, others.step, lods)
 
@@ -172,38 +186,20 @@ class Prepared:
         ]
 
 
-def find(
-    program: Program,
-    feeds: tuple[str, ...],
-    fetches: tuple[str, ...],
-    strategy: Strategy,
-    group: Group,
-    loss: str | None = None,
-) -> Prepared | None:
+def find(wanted: Wanted) -> Prepared | None:
     """What `prepared` would give, where it is there already."""
-    now = group.conditions(strategy)
-    return group.cache.get(_key(program, feeds, fetches, now, loss, False))
+    return wanted.group.cache.get(_key(wanted, wanted.group.conditions(wanted.strategy)))
 
 
-def prepared(
-    program: Program,
-    feeds: tuple[str, ...],
-    fetches: tuple[str, ...],
-    strategy: Strategy,
-    group: Group,
-    loss: str | None = None,
-    *,
-    inference: bool = False,
-    seen: Seen | None = None,
-) -> Prepared:
+def prepared(wanted: Wanted, seen: Seen | None = None) -> Prepared:
     """The program for these feeds and fetches, prepared once as long as conditions are equal."""
-    now = group.conditions(strategy)
-    key = _key(program, feeds, fetches, now, loss, inference)
-    found = group.cache.get(key)
+    now, cache = wanted.group.conditions(wanted.strategy), wanted.group.cache
+    key = _key(wanted, now)
+    found = cache.get(key)
     if found is None:
-        found = Prepared(program, feeds, fetches, now, group, loss, inference=inference, seen=seen)
+        found = Prepared(wanted, now, seen)
         found.add_slots()
-        group.cache.keep(key, found)
+        cache.keep(key, found)
     return found
 
 
@@ -220,17 +216,12 @@ def prepare(
 
     Raises EnforceNotMet where the program is unsound, or a gradient that must be fed is not.
     """
-    step: Step = prepared(program, feeds, fetches, strategy, group, loss).step(lods)
+    wanted = Wanted(program, feeds, fetches, strategy, group, loss)
+    step: Step = prepared(wanted).step(lods)
     return step
 
 
-def _key(
-    program: Program,
-    feeds: tuple[str, ...],
-    fetches: tuple[str, ...],
-    now: Conditions,
-    loss: str | None,
-    inference: bool,
-) -> tuple[Any, ...]:
+def _key(wanted: Wanted, now: Conditions) -> tuple[Any, ...]:
     # Conditions that are equal are one object, which is kept.
+    program, feeds, fetches, _, _, loss, inference = wanted
     return id(program), program.change_count, feeds, fetches, id(now), loss, inference

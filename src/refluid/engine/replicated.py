@@ -12,7 +12,7 @@ from refluid.engine.conditions import shares_parameters
 from refluid.engine.exchanging import optimized
 from refluid.engine.group import Group
 from refluid.engine.notices import announce, drawing, ignored, warn
-from refluid.engine.prepare import Prepared, find, prepared
+from refluid.engine.prepare import Prepared, Wanted, find, prepared
 from refluid.engine.replica_scopes import replica_scopes
 from refluid.engine.splitting import split_feed
 from refluid.engine.strategy import EXECUTION, Strategy
@@ -76,7 +76,7 @@ class Replicated:
         """
         ready = None
         if isinstance(feed, Mapping):
-            ready = find(self.program, tuple(feed), fetches, self.strategy, self.group, self.loss)
+            ready = find(self._wanted(tuple(feed), fetches))
         results = self._run_whole(ready, feed)
         if results is None:
             results = self._run_split(ready, feed, fetches)
@@ -119,11 +119,14 @@ class Replicated:
             results = step.run(self.group.scopes, tensors, lods)
         return results
 
+    def _wanted(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> Wanted:
+        return Wanted(self.program, fed, fetches, self.strategy, self.group, self.loss)
+
     def _prepared(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> Prepared:
-        given = self.program, fed, fetches, self.strategy, self.group, self.loss
+        wanted = self._wanted(fed, fetches)
         if self._announced:
-            return prepared(*given)
-        ready = prepared(*given, seen=drawing(self.strategy))
+            return prepared(wanted)
+        ready = prepared(wanted, drawing(self.strategy))
         announce(self.program, ready.settings[0], ready.rewritten[0])
         self._announced = True
         return ready

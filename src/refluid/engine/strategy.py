@@ -10,6 +10,7 @@ from typing import Annotated
 
 from refluid.core.bounds import MOST_THREADS
 from refluid.engine.knobs import About, Scope, knobs_of
+from refluid.passes.data_parallel import GradientScaleStrategy as GradientScaleStrategy
 
 
 class ReduceStrategy(IntEnum):
@@ -17,14 +18,6 @@ class ReduceStrategy(IntEnum):
 
     AllReduce = 0
     Reduce = 1
-
-
-class GradientScaleStrategy(IntEnum):
-    """What `loss@GRAD` is: 1 / number of replicas, 1, or what is fed."""
-
-    CoeffNumDevice = 0
-    One = 1
-    Customized = 2
 
 
 _build = partial(About, Scope.BUILD)

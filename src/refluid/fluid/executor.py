@@ -13,7 +13,7 @@ from refluid.core.places import CPUPlace, CUDAPlace, require_available
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
 from refluid.engine.fetches import join
 from refluid.engine.group import Group
-from refluid.engine.prepare import prepared
+from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
 from refluid.fluid.compiler import CompiledProgram
 from refluid.ir.defaults import default_main_program
@@ -121,7 +121,7 @@ class Executor:
             raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
         feed = self._checked_feed(feed)
         fetches = _fetch_names(fetch_list)
-        ready = prepared(program, tuple(feed), fetches, DEFAULT, self._group)
+        ready = prepared(Wanted(program, tuple(feed), fetches, DEFAULT, self._group))
         slots = ready.slots[0]
         converted = [slot.convert(feed[slot.name]) for slot in slots]
         lods = [lod for _, lod in converted]

@@ -23,12 +23,12 @@ from refluid.passes.protocol import Report
 _BACKWARD, _OPTIMIZE, _LOSS = OpRole.BACKWARD, OpRole.OPTIMIZE, OpRole.LOSS
 
 
-class GradientScale(IntEnum):
-    """What the loss's gradient is: 1 / replicas, 1, or fed."""
+class GradientScaleStrategy(IntEnum):
+    """What `loss@GRAD` is: 1 / number of replicas, 1, or what is fed."""
 
-    COEFF_NUM_DEVICE = 0
-    ONE = 1
-    CUSTOMIZED = 2
+    CoeffNumDevice = 0
+    One = 1
+    Customized = 2
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Parallel:
     replicas: int
     loss: str | None
     rank: int = 0
-    scale: GradientScale = GradientScale.COEFF_NUM_DEVICE
+    scale: GradientScaleStrategy = GradientScaleStrategy.CoeffNumDevice
     bucket_bytes: int = 0
     bucket_count: int = 0
     owned: bool = False
@@ -96,11 +96,11 @@ def _scale_loss(block: Block, parallel: Parallel) -> None:
     op = _loss_gradient(block, f"{parallel.loss}{GRAD}")
     if op is None:
         return
-    if parallel.scale == GradientScale.CUSTOMIZED:
+    if parallel.scale == GradientScaleStrategy.Customized:
         (name,) = op.output("Out")
         block._remove_op(op.idx)
         block.vars[name].need_check_feed = False
-    elif parallel.scale == GradientScale.COEFF_NUM_DEVICE:
+    elif parallel.scale == GradientScaleStrategy.CoeffNumDevice:
         op._set_attr("value", float(op.attr("value")) / parallel.replicas)
 
 

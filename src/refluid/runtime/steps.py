@@ -82,6 +82,8 @@ class Step:
         """The step with other leaves in what it takes and in what it sets."""
         changed = {name: mapped(getattr(self, name), taken) for name in self.takes}
         changed |= {name: mapped(getattr(self, name), given or taken) for name in self.gives}
+        overwritten = references([taken(name) for name in self.changes])
+        changed["changes"] = frozenset(one for one in overwritten if isinstance(one, Name))
         return replace(self, **changed)
 
 
