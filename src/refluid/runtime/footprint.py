@@ -49,8 +49,8 @@ def planned_peak(request: Request, fed: Mapping[str, tuple[int, ...]]) -> Planne
 
 Memory = frozenset[int]
 NOTHING: Memory = frozenset()
-# Expressions whose result is memory of its own: what functions return, copies, sums of a loop.
-_MAKING = ("{}(", "{}.clone", "{}.result")
+# Expressions whose result is memory of its own: what functions return, copies.
+_MAKING = ("{}(", "{}.clone")
 _SHAPE = "{}({})"
 _ITEMS = ("read_item", "write_item")
 
@@ -69,6 +69,8 @@ class _Played:
         self.records: dict[Name, list[Memory]] = {}
         self.garbage: Memory = NOTHING
         self.sizes: list[tuple[int, int]] = []
+        self.others: dict[int, int] = {}
+        self.sums: dict[Name, Memory] = {}
         self.peak = 0
         self.operator: Operator | None = None
         # The operator of the block whose loop is played, how many rounds it has, and the first
@@ -133,6 +135,10 @@ class _Played:
             self.held |= zip(step.target, self.records.get(record, ()), strict=False)
         elif isinstance(value, Formula) and value.form.startswith(_MAKING):
             self._give(step.target, None)
+        elif isinstance(value, Formula) and value.form.startswith("{}.result"):
+            total = self.sums.get(value.parts[0])
+            self.held[value.parts[0]] = total or NOTHING
+            self._give(step.target, total)
         else:
             counts = isinstance(value, Formula) and "len(" in value.form
             self._give(step.target, NOTHING if counts else self._in(value))
@@ -140,15 +146,23 @@ class _Played:
     def _grow(self, value: Formula) -> None:
         """What is appended to a list, or added to a sum, is held by that."""
         holder, *given = value.parts
-        if not value.form.startswith("{}.append"):
-            self.held[holder] = self.held.get(holder, NOTHING) | self._in(given)
+        if not value.form.startswith("{}.append"):  # to the sum over the rounds before
+            self.sums[holder] = frozenset({len(self.sizes)})
+            self.sizes.append((self._bytes(self._in(given)), 0))
+            self.held[holder] = self.sums[holder] | self._in(given)
             return
         kept = given[0] if isinstance(given[0], tuple) else tuple(given)
         self._keep(holder, kept)
-        mine = frozenset(one for one in self.held[holder] if one >= self.first)
-        more = self.rounds * sum(self.sizes[one][1] for one in mine) - self._bytes(mine)
-        self.sizes.append((max(0, more), 0))
-        self.held[holder] |= {len(self.sizes) - 1}
+        mine = {one for one in self.held[holder] if one >= self.first}
+        self.held[holder] |= set(map(self._of_other_rounds, mine))
+
+    def _of_other_rounds(self, one: int) -> int:
+        """Memory that stands for that of all other rounds, whoever holds it."""
+        if one not in self.others:
+            now, whole = self.sizes[one]
+            self.others[one] = len(self.sizes)
+            self.sizes.append((max(0, self.rounds * whole - now), 0))
+        return self.others[one]
 
     def _keep(self, record: Name, kept: tuple[Tree, ...]) -> None:
         """What a round leaves for its gradient; of what only the shape is kept, nothing."""
