@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from refluid import fluid
-from refluid.feed.multislot import MultiSlotParser, Slot
+from refluid.feed.multislot import LineSlot, MultiSlotParser
 
 SLOTS, DENSE, IDS = 26, 13, 1_000_001
 ROUNDS = 15
@@ -72,7 +72,7 @@ class Parsing:
 def parsing(lines: int) -> Parsing:
     """Parses the 26-slot line of click logs; both sides must find the same numbers."""
     text = ctr_text(lines, dense=False)
-    parser = MultiSlotParser([Slot(f"C{number}", "int64") for number in range(SLOTS)])
+    parser = MultiSlotParser([LineSlot(f"C{number}", "int64") for number in range(SLOTS)])
     first = parser.parse(text, len(text), "", 1)
     rows = plain_python(text)
     ours = np.stack(list(first.columns.values), 1)

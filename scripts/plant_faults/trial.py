@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from refluid.verify.conditioning import Repetitions, Results
-from refluid.verify.judge import STRICT, Key, judge, spread_of
+from refluid.verify.judge import STRICT, Fetch, judge, spread_of
 from refluid.verify.metrics import digest, digest_error, relative_error
 from refluid.verify.recordings import Recording
 from refluid.verify.replay import MismatchError, compare, repeating, run
@@ -71,7 +71,7 @@ def plant(recording: Recording, base: Results, kind: str, seed: int) -> Planted 
     return None
 
 
-def _altered(found: Results, base: Results, limits: Mapping[Key, float]) -> float:
+def _altered(found: Results, base: Results, limits: Mapping[Fetch, float]) -> float:
     """The most that any result is altered by beyond its limit; 0 if none is."""
     most = 0.0
     for number, (one, other) in enumerate(zip(found, base, strict=True)):

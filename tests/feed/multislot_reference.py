@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.feed.multislot import Slot
+from refluid.feed.multislot import LineSlot
 
 _BLANKS = re.compile(rb"[ \t\r]+")
 _INT = re.compile(rb"[+-]?[0-9]+")
@@ -23,7 +23,7 @@ class Bad(Exception):
     """The line can't be parsed."""
 
 
-def parse_line(line: bytes, slots: Sequence[Slot]) -> list[list[Any]]:
+def parse_line(line: bytes, slots: Sequence[LineSlot]) -> list[list[Any]]:
     """The values of each slot; Bad for a malformed line."""
     tokens = iter([one for one in _BLANKS.split(line) if one])
     found = []

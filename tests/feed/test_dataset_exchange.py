@@ -14,12 +14,12 @@ from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.feed.dataset_exchange import exchange
 from refluid.feed.dataset_memory import Memory, load
 from refluid.feed.dataset_reading import Source
-from refluid.feed.multislot import Slot
+from refluid.feed.multislot import LineSlot
 from refluid.feed.multislot_columns import Columns
 from tests.comm.groups import as_processes as as_group
 from tests.feed.leftovers import assert_nothing_left
 
-SLOTS = (Slot("id", "int64", 1), Slot("words", "int64"), Slot("x", "float32", 2))
+SLOTS = (LineSlot("id", "int64", 1), LineSlot("words", "int64"), LineSlot("x", "float32", 2))
 
 
 def memory(folder: Path, start: int, count: int) -> Memory:

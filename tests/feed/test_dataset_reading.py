@@ -21,10 +21,10 @@ from refluid.feed.dataset_memory import load
 from refluid.feed.dataset_pipe import PipeFailed
 from refluid.feed.dataset_reading import Source
 from refluid.feed.dataset_threads import Producers
-from refluid.feed.multislot import BadLine, Slot
+from refluid.feed.multislot import BadLine, LineSlot
 from tests.feed.leftovers import assert_nothing_left, until
 
-SLOTS = (Slot("id", "int64", 1), Slot("words", "int64"))
+SLOTS = (LineSlot("id", "int64", 1), LineSlot("words", "int64"))
 SHAPES = ((1,), (1,))
 
 

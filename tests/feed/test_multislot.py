@@ -14,18 +14,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from refluid.feed.dataset_batches import Piece, regroup
-from refluid.feed.multislot import MultiSlotParser, Parsed, Slot
+from refluid.feed.multislot import LineSlot, MultiSlotParser, Parsed
 from refluid.feed.multislot_columns import Columns
 from tests.feed.multislot_reference import Bad, parse_line
 
-WORDS = Slot("words", "int64")
-DENSE = Slot("dense", "float32", 2)
-FLOATS = Slot("floats", "float32")
-PAIRS = Slot("pairs", "int64", 0, 2)
-SLOTS = [WORDS, DENSE, Slot("id", "text", 1, 1, used=False), PAIRS]
+WORDS = LineSlot("words", "int64")
+DENSE = LineSlot("dense", "float32", 2)
+FLOATS = LineSlot("floats", "float32")
+PAIRS = LineSlot("pairs", "int64", 0, 2)
+SLOTS = [WORDS, DENSE, LineSlot("id", "text", 1, 1, used=False), PAIRS]
 
 
-def parse(text: bytes, slots: list[Slot], **options: Any) -> Parsed:
+def parse(text: bytes, slots: list[LineSlot], **options: Any) -> Parsed:
     return MultiSlotParser(slots, **options).parse(text, len(text), "data.txt", 1)
 
 
@@ -37,7 +37,7 @@ def rows(columns: Columns) -> list[list[list[Any]]]:
     ]
 
 
-def expected(text: bytes, slots: list[Slot]) -> tuple[list[list[Any]], int | None]:
+def expected(text: bytes, slots: list[LineSlot]) -> tuple[list[list[Any]], int | None]:
     """The rows before the first bad line, and its number."""
     lines = text.split(b"\n")
     if lines[-1] == b"":
@@ -64,7 +64,7 @@ def same(ours: list[Any], theirs: list[Any]) -> bool:
     ) and [[len(slot) for slot in row] for row in ours] == [[len(s) for s in row] for row in theirs]
 
 
-def check(text: bytes, slots: list[Slot]) -> None:
+def check(text: bytes, slots: list[LineSlot]) -> None:
     parsed = parse(text, slots)
     wanted, bad = expected(text, slots)
     assert same(rows(parsed.columns), wanted), text

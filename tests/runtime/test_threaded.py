@@ -15,7 +15,7 @@ from refluid.ops.registry import operator
 from refluid.runtime.dependencies import predecessors
 from refluid.runtime.steps import Call, Free, If, Load, Step, Store
 from refluid.runtime.threaded import Schedule
-from refluid.runtime.trees import Cell, Known, Name
+from refluid.runtime.trees import CellName, Known, Name
 
 
 def _step(target: str, function: str = "make", *given: str, **options: str) -> Call:
@@ -50,9 +50,9 @@ def test_what_waits_as_garbage_is_read() -> None:
 
 
 def test_a_block_waits_for_all_that_its_steps_use() -> None:
-    inner = [_step("b", "use", "a"), Store(Cell(0), Name("b"))]
+    inner = [_step("b", "use", "a"), Store(CellName(0), Name("b"))]
     block = If(Name("test"), inner, [_step("b", "use", "c")])
-    waits = _waits(_step("a"), _step("c"), _step("test"), block, Load(Name("p"), Cell(0)))
+    waits = _waits(_step("a"), _step("c"), _step("test"), block, Load(Name("p"), CellName(0)))
     assert waits[3:] == [{0, 1, 2}, {3}]
 
 
@@ -66,8 +66,8 @@ def test_steps_of_one_effect_keep_their_order() -> None:
 
 def test_cells_of_the_scope_are_variables() -> None:
     p0, p1 = Name("p0"), Name("p1")
-    cells = [Store(Cell(number), p1) for number in (0, 1)]
-    waits = _waits(Load(p0, Cell(0)), _step("p1", "use", "p0"), *cells)
+    cells = [Store(CellName(number), p1) for number in (0, 1)]
+    waits = _waits(Load(p0, CellName(0)), _step("p1", "use", "p0"), *cells)
     assert waits[2] == {0, 1}
     assert waits[3] == {1}
 

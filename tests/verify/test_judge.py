@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from refluid.verify.judge import Key, judge
+from refluid.verify.judge import Fetch, judge
 from refluid.verify.metrics import Deviation
 from refluid.verify.recordings import Array
 
@@ -18,16 +18,16 @@ RATHER_WELL = {(0, "fetch 0"): 1e-6, (4, "fetch 0"): 1e-2}
 class Repeats:
     """Repetitions that move nothing, but for what is given."""
 
-    far: dict[Key, float] = field(default_factory=dict)
-    near: dict[Key, Sequence[float]] = field(default_factory=dict)
+    far: dict[Fetch, float] = field(default_factory=dict)
+    near: dict[Fetch, Sequence[float]] = field(default_factory=dict)
 
-    def digests(self, step: int, size: float, count: int) -> Mapping[Key, Sequence[Array]]:
+    def digests(self, step: int, size: float, count: int) -> Mapping[Fetch, Sequence[Array]]:
         return {}
 
-    def moved(self, step: int) -> Mapping[Key, float]:
+    def moved(self, step: int) -> Mapping[Fetch, float]:
         return {(at, f"w{one}"): 0.0 for at in (0, 4) for one in range(200)} | self.far
 
-    def sizes(self, step: int) -> Mapping[Key, Sequence[float]]:
+    def sizes(self, step: int) -> Mapping[Fetch, Sequence[float]]:
         return {(at, f"w{one}"): [1.0] * 9 for at in (0, 4) for one in range(200)} | self.near
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from refluid.verify.metrics import Deviation, digest, root_mean_square, turned
 from refluid.verify.recordings import Array
-from refluid.verify.standing_out import Key, standing_out
+from refluid.verify.standing_out import Fetch, standing_out
 
 VARIABLES, ELEMENTS, BEHIND = 60, 200, 25
 
@@ -44,7 +44,7 @@ class Network:
         changed: Array = self.right * (1 + change * (size > 0))
         return changed
 
-    def digests(self, step: int, size: float, count: int) -> Mapping[Key, Sequence[Array]]:
+    def digests(self, step: int, size: float, count: int) -> Mapping[Fetch, Sequence[Array]]:
         runs = [self.run(size) for _ in range(count if size else 1)]
         return {(step, f"w{n}"): [digest(run[n]) for run in runs] for n in range(VARIABLES)}
 

@@ -18,7 +18,7 @@ from refluid.feed.dataset_files import (
     unreadable,
 )
 from refluid.feed.dataset_pipe import Pipe, does_nothing, download_pipe
-from refluid.feed.multislot import MultiSlotParser, Slot
+from refluid.feed.multislot import LineSlot, MultiSlotParser
 from refluid.feed.multislot_columns import Columns
 
 _BLOCK = 1 << 20
@@ -34,7 +34,7 @@ class Source:
     """
 
     paths: tuple[str, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[LineSlot, ...]
     pipe_command: str = "cat"
     download_command: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -27,7 +27,7 @@ class BadLine(EnforceNotMet):
 
 
 @dataclass(frozen=True)
-class Slot:
+class LineSlot:
     """One slot of a line.
 
     kind: "int64", "float32" or "text" (counted like the others, then skipped). width: the values
@@ -66,7 +66,7 @@ class MultiSlotParser:
     skip_bad_lines: bad lines are left out and counted in `skipped` instead of being an error.
     """
 
-    def __init__(self, slots: Sequence[Slot], skip_bad_lines: bool = False) -> None:
+    def __init__(self, slots: Sequence[LineSlot], skip_bad_lines: bool = False) -> None:
         if not slots:
             raise ValueError("a MultiSlot line needs at least one slot: call set_use_var")
         self.slots = tuple(slots)

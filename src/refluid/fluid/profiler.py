@@ -13,7 +13,7 @@ import torch
 from refluid.core import events
 from refluid.fluid.profiling.file import write_profile
 from refluid.fluid.profiling.kernels import Kernels, write_kernels
-from refluid.fluid.profiling.report import SORTED, Options, report
+from refluid.fluid.profiling.report import SORTED, ReportOptions, report
 
 __all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "stop_profiler"]
 
@@ -81,7 +81,7 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str = _PATH) -> N
     session, _session = _session, None
     events.keep(session.former)
     kernels = session.kernels.stop() if session.kernels is not None else []
-    options = Options(session.state, sorted_key, session.tracer)
+    options = ReportOptions(session.state, sorted_key, session.tracer)
     print(report(session.log, options, kernels))
     if session.state == "All" or profile_path != _PATH:
         write_profile(session.log, Path(profile_path), kernels)

@@ -12,7 +12,7 @@ from refluid.ops.registry import facts_of, find, nested_of
 from refluid.runtime.codegen import Written, write_plan
 from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.shapes import Shapes
-from refluid.runtime.steps import Bind, Block, Call, Clear, For, Free, Load, Step, While
+from refluid.runtime.steps import Bind, Call, Clear, Compound, For, Free, Load, Step, While
 from refluid.runtime.trees import FED, IGNORED, Formula, Name, Tree, leaves
 
 
@@ -47,8 +47,8 @@ def planned_peak(request: Request, fed: Mapping[str, tuple[int, ...]]) -> Planne
     return Planned(state + played.peak, state, operator.type if operator else "", position)
 
 
-Memory = frozenset[int]
-NOTHING: Memory = frozenset()
+Places = frozenset[int]
+NOTHING: Places = frozenset()
 # Expressions whose result is memory of its own: what functions return, copies.
 _MAKING = ("{}(", "{}.clone")
 _SHAPE = "{}({})"
@@ -65,12 +65,12 @@ class _Played:
         names = written.variables.names
         self.names, self.keys = names, {name: key for key, name in names.items()}
         self.shapes, self.inner, self.limit = shapes, shapes, limit
-        self.held: dict[Name, Memory] = {}
-        self.records: dict[Name, list[Memory]] = {}
-        self.garbage: Memory = NOTHING
+        self.held: dict[Name, Places] = {}
+        self.records: dict[Name, list[Places]] = {}
+        self.garbage: Places = NOTHING
         self.sizes: list[tuple[int, int]] = []
         self.others: dict[int, int] = {}
-        self.sums: dict[Name, Memory] = {}
+        self.sums: dict[Name, Places] = {}
         self.peak = 0
         self.operator: Operator | None = None
         # The operator of the block whose loop is played, how many rounds it has, and the first
@@ -81,7 +81,7 @@ class _Played:
     def play(self, steps: Sequence[Step]) -> None:
         """Plays steps, in the order in which they run."""
         for step in steps:
-            if isinstance(step, Block):
+            if isinstance(step, Compound):
                 self._block(step)
             elif isinstance(step, Call):
                 self._call(step)
@@ -101,18 +101,18 @@ class _Played:
         if now > self.peak:
             self.peak, self.operator = now, self.top or op or self.operator
 
-    def _bytes(self, memory: Memory) -> int:
+    def _bytes(self, memory: Places) -> int:
         return sum(self.sizes[one][0] for one in memory)
 
-    def _new(self, name: Tree) -> Memory:
-        """Memory for what a variable holds, as large as it is in a round, and as it is for all."""
+    def _new(self, name: Tree) -> Places:
+        """Places for what a variable holds, as large as it is in a round, and as it is for all."""
         key = self.keys.get(name) if isinstance(name, Name) else None
         if key is None:
             return NOTHING
         self.sizes.append((self.inner.bytes(key), self.shapes.bytes(key)))
         return frozenset({len(self.sizes) - 1})
 
-    def _in(self, tree: Tree) -> Memory:
+    def _in(self, tree: Tree) -> Places:
         """All memory that is held under the names of a tree."""
         return NOTHING.union(
             *(self.held.get(one, NOTHING) for one in leaves(tree) if isinstance(one, Name))
@@ -157,7 +157,7 @@ class _Played:
         self.held[holder] |= set(map(self._of_other_rounds, mine))
 
     def _of_other_rounds(self, one: int) -> int:
-        """Memory that stands for that of all other rounds, whoever holds it."""
+        """Places that stands for that of all other rounds, whoever holds it."""
         if one not in self.others:
             now, whole = self.sizes[one]
             self.others[one] = len(self.sizes)
@@ -172,8 +172,8 @@ class _Played:
         ]
         self.held[record] = NOTHING.union(*self.records[record])
 
-    def _give(self, target: Tree, memory: Memory | None) -> None:
-        """Memory becomes that of the target's variables; None: each has new memory."""
+    def _give(self, target: Tree, memory: Places | None) -> None:
+        """Places becomes that of the target's variables; None: each has new memory."""
         for name in leaves(target):
             if isinstance(name, Name):
                 self.held[name] = self._new(name) if memory is None else memory
@@ -220,7 +220,7 @@ class _Played:
                 self.held[value] = memory
         self.held[target] = memory
 
-    def _shared(self, step: Call, op: Operator, name: Name) -> Memory:
+    def _shared(self, step: Call, op: Operator, name: Name) -> Places:
         """The memory of one result: that of an input where it is a view or overwrites it."""
         definition = find(op.type)
         if name in step.changes or name not in self.keys or definition is None:
@@ -254,7 +254,7 @@ class _Played:
             total += times * op.attrs.get("num_layers", 1) * size
         return int(total)
 
-    def _block(self, step: Block) -> None:
+    def _block(self, step: Compound) -> None:
         """One round stands for all, but what each leaves behind is there as often as there are
         rounds. Where their number isn't known, unknown sizes count as those of all rounds
         together, and nothing in the round itself."""

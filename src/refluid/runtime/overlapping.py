@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refluid.runtime.steps import Block, ExchangeWait, Return, Step
+from refluid.runtime.steps import Compound, ExchangeWait, Return, Step
 
 
 def overlapping(steps: Sequence[Step]) -> list[Step]:
@@ -19,7 +19,7 @@ def overlapping(steps: Sequence[Step]) -> list[Step]:
         if isinstance(step, ExchangeWait):
             waiting.append(step)
             continue
-        if isinstance(step, Block):
+        if isinstance(step, Compound):
             _overlap_within(step)
         due = _due(waiting, step)
         moved += [*waiting[:due], step]
@@ -27,14 +27,14 @@ def overlapping(steps: Sequence[Step]) -> list[Step]:
     return [*moved, *waiting]
 
 
-def _overlap_within(block: Block) -> None:
+def _overlap_within(block: Compound) -> None:
     for body in block.bodies:
         body[:] = overlapping(body)
 
 
 def _due(waiting: Sequence[ExchangeWait], step: Step) -> int:
     """How many of those that wait must be over before a step."""
-    if isinstance(step, Block | Return):
+    if isinstance(step, Compound | Return):
         return len(waiting)
     touched = step.reads | step.writes | step.overwrites
     return max((1 + n for n, one in enumerate(waiting) if one.overwrites & touched), default=0)

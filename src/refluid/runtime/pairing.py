@@ -25,7 +25,7 @@ AGAIN = ".subprog_"
 
 
 @dataclass
-class Recording:
+class Taped:
     """Inputs and outputs of a forward operator with autograd's graph between them."""
 
     leaves: list[Any]
@@ -117,13 +117,13 @@ def recorder(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
     single = count == 1 and not forward.makes_lod
     assert body is not None
 
-    def run(*inputs: Any, **attrs: Any) -> tuple[Recording, Any]:
+    def run(*inputs: Any, **attrs: Any) -> tuple[Taped, Any]:
         leaves = [_leaf(value, flags) for value, flags in zip(inputs, wanted, strict=True)]
         with torch.enable_grad():
             result = body(*leaves, **attrs)
         if single:
-            return Recording(leaves, [result]), _detached(result)
-        return Recording(leaves, list(result[:count])), [_detached(one) for one in result]
+            return Taped(leaves, [result]), _detached(result)
+        return Taped(leaves, list(result[:count])), [_detached(one) for one in result]
 
     return run
 
@@ -133,7 +133,7 @@ def replayer(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
     order = [slot.name for slot in forward.inputs]
     places = [order.index(slot.name.removesuffix(GRAD)) for slot in forward.gradient_slots()]
 
-    def run(recording: Recording, *grads: Any) -> Any:
+    def run(recording: Taped, *grads: Any) -> Any:
         pairs = list(_pairs(recording.outputs, grads))
         leaves = _flat(recording.leaves)
         targets = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]

@@ -7,9 +7,9 @@ from typing import Any
 
 from refluid.runtime.steps import (
     Bind,
-    Block,
     Call,
     Clear,
+    Compound,
     ExchangeStart,
     ExchangeWait,
     For,
@@ -22,7 +22,7 @@ from refluid.runtime.steps import (
     Store,
     While,
 )
-from refluid.runtime.trees import Cell, Formula, Known, Name, Tree
+from refluid.runtime.trees import CellName, Formula, Known, Name, Tree
 
 # So many names are cleared in one line.
 _IN_A_LINE = 12
@@ -33,14 +33,14 @@ def printed(steps: Iterable[Step], indent: int = 1) -> Iterator[Line]:
     """Lines of the steps, each with the step that it is of."""
     space = "    " * indent
     for step in steps:
-        if isinstance(step, Block):
+        if isinstance(step, Compound):
             yield from _block(step, indent)
         else:
             for text in _STEPS[type(step)](step):
                 yield space + text, step
 
 
-def _block(step: Block, indent: int) -> Iterator[Line]:
+def _block(step: Compound, indent: int) -> Iterator[Line]:
     space = "    " * indent
     yield f"{space}{_HEADS[type(step)](step)}:", step
     if isinstance(step, Function):
@@ -88,14 +88,14 @@ def _number(value: float) -> str:
     return repr(value) if abs(value) != float("inf") and value == value else f"float('{value}')"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: CellName) -> str:
     return f"C[{cell.number}]" if cell.rank is None else f"C[{cell.rank}][{cell.number}]"
 
 
 _LEAVES: Mapping[type, Callable[[Any], str]] = {
     Name: str,
     Known: str,
-    Cell: _cell,
+    CellName: _cell,
     Formula: lambda one: one.form.format(*map(show, one.parts)),
     list: lambda one: f"[{', '.join(map(show, one))}]",
     tuple: _tuple,

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from refluid.ir.operator import Operator
 from refluid.runtime.printing import printed
-from refluid.runtime.steps import Block, Step
+from refluid.runtime.steps import Compound, Step
 from refluid.runtime.trees import Known, Tree
 
 HEADER = "def step(F, C, L):"
-B = TypeVar("B", bound=Block)
+B = TypeVar("B", bound=Compound)
 
 
 class Source:

@@ -15,7 +15,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.effects import Effect
 from refluid.runtime.trees import (
     IGNORED,
-    Cell,
+    CellName,
     Known,
     Name,
     Reference,
@@ -130,7 +130,7 @@ class Load(Step):
     gives, takes = ("target",), ("cell",)
 
     target: Name
-    cell: Cell
+    cell: CellName
 
 
 @dataclass(eq=False)
@@ -139,7 +139,7 @@ class Store(Step):
 
     gives, takes = ("cell",), ("value",)
 
-    cell: Cell
+    cell: CellName
     value: Tree
 
 
@@ -176,7 +176,7 @@ class Return(Step):
 
 
 @dataclass(eq=False)
-class Block(Step):
+class Compound(Step):
     """A step with steps inside. It may overwrite all that it sees."""
 
     takes: ClassVar[Sequence[str]] = ("head",)
@@ -226,7 +226,7 @@ class Block(Step):
 
 
 @dataclass(eq=False)
-class If(Block):
+class If(Compound):
     """Steps for when the head holds, and for when it doesn't."""
 
     otherwise: list[Step] = field(default_factory=list)
@@ -237,12 +237,12 @@ class If(Block):
 
 
 @dataclass(eq=False)
-class While(Block):
+class While(Compound):
     """Steps that are repeated while the head holds."""
 
 
 @dataclass(eq=False)
-class For(Block):
+class For(Compound):
     """Steps for each of the values of the head."""
 
     gives = ("target",)
@@ -251,7 +251,7 @@ class For(Block):
 
 
 @dataclass(eq=False)
-class Function(Block):
+class Function(Compound):
     """Steps that are run when somebody calls them; `head` is the function's name."""
 
     gives, takes = ("head",), ()
@@ -261,5 +261,5 @@ def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
     """The steps, and those inside them."""
     for step in steps:
         yield step
-        if isinstance(step, Block):
+        if isinstance(step, Compound):
             yield from all_steps(step.inner)

@@ -25,7 +25,7 @@ import torch
 
 from refluid.core.threads import begin_thread, operator_threads
 from refluid.ir.attributes import OpRole
-from refluid.ir.block import Block as Operators
+from refluid.ir.block import Block
 from refluid.ops.registry import find
 from refluid.runtime.dependencies import predecessors
 from refluid.runtime.source import Source
@@ -186,7 +186,7 @@ class _Run:
 
 
 def out_of_order(
-    source: Source, block: Operators, variables: Variables, threads: int, updates_last: bool
+    source: Source, block: Block, variables: Variables, threads: int, updates_last: bool
 ) -> Source:
     """The plan with each step a function, and a schedule that runs them.
 
@@ -233,7 +233,7 @@ def _role(one: Step) -> int | None:
 
 
 def _shared_memory(
-    found: Sequence[Step], block: Operators, variables: Variables
+    found: Sequence[Step], block: Block, variables: Variables
 ) -> Callable[[Reference], Reference]:
     """One name for all variables whose values may share memory with that one's."""
     parent: dict[Reference | None, Reference] = {}

@@ -1,6 +1,6 @@
 """What a step is given: lists, tuples and `Formula`s of references and literals.
 
-References are `Name`, `Known` and `Cell`; anything else in a tree is a literal.
+References are `Name`, `Known` and `CellName`; anything else in a tree is a literal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Known(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class CellName:
     """The scope's cell of a persistable variable; of replica `rank` in a step for all replicas."""
 
     number: int
@@ -39,7 +39,7 @@ class Formula:
 
 
 Tree = Any
-Reference = Name | Cell
+Reference = Name | CellName
 
 IGNORED = Name("_")
 FED, FED_LODS, ROW = Known("F"), Known("L"), Name("N")
@@ -67,7 +67,7 @@ def called(function: Tree, *given: Tree, **options: Tree) -> Formula:
     return Formula(f"{{}}({', '.join(holes)})", (function, *given, *options.values()))
 
 
-def value_of(cell: Cell) -> Formula:
+def value_of(cell: CellName) -> Formula:
     """What the scope holds."""
     return Formula("{}.value", (cell,))
 
@@ -100,4 +100,6 @@ def mapped(tree: Tree, change: Callable[[Any], Any]) -> Tree:
 
 def references(*trees: Tree) -> set[Reference]:
     """The variables and cells in trees."""
-    return {leaf for leaf in leaves(trees) if type(leaf) is Name or type(leaf) is Cell} - {IGNORED}
+    return {leaf for leaf in leaves(trees) if type(leaf) is Name or type(leaf) is CellName} - {
+        IGNORED
+    }

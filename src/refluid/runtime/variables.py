@@ -6,7 +6,7 @@ from refluid.analysis.liveness import overwritten
 from refluid.analysis.uses import Key, key_of
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY
-from refluid.runtime.trees import Cell, Name
+from refluid.runtime.trees import CellName, Name
 
 
 class Variables:
@@ -43,6 +43,6 @@ class Variables:
             self.names[key] = Name(f"{letter}{len(self.names)}")
         return self.names[key]
 
-    def cell(self, key: Key) -> Cell:
+    def cell(self, key: Key) -> CellName:
         """The scope's cell of a variable, which need not be declared in the program."""
-        return Cell(self.state.setdefault(key, len(self.state)))
+        return CellName(self.state.setdefault(key, len(self.state)))

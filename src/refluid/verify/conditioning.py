@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from refluid.ir.operator import Operator
-from refluid.verify.judge import WIDER, Key
+from refluid.verify.judge import WIDER, Fetch
 from refluid.verify.metrics import digest, digest_error, root_mean_square
 from refluid.verify.recordings import Array, Recording, Value
 
@@ -77,7 +77,7 @@ def _parameters(recording: Recording) -> set[str]:
 class _Run:
     """Digests of all variables compared; by how much those of parameters were changed before."""
 
-    digests: dict[Key, Digest]
+    digests: dict[Fetch, Digest]
     changed: dict[str, Array]
 
 
@@ -88,21 +88,21 @@ class Repetitions:
         self._recording, self._run = recording, run
         self._known: dict[tuple[int, float], list[_Run]] = {}
 
-    def moved(self, step: int) -> dict[Key, float]:
+    def moved(self, step: int) -> dict[Fetch, float]:
         """How far any run from further changed parameters is from the run itself."""
         (base,), far = self._digests(step, 0.0), self._digests(step, WIDER * ROUNDING)
         return {
             key: max(_moved(one[key], base[key]) for one in far) for key in base if key[0] <= step
         }
 
-    def sizes(self, step: int) -> dict[Key, list[float]]:
+    def sizes(self, step: int) -> dict[Fetch, list[float]]:
         """Root mean squares in the run itself and in its repetitions."""
         runs = self._digests(step, 0.0) + self._digests(step, ROUNDING)
         return {
             key: [root_mean_square(*one[key]) for one in runs] for key in runs[0] if key[0] <= step
         }
 
-    def digests(self, step: int, size: float, count: int) -> dict[Key, list[Array]]:
+    def digests(self, step: int, size: float, count: int) -> dict[Fetch, list[Array]]:
         """Digests in repetitions from parameters changed by `size` units in the last place, what
         each parameter was changed by taken back; in the run itself where that is 0."""
         runs = self._runs(step, size * UNIT, count)[: count if size else 1]
@@ -112,7 +112,7 @@ class Repetitions:
             if key[0] <= step
         }
 
-    def _digests(self, step: int, noise: float) -> list[dict[Key, Digest]]:
+    def _digests(self, step: int, noise: float) -> list[dict[Fetch, Digest]]:
         return [one.digests for one in self._runs(step, noise, REPETITIONS)[:REPETITIONS]]
 
     def _runs(self, step: int, noise: float, count: int) -> list[_Run]:
@@ -143,7 +143,7 @@ class Repetitions:
         return repetition(self._recording, seed, noise)
 
 
-def _digests(results: Results) -> dict[Key, Digest]:
+def _digests(results: Results) -> dict[Fetch, Digest]:
     return {
         (number, label): (digest(value.array), value.array.size)
         for number, found in enumerate(results)

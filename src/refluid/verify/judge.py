@@ -41,18 +41,18 @@ NOISE = 0.1
 SAME = 0.008
 SIGMAS = 5.0
 
-Key = tuple[int, str]
-Spreads = Mapping[Key, float]
+Fetch = tuple[int, str]
+Spreads = Mapping[Fetch, float]
 
 
 class Repeats(OwnRuns, Protocol):
     """What repetitions from slightly changed parameters do to the variables up to a step."""
 
-    def moved(self, step: int) -> Mapping[Key, float]:
+    def moved(self, step: int) -> Mapping[Fetch, float]:
         """The furthest from the run itself that any was whose parameters were changed `WIDER`
         times as much as by rounding, so that rare flips are among them."""
 
-    def sizes(self, step: int) -> Mapping[Key, Sequence[float]]:
+    def sizes(self, step: int) -> Mapping[Fetch, Sequence[float]]:
         """Root mean squares in the run and in those changed as much as by rounding."""
 
 

@@ -31,13 +31,13 @@ TURNED = 6.0
 # Of the groups, and in number: more that stand out at once are a flip that no repetition had. It is
 # believed if further changed ones, and so many, have any that moves some group as far.
 MANY, FEWEST, FURTHER, FAR = 0.02, 3, 32.0, 8
-Key = tuple[int, str]
+Fetch = tuple[int, str]
 
 
 class OwnRuns(Protocol):
     """The run by refluid, and its repetitions from slightly changed parameters."""
 
-    def digests(self, step: int, size: float, count: int) -> Mapping[Key, Sequence[Array]]:
+    def digests(self, step: int, size: float, count: int) -> Mapping[Fetch, Sequence[Array]]:
         """Of variables after a step, in `count` repetitions whose parameters were changed by at
         most `size` units in the last place; one without a change where that is 0. What a parameter
         was changed by itself is taken back."""

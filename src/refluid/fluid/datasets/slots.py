@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from refluid.core.dtypes import VarType, dtype_name
-from refluid.feed.multislot import Slot
+from refluid.feed.multislot import LineSlot
 from refluid.ir.variable import Variable
 
 # Fluid's names of the element types in a DataFeedDesc.
@@ -20,7 +20,7 @@ _KINDS = {"uint64": "int64", "float": "float32"}
 class Fed:
     """A slot and the tensor made of it: `shape` is that of one row, or of one value with LoD."""
 
-    slot: Slot
+    slot: LineSlot
     shape: tuple[int, ...]
     lod_level: int
 
@@ -45,13 +45,13 @@ def slot_of(var: Variable) -> Fed:
     kind, shape = _KINDS[PROTO_TYPES[var.dtype]], tuple(int(size) for size in var.shape[1:])
     if var.lod_level:
         shape = tuple(max(size, 1) for size in shape)
-        return Fed(Slot(var.name, kind, 0, prod(shape)), shape, 1)
+        return Fed(LineSlot(var.name, kind, 0, prod(shape)), shape, 1)
     if any(size < 0 for size in shape):
         raise ValueError(
             f"variable {var.name!r} of shape {list(var.shape)} can't be fed by a dataset: only its "
             "first size may be unknown"
         )
-    return Fed(Slot(var.name, kind, prod(shape)), shape, 0)
+    return Fed(LineSlot(var.name, kind, prod(shape)), shape, 0)
 
 
 def slots_of_desc(desc: Any) -> list[Fed]:
@@ -67,11 +67,11 @@ def slots_of_desc(desc: Any) -> list[Fed]:
             )
         shape = tuple(size for size in one.shape if size > 0) or (1,)
         width = prod(shape) if one.is_dense else 0
-        slot = Slot(one.name, _KINDS[one.type], width, 1, bool(one.is_used))
+        slot = LineSlot(one.name, _KINDS[one.type], width, 1, bool(one.is_used))
         found.append(Fed(slot, shape if one.is_dense else (1,), 0 if one.is_dense else 1))
     return found
 
 
 def text_slots(names: Sequence[str]) -> list[Fed]:
     """Slots of words that stand before the others and aren't fed."""
-    return [Fed(Slot(name, "text", 1, 1, False), (), 0) for name in names]
+    return [Fed(LineSlot(name, "text", 1, 1, False), (), 0) for name in names]

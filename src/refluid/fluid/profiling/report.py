@@ -19,7 +19,7 @@ _COLUMN = 12
 
 
 @dataclass(frozen=True)
-class Options:
+class ReportOptions:
     """state: CPU, GPU or All. key: how rows are sorted. tracer: how detailed they are."""
 
     state: str
@@ -73,7 +73,7 @@ SORTED: dict[str | None, tuple[str, Callable[[Row], float]]] = {
 """What rows may be sorted by: how the report calls it, and the key."""
 
 
-def report(log: Log, options: Options, kernels: Sequence[Kernel] = ()) -> str:
+def report(log: Log, options: ReportOptions, kernels: Sequence[Kernel] = ()) -> str:
     """The report of what was noted. Ratios are shares of the time of all steps."""
     order, key = SORTED[options.key]
     found = sorted(rows(log.events, by_name=options.tracer == "AllOpDetail"), key=key)
@@ -128,7 +128,7 @@ def _copies(kernels: Sequence[Kernel], total: float) -> list[str]:
     return [*lines, ""]
 
 
-def _table(found: Sequence[Row], total: float, options: Options) -> Iterable[str]:
+def _table(found: Sequence[Row], total: float, options: ReportOptions) -> Iterable[str]:
     lines: list[tuple[str, list[str]]] = []
     for row in found:
         name = f"thread{row.thread}::{row.name}"
@@ -152,7 +152,7 @@ def _line(name: str, cells: Sequence[str], width: int) -> str:
     return (name.ljust(width) + "".join(wide)).rstrip()
 
 
-def _cells(row: Row, spent: float, total: float, options: Options) -> list[str]:
+def _cells(row: Row, spent: float, total: float, options: ReportOptions) -> list[str]:
     share = spent / total if total else 0.0
     return [
         str(row.calls),
@@ -165,13 +165,13 @@ def _cells(row: Row, spent: float, total: float, options: Options) -> list[str]:
     ]
 
 
-def _part(row: Row, spent: float, total: float, options: Options) -> list[str]:
+def _part(row: Row, spent: float, total: float, options: ReportOptions) -> list[str]:
     share = spent / total if total else 0.0
     device = _device(spent, row.device if spent == row.compute else 0.0, options)
     return [str(row.calls), f"{spent:g}", *device, "", "", f"{spent / row.calls:g}", f"{share:g}"]
 
 
-def _device(spent: float, device: float, options: Options) -> list[str]:
+def _device(spent: float, device: float, options: ReportOptions) -> list[str]:
     if not options.on_device:
         return []
     share = device / spent if spent else 0.0

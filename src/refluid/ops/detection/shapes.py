@@ -11,10 +11,10 @@ from refluid.ops.registry import OperatorDef
 from refluid.ops.unknown import reckoned
 
 ROWS = -1
-Rule = Callable[[Operator, Mapping[str, Spec]], Mapping[str, Spec]]
+ShapeRule = Callable[[Operator, Mapping[str, Spec]], Mapping[str, Spec]]
 
 
-def infer_by(rule: Rule, **levels: str) -> Infer:
+def infer_by(rule: ShapeRule, **levels: str) -> Infer:
     """A rule for shapes: `rule(op, inputs)` gives shape and type by output slot.
 
     inputs: of the first variable of each input slot. levels: output slot -> the input slot whose

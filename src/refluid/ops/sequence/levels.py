@@ -18,8 +18,8 @@ from refluid.ops.unknown import reckoned
 if TYPE_CHECKING:
     from refluid.ops.registry import OperatorDef
 
-Rule = Callable[..., Any]
-Rules = Mapping[str, Rule]
+LodRule = Callable[..., Any]
+LodRules = Mapping[str, LodRule]
 
 
 def sequences_of(rows: Tensor, lod: Levels, slot: str = "X", levels: int = 0) -> Offsets:
@@ -69,9 +69,9 @@ def offsets_of(lod: Levels) -> str:
 
 
 def infer_from(
-    shapes: Rules,
+    shapes: LodRules,
     *,
-    levels: Rules | None = None,
+    levels: LodRules | None = None,
     dtypes: Mapping[str, VarType | None] | None = None,
 ) -> Infer:
     """A rule: `{"Out": lambda X, new_dim: (-1, new_dim)}` gives the shape of each output.
@@ -102,7 +102,7 @@ def infer_from(
 
 
 def _apply(
-    rule: Rule, definition: OperatorDef, op: Operator, what: Callable[[Variable], Any]
+    rule: LodRule, definition: OperatorDef, op: Operator, what: Callable[[Variable], Any]
 ) -> Any:
     slots = {slot.name: slot for slot in definition.inputs}
     code = rule.__code__

@@ -24,7 +24,7 @@ from refluid.runtime.trees import leaves, mapped
 _META = torch.device("meta")
 
 
-class Call(NamedTuple):
+class Called(NamedTuple):
     """A kernel that vmap calls: given and made are tensors without elements."""
 
     func: OpOverload
@@ -35,13 +35,13 @@ class Call(NamedTuple):
 class _Listed(DispatchMode):
     def __init__(self, device: torch.device | None) -> None:
         super().__init__()
-        self.calls: list[Call] = []
+        self.calls: list[Called] = []
         self._device = device
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         given = mapped((tuple(args), kwargs or {}), self._as_recorded)
-        self.calls.append(Call(func, given, made))
+        self.calls.append(Called(func, given, made))
         return made
 
     def _as_recorded(self, one: Any) -> Any:
@@ -59,7 +59,7 @@ def empty(layout: Layout, size: int = 0) -> Tensor:
 
 def batched(
     kernel: Kernel, tensors: Mapping[Value, Tensor], differing: Container[Value], most: int
-) -> tuple[list[Call], list[Tensor]] | None:
+) -> tuple[list[Called], list[Tensor]] | None:
     """The calls, at most so many, and the results for all replicas; None where there is no way.
 
     tensors: what the kernel is given, of those values that differ those of all replicas.

@@ -11,14 +11,14 @@ from refluid.ops.registry import OperatorDef, facts_of, find
 from refluid.runtime.joined.align import Unlike
 from refluid.runtime.printing import text_of
 from refluid.runtime.recorded.graph import Line, Value
-from refluid.runtime.steps import Bind, Block, Call, If, Load, Return, Step, Store
+from refluid.runtime.steps import Bind, Call, Compound, If, Load, Return, Step, Store
 from refluid.runtime.trees import (
     COMM,
     FED,
     FED_LODS,
     IGNORED,
     RANDOM,
-    Cell,
+    CellName,
     Formula,
     Known,
     Name,
@@ -56,7 +56,7 @@ def meaning(line: Line) -> Meaning:
         return Meaning("return")
     if isinstance(step, If):
         return _branch(line, step)
-    if isinstance(step, Block):
+    if isinstance(step, Compound):
         raise Unlike("the program has loops")
     if isinstance(step, Bind) and step.value is FED:
         return Meaning("feeds")
@@ -80,7 +80,7 @@ def meaning(line: Line) -> Meaning:
 
 
 def _cells(step: Step) -> set[int]:
-    return {one.number for one in step.reads | step.writes if isinstance(one, Cell)}
+    return {one.number for one in step.reads | step.writes if isinstance(one, CellName)}
 
 
 def _operator(line: Line, draws: bool) -> Meaning:

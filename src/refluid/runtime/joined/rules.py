@@ -17,27 +17,27 @@ from refluid.runtime.joined.names import Names
 from refluid.runtime.recorded.graph import Kernel, Value
 from refluid.runtime.trees import Tree, method
 
-Rule = Callable[[Names, Kernel], Tree | None]
+CallRule = Callable[[Names, Kernel], Tree | None]
 
-RULES: dict[str, Rule] = {}
-SUMMED: dict[str, Rule] = {}
+RULES: dict[str, CallRule] = {}
+SUMMED: dict[str, CallRule] = {}
 # What torch's table of what is done to each element lacks.
 _ELEMENTWISE = frozenset(
     {"zeros_like", "ones_like", "full_like", "_to_copy", "copy_", "fill_", "zero_", "masked_fill"}
 )
 
 
-def rule(*names: str, table: dict[str, Rule] = RULES) -> Callable[[Rule], Rule]:
+def rule(*names: str, table: dict[str, CallRule] = RULES) -> Callable[[CallRule], CallRule]:
     """Registers the rule of these kernels."""
 
-    def decorate(function: Rule) -> Rule:
+    def decorate(function: CallRule) -> CallRule:
         table.update(dict.fromkeys(names, function))
         return function
 
     return decorate
 
 
-def rule_of(kernel: Kernel) -> Rule | None:
+def rule_of(kernel: Kernel) -> CallRule | None:
     """The rule of a kernel."""
     return _elementwise if _is_elementwise(kernel) else RULES.get(name_of(kernel.func))
 

@@ -30,7 +30,7 @@ from refluid.runtime.trees import (
     FED,
     IGNORED,
     OWN,
-    Cell,
+    CellName,
     Formula,
     Name,
     Tree,
@@ -190,16 +190,16 @@ class JointText(Names):
     def _load(self, line: Line, mean: Meaning) -> None:
         (value,) = line.stores.values()
         if value not in self._differing:
-            self._say(Load(Name(value.name), Cell(mean.cell, 0)))
+            self._say(Load(Name(value.name), CellName(mean.cell, 0)))
             return
         for rank, name in enumerate(self._of_each(value)):
-            self._say(Load(name, Cell(mean.cell, rank)))
+            self._say(Load(name, CellName(mean.cell, rank)))
         self._parts.add(value)
 
     def _store(self, line: Line, mean: Meaning) -> None:
         (value,) = line.loads.values()
         for rank in self._ranks():
-            self._say(Store(Cell(mean.cell, rank), self._name(value)))
+            self._say(Store(CellName(mean.cell, rank), self._name(value)))
 
     def _sum(self, line: Line, mean: Meaning) -> None:
         for given, out in mean.pairs:
@@ -266,7 +266,7 @@ class JointText(Names):
             self._give(value, name)
         for cell in mean.cells:
             for rank in range(1, self.size):
-                self._say(Store(Cell(cell, rank), value_of(Cell(cell, 0))))
+                self._say(Store(CellName(cell, rank), value_of(CellName(cell, 0))))
 
     def _return(self, line: Line, _mean: Meaning) -> None:
         assert isinstance(line.step, Return)
@@ -290,4 +290,4 @@ class JointText(Names):
 
 
 def _of_replica_0(one: Tree) -> Tree:
-    return Cell(one.number, 0) if isinstance(one, Cell) else one
+    return CellName(one.number, 0) if isinstance(one, CellName) else one

@@ -26,7 +26,7 @@ from refluid.runtime.recorded.settled import (
 )
 from refluid.runtime.recorded.trace import Kernels, Reads, Values
 from refluid.runtime.scope import Cell
-from refluid.runtime.steps import Block, Call, Free, Return, Step
+from refluid.runtime.steps import Call, Compound, Free, Return, Step
 from refluid.runtime.trees import COMM, FED, FED_LODS, Name
 
 # Constants of a plan that stand for more than a function or an attribute.
@@ -61,7 +61,7 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedStep:
     """A step of a plan: how to run it, the local variables it reads and those it sets.
 
     outside: it has to do with what is fed, with the scope, or with other replicas.
@@ -74,12 +74,12 @@ class Prepared:
     outside: bool
 
 
-def prepared(code: Code) -> list[Prepared]:
+def prepared(code: Code) -> list[PreparedStep]:
     """The steps of a plan."""
     return [_prepared(code, step, line) for step, line in code.source.starts()]
 
 
-def _prepared(code: Code, step: Step, line: int) -> Prepared:
+def _prepared(code: Code, step: Step, line: int) -> PreparedStep:
     if isinstance(step, Return):
         compiled = compile(show(step.value), code.filename, "eval")
     else:
@@ -89,13 +89,13 @@ def _prepared(code: Code, step: Step, line: int) -> Prepared:
         tuple(sorted(one for one in found if isinstance(one, Name))) for found in (reads, writes)
     )
     outside = len(loads) + len(stores) < len(reads) + len(writes) or bool(step.known & _OUTSIDE)
-    return Prepared(step, compiled.replace(co_firstlineno=line), loads, stores, outside)
+    return PreparedStep(step, compiled.replace(co_firstlineno=line), loads, stores, outside)
 
 
 class Recorder:
     """Executes the steps of a plan, watching each. body: these, if known."""
 
-    def __init__(self, code: Code, body: list[Prepared] | None = None) -> None:
+    def __init__(self, code: Code, body: list[PreparedStep] | None = None) -> None:
         self.code = code
         self.body = prepared(code) if body is None else body
         self.namespace: dict[str, Any] = dict(code.source.constants)
@@ -148,7 +148,7 @@ class Recorder:
 
     # -- steps ----------------------------------------------------------------
 
-    def _step(self, one: Prepared) -> None:
+    def _step(self, one: PreparedStep) -> None:
         step, op = one.step, one.step.op
         before = {name: self.bound[name] for name in one.loads if name in self.bound}
         traced = not one.outside and self._may_trace(step, before)
@@ -183,11 +183,11 @@ class Recorder:
                     return "makes a tensor that no kernel made"
                 if self.values.is_kept(thing):
                     return "gives away a constant, which others may write to"
-            elif thing is not None and not isinstance(thing, pairing.Recording):
+            elif thing is not None and not isinstance(thing, pairing.Taped):
                 return f"makes a {type(thing).__name__}"
         return ""
 
-    def _made(self, line: Line, one: Prepared, settled: bool) -> dict[Name, Value]:
+    def _made(self, line: Line, one: PreparedStep, settled: bool) -> dict[Name, Value]:
         """The values of the variables that a step set."""
         before, op = line.loads, line.op
         sure: set[str] = set()
@@ -238,7 +238,7 @@ class Recorder:
         self.last.update(made)
 
     def _may_trace(self, step: Step, before: dict[Name, Value]) -> bool:
-        if isinstance(step, Block) or step.op is None:
+        if isinstance(step, Compound) or step.op is None:
             return False
         if not _is_pure(step.op) or not self._calls_plainly(step):
             return False
@@ -259,7 +259,7 @@ class Recorder:
             self.namespace.pop(name, None)
             self.bound.pop(name, None)
 
-    def _return(self, one: Prepared) -> None:
+    def _return(self, one: PreparedStep) -> None:
         self.result = eval(one.code, self.namespace)
         before = {name: self.bound[name] for name in one.loads if name in self.bound}
         self._keep(Line(one.step, before, {}))

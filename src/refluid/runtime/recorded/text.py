@@ -12,7 +12,7 @@ from refluid.kernels.rows.lookup import look_up
 from refluid.kernels.watching import OpOverload
 from refluid.runtime.recorded.graph import Compiled, Entry, Kernel, Line, Part, Value
 from refluid.runtime.source import Source
-from refluid.runtime.steps import Bind, Block, Call, Clear, Free, Return, Step
+from refluid.runtime.steps import Bind, Call, Clear, Compound, Free, Return, Step
 from refluid.runtime.trees import IGNORED, Known, Name, Tree, mapped
 
 
@@ -38,7 +38,7 @@ class Text:
             if isinstance(part, Line) and isinstance(part.step, Return):
                 break
             outs = {value for value in part.outs if value is not None}
-            if isinstance(part, Line) and isinstance(part.step, Block):
+            if isinstance(part, Line) and isinstance(part.step, Compound):
                 outs &= last.keys()
             dead = {v for v in part.uses if last[v] == index and v.constant is None}
             dead |= {v for v in outs if v not in last}
@@ -98,7 +98,7 @@ class Text:
     # -- lines of the plan ----------------------------------------------------
 
     def _line(self, line: Line) -> None:
-        if not isinstance(line.step, Block):
+        if not isinstance(line.step, Compound):
             names = {name: self._name(value) for name, value in line.loads.items()}
             stores = {name: Name(value.name) for name, value in line.stores.items()}
             self.source.add(with_names(line.step, names, stores))

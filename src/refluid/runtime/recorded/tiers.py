@@ -21,7 +21,7 @@ from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Part
 from refluid.runtime.recorded.large_results import large_at_once
-from refluid.runtime.recorded.record import Prepared, Recorder, Refused
+from refluid.runtime.recorded.record import PreparedStep, Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.recorded.trial import Trial
@@ -47,7 +47,7 @@ class Tiers:
         self._current: Recorded | None = None
         self._made: list[Recorded] = []
         self._tables = Tables(code)
-        self._body: list[Prepared] | None = None
+        self._body: list[PreparedStep] | None = None
         self._counts: Counter[tuple[Meta, ...]] = Counter()
         self._flags = flags.state()
         self._given_up = flags.value("refluid_tier") == "interpreted"

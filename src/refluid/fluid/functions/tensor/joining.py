@@ -7,7 +7,7 @@ from typing import Any
 
 from refluid.build import op
 from refluid.fluid.functions.tensor.tensor_lists import (
-    Size,
+    Dimension,
     as_attribute,
     as_variables,
     constant_of,
@@ -30,7 +30,7 @@ def concat(
 
 def split(
     input: Variable,
-    num_or_sections: int | Sequence[Size],
+    num_or_sections: int | Sequence[Dimension],
     dim: int | Variable = -1,
     name: str | None = None,
 ) -> list[Variable]:

@@ -16,17 +16,17 @@ from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
-Size = int | Variable
-Sizes = Sequence[Size] | Variable
+Dimension = int | Variable
+Sizes = Sequence[Dimension] | Variable
 MakeConstant = Callable[[int], Variable]
 
 
-def has_variables(values: Sequence[Size]) -> bool:
+def has_variables(values: Sequence[Dimension]) -> bool:
     """Whether any entry is a variable."""
     return any(isinstance(one, Variable) for one in values)
 
 
-def as_attribute(values: Sequence[Size], where: str) -> list[int]:
+def as_attribute(values: Sequence[Dimension], where: str) -> list[int]:
     """The list with -1 for each variable. TypeError for entries that are no whole numbers."""
     for one in values:
         if not isinstance(one, Variable | int | np.integer) or isinstance(one, bool):
@@ -34,7 +34,7 @@ def as_attribute(values: Sequence[Size], where: str) -> list[int]:
     return [-1 if isinstance(one, Variable) else int(one) for one in values]
 
 
-def as_variables(values: Sequence[Size], make: MakeConstant) -> list[Variable]:
+def as_variables(values: Sequence[Dimension], make: MakeConstant) -> list[Variable]:
     """The list as variables, numbers turned into constants by `make`."""
     return [_detached(one) if isinstance(one, Variable) else make(int(one)) for one in values]
 
