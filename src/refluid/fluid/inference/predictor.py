@@ -18,7 +18,7 @@ from refluid.core.threads import use_threads
 from refluid.core.writing import write_files
 from refluid.engine.group import Group
 from refluid.engine.notices import drawing
-from refluid.engine.prepare import prepared
+from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import Strategy
 from refluid.fluid.inference.config import AnalysisConfig
 from refluid.fluid.inference.folding import fold_batch_norms
@@ -113,14 +113,8 @@ class PaddlePredictor:
     def _run(self, feed: Mapping[str, Any]) -> list[Fetched]:
         model = self._model
         with self._threads():
-            ready = prepared(
-                model.program,
-                model.inputs,
-                model.outputs,
-                self._strategy,
-                self._group,
-                seen=self._seen,
-            )
+            given = model.program, model.inputs, model.outputs, self._strategy, self._group
+            ready = prepared(Wanted(*given), self._seen)
             slots = ready.slots[0]
             converted = [slot.convert(feed[slot.name]) for slot in slots]
             lods = [lod for _, lod in converted]
