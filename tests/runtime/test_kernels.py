@@ -13,8 +13,10 @@ import torch
 
 from refluid import fluid
 from refluid.core import flags
+from refluid.kernels import settings
+from refluid.kernels.settings import under
 from refluid.runtime import kernels
-from refluid.runtime.kernels import Kernels, settings_for, under
+from refluid.runtime.kernels import Kernels, settings_for
 
 layers = fluid.layers
 CPU, GPU = torch.device("cpu"), torch.device("cuda:0")
@@ -141,9 +143,9 @@ def test_settings_hold_during_the_call_only() -> None:
     assert torch.backends.mkldnn.enabled
 
 
-@pytest.mark.parametrize("name", kernels._PLACES)
+@pytest.mark.parametrize("name", settings._PLACES)
 def test_every_setting_is_set_and_put_back(name: str) -> None:
-    place, attribute = kernels._PLACES[name]
+    place, attribute = settings._PLACES[name]
     former = getattr(place, attribute)
     other = "tf32" if name == "products" else not former
     seen: list[Any] = []

@@ -16,11 +16,11 @@ from refluid.analysis.ghosts import ghost, is_ghost
 from refluid.core import flags
 from refluid.engine import replicated
 from refluid.fluid.contrib.memory_report import memory_report
+from refluid.kernels.holders import Storage
 from refluid.runtime import allocator
 from refluid.runtime.memory import Garbage, Memory, memory_as_set
 from refluid.runtime.plan import Plan
 from refluid.runtime.request import Request
-from refluid.runtime.storages import Storage
 
 CPU = torch.device("cpu")
 ROWS, WIDTH = 256, 64

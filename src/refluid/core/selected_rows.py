@@ -76,6 +76,12 @@ class SelectedRows:
         """A copy that shares no memory."""
         return SelectedRows(self.index.clone(), self._height, self.value.clone())
 
+    @staticmethod
+    def sum(parts: Sequence[SelectedRows]) -> SelectedRows:
+        """The rows of all parts, those of one after those of the other."""
+        index = torch.cat([one.index for one in parts])
+        return SelectedRows(index, parts[0].height(), torch.cat([one.value for one in parts]))
+
     def merged(self) -> SelectedRows:
         """The same tensor with each row once, ascending; values of equal rows added."""
         rows, value = merge_rows(self.index, self.value, self._height)

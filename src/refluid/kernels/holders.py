@@ -39,3 +39,24 @@ def holders(tensor: Tensor) -> int | None:
         return None
     found: int = _count(storage._cdata if _has_number else _weak_number(storage))
     return found - 1
+
+
+class Storage:
+    """The memory of a tensor, without keeping it. `key` is its own as long as this exists."""
+
+    __slots__ = ("_weak", "key")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._weak: Any = _reference(tensor.untyped_storage())
+        self.key: int = self._weak.cdata
+
+    def expired(self) -> bool:
+        """Whether it was freed."""
+        return bool(self._weak.expired())
+
+
+def storage_of(value: Any) -> Storage | None:
+    """The memory of a dense tensor, without keeping it; None for anything else."""
+    if not isinstance(value, Tensor) or value.layout is not torch.strided or value.is_meta:
+        return None
+    return Storage(value)

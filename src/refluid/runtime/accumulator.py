@@ -36,11 +36,7 @@ class Accumulator:
     def result(self, like: Any) -> Any:
         """The sum; zeros shaped as `like` where nothing was added."""
         if self._parts and self._total is None:
-            return SelectedRows(
-                torch.cat([part.index for part in self._parts]),
-                self._parts[0].height(),
-                torch.cat([part.value for part in self._parts]),
-            )
+            return SelectedRows.sum(self._parts)
         if self._total is None:
             return torch.zeros_like(like)
         total = self._total

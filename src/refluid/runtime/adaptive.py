@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from refluid.core.thread_choice import ThreadChoice
 from refluid.core.threads import free_threads, use_threads
 from refluid.core.waiting import Waiting
 from refluid.runtime.recorded.trial import undecided
-from refluid.runtime.thread_choice import ThreadChoice
 
 _log = logging.getLogger("refluid")
 _T = TypeVar("_T")

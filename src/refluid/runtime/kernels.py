@@ -1,17 +1,14 @@
 """Which kernels torch uses for an operator: cuDNN, oneDNN or its own, and how those choose.
 
-torch decides by settings of the process. An operator of which a program, a strategy or a flag says
-something is called with these set, and they are put back afterwards. Threads that want the same
-settings run at once, others wait. What nothing is said of is torch's choice.
+An operator of which a program, a strategy or a flag says something is called under settings of
+torch (`kernels/settings.py`). What nothing is said of is torch's choice.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import torch
 
@@ -19,24 +16,11 @@ from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
+from refluid.kernels.settings import Function, Settings, under
 from refluid.ops.registry import facts_of
-
-Settings = tuple[tuple[str, Any], ...]
-Function = Callable[..., Any]
 
 _WORKSPACE = "CUDNN_CONV_WSCAP_DBG"
 _HALVES = (VarType.FP16, VarType.BF16)
-_cudnn: Any = torch.backends.cudnn
-_products: Any = torch.backends.cuda.matmul
-_PLACES: dict[str, tuple[Any, str]] = {
-    "onednn": (torch.backends.mkldnn, "enabled"),
-    "cudnn": (_cudnn, "enabled"),
-    "search": (_cudnn, "benchmark"),
-    "deterministic": (_cudnn, "deterministic"),
-    "products": (_products, "fp32_precision"),
-    "sums of float16": (_products, "allow_fp16_reduced_precision_reduction"),
-    "sums of bfloat16": (_products, "allow_bf16_reduced_precision_reduction"),
-}
 
 
 @dataclass(frozen=True)
@@ -137,56 +121,3 @@ class KernelChoice:
         if not settings:
             return function
         return self._made.setdefault((function, settings), under(settings, function))
-
-
-def under(settings: Settings, function: Function) -> Function:
-    """The function, called under these settings."""
-
-    def run(*arguments: Any, **options: Any) -> Any:
-        _gate.enter(settings)
-        try:
-            return function(*arguments, **options)
-        finally:
-            _gate.leave()
-
-    return run
-
-
-class _Gate:
-    """Lets threads in that want the same settings."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._inside = 0
-        self._settings: Settings = ()
-        self._former: Settings = ()
-
-    def enter(self, settings: Settings) -> None:
-        with self._changed:
-            while self._inside and self._settings != settings:
-                self._changed.wait()
-            if not self._inside:
-                self._settings, self._former = settings, _set(settings)
-            self._inside += 1
-
-    def leave(self) -> None:
-        with self._changed:
-            self._inside -= 1
-            if not self._inside:
-                _set(self._former)
-                self._changed.notify_all()
-
-
-def _set(settings: Settings) -> Settings:
-    """Changes what differs; returns what it was."""
-    former = []
-    for name, value in settings:
-        place, attribute = _PLACES[name]
-        present = getattr(place, attribute)
-        if present != value:
-            setattr(place, attribute, value)
-            former.append((name, present))
-    return tuple(former)
-
-
-_gate = _Gate()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from refluid.core import flags
-from refluid.runtime.storages import Storage, storage_of
+from refluid.kernels.holders import Storage, storage_of
 
 _GIGABYTE = 1 << 30
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from refluid.analysis.ghosts import is_ghost
+from refluid.kernels.holders import Storage, storage_of
 from refluid.kernels.watching import DispatchMode
 from refluid.runtime.request import Request
-from refluid.runtime.storages import Storage, storage_of
 from refluid.runtime.trees import leaves
 from refluid.runtime.watched import Watched
 

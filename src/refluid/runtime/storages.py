@@ -1,4 +1,4 @@
-"""Which memory a plan's values hold, as seen between operators."""
+"""When the outputs of operators get memory and when that is freed, for the log."""
 
 from __future__ import annotations
 
@@ -6,32 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from refluid.core.events import Allocation, Log
-
-
-class Storage:
-    """The memory of a tensor, without keeping it. `key` is its own as long as this exists."""
-
-    __slots__ = ("_reference", "key")
-
-    def __init__(self, tensor: Tensor) -> None:
-        reference: Any = StorageWeakRef
-        self._reference: Any = reference(tensor.untyped_storage())
-        self.key: int = self._reference.cdata
-
-    def expired(self) -> bool:
-        """Whether it was freed."""
-        return bool(self._reference.expired())
-
-
-def storage_of(value: Any) -> Storage | None:
-    """The memory of a dense tensor, without keeping it; None for anything else."""
-    if not isinstance(value, Tensor) or value.layout is not torch.strided or value.is_meta:
-        return None
-    return Storage(value)
+from refluid.kernels.holders import Storage, storage_of
 
 
 class LiveStorages:

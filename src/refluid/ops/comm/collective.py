@@ -39,8 +39,7 @@ def start_reducing(
     if reduction != "sum":
         raise EnforceNotMet(f"sparse rows can be summed over replicas, not reduced by {reduction}")
     parts = [part for part in comm.all_gather(value) if isinstance(part, SelectedRows)]
-    rows = torch.cat([part.index for part in parts])
-    return SelectedRows(rows, value.height(), torch.cat([part.value for part in parts])), DONE
+    return SelectedRows.sum(parts), DONE
 
 
 @operator("allreduce", outputs="Out", uses=None, infer=_LIKE_X, sums_replicas=True)

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType
@@ -123,8 +122,7 @@ def total(terms: list[Gradient], *, over: bool = False) -> Gradient:
     full = [term for term in terms if isinstance(term, Tensor)]
     rows = [term for term in terms if isinstance(term, SelectedRows)]
     if not full:
-        index = torch.cat([one.index for one in rows])
-        return SelectedRows(index, rows[0].height(), torch.cat([one.value for one in rows]))
+        return SelectedRows.sum(rows)
     if over or len(full) == 1:
         out, rest = full[0] if over else full[0].clone(), full[1:]
     else:

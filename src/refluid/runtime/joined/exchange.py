@@ -20,20 +20,13 @@ def total(values: Sequence[Tensor | SelectedRows]) -> Tensor | SelectedRows:
             assert isinstance(other, Tensor)
             result += other
         return result
-    rows = [one for one in values if isinstance(one, SelectedRows)]
-    return SelectedRows(
-        torch.cat([one.index for one in rows]),
-        first.height(),
-        torch.cat([one.value for one in rows]),
-    )
+    return SelectedRows.sum([one for one in values if isinstance(one, SelectedRows)])
 
 
 def each(value: Any, size: int) -> list[Any]:
     """A value that is the same for all, for each replica in memory of its own."""
-    if isinstance(value, SelectedRows):
-        rows, height = (value.index, value.value), value.height()
-        return [SelectedRows(rows[0].clone(), height, rows[1].clone()) for _ in range(size)]
-    return [value.clone() if isinstance(value, Tensor) else value for _ in range(size)]
+    is_copied = isinstance(value, Tensor | SelectedRows)
+    return [value.clone() if is_copied else value for _ in range(size)]
 
 
 def whole(parts: Sequence[Tensor]) -> Tensor:

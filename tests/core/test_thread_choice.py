@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from refluid.runtime.thread_choice import PACE, ThreadChoice, numbers
+from refluid.core.thread_choice import PACE, ThreadChoice, numbers
 
 HOUR = 3600.0
 

@@ -1,0 +1,81 @@
+"""Functions called under settings of torch, by which it chooses kernels.
+
+They are the process's. They are set while a function runs and put back afterwards: threads that
+want the same settings run at once, others wait.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Settings = tuple[tuple[str, Any], ...]
+Function = Callable[..., Any]
+
+_cudnn: Any = torch.backends.cudnn
+_products: Any = torch.backends.cuda.matmul
+_PLACES: dict[str, tuple[Any, str]] = {
+    "onednn": (torch.backends.mkldnn, "enabled"),
+    "cudnn": (_cudnn, "enabled"),
+    "search": (_cudnn, "benchmark"),
+    "deterministic": (_cudnn, "deterministic"),
+    "products": (_products, "fp32_precision"),
+    "sums of float16": (_products, "allow_fp16_reduced_precision_reduction"),
+    "sums of bfloat16": (_products, "allow_bf16_reduced_precision_reduction"),
+}
+
+
+def under(settings: Settings, function: Function) -> Function:
+    """The function, called under these settings."""
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        _gate.enter(settings)
+        try:
+            return function(*arguments, **options)
+        finally:
+            _gate.leave()
+
+    return run
+
+
+class _Gate:
+    """Lets threads in that want the same settings."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._settings: Settings = ()
+        self._former: Settings = ()
+
+    def enter(self, settings: Settings) -> None:
+        with self._changed:
+            while self._inside and self._settings != settings:
+                self._changed.wait()
+            if not self._inside:
+                self._settings, self._former = settings, _set(settings)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._changed:
+            self._inside -= 1
+            if not self._inside:
+                _set(self._former)
+                self._changed.notify_all()
+
+
+def _set(settings: Settings) -> Settings:
+    """Changes what differs; returns what it was."""
+    former = []
+    for name, value in settings:
+        place, attribute = _PLACES[name]
+        present = getattr(place, attribute)
+        if present != value:
+            setattr(place, attribute, value)
+            former.append((name, present))
+    return tuple(former)
+
+
+_gate = _Gate()
