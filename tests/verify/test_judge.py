@@ -58,6 +58,15 @@ def test_ten_times_its_own_spread_is_allowed() -> None:
     assert not judge(run_of(_variable(4, 8, 0.2)), spreads, Repeats()).passed
 
 
+@pytest.mark.parametrize(("size", "right"), [(30.0, True), (0.0, False), (2000.0, False)])
+@pytest.mark.parametrize("step", [0, 4])
+def test_noise_is_any_noise_of_about_its_size(step: int, size: float, right: bool) -> None:
+    one = replace(_variable(step, 7, 2.0), size=size, wanted_size=10.0)
+    assert judge(run_of(one), RATHER_WELL | {one.key: 0.4}, Repeats()).passed is right
+    nothing = replace(one, size=1e-9 * size, wanted_size=1e-8)
+    assert judge(run_of(nothing), RATHER_WELL | {one.key: 0.4}, Repeats()).passed
+
+
 def test_a_fetch_has_its_own_spread_and_no_flips() -> None:
     def off(step: int, error: float) -> list[Deviation]:
         return run_of(Deviation(step, "fetch 0", error, 1e-4, fetch=True))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from refluid.ir.operator import Operator
 from refluid.verify.judge import WIDER, Fetch
-from refluid.verify.metrics import digest, digest_error, root_mean_square
+from refluid.verify.metrics import PART, digest, digest_error, root_mean_square
 from refluid.verify.recordings import Array, Recording, Value
 
 REPETITIONS = 8
@@ -21,6 +22,7 @@ REPETITIONS = 8
 # network are longer, and there is one for each of its values.
 UNIT = 2.0**-23
 ROUNDING = 8 * UNIT
+
 
 Digest = tuple[Array, int]
 Results = list[dict[str, Value]]
@@ -34,26 +36,34 @@ def perturbed(
 
     What is less than a unit in the last place changes that unit of as many elements.
     """
-    draw = np.random.RandomState(seed)
+    draw = np.random.Generator(np.random.SFC64(seed))
+    change = _units_in_the_last_place if noise < 2 * UNIT else _shares
     changed = {}
     for name in sorted(state):
         array = state[name].array
-        if array.dtype == np.float32:
-            change = draw.uniform(-noise, noise, array.shape)
-            if name not in fixed:
-                exact = array.astype(np.float64) * (1.0 + change)
-                rounded = exact.astype(np.float32)
-                array = _rounded_at_random(exact, rounded, draw) if noise < 2 * UNIT else rounded
+        if array.dtype == np.float32 and name not in fixed:
+            flat = array.ravel()
+            parts = [flat[start : start + PART] for start in range(0, flat.size, PART)]
+            found = np.concatenate([change(part, noise, draw) for part in parts] or [flat])
+            array = found.reshape(array.shape)
         changed[name] = Value(array, state[name].lengths)
     return changed
 
 
-def _rounded_at_random(exact: Array, nearest: Array, draw: np.random.RandomState) -> Array:
-    """Up or down, the likelier the nearer."""
-    down = np.where(nearest > exact, np.nextafter(nearest, np.float32(-np.inf)), nearest)
-    up = np.nextafter(down, np.float32(np.inf))
-    share = (exact - down) / (up.astype(np.float64) - down)
-    return np.where((exact != 0) & (draw.random_sample(exact.shape) < share), up, down)
+def _shares(part: Array, noise: float, draw: np.random.Generator) -> Array:
+    change = draw.integers(-(2**15), 2**15, part.size, np.int16)
+    return np.asarray(part + part * (change * np.float32(noise / 2**15)))
+
+
+def _units_in_the_last_place(part: Array, noise: float, draw: np.random.Generator) -> Array:
+    """Up or down, the likelier the nearer. Zeros, and what is no number, stay."""
+    bits = part.view(np.int32)
+    units = (bits & (2**23 - 1)) * np.float32(UNIT) + np.float32(1)
+    units *= draw.integers(-(2**15), 2**15, part.size, np.int16) * np.float32(noise / UNIT / 2**15)
+    units += draw.integers(0, 2**16, part.size, np.uint16) * np.float32(2.0**-16)
+    size = np.abs(part)
+    ordinary = (size >= np.finfo(np.float32).tiny) & (size < np.inf)
+    return (bits + np.floor(units).astype(np.int32) * ordinary).view(np.float32)
 
 
 def repetition(recording: Recording, seed: int, noise: float = ROUNDING) -> Recording:
@@ -130,9 +140,16 @@ class Repetitions:
 
     def _changed(self, again: Recording) -> dict[str, Array]:
         """By how much the digests of parameters were changed before the run."""
+        return {
+            name: digest(again.state[name].array) - before for name, before in self._start.items()
+        }
+
+    @cached_property
+    def _start(self) -> dict[str, Array]:
+        """Digests of the parameters before the run."""
         start = self._recording.state
         return {
-            name: digest(again.state[name].array) - digest(start[name].array)
+            name: digest(start[name].array)
             for name in _parameters(self._recording)
             if name in start and start[name].array.dtype == np.float32
         }

@@ -7,8 +7,9 @@ a few units in the last place. The rule, in the order in which it is asked:
 
 1. A result within its bound is right, a variable if it is within `STRICT` of it: else spreads or
    repetitions by refluid must explain it. Models without spreads have no other excuse.
-2. A result beyond it may be off by `FACTOR` times its own spread. What counts, as accuracy does,
-   jumps: it is compared where rounding keeps the losses of its step within their bound.
+2. A result beyond it may be off by `FACTOR` times its own spread; what rounding moves by `NOISE`
+   of itself by more, but it has Fluid's size within `SIZES`. What counts, as accuracy does, jumps:
+   it is compared where rounding keeps the losses of its step within their bound.
 3. Flips too rare for Fluid's few repetitions: of the variables of a step, `RARE` may be off by
    more (and one for ten that Fluid's repetitions move): by `FLIP` of what the run changed them by,
    or as far as repetitions by refluid move the very same variable. Fetches have no such excuse.
@@ -38,6 +39,7 @@ RARE = 0.01
 FLIP = 0.1
 WIDER = 4.0
 NOISE = 0.1
+SIZES = 100.0
 SAME = 0.008
 SIGMAS = 5.0
 
@@ -100,6 +102,9 @@ def _by_bounds(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repea
     refused = [one for one in flips if one.fetch] or _too_many(flips, deviations, spreads)
     if refused or not spreads:
         return Verdict(False, reason=_refusal((refused or flips)[0], spreads))
+    foreign = next((one for one in excused if _is_no_such_noise(one, spreads)), None)
+    if foreign is not None:
+        return Verdict(False, reason=_refusal(foreign, spreads))
     wrong = _unmoved([one for one in flips if one.error > FLIP / DIGEST_BOUND * one.bound], repeats)
     if wrong is not None:
         return Verdict(False, reason=_refusal(wrong, spreads))
@@ -131,6 +136,13 @@ def allowed(one: Deviation, spreads: Spreads) -> float:
     spread = spread_of(one, spreads)
     # What is nothing but noise has the size that an implementation's rounding gives it.
     return max(one.bound, FACTOR * spread * (FACTOR if spread > NOISE and not one.fetch else 1.0))
+
+
+def _is_no_such_noise(one: Deviation, spreads: Spreads) -> bool:
+    """Whether noise has not the size of Fluid's: there is none, or nothing but a wrong number."""
+    found, wanted = max(one.size, FLOOR), max(one.wanted_size, FLOOR)
+    alike = wanted / SIZES < found < SIZES * wanted
+    return not one.fetch and spread_of(one, spreads) > NOISE and not alike
 
 
 def _doubtful(deviations: Sequence[Deviation], spreads: Spreads) -> list[Deviation]:

@@ -12,6 +12,8 @@ OPERATOR_BOUND = 1e-5
 STEP_BOUND = 1e-4
 DIGEST_BOUND = 1e-3
 FLOOR = 1e-7
+# Elements that are worked on at once: what fits into a processor's cache.
+PART = 2**15
 # Changes are alike if their mean is so much of the largest; of fewer elements that says nothing.
 ALIKE, FEW = 0.6, 16
 
@@ -20,7 +22,8 @@ ALIKE, FEW = 0.6, 16
 class Deviation:
     """Relative error of one result of one step, and the bound it must keep.
 
-    wanted_size, elements: the root mean square that a variable has in Fluid, and of how many.
+    size, wanted_size, elements: the root mean square that a variable has, the one in Fluid, and of
+    how many.
     wanted: its digest in Fluid. updated: the parameter that is updated together with it.
     turned: what an element changes by if rounding turns its update round (`turned`).
     counts: a fetch that counts, as accuracy does, and so jumps where others move.
@@ -31,6 +34,7 @@ class Deviation:
     error: float
     bound: float
     fetch: bool = False
+    size: float = 0.0
     wanted_size: float = 0.0
     elements: int = 0
     counts: bool = False
@@ -61,8 +65,11 @@ def relative_error(actual: Array, expected: Array) -> float:
 
 def digest(array: Array) -> Array:
     """Sum, sum of magnitudes, sum of squares, first, middle and last element."""
-    flat = array.astype(np.float64).ravel()
-    sums = [flat.sum(), np.abs(flat).sum(), np.square(flat).sum()]
+    flat = array.ravel()
+    sums = np.zeros(3)
+    for start in range(0, flat.size, PART):
+        part = flat[start : start + PART].astype(np.float64)
+        sums += part.sum(), np.abs(part).sum(), np.square(part).sum()
     return np.array([*sums, flat[0], flat[flat.size // 2], flat[-1]])
 
 

@@ -179,11 +179,13 @@ def compare(recording: Recording, results: Results) -> list[Deviation]:
 
 
 def _variable(step: int, name: str, found: Array, want: Array, before: Array | None) -> Deviation:
+    got = digest(found)
     return Deviation(
         step,
         name,
-        digest_error(digest(found), want, found.size),
+        digest_error(got, want, found.size),
         change_bound(found, before),
+        size=root_mean_square(got, found.size),
         wanted_size=root_mean_square(want, found.size),
         elements=found.size,
         wanted=tuple(want),
