@@ -20,7 +20,7 @@ from refluid.verify.prediction import SUMS, Prediction
 from refluid.verify.recordings import Array
 
 # Units in the last place that parameters are changed by, and how often; more often if in doubt.
-SIZES, TIMES = (0.25, 1.0, 4.0, 8.0), (8, 32)
+SIZES, TIMES = (0.25, 1.0, 4.0, 8.0), (4, 8, 16, 32)
 # Of the scatter of the median variable: sizes by which Fluid is off by less aren't Fluid's.
 NEAR = 0.15
 # In standard deviations of what is left: right in any case, or in doubt; wrong, unless some
