@@ -51,6 +51,14 @@ def test_a_dropped_decay(model: str) -> None:
 
 @needs_golden
 @pytest.mark.slow
+def test_a_variable_that_is_zero_where_rounding_moves_it_by_a_third() -> None:
+    one = _planted("ppdet_yolov3_mobilenet", "update", seed=2)
+    assert one is not None
+    assert one.found, one
+
+
+@needs_golden
+@pytest.mark.slow
 @pytest.mark.parametrize("model", PLAIN)
 def test_all_models_without_spreads(model: str) -> None:
     recording = load_recording(GOLDEN / "zoo" / model)

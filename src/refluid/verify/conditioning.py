@@ -63,7 +63,8 @@ def _units_in_the_last_place(part: Array, noise: float, draw: np.random.Generato
     units += draw.integers(0, 2**16, part.size, np.uint16) * np.float32(2.0**-16)
     size = np.abs(part)
     ordinary = (size >= np.finfo(np.float32).tiny) & (size < np.inf)
-    return (bits + np.floor(units).astype(np.int32) * ordinary).view(np.float32)
+    bits = bits + np.floor(units).astype(np.int32) * ordinary
+    return np.asarray(bits.view(np.float32))
 
 
 def repetition(recording: Recording, seed: int, noise: float = ROUNDING) -> Recording:
