@@ -68,6 +68,8 @@ def standing_out(some: Sequence[Deviation], repeats: OwnRuns) -> str:
     slack = _turned(known, wanted) / scale / TURNED
     names = [one.updated or one.label for one in known]
     groups = [np.flatnonzero([one == name for one in names]) for name in dict.fromkeys(names)]
+    # What is off by no more than the metric allows any element is no wrong number.
+    differs = np.array([any(known[one].error > 0 for one in group) for group in groups])
     for count in TIMES:
         samples: list[Array] = []
         for size in SIZES:
@@ -76,7 +78,7 @@ def standing_out(some: Sequence[Deviation], repeats: OwnRuns) -> str:
                 break
             samples.append(found)
         prediction = Prediction(np.concatenate(samples), groups, slack)
-        left, limit = prediction.left(off), max(LIMIT, USUALLY * prediction.usual)
+        left, limit = prediction.left(off) * differs, max(LIMIT, USUALLY * prediction.usual)
         if left.max() <= (CLEAR if count < TIMES[-1] else limit):
             return ""
     if (left > limit).sum() > max(FEWEST, MANY * len(groups)):
