@@ -39,4 +39,6 @@ _LIBRARIES = _library_folders()
 
 def is_library(path: str) -> bool:
     """Whether a file or folder is the standard library's, or an installed package's."""
+    if "/site-packages" in path or "/dist-packages" in path:
+        return True
     return any(path == folder or path.startswith(f"{folder}/") for folder in _LIBRARIES)

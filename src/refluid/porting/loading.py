@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import logging
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -35,12 +36,36 @@ def compile_old(data: bytes, file: str) -> CodeType | None:
     return None
 
 
-def _compile_python2(source: str, file: str, error: SyntaxError) -> CodeType:
+def parsed_old(data: bytes, file: str) -> tuple[ast.Module, int | None]:
+    """A file's tree, and where it was translated the first line that isn't Python 3.
+
+    Raises SyntaxError where it is neither Python 3 nor 2.
+    """
+    source = importlib.util.decode_source(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes that are none: the script's affair
+        try:
+            return _parsed(source, file), None
+        except SyntaxError as error:
+            tree, _ = _translated(source, file, error)
+            return tree, error.lineno or 1
+
+
+def _translated(source: str, file: str, error: SyntaxError) -> tuple[ast.Module, str]:
     from refluid.porting import translation
 
     text = translation.translate(source, file)
     if text is None:
         raise error
+    tree = _parsed(text, file)
+    translation.keep_lines(tree, source, text)
+    return tree, text
+
+
+def _compile_python2(source: str, file: str, error: SyntaxError) -> CodeType:
+    from refluid.porting import translation
+
+    tree, text = _translated(source, file, error)
     as_python2 = not translation.divides_as_python3(source)
     _LOGGER.warning(
         "%s is Python 2 and runs translated%s (refluid run --show-translation)",
@@ -49,8 +74,6 @@ def _compile_python2(source: str, file: str, error: SyntaxError) -> CodeType:
     )
     if _show_translation:
         sys.stderr.write(f"{translation.difference(source, text, file)}\n")
-    tree = _parsed(text, file)
-    translation.keep_lines(tree, source, text)
     rewrite(tree, file, python2=as_python2)
     return _compile(tree, file)
 

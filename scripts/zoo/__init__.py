@@ -1,0 +1,1 @@
+"""Runs of public Fluid scripts, unmodified, on data made here (scripts/run_zoo.py)."""

@@ -1,0 +1,68 @@
+"""`refluid check`: what stands in the way of a project, found without running it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from refluid.porting.project import Verdict
+
+_SHOWN = 8
+
+
+def check(
+    project: Annotated[Path, typer.Argument(help="A folder of scripts, or one script.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what refluid run sees to by itself.")
+    ] = False,
+) -> None:
+    """Scan a project: names that refluid lacks, Python 2, CUDA-only choices, custom operators.
+
+    Nothing of it is run. The exit status is 1 where a script can't be expected to run.
+    """
+    from refluid.porting.project import check_project
+
+    if not project.exists():
+        from refluid.cli.console import refuse
+
+        refuse(f"no such file or folder: {project}")
+    logging.getLogger("refluid").setLevel(logging.ERROR)
+    verdicts = check_project(project.resolve())
+    if as_json:
+        typer.echo(json.dumps([_as_json(one) for one in verdicts], indent=1))
+    else:
+        for one in verdicts:
+            typer.echo(f"{'ok ' if one.runs else 'NO '} {one.script}: {one.says}")
+            _show(one, everything)
+        runs = sum(one.runs for one in verdicts)
+        typer.echo(f"{runs} of {len(verdicts)} scripts can be expected to run")
+    raise typer.Exit(0 if all(one.runs for one in verdicts) else 1)
+
+
+def _show(verdict: Verdict, everything: bool) -> None:
+    from refluid.porting.scanning import Kind
+
+    minor = {Kind.OLD, Kind.PYTHON2, Kind.CUDA}
+    found = [one for one in verdict.findings if everything or one.kind not in minor]
+    for one in found if everything else found[:_SHOWN]:
+        typer.echo(f"      {one.file}:{one.line}: {one.kind}: {one.what}")
+    if len(found) > _SHOWN and not everything:
+        typer.echo(f"      and {len(found) - _SHOWN} more (--all)")
+
+
+def _as_json(verdict: Verdict) -> dict[str, object]:
+    return {
+        "script": verdict.script,
+        "runs": verdict.runs,
+        "says": verdict.says,
+        "findings": [
+            {"file": one.file, "line": one.line, "kind": one.kind.value, "what": one.what}
+            for one in verdict.findings
+        ],
+    }

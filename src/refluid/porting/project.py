@@ -1,0 +1,111 @@
+"""A project: its files, and for each script a verdict from all files that it imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from refluid.porting.scanning import Finding, Kind, Scanned, scan_file
+
+_SKIPPED = {".git", ".venv", "__pycache__", "build", "dist", "node_modules", "venv"}
+_STOPS = {
+    Kind.UNREADABLE: "can't be read",
+    Kind.MISSING: "lacks",
+    Kind.OPERATORS: "needs operators of its own (docs/custom_operators.md)",
+    Kind.PACKAGE: "needs packages",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a script can be expected to run, and what was found in its files."""
+
+    script: str
+    runs: bool
+    says: str
+    findings: tuple[Finding, ...]
+
+
+def check_project(folder: Path) -> list[Verdict]:
+    """A verdict for each script of the folder (or for the one file) that uses paddle."""
+    root = folder if folder.is_dir() else folder.parent
+    files = {one.relative_to(root).as_posix(): one for one in _python_files(root)}
+    scanned = {name: scan_file(path, name) for name, path in files.items()}
+    chosen = [name for name, path in files.items() if folder.is_dir() or path == folder]
+    verdicts = []
+    for name in chosen:
+        parts = _reached(name, scanned)
+        uses = any(scanned[one].uses_paddle for one in parts)
+        unreadable = any(one.kind is Kind.UNREADABLE for one in scanned[name].findings)
+        if (scanned[name].is_script and uses) or unreadable or not folder.is_dir():
+            verdicts.append(_verdict(name, parts, scanned))
+    return verdicts
+
+
+def _python_files(root: Path) -> Iterator[Path]:
+    for path in sorted(root.rglob("*.py")):
+        inside = path.relative_to(root).parts
+        if path.is_file() and not any(part in _SKIPPED for part in inside):
+            yield path
+
+
+def _reached(script: str, scanned: dict[str, Scanned]) -> list[str]:
+    """The script and all files of the project that it imports, near or far."""
+    waiting, found = [script], {script: None}
+    bases = [Path(script).parent.as_posix(), "."]
+    while waiting:
+        name = waiting.pop()
+        for module in scanned[name].imports:
+            for one in _files_of(module, Path(name).parent, bases):
+                if one in scanned and one not in found:
+                    found[one] = None
+                    waiting.append(one)
+    return list(found)
+
+
+def _files_of(module: str, here: Path, bases: Iterable[str]) -> Iterator[str]:
+    """Where a module may be: beside the script, in the project's root, or for `.name` beside it."""
+    dots = len(module) - len(module.lstrip("."))
+    inner = module.lstrip(".").replace(".", "/")
+    places = [here.joinpath(*[".."] * (dots - 1))] if dots else [Path(one) for one in bases]
+    for place in places:
+        path = Path(*_without_up((place / inner).parts)).as_posix()
+        yield from (f"{path}.py", f"{path}/__init__.py")
+
+
+def _without_up(parts: Iterable[str]) -> list[str]:
+    kept: list[str] = []
+    for part in parts:
+        if part == ".." and kept:
+            kept.pop()
+        elif part != ".":
+            kept.append(part)
+    return kept
+
+
+def _verdict(script: str, files: list[str], scanned: dict[str, Scanned]) -> Verdict:
+    own = {part for name in scanned for part in Path(name).with_suffix("").parts}
+    found = tuple(
+        one
+        for file in files
+        for one in scanned[file].findings
+        if one.kind is not Kind.PACKAGE or one.what not in own
+    )
+    reasons = []
+    for kind, says in _STOPS.items():
+        names = list(dict.fromkeys(one.what for one in found if one.kind is kind))
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            reasons.append(f"{says}: {', '.join(names[:3])}{more}")
+    if reasons:
+        return Verdict(script, False, "; ".join(reasons), found)
+    kinds = {one.kind for one in found}
+    notes = []
+    if Kind.PYTHON2 in kinds:
+        notes.append("translated from Python 2")
+    if Kind.OLD in kinds:
+        notes.append("old names given back")
+    if Kind.CUDA in kinds:
+        notes.append("names CUDA: without a GPU, --place cpu")
+    return Verdict(script, True, "runs" + (f" ({'; '.join(notes)})" if notes else ""), found)

@@ -1,0 +1,203 @@
+"""What stands in the way of one file: found in its syntax tree, without running it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from refluid.porting.loading import parsed_old
+from refluid.porting.old_names import BUILTINS, METHODS, MODULES, RENAMED
+from refluid.porting.resolving import missing_part
+
+
+class Kind(StrEnum):
+    """What was found, and so what follows for a script that uses the file."""
+
+    UNREADABLE = "unreadable"
+    MISSING = "missing"
+    OPERATORS = "custom operator"
+    PACKAGE = "package"
+    CUDA = "cuda"
+    PYTHON2 = "python 2"
+    OLD = "old name"
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One of them."""
+
+    file: str
+    line: int
+    kind: Kind
+    what: str
+
+
+@dataclass
+class Scanned:
+    """A file: what was found, the modules that it imports, and whether it is run as a script."""
+
+    findings: list[Finding]
+    imports: set[str]
+    is_script: bool
+    uses_paddle: bool
+
+
+def scan_file(path: Path, name: str) -> Scanned:
+    """Reads one file. name: what findings call it."""
+    try:
+        tree, python2_line = parsed_old(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None) or 1
+        said = getattr(error, "msg", None) or str(error)
+        return Scanned([Finding(name, line, Kind.UNREADABLE, said)], set(), False, False)
+    reader = _Reader(name)
+    reader.visit(tree)
+    if python2_line is not None:
+        reader.add(python2_line, Kind.PYTHON2, "syntax of Python 2: translated by refluid run")
+    reader.check_builtins(tree)
+    uses = any(value.startswith("paddle") for value in reader.aliases.values())
+    return Scanned(sorted(set(reader.findings)), reader.imports, _is_script(tree), uses)
+
+
+def _is_script(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.If)
+        and any(isinstance(one, ast.Name) and one.id == "__name__" for one in ast.walk(node.test))
+        for node in tree.body
+    )
+
+
+class _Reader(ast.NodeVisitor):
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.findings: list[Finding] = []
+        self.imports: set[str] = set()
+        # Names of the file, and what module or name of a library each stands for.
+        self.aliases: dict[str, str] = {}
+        self._tries = 0
+
+    def add(self, line: int, kind: Kind, what: str) -> None:
+        self.findings.append(Finding(self.file, line, kind, what))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for one in node.names:
+            self._note_import(one.name, node.lineno)
+            known = one.name if one.asname else one.name.partition(".")[0]
+            self.aliases[one.asname or known] = known
+            if one.name in RENAMED:
+                self.add(node.lineno, Kind.OLD, f"module {one.name}")
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        module = "." * node.level + (node.module or "")
+        self._note_import(module, node.lineno)
+        for one in node.names:
+            full = f"{module}.{one.name}" if node.module else f"{module}{one.name}"
+            self.imports.add(full)
+            if one.name == "*":
+                continue
+            self.aliases[one.asname or one.name] = full
+            if module.split(".")[0] == "paddle":
+                self._check(full, node.lineno)
+            elif one.name in MODULES.get(module, {}) or module in RENAMED:
+                self.add(node.lineno, Kind.OLD, full)
+
+    def _note_import(self, module: str, line: int) -> None:
+        self.imports.add(module)
+        root = module.partition(".")[0]
+        if root == "paddle":
+            self._check(module, line)
+        elif root and not self._tries and not module.startswith(".") and not _there(root):
+            self.add(line, Kind.PACKAGE, root)
+
+    def _check(self, name: str, line: int) -> None:
+        lacking = missing_part(name)
+        if lacking is not None:
+            self.add(line, Kind.MISSING, lacking)
+
+    def visit_Try(self, node: ast.Try) -> None:
+        """What is tried may be missing."""
+        types = [handler.type or ast.Name("all") for handler in node.handlers]
+        caught = {one.id for kind in types for one in _names(kind)}
+        may_fail = caught & {"all", "ImportError", "ModuleNotFoundError", "Exception"}
+        self._tries += bool(may_fail)
+        for tried in node.body:
+            self.visit(tried)
+        self._tries -= bool(may_fail)
+        for one in (*node.handlers, *node.orelse, *node.finalbody):
+            self.visit(one)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.generic_visit(node)
+        full = self._full(node.value)
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                if full is not None and isinstance(node.value, ast.Attribute):
+                    self.aliases.setdefault(target.id, full)
+                else:
+                    self.aliases.pop(target.id, None)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        full = self._full(node)
+        if full is None:
+            if node.attr in METHODS and node.attr not in ("next", "message", "decode"):
+                self.add(node.lineno, Kind.OLD, f".{node.attr}")
+            self.generic_visit(node)
+            return
+        root, _, rest = full.partition(".")
+        if root == "paddle":
+            self._check(full, node.lineno)
+            self._check_device(full, node.lineno)
+        elif rest in MODULES.get(root, {}) and rest not in vars(importlib.import_module(root)):
+            self.add(node.lineno, Kind.OLD, full)
+
+    def _check_device(self, full: str, line: int) -> None:
+        last = full.rpartition(".")[2]
+        if last in ("CUDAPlace", "cuda_places", "CUDAPinnedPlace", "cuda_pinned_places"):
+            self.add(line, Kind.CUDA, last)
+        elif last == "load_op_library":
+            self.add(line, Kind.OPERATORS, "load_op_library")
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.generic_visit(node)
+        for one in node.keywords:
+            given = isinstance(one.value, ast.Constant) and one.value.value is True
+            if one.arg in ("use_cuda", "use_gpu") and given:
+                self.add(node.lineno, Kind.CUDA, f"{one.arg}=True")
+
+    def _full(self, node: ast.expr) -> str | None:
+        """The dotted name of an expression, by what its first name was imported as."""
+        if isinstance(node, ast.Name):
+            return self.aliases.get(node.id)
+        if isinstance(node, ast.Attribute):
+            base = self._full(node.value)
+            return None if base is None else f"{base}.{node.attr}"
+        return None
+
+    def check_builtins(self, tree: ast.Module) -> None:
+        bound = set(self.aliases)
+        bound |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_stored(n)}
+        bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        for node in _names(tree):
+            if node.id in BUILTINS and node.id not in bound:
+                self.add(node.lineno, Kind.OLD, node.id)
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
+def _names(tree: ast.AST) -> Iterator[ast.Name]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+def _there(root: str) -> bool:
+    if root in RENAMED:
+        return True
+    try:
+        return importlib.util.find_spec(root) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,99 @@
+"""`scripts/run_zoo.py`: files of a branch, what a run fetched, and the verdict."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def zoo() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("run_zoo", SCRIPTS / "run_zoo.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    path = list(sys.path)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path[:] = path
+    return module
+
+
+_TRAIN = """\
+import numpy as np, paddle.fluid as fluid
+x = fluid.data('x', [None, 4])
+loss = fluid.layers.reduce_mean(fluid.layers.square(fluid.layers.fc(x, 1)))
+test = fluid.default_main_program().clone(for_test=True)
+fluid.optimizer.SGD({rate}).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+for step in range(10):
+    exe.run(feed={{'x': np.ones((2, 4), 'float32')}}, fetch_list=[loss])
+    exe.run(test, feed={{'x': np.ones((2, 4), 'float32')}}, fetch_list=[loss])
+"""
+
+
+def _repository(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / "models/a").mkdir(parents=True, exist_ok=True)
+        (folder / f"models/a/{name}.py").write_text(text)
+    git = ["git", "-C", str(folder / "models"), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q", "-b", "release/1.8"], ["add", "-A"], ["commit", "-qm", "a"]):
+        subprocess.run([*git, *words], check=True)
+    return folder / "models"
+
+
+def test_a_script_is_run_and_judged(
+    zoo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = _repository(tmp_path, good=_TRAIN.format(rate=0.1), bad=_TRAIN.format(rate=-0.01))
+    recipes = [zoo.Recipe("a", f"{name}.py") for name in ("good", "bad", "gone")]
+    monkeypatch.setattr(zoo, "RECIPES", recipes)
+    found = [zoo.run_recipe(one, "1.8", clone, tmp_path / "run", 120) for one in recipes]
+    assert [one["verdict"] for one in found] == [
+        "trains",
+        "loss does not fall",
+        "not in this branch",
+    ]
+    assert len(found[0]["losses"]) == 10  # neither the startup program nor the tests
+    assert "10 losses" in zoo.line_of(found[0])
+
+
+def test_files_that_a_clone_lacks_are_told(zoo: ModuleType, tmp_path: Path) -> None:
+    clone = _repository(tmp_path, one="1\n", other="2\n")
+    name = subprocess.run(
+        ["git", "-C", str(clone), "rev-parse", "release/1.8:a/one.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    (clone / ".git/objects" / name[:2] / name[2:]).unlink()
+    assert zoo.check_out(clone, "release/1.8", ["a"], tmp_path / "out") == ["a/one.py"]
+    assert (tmp_path / "out/a/other.py").read_text() == "2\n"
+
+
+def test_verdicts(zoo: ModuleType) -> None:
+    falling = [3.0, 2.5, 2.0, 1.5, 1.0]
+    assert zoo.verdict_of(0, falling) == "trains"
+    assert zoo.verdict_of(0, falling[::-1]) == "loss does not fall"
+    assert zoo.verdict_of(1, falling) == "fails (1)"
+    assert zoo.verdict_of(124, falling) == "out of time"
+    assert zoo.verdict_of(0, [1.0]) == "shows 1 losses"
+    assert zoo.verdict_of(0, [*falling, float("nan")]) == "loss is not finite"
+
+
+def test_every_recipe_makes_its_data(zoo: ModuleType, tmp_path: Path) -> None:
+    for number, recipe in enumerate(zoo.RECIPES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        recipe.make(folder, np.random.default_rng(1))
+        made = any(one.is_file() for one in folder.rglob("*"))
+        assert made or recipe.make.__name__ == "none"
