@@ -186,7 +186,7 @@ RECIPES = [
         Recipe(
             f"{_NLP}/language_model",
             f"train.py --data_path data/ --model_type small --rnn_model {kind} --use_gpu False "
-            "--parallel False --max_epoch 2 --batch_size 20",
+            "--parallel False --max_epoch 1 --batch_size 20",
             data.language,
             branches=branches,
             beside=_SHARED,
@@ -199,7 +199,7 @@ RECIPES = [
         "--src_vocab_size 103 --tar_vocab_size 103 --batch_size 16 --dropout 0.0 --init_scale 0.1 "
         "--max_grad_norm 5.0 --train_data_prefix data/train --eval_data_prefix data/dev "
         "--test_data_prefix data/test --vocab_prefix data/vocab --use_gpu False "
-        "--model_path saved --max_epoch 2 --learning_rate 0.005",
+        "--model_path saved --max_epoch 3 --learning_rate 0.005 --optimizer adam",
         data.translations,
         branches=("1.6", "1.7", "1.8"),
         elsewhere={"1.6": f"{_NLP}/PaddleTextGEN/seq2seq"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.core.former import formerly
 from refluid.fluid.initializer import Initializer
 from refluid.fluid.regularizer import WeightDecayRegularizer
 
@@ -25,6 +26,10 @@ class ParamAttr:
     Raises TypeError for a name, initializer or regularizer that is none, ValueError for "".
     """
 
+    # How the parameter's gradient is clipped, where nothing else says it.
+    gradient_clip: Any = None
+
+    @formerly("gradient_clip", keep=True)
     def __init__(
         self,
         name: str | None = None,
@@ -54,6 +59,7 @@ class ParamAttr:
             "regularizer": self.regularizer,
             "trainable": self.trainable,
             "do_model_average": self.do_model_average,
+            "gradient_clip_attr": self.gradient_clip,
         }
 
     @staticmethod
@@ -67,6 +73,7 @@ class WeightNormParamAttr(ParamAttr):
     dim: the dimension with a length of its own for each index; one length for all where None.
     """
 
+    @formerly("gradient_clip", keep=True)
     def __init__(
         self,
         dim: int | None = None,
@@ -82,7 +89,7 @@ class WeightNormParamAttr(ParamAttr):
 
     def part(self, letter: str) -> ParamAttr:
         """The attributes of the direction, `v`, or the length, `g`."""
-        return ParamAttr(
+        part = ParamAttr(
             f"{self.name}_{letter}",
             self.initializer if letter == "v" else None,
             self.learning_rate,
@@ -90,6 +97,8 @@ class WeightNormParamAttr(ParamAttr):
             self.trainable,
             do_model_average=self.do_model_average,
         )
+        part.gradient_clip = self.gradient_clip
+        return part
 
 
 _SHORTHAND: dict[type, str] = {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from types import ModuleType
 from typing import Any
 
+from refluid.core.former import former_arguments
 from refluid.paddle.alias import real_name
 
 # How names begin their docstring that resolve, and raise when they are used.
@@ -36,6 +38,21 @@ def missing_part(name: str) -> str | None:
         if (getattr(found, "__doc__", None) or "").startswith(_ABSENT):
             return path
     return None
+
+
+@functools.cache
+def unknown_argument(name: str, keyword: str) -> bool:
+    """Whether a function or class of refluid's doesn't take an argument of this name."""
+    found: Any = None
+    for place, part in enumerate(name.split(".")):
+        found = _imported(part) if place == 0 else getattr(found, part, None)
+    try:
+        taken = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    any_name = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken)
+    names = {one.name for one in taken} | set(former_arguments(found))
+    return not any_name and keyword not in names
 
 
 def _member(module: ModuleType, part: str, path: str) -> Any:

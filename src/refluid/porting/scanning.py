@@ -11,7 +11,7 @@ from pathlib import Path
 
 from refluid.porting.loading import parsed_old
 from refluid.porting.old_names import BUILTINS, METHODS, MODULES, RENAMED
-from refluid.porting.resolving import missing_part
+from refluid.porting.resolving import missing_part, unknown_argument
 
 
 class Kind(StrEnum):
@@ -163,7 +163,10 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
+        called = self._full(node.func) or ""
         for one in node.keywords:
+            if one.arg and _is_refused(called, one.arg):
+                self.add(node.lineno, Kind.MISSING, f"{called}({one.arg}=)")
             given = isinstance(one.value, ast.Constant) and one.value.value is True
             if one.arg in ("use_cuda", "use_gpu") and given:
                 self.add(node.lineno, Kind.CUDA, f"{one.arg}=True")
@@ -184,6 +187,12 @@ class _Reader(ast.NodeVisitor):
         for node in _names(tree):
             if node.id in BUILTINS and node.id not in bound:
                 self.add(node.lineno, Kind.OLD, node.id)
+
+
+def _is_refused(called: str, keyword: str) -> bool:
+    """Whether a function of Fluid's that is there doesn't take an argument."""
+    is_there = called.startswith("paddle.") and missing_part(called) is None
+    return is_there and unknown_argument(called, keyword)
 
 
 def _is_stored(node: ast.Name) -> bool:

@@ -1,5 +1,8 @@
 """The layers of `fluid.layers.nn`, which live in one file per topic."""
 
+from importlib import import_module
+from typing import Any
+
 from refluid.fluid.functions.detection.deformable_conv import deformable_conv
 from refluid.fluid.functions.detection.rois import (
     deformable_roi_pooling,
@@ -209,3 +212,15 @@ __all__ = [
     "unique_with_counts", "unsqueeze", "unstack", "where",
 ]
 # fmt: on
+
+# Until Fluid 1.6 these modules' functions were here.
+_PARTED = ("sequence_lod", "rnn", "loss")
+
+
+def __getattr__(name: str) -> Any:
+    """`layers.nn.sequence_pool`: a function that has a module of its own since."""
+    for part in _PARTED:
+        module = import_module(f"refluid.fluid.layers.{part}")
+        if name in module.__all__:
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ from typing import Any, cast
 from refluid.autodiff.backward import append_backward
 from refluid.core import names
 from refluid.core.dtypes import VarType
+from refluid.core.former import formerly
 from refluid.fluid import layers
 from refluid.fluid.clip import append_gradient_clip_ops, error_clip_callback
 from refluid.fluid.clipping.gradients import GradientClipBase
@@ -69,6 +70,7 @@ class Optimizer(Accumulators):
 
     # -- steps of minimize ----------------------------------------------------
 
+    @formerly("grad_clip")
     def minimize(
         self,
         loss: Variable,

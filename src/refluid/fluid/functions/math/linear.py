@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
+from refluid.core.former import formerly
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 
+@formerly("is_test")
 def fc(
     input: Variable | Sequence[Variable],
     size: int,

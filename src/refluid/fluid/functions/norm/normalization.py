@@ -8,6 +8,7 @@ from typing import Any
 
 from refluid.build import UNNAMED, How, op
 from refluid.core.dtypes import VarType
+from refluid.core.former import formerly
 from refluid.core.notices import tell_once
 from refluid.fluid.initializer import Constant, Normal
 from refluid.fluid.layer_helper import LayerHelper
@@ -15,6 +16,7 @@ from refluid.fluid.param_attr import ParamAttr
 from refluid.ir.variable import Variable
 
 
+@formerly("fuse_with_relu")
 def batch_norm(
     input: Variable,
     act: str | None = None,
