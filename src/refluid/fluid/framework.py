@@ -32,6 +32,7 @@ from refluid.ir.names import GRAD as GRAD_VAR_SUFFIX
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
+from refluid.passes.prune import prune
 
 if TYPE_CHECKING:
     from refluid.ir import framework_pb2 as pb
@@ -130,6 +131,21 @@ def _parse(version: str) -> tuple[int, ...]:
         raise ValueError(f"{version!r} is not a version; write it as '1.8.0'")
     parts = [int(part) for part in version.split(".")]
     return tuple(parts + [0] * (3 - len(parts)))
+
+
+def _prune(self: Program, targets: Any) -> Program:
+    """A copy with just the operators that the targets need."""
+    wanted = targets if isinstance(targets, list | tuple) else [targets]
+    return prune(self, [name for one in wanted for name in _target_names(one)])
+
+
+def _target_names(target: Any) -> list[str]:
+    if isinstance(target, Operator):
+        return target.output_arg_names
+    return [target if isinstance(target, str) else target.name]
+
+
+Program._prune = _prune  # type: ignore[attr-defined]  # (passes stand above the IR)
 
 
 def get_all_op_protos() -> list[pb.OpProto]:

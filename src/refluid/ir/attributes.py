@@ -20,8 +20,8 @@ class AttrType(IntEnum):
     INTS = 3
     FLOATS = 4
     STRINGS = 5
-    BOOLEAN = 6
-    BOOLEANS = 7
+    BOOLEAN = BOOL = 6
+    BOOLEANS = BOOLS = 7
     BLOCK = 8
     LONG = 9
     BLOCKS = 10

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
+from refluid.ir.at_once import AtOnce
 from refluid.ir.names import GRAD
 from refluid.ir.overloads import Overloads
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from refluid.ir.block import Block
 
 
-class Variable(Overloads):
+class Variable(Overloads, AtOnce):
     """A value of a program: it has a shape (-1 where unknown), an element type and a LoD level.
 
     It holds no data; data are in a `Scope` while and after the program runs.

@@ -16,6 +16,7 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.optimizer.accumulators import Accumulators
 from refluid.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
 from refluid.ir.ambient import name_scope
+from refluid.ir.at_once import only_at_once
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program, program_guard
 from refluid.ir.operator import Operator
@@ -136,6 +137,18 @@ class Optimizer(Accumulators):
         given = {one if isinstance(one, str) else one.name for one in no_grad_set or ()}
         params = loss.block.program.global_block().iter_parameters()
         return given | {param.name for param in params if not param.trainable}
+
+    def set_dict(self, state_dict: Any) -> None:
+        """Takes the state of a checkpoint, in dygraph only; `fluid.load` does so in programs."""
+        only_at_once("Optimizer.set_dict")
+
+    def current_step_lr(self) -> float:
+        """The learning rate, in dygraph only."""
+        only_at_once("Optimizer.current_step_lr")
+
+    def clear_gradients(self) -> None:
+        """Forgets the gradients, in dygraph only."""
+        only_at_once("Optimizer.clear_gradients")
 
     def apply_gradients(self, params_grads: Sequence[ParamGrad]) -> list[Operator]:
         """Second part of `minimize`: clips and decays the gradients, updates parameters.

@@ -11,6 +11,7 @@ from refluid.core.dtypes import VarType
 from refluid.fluid import layers
 from refluid.fluid.optimizer.copying import averaged_parameters, copy_back, twin
 from refluid.ir.ambient import name_scope
+from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program, program_guard
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
@@ -41,22 +42,22 @@ class ExponentialMovingAverage:
         self._decay = decay
         self._thres_steps = thres_steps
         self._name = "" if name is None else name
-        self._decay_var = layers.create_global_var(
-            [1], decay, "float32", persistable=True, name="scheduled_ema_decay_rate"
-        )
-        self._pairs = [(param, self._spare(param)) for param in averaged_parameters()]
-        self._averages = {param.name: self._average(param) for param, _ in self._pairs}
+        self._decay_var = self._get_ema_decay()
+        self._params_tmps = [(param, self._spare(param)) for param in averaged_parameters()]
+        self._ema_vars = {
+            param.name: self._create_ema_vars(param) for param, _ in self._params_tmps
+        }
         self.apply_program, self.restore_program = Program(), Program()
         with program_guard(self.apply_program):
             self._write_apply(self.apply_program)
-        copy_back(self.restore_program, self._pairs)
+        copy_back(self.restore_program, self._params_tmps)
 
     def update(self) -> None:
         """Appends the update of the averages to the default main program."""
         layers.autoincreased_step_counter(counter_name=_STEPS)
         self._schedule()
-        for param, spare in self._pairs:
-            average = self._averages[param.name]
+        for param, spare in self._params_tmps:
+            average = self._ema_vars[param.name]
             with param.block.program.optimized_guard([param, spare]), name_scope("moving_average"):
                 rest = layers.elementwise_mul(param, 1.0 - self._decay_var)
                 moved = layers.elementwise_mul(average, self._decay_var) + rest
@@ -76,6 +77,18 @@ class ExponentialMovingAverage:
         """Gives the parameters back what they held before `apply`."""
         executor.run(self.restore_program)
 
+    def _get_ema_decay(self) -> Variable:
+        """The variable that holds the decay."""
+        return layers.create_global_var(
+            [1], self._decay, "float32", persistable=True, name="scheduled_ema_decay_rate"
+        )
+
+    def _get_decay_pow(self, block: Block) -> Variable:
+        """decay ** steps, in a program that applies the averages."""
+        steps = block.create_var(name=_STEPS, shape=[1], dtype=VarType.INT64, persistable=True)
+        decay = twin(block, self._decay_var)
+        return layers.elementwise_pow(decay, layers.cast(steps, "float32"))
+
     def _spare(self, param: Parameter) -> Variable:
         return param.block.create_var(
             name=names.generate(f"{self._name}{param.name}.ema_tmp"),
@@ -84,7 +97,7 @@ class ExponentialMovingAverage:
             stop_gradient=True,
         )
 
-    def _average(self, param: Parameter) -> Variable:
+    def _create_ema_vars(self, param: Parameter) -> Variable:
         return layers.create_global_var(
             list(param.shape),
             0.0,
@@ -104,14 +117,12 @@ class ExponentialMovingAverage:
 
     def _write_apply(self, program: Program) -> None:
         block = program.global_block()
-        steps = block.create_var(name=_STEPS, shape=[1], dtype=VarType.INT64, persistable=True)
-        decay = twin(block, self._decay_var)
-        power = layers.elementwise_pow(decay, layers.cast(steps, "float32"))
+        power = self._get_decay_pow(block)
         least = layers.fill_constant([1], "float32", _LEAST)
         weight = layers.elementwise_max(1.0 - power, least)
-        for param, spare in self._pairs:
+        for param, spare in self._params_tmps:
             target = twin(block, param)
             layers.assign(target, output=twin(block, spare))
-            average = twin(block, self._averages[param.name])
+            average = twin(block, self._ema_vars[param.name])
             factor = weight if param.dtype == VarType.FP32 else layers.cast(weight, param.dtype)
             layers.assign(layers.elementwise_div(average, factor), output=target)

@@ -107,12 +107,17 @@ class BeamSearchDecoder(Decoder):
         x = reshape(x, shape=[0] * (rank - 2) + [-1])
         return transpose(x, [rank - 2, *range(rank - 2)])
 
-    def _repeat(self, x: Variable) -> Variable:
+    def _expand_to_beam_size(self, x: Variable) -> Variable:
         """(batch, ...) -> (batch, beam, ...)."""
         x = unsqueeze(x, [1])
         return expand(x, [1, self.beam_size] + [1] * (len(x.shape) - 2))
 
-    def _part(self, x: Variable) -> Variable:
+    @staticmethod
+    def _merge_batch_beams(x: Variable) -> Variable:
+        """(batch, beam, ...) -> (batch * beam, ...)."""
+        return reshape(x, shape=[-1, *x.shape[2:]])
+
+    def _split_batch_beams(self, x: Variable) -> Variable:
         """(batch * beam, ...) -> (batch, beam, ...)."""
         return reshape(x, shape=[-1, self.beam_size, *x.shape[1:]])
 
@@ -122,8 +127,8 @@ class BeamSearchDecoder(Decoder):
         self.batch_size = shape(state)[0]
         self.start_token_tensor = fill_constant([1], "int64", self.start_token)
         self.end_token_tensor = fill_constant([1], "int64", self.end_token)
-        cell_states = map_structure(self._repeat, initial_cell_states)
-        tokens = self._repeat(expand(self.start_token_tensor, [self.batch_size]))
+        cell_states = map_structure(self._expand_to_beam_size, initial_cell_states)
+        tokens = self._expand_to_beam_size(expand(self.start_token_tensor, [self.batch_size]))
         scores = assign(np.array([[0.0] + [_NEVER] * (self.beam_size - 1)], dtype="float32"))
         log_probs = expand(scores, [self.batch_size, 1])
         if dtype_name(state.dtype) == "float64":
@@ -139,11 +144,11 @@ class BeamSearchDecoder(Decoder):
         self, time: Variable, inputs: Any, states: Any, **kwargs: Any
     ) -> tuple[Any, Any, Any, Any]:
         """One step of the cell, then the best continuations over all beams."""
-        inputs = map_structure(_merge, inputs)
-        cell_states = map_structure(_merge, states.cell_states)
+        inputs = map_structure(self._merge_batch_beams, inputs)
+        cell_states = map_structure(self._merge_batch_beams, states.cell_states)
         outputs, next_states = self.cell(inputs, cell_states, **kwargs)
-        outputs = map_structure(self._part, outputs)
-        next_states = map_structure(self._part, next_states)
+        outputs = map_structure(self._split_batch_beams, outputs)
+        next_states = map_structure(self._split_batch_beams, next_states)
         logits = self.output_fn(outputs) if self.output_fn is not None else outputs
         made, state = self._search(logits, next_states, states)
         made.predicted_ids.stop_gradient = True
@@ -198,8 +203,3 @@ class BeamSearchDecoder(Decoder):
         """(tokens (time, batch, beam) along the paths of the beams, states)."""
         tokens = gather_tree(outputs.predicted_ids, outputs.parent_ids)
         return tokens, final_states
-
-
-def _merge(x: Variable) -> Variable:
-    """(batch, beam, ...) -> (batch * beam, ...)."""
-    return reshape(x, shape=[-1, *x.shape[2:]])
