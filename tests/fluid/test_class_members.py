@@ -31,6 +31,7 @@ LATER = {"BasicGRUUnit", "BasicLSTMUnit", "VarDesc"}
 LEFT_OUT = {
     "BoxPSDataset": {"begin_pass", "end_pass", "set_date"},
     "FileInstantDataset": {"global_shuffle", "local_shuffle"},
+    "WeightNormParamAttr": {"params_with_weight_norm"},
     "Operator": {"OP_WITHOUT_KERNEL_SET"},
 }
 

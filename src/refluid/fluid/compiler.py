@@ -23,6 +23,7 @@ from refluid.engine.strategy import (
     ReduceStrategy,
     Strategy,
 )
+from refluid.fluid.graphs.graph import Graph
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 from refluid.runtime.scope import Scope
@@ -176,12 +177,14 @@ def _strategy(*given: _Options) -> Strategy:
 class CompiledProgram:
     """A program to be run by `Executor.run`, replicated over several places if so asked.
 
-    program_or_graph: the program. build_strategy: how to build it.
+    program_or_graph: the program, or the graph of one. build_strategy: how to build it.
     """
 
     def __init__(
-        self, program_or_graph: Program, build_strategy: BuildStrategy | None = None
+        self, program_or_graph: Program | Graph, build_strategy: BuildStrategy | None = None
     ) -> None:
+        if isinstance(program_or_graph, Graph):
+            program_or_graph = program_or_graph.to_program()
         if not isinstance(program_or_graph, Program):
             raise TypeError(
                 "The type of program_to_graph parameter is wrong, expected Graph or Program, but "

@@ -139,6 +139,11 @@ class Program:
     _lr_schedule_guard = lr_schedule_guard
     _backward_role_guard = backward_role_guard
 
+    @property
+    def desc(self) -> Program:
+        """The program itself, which is its own description: `core.Graph(program.desc)`."""
+        return self
+
     # -- copies ---------------------------------------------------------------
 
     def clone(self, for_test: bool = False) -> Program:
