@@ -82,10 +82,10 @@ def _from_table(module: object, name: str) -> bool:
     """Whether the value was made by the table, earlier in this process."""
     value = vars(module).pop(name)
     try:
-        again = getattr(module, name, None)
+        again = hasattr(module, name)
     finally:
         setattr(module, name, value)
-    return again is not None
+    return again
 
 
 def test_the_tables_are_not_read_before_a_name_is_missed() -> None:
