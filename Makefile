@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-avx2 check format bench bench-full docs gpu proto clean
+.PHONY: help setup demo examples test test-all test-avx2 check format bench bench-full docs gpu proto clean
 MAKEFLAGS += --no-print-directory
 
 help: ## list the targets
@@ -27,6 +27,11 @@ $(READY): pyproject.toml
 demo: $(READY) ## train a conv net on MNIST, save it, load it, draw what it recognises
 	@$(BIN)/python scripts/fetch_data.py mnist
 	@$(BIN)/refluid run examples/recognize_digits.py
+
+examples: $(READY) ## run the other examples on their data; pictures in demo-output/
+	@$(BIN)/python scripts/fetch_data.py brown flights spam photos bible ratings
+	@for name in map_words predict_delays recognize_spam feed_pictures translate recommend_films; \
+	  do echo "examples/$$name.py"; $(BIN)/refluid run examples/$$name.py || exit $$?; done
 
 test: $(READY) ## the tests, without the slow ones
 	@$(PYTEST) -n auto -m "not slow and not gpu"

@@ -39,7 +39,7 @@ class Language:
     def of(cls, verses: list[Verse]) -> Language:
         counts = collections.Counter(word for verse in verses for word in verse)
         words = [word for word, count in counts.most_common() if count >= RARE]
-        words = ["<s>", "<e>", "?", *words]
+        words = ["<s>", "<e>", "…", *words]
         often = [1, len(verses), sum(counts.values()) - sum(counts[word] for word in words)]
         often += [counts[word] for word in words[3:]]
         odds = np.log(np.array(often, np.float32) + 1) - np.log(sum(often))
@@ -53,9 +53,15 @@ class Language:
         return rows, np.array([len(verse) + 1 for verse in verses], np.int64)
 
     def text(self, row: Any) -> str:
+        """Its sentence; a word that is too rare to be known is `…`."""
         ends = [at for at, number in enumerate(row) if number == END]
         words = [self.words[number] for number in row[: ends[0] if ends else len(row)]]
-        return re.sub(r" ([,.;:!?'`])", r"\1", " ".join(words))
+        return joined(words)
+
+
+def joined(words: Verse) -> str:
+    """Words as a sentence is written."""
+    return re.sub(r" ([,.;:!?])|(['`]) ", r"\1\2", " ".join(words))
 
 
 def load() -> tuple[list[Verse], list[Verse]]:
@@ -247,7 +253,7 @@ def main() -> None:
     given = {"source": _sentences(data[0][0][unseen], length), "length": length}
     (beams,) = exe.run(search, given, [found])
     told = [
-        (" ".join(verses[0][at]), english.text(beam[:, 0]), " ".join(verses[1][at]))
+        (joined(verses[0][at]), english.text(beam[:, 0]), joined(verses[1][at]))
         for at, beam in zip(unseen, beams, strict=True)
     ]
     for french_text, said, _ in told:

@@ -12,6 +12,7 @@ import os
 import pickle
 import tarfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,7 +36,9 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 
+@cache
 def _opencv() -> ModuleType | None:
+    """OpenCV, looked for once: what is not there takes long to be not found."""
     try:
         import cv2
     except ImportError:
