@@ -29,6 +29,7 @@ class StubModule(ModuleType):
                 raise
             return own(name)
         setattr(self, name, value)
+        vars(self).setdefault("_of_tables", set()).add(name)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -102,7 +102,7 @@ class IrGraph:
 
     def create_op_node_from_desc(self, op_desc: Any) -> IrOpNode:
         """Adds a copy of an operator: `node.op()` of another node."""
-        op: Operator = op_desc._op
+        op: Operator = op_desc._operator
         copy = self.graph.block.make_op(op.type, op.inputs, op.outputs, op.all_attrs())
         return IrOpNode(self.graph.add(op.type, copy))
 

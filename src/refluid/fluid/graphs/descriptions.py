@@ -14,7 +14,7 @@ class OpDesc:
     """An operator: `desc.type()`, `desc.input("X")`, `desc.attr("axis")`."""
 
     def __init__(self, op: Operator) -> None:
-        self._op = op
+        self._operator = op
         self.has_attr, self.attr, self.attr_names = op.has_attr, op.attr, lambda: op.attr_names
         self.input, self.output = op.input, op.output
         self._set_attr, self._rename_input, self._rename_output = (
@@ -25,35 +25,35 @@ class OpDesc:
 
     def type(self) -> str:
         """What it computes."""
-        return self._op.type
+        return self._operator.type
 
     def set_type(self, type: str) -> None:
         """Becomes an operator of another type."""
-        self._op.set_type(type)
+        self._operator.set_type(type)
 
     def input_names(self) -> list[str]:
         """Its input slots."""
-        return self._op.input_names
+        return self._operator.input_names
 
     def output_names(self) -> list[str]:
         """Its output slots."""
-        return self._op.output_names
+        return self._operator.output_names
 
     def input_arg_names(self) -> list[str]:
         """The variables that it reads."""
-        return self._op.input_arg_names
+        return self._operator.input_arg_names
 
     def output_arg_names(self) -> list[str]:
         """The variables that it writes."""
-        return self._op.output_arg_names
+        return self._operator.output_arg_names
 
     def set_input(self, slot: str, names: Iterable[str]) -> None:
         """Reads these variables in a slot."""
-        self._op.set_input(slot, names)
+        self._operator.set_input(slot, names)
 
     def set_output(self, slot: str, names: Iterable[str]) -> None:
         """Writes these variables in a slot."""
-        self._op.set_output(slot, names)
+        self._operator.set_output(slot, names)
 
 
 class VariableDesc:
