@@ -56,6 +56,7 @@ def load_image_bytes(bytes: bytes, is_color: bool = True) -> Array:
 
     with Image.open(io.BytesIO(bytes)) as file:
         if not is_color:
+            file.draft("L", file.size)  # of a JPEG its own brightness, as OpenCV takes it
             return np.array(file.convert("L"))
         return np.ascontiguousarray(np.array(file.convert("RGB"))[:, :, ::-1])
 

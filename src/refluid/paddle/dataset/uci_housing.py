@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refluid.core.fetched import fetched
 from refluid.paddle.cached_files import DataMissing, package_data
 from refluid.paddle.dataset import common
 
@@ -93,7 +94,7 @@ def _reader(of_tests: bool) -> Reader:
     def reader() -> Iterator[tuple[Row, Row]]:
         rows = UCI_TEST_DATA if of_tests else UCI_TRAIN_DATA
         for row in rows if rows is not None else ():
-            yield row[:-1], row[-1:]
+            yield fetched(row[:-1]), fetched(row[-1:])
 
     return reader
 
