@@ -41,6 +41,8 @@ def test_an_object_is_there_and_its_methods_raise() -> None:
     assert isinstance(fleet, Collective)
     with pytest.raises(NotImplementedError, match="several processes"):
         fleet.init()
+    with pytest.raises(AttributeError, match=r"Collective\.main_program yet: .*processes"):
+        _ = fleet.main_program
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -133,4 +133,14 @@ def _class(entry: ast.ClassDef, module: str, reason: str) -> type:
                 members[one.name] = _function(one, module, shown, reason)
             case ast.Assign(targets=[ast.Name(id=target)], value=value):
                 members[target] = _value(value)
+    members.setdefault("__getattr__", _missed(name, reason))
     return type(entry.name, bases, members)
+
+
+def _missed(owner: str, reason: str) -> Callable[[Any, str], NoReturn]:
+    """What asking an object for an attribute that nobody set is answered."""
+
+    def missed(_: Any, name: str) -> NoReturn:
+        raise AttributeError(f"refluid does not have {owner}.{name} yet: {reason}")
+
+    return missed
