@@ -39,9 +39,10 @@ def page_of(results: list[dict[str, Any]]) -> str:
     rows = [latest[key] for key in sorted(latest) if "losses" in latest[key]]
     good = [one for one in rows if one["verdict"].startswith(_TRAINS)]
     scripts = {one["script"] for one in good}
+    files = {(one["script"], one["branch"]) for one in good}
     lines = [
-        f"{len(good)} runs train with a falling loss: {len(scripts)} scripts, some in several "
-        "branches or with several networks.",
+        f"{len(good)} runs train with a falling loss: {len(scripts)} scripts, some with "
+        f"several networks or in several branches ({len(files)} files).",
         "",
         "| script | branch | losses | first fifth | last fifth | infers |",
         "|---|---|---|---|---|---|",

@@ -143,7 +143,7 @@ RECIPES = [
         "run_classifier.py --use_cuda false --do_train true --do_val false --epoch 2 --lr 0.01 "
         "--batch_size 32 --skip_steps 1 --save_checkpoint_dir saved --save_steps 20",
         data.emotions,
-        branches=ALL,
+        branches=("1.8",),
         beside=_SHARED,
         infer="run_classifier.py --use_cuda false --do_infer true --batch_size 16 "
         "--init_checkpoint saved/step_20",
@@ -155,7 +155,7 @@ RECIPES = [
         "--vocab_path senta_data/word_dict.txt --checkpoints saved --save_steps 20 --epoch 2 "
         "--senta_config_path ./senta_config.json --skip_steps 1",
         data.opinions,
-        branches=ALL,
+        branches=("1.8",),
         beside=_SHARED,
     ),
     *(
