@@ -1,7 +1,7 @@
 """The one way to append an operator to a program, or to run it at once."""
 
 from refluid.build import arithmetic
-from refluid.build.backend import Backend, Blocks, backend, using
+from refluid.build.backend import Backend, Blocks, at_once, backend, using
 from refluid.build.operators import apply, check_variables, op
 from refluid.build.results import UNNAMED, How
 from refluid.ir import overloads
@@ -12,6 +12,7 @@ __all__ = [
     "Blocks",
     "How",
     "apply",
+    "at_once",
     "backend",
     "check_variables",
     "op",

@@ -89,6 +89,11 @@ def backend() -> Backend:
     return _backend
 
 
+def at_once() -> bool:
+    """Whether operators run at once instead of being appended to a program."""
+    return not isinstance(_backend, Blocks)
+
+
 @contextmanager
 def using(other: Backend) -> Iterator[None]:
     """Operators go to another backend within the `with`."""

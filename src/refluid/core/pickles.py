@@ -74,18 +74,23 @@ def load_state_bytes(data: bytes, name: str = "the buffer") -> State:
     return State(arrays, {key: value for key, value in values.items() if key not in arrays})
 
 
-def dump_arrays(path: PathLike, arrays: Mapping[str, npt.ArrayLike]) -> None:
-    """Writes arrays as Fluid does: the same bytes as Python 3.7 and NumPy 1 made of this dict."""
-    write_file(path, dumping(arrays))
+def dump_arrays(
+    path: PathLike, arrays: Mapping[str, npt.ArrayLike], others: Mapping[str, Any] | None = None
+) -> None:
+    """Writes arrays as Fluid does: the same bytes as Python 3.7 and NumPy 1 made of this dict.
+
+    others: plain values that come after them, as `load_state` gives them.
+    """
+    write_file(path, dumping(arrays, others))
 
 
-def dumping(arrays: Mapping[str, npt.ArrayLike]) -> Write:
+def dumping(arrays: Mapping[str, npt.ArrayLike], others: Mapping[str, Any] | None = None) -> Write:
     """What writes these arrays into an open file; see `dump_arrays`."""
     exact = {name: _exact(array) for name, array in arrays.items()}
     refused = [name for name, array in exact.items() if array.dtype.kind not in "biufc"]
     if refused:
         raise TypeError(f"{', '.join(refused)}: only arrays of numbers and booleans can be saved")
-    data = pickle.dumps(exact, protocol=2)
+    data = pickle.dumps({**exact, **(others or {})}, protocol=2)
     return lambda file: _write_with_old_name(file, data)
 
 

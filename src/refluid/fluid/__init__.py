@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MODULES = """
     annotations async_executor average backward clip compiler contrib core core_avx data
     data_feed_desc data_feeder data_generator dataloader dataset debugger default_scope_funcs
-    evaluator executor framework graphviz incubate initializer input install_check io
+    dygraph evaluator executor framework graphviz incubate initializer input install_check io
     layer_helper layer_helper_base layers lod_tensor log_helper metrics net_drawer nets op
     optimizer parallel_executor param_attr profiler proto reader regularizer transpiler
     unique_name wrapped_decorator

@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 from typing import TYPE_CHECKING, Any
 
+from refluid.build import at_once
 from refluid.core.dtypes import FLOATING, VarType, as_dtype
 from refluid.core.flags import get_flags, set_flags
 from refluid.core.places import (
@@ -96,8 +97,8 @@ def grad_var_name(var_name: str) -> str:
 
 
 def in_dygraph_mode() -> bool:
-    """Whether operators run at once instead of being recorded: never, so far."""
-    return False
+    """Whether operators run at once instead of being appended to a program."""
+    return at_once()
 
 
 def dtype_is_floating(dtype: Any) -> bool:

@@ -18,6 +18,7 @@ from refluid.build.constants import value_attributes
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
+from refluid.ir.defaults import default_main_program, default_startup_program
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 
@@ -231,6 +232,13 @@ def _prepend(
     return op
 
 
+def _seed(block: Block | None) -> int:
+    """The seed of the program; where operators run at once, of either default program."""
+    if block is not None:
+        return block.program.random_seed
+    return default_main_program().random_seed or default_startup_program().random_seed
+
+
 def _draw(
     op_type: str,
     var: Variable,
@@ -240,7 +248,7 @@ def _draw(
     inputs: Mapping[str, Any] | None = None,
 ) -> Operator:
     """A random operator; half precision is drawn in single and cast."""
-    seed = seed or (0 if block is None else block.program.random_seed)
+    seed = seed or _seed(block)
     own = attrs | {"shape": var.shape, "dtype": int(var.dtype), "seed": seed}
     if var.dtype not in _HALF:
         return _prepend(op_type, var, block, own, inputs)

@@ -86,7 +86,24 @@ _HOME = {
     "QueueDataset": "dataset",
     "memory_optimize": "transpiler",
     "release_memory": "transpiler",
+    **dict.fromkeys(
+        ("disable_dygraph", "disable_imperative", "enable_dygraph", "enable_imperative"),
+        "dygraph.base",
+    ),
+    **dict.fromkeys(("load_dygraph", "save_dygraph"), "dygraph.checkpoint"),
+    **dict.fromkeys(
+        (
+            *("BCELoss", "BatchNorm", "BilinearTensorProduct", "Conv2D", "Conv2DTranspose"),
+            *("Conv3D", "Conv3DTranspose", "Dropout", "Embedding", "GRUUnit", "GroupNorm"),
+            *("InstanceNorm", "L1Loss", "LayerNorm", "Linear", "MSELoss", "NCE", "NLLLoss"),
+            *("PRelu", "Pool2D", "SpectralNorm", "TreeConv"),
+        ),
+        "dygraph.nn",
+    ),
+    "Layer": "dygraph.layers",
 }
+# Packages of Fluid's that are imported when a program first uses them.
+_PACKAGES = {"contrib", "dygraph"}
 
 __all__ = [
     "CPUPlace",
@@ -153,8 +170,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "contrib":
-        return importlib.import_module("refluid.fluid.contrib")
+    if name in _PACKAGES:
+        return importlib.import_module(f"refluid.fluid.{name}")
     if name in _HOME:
         module = f"refluid.fluid.{_HOME[name]}"
         if importlib.util.find_spec(module) is not None:

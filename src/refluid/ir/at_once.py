@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 def only_at_once(name: str) -> NoReturn:
     """Refuses a method that means nothing in a program."""
     raise NotImplementedError(
-        f"{name} belongs to networks that run at once (dygraph), which refluid does not have yet; "
+        f"{name} belongs to networks that run at once, within fluid.dygraph.guard(); "
         "in a program, fetch the value: executor.run(program, fetch_list=[variable])"
     )
 

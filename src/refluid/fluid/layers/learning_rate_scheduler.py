@@ -7,10 +7,12 @@ Each returns a float32 variable of shape (1,) for an optimizer's `learning_rate`
 from __future__ import annotations
 
 import functools
+import inspect
 import math
-from collections.abc import Callable, Sequence
-from typing import ParamSpec
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec
 
+from refluid.build import at_once
 from refluid.fluid import layers
 from refluid.ir.defaults import default_main_program
 from refluid.ir.variable import Variable
@@ -30,11 +32,34 @@ COUNTER = "@LR_DECAY_COUNTER@"
 Arguments = ParamSpec("Arguments")
 
 
+# Where operators run at once, a schedule is an object that an optimizer asks.
+_AT_ONCE = {
+    "cosine_decay": "CosineDecay",
+    "exponential_decay": "ExponentialDecay",
+    "inverse_time_decay": "InverseTimeDecay",
+    "linear_lr_warmup": "LinearLrWarmup",
+    "natural_exp_decay": "NaturalExpDecay",
+    "noam_decay": "NoamDecay",
+    "piecewise_decay": "PiecewiseDecay",
+    "polynomial_decay": "PolynomialDecay",
+}
+
+
+def _object(name: str, given: Mapping[str, Any]) -> Any:
+    from refluid.fluid.dygraph.parts import schedules  # most programs are static
+
+    first = {"begin": 0} if name == "piecewise_decay" else {}
+    return getattr(schedules, _AT_ONCE[name])(**given, **first)
+
+
 def _schedule(build: Callable[Arguments, Variable]) -> Callable[Arguments, Variable]:
     """Operators that `build` appends get the role of a learning-rate schedule."""
+    signature = inspect.signature(build)
 
     @functools.wraps(build)
-    def scheduled(*args: Arguments.args, **options: Arguments.kwargs) -> Variable:
+    def scheduled(*args: Arguments.args, **options: Arguments.kwargs) -> Any:
+        if at_once():
+            return _object(build.__name__, signature.bind(*args, **options).arguments)
         with default_main_program().lr_schedule_guard():
             return build(*args, **options)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from refluid.autodiff.backward import append_backward
+from refluid.build import at_once
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.core.former import formerly
@@ -13,21 +14,20 @@ from refluid.fluid import layers
 from refluid.fluid.clip import append_gradient_clip_ops, error_clip_callback
 from refluid.fluid.clipping.gradients import GradientClipBase
 from refluid.fluid.layer_helper import LayerHelper
-from refluid.fluid.optimizer.accumulators import Accumulators
+from refluid.fluid.optimizer.stepping import Stepping, is_schedule
 from refluid.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
 from refluid.ir.ambient import name_scope
-from refluid.ir.at_once import only_at_once
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program, program_guard
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
 
-ParamGrad = tuple[Parameter, Variable | None]
 Rate = float | Variable
+ParamGrad = tuple[Parameter, Variable | None]
 
 
-class Optimizer(Accumulators):
+class Optimizer(Stepping):
     """Base of optimizers; a new one overrides `_append_optimize_op` and, if it keeps values
     per parameter, `_create_accumulators`.
 
@@ -42,13 +42,13 @@ class Optimizer(Accumulators):
 
     def __init__(
         self,
-        learning_rate: Rate,
+        learning_rate: Any,
         parameter_list: Sequence[Parameter | str] | None = None,
         regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:
-        if not isinstance(learning_rate, float | Variable):
+        if not isinstance(learning_rate, float | Variable) and not is_schedule(learning_rate):
             raise TypeError(
                 "learning rate should be float or Variable, "
                 f"but it is {learning_rate!r} of {type(learning_rate).__name__}"
@@ -66,7 +66,7 @@ class Optimizer(Accumulators):
         self._dtype: VarType | None = None
         self._learning_rate = learning_rate
         self._learning_rate_map: dict[Program, Variable] = {}
-        if isinstance(learning_rate, Variable):
+        if isinstance(learning_rate, Variable) and not at_once():
             self._learning_rate_map[default_main_program()] = learning_rate
 
     # -- steps of minimize ----------------------------------------------------
@@ -88,6 +88,8 @@ class Optimizer(Accumulators):
         Returns the update operators and the (parameter, gradient) pairs.
         """
         assert isinstance(loss, Variable), "The loss should be an Variable."
+        if at_once():
+            return [], self._step(parameter_list)
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
 
@@ -138,18 +140,6 @@ class Optimizer(Accumulators):
         params = loss.block.program.global_block().iter_parameters()
         return given | {param.name for param in params if not param.trainable}
 
-    def set_dict(self, state_dict: Any) -> None:
-        """Takes the state of a checkpoint, in dygraph only; `fluid.load` does so in programs."""
-        only_at_once("Optimizer.set_dict")
-
-    def current_step_lr(self) -> float:
-        """The learning rate, in dygraph only."""
-        only_at_once("Optimizer.current_step_lr")
-
-    def clear_gradients(self) -> None:
-        """Forgets the gradients, in dygraph only."""
-        only_at_once("Optimizer.clear_gradients")
-
     def apply_gradients(self, params_grads: Sequence[ParamGrad]) -> list[Operator]:
         """Second part of `minimize`: clips and decays the gradients, updates parameters.
 
@@ -192,7 +182,7 @@ class Optimizer(Accumulators):
         program = default_main_program()
         if program in self._learning_rate_map:
             return
-        if isinstance(self._learning_rate, Variable):
+        if isinstance(self._learning_rate, Variable) and self._learning_rate.block:
             raise TypeError(
                 f"the learning rate {self._learning_rate.name!r} was made in another program; "
                 "make the schedule and the optimizer under the program_guard of the loss"
@@ -200,7 +190,7 @@ class Optimizer(Accumulators):
         self._learning_rate_map[program] = layers.create_global_var(
             name=names.generate("learning_rate"),
             shape=[1],
-            value=self._learning_rate,
+            value=self._learning_rate if isinstance(self._learning_rate, float) else 0.0,
             dtype=VarType.FP32 if self._dtype is None else self._dtype,
             persistable=True,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,13 @@ def _constant(helper: LayerHelper, values: Any, dtype: str) -> Any:
     )
 
 
-def _over(loss: Variable, count: int) -> Variable:
-    averaged: Variable = loss / count
+def over_samples(loss: Variable, attrs: Mapping[str, Any]) -> Variable:
+    """The loss divided by how many classes were looked at for each row."""
+    averaged: Variable = loss / (attrs["num_neg_samples"] + 1)
     return averaged
 
 
-def _custom(helper: LayerHelper, probabilities: Sequence[float]) -> dict[str, Any]:
+def distribution_tables(helper: Any, probabilities: Sequence[float]) -> dict[str, Any]:
     """What the operator needs to draw classes by given probabilities."""
     alias, stay = alias_table(probabilities)
     return {
@@ -64,7 +65,8 @@ def _custom(helper: LayerHelper, probabilities: Sequence[float]) -> dict[str, An
     }
 
 
-def _check_sampler(sampler: str, custom_dist: Sequence[float] | None) -> None:
+def check_sampler(sampler: str, custom_dist: Sequence[float] | None) -> None:
+    """ValueError for a sampler that there isn't, or without what it needs."""
     if sampler not in _SAMPLERS:
         raise ValueError(f"nce: sampler {sampler!r} is none of {', '.join(_SAMPLERS)}")
     if sampler == "custom_dist" and custom_dist is None:
@@ -91,7 +93,7 @@ def nce(
     drawn per row by `sampler`: uniform, log_uniform or custom_dist with probabilities
     `custom_dist`. Parameters: (num_total_classes, width), and the bias (num_total_classes, 1).
     """
-    _check_sampler(sampler, custom_dist)
+    check_sampler(sampler, custom_dist)
     helper = LayerHelper("nce", param_attr=param_attr, bias_attr=bias_attr, name=name)
     check_variables("nce", {"input": input, "label": label})
     shape = [num_total_classes, input.shape[1]]
@@ -105,17 +107,23 @@ def nce(
     made = map(helper.create_variable_for_type_inference, kinds)
     makes = dict(zip(("Cost", "SampleLogits", "SampleLabels"), made, strict=True))
     if custom_dist is not None and sampler == "custom_dist":
-        inputs |= _custom(helper, custom_dist)
-    negatives = 10 if num_neg_samples is None else int(num_neg_samples)
-    attrs = {
+        inputs |= distribution_tables(helper, custom_dist)
+    attrs = nce_attributes(num_total_classes, num_neg_samples, sampler, seed, is_sparse)
+    return over_samples(op("nce", inputs, attrs, makes, layer=helper)[0], attrs)
+
+
+def nce_attributes(
+    num_total_classes: int, num_neg_samples: int | None, sampler: str, seed: int, is_sparse: bool
+) -> dict[str, Any]:
+    """The attributes of `nce`."""
+    return {
         "num_total_classes": int(num_total_classes),
-        "num_neg_samples": negatives,
+        "num_neg_samples": 10 if num_neg_samples is None else int(num_neg_samples),
         "seed": seed,
         "sampler": _SAMPLERS[sampler],
         "is_sparse": is_sparse,
         "remote_prefetch": is_sparse,
     }
-    return _over(op("nce", inputs, attrs, makes, layer=helper)[0], negatives + 1)
 
 
 def hsigmoid(
@@ -216,7 +224,8 @@ def sampled_softmax_with_cross_entropy(
     attrs = {"soft_label": True, "ignore_index": 0, "numeric_stable_mode": False}
     how: How = {"dtype": logits.dtype, "layer": helper}
     loss, _ = op("softmax_with_cross_entropy", inputs, attrs, ("Loss", "Softmax"), **how)
-    return _over(loss, num_true)
+    averaged: Variable = loss / num_true
+    return averaged
 
 
 def sampling_id(

@@ -1,0 +1,9 @@
+"""Operators that run at once, on torch's autograd: what `fluid.dygraph` is made of."""
+
+from refluid.eager.backend import Eager
+from refluid.eager.mode import current, eager, enter, leave
+from refluid.eager.parameter import Parameter
+from refluid.eager.tensor import VarBase
+from refluid.eager.updates import Updates
+
+__all__ = ["Eager", "Parameter", "Updates", "VarBase", "current", "eager", "enter", "leave"]

@@ -1,0 +1,113 @@
+"""`Eager`: the backend of layers that runs operators instead of appending them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from refluid.core.offsets import as_levels, as_lod
+from refluid.core.places import Place
+from refluid.eager.calls import Call, Declared
+from refluid.eager.parameter import Parameter
+from refluid.eager.tensor import VarBase
+from refluid.ir.variable import Variable
+
+Slots = Mapping[str, Any]
+_LISTS = (list, tuple)
+
+
+@dataclass
+class Ran:
+    """An operator that ran: its slots with their variables, and its attributes."""
+
+    type: str
+    given: Sequence[tuple[str, Sequence[VarBase]]]
+    made: Sequence[tuple[str, Sequence[VarBase]]]
+    attrs: Mapping[str, Any] | None
+
+    def inputs(self) -> Iterator[VarBase]:
+        """The variables that it took."""
+        return (var for _, variables in self.given for var in variables)
+
+    def outputs(self) -> Iterator[VarBase]:
+        """The variables that it made or changed."""
+        return (var for _, variables in self.made for var in variables)
+
+
+class Eager:
+    """Runs operators on `VarBase`s, on a place."""
+
+    def __init__(self, place: Place) -> None:
+        self.place, self.device = place, place.device
+        self.ran: list[Ran] | None = None  # where operators are noted, while one is traced
+        self._calls: dict[Any, Call] = {}
+
+    def variable(self, *_args: Any, **options: Any) -> Variable:
+        return VarBase(
+            name=options.get("name"),
+            stop_gradient=bool(options.get("stop_gradient", False)),
+            dtype=options.get("dtype"),
+            shape=options.get("shape"),
+        )
+
+    def state(self, *args: Any, **options: Any) -> Variable:
+        made = self.variable(*args, **options)
+        made.persistable = bool(options.get("persistable", False))
+        return made
+
+    def parameter(self, initializer: Any, options: dict[str, Any]) -> Variable:
+        made = Parameter(**options)
+        self.initialise(made, initializer)
+        made.trainable = options.get("trainable", True)
+        return made
+
+    def initialise(self, var: Variable, initializer: Any) -> None:
+        initializer(var, None)
+
+    def run(self, type: str, inputs: Slots | None, outputs: Slots, attrs: Any) -> None:
+        given = [(slot, several(one)) for slot, one in (inputs or {}).items()]
+        made = [(slot, several(one)) for slot, one in outputs.items()]
+        values = [var for _, variables in given for var in variables]
+        ranks, dtypes, lods = [], [], []
+        for number, var in enumerate(values):
+            ranks.append(len(var.shape))
+            dtypes.append(var.dtype)
+            if var.lod:
+                lods.append(number)
+        declared = Declared(tuple(dtypes), tuple(ranks), tuple(lods))
+        counts = tuple((slot, len(one)) for slot, one in given)
+        results = tuple((slot, len(one)) for slot, one in made)
+        key = (type, counts, results, frozen(attrs), declared)
+        call = self._calls.get(key)
+        if call is None:
+            shapes = [var.shape for var in values]
+            call = Call(type, counts, results, attrs or {}, declared, shapes, self.device)
+            self._calls[key] = call
+        names = dict(zip(call.names, values, strict=True))
+        feeds = [names[name].value for name in call.feeds]
+        levels = [as_levels(names[name].lod) for name in call.feeds]
+        cells = [names[name] for name in call.forward.state]
+        found, lods_found = call.run(feeds, cells, levels)
+        targets = [var for _, variables in made for var in variables]
+        if self.ran is not None:
+            self.ran.append(Ran(type, given, made, attrs))
+        held = {id(one) for one in cells}
+        for var, value, lod in zip(targets, found, lods_found, strict=True):
+            if id(var) not in held:
+                var.value = value
+                var.lod = as_lod(lod) if lod else []
+
+
+def several(one: Any) -> Any:
+    """What is given, as a list or tuple."""
+    return one if isinstance(one, _LISTS) else (one,)
+
+
+def frozen(value: Any) -> Any:
+    """An attribute, or several, as what can be a key."""
+    if isinstance(value, Mapping):
+        return tuple((name, frozen(one)) for name, one in value.items())
+    if isinstance(value, _LISTS):
+        return tuple(map(frozen, value))
+    return value

@@ -1,0 +1,44 @@
+"""`Parameter`: a variable with its value that an optimizer trains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from refluid.eager.tensor import VarBase
+
+
+class Parameter(VarBase):
+    """A `VarBase` that an optimizer trains."""
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        name: str,
+        trainable: bool = True,
+        optimize_attr: dict[str, Any] | None = None,
+        regularizer: Any = None,
+        gradient_clip_attr: Any = None,
+        do_model_average: bool | None = None,
+        is_distributed: bool = False,
+        stop_gradient: bool | None = None,
+        **_static: Any,
+    ) -> None:
+        stops = not trainable if stop_gradient is None else stop_gradient
+        super().__init__(name=name, stop_gradient=stops, persistable=True, dtype=dtype, shape=shape)
+        self.optimize_attr = {"learning_rate": 1.0} if optimize_attr is None else optimize_attr
+        self.regularizer = regularizer
+        self.gradient_clip_attr = gradient_clip_attr
+        self.do_model_average = do_model_average
+        self.is_distributed = is_distributed
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it is trained."""
+        return not self._stops
+
+    @trainable.setter
+    def trainable(self, trainable: bool) -> None:
+        self.stop_gradient = not trainable

@@ -1,0 +1,271 @@
+"""`VarBase`: a variable that has its value, and the gradients that reach it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from refluid.core import names
+from refluid.core.dtypes import VarType, as_dtype, dtype_name
+from refluid.core.errors import EnforceNotMet
+from refluid.core.lod import Lod
+from refluid.core.selected_rows import SelectedRows
+from refluid.ir.variable import Variable
+
+Array = npt.NDArray[Any]
+
+
+class VarBase(Variable):
+    """A tensor with its name, LoD and gradient.
+
+    Its gradient is the sum of all that reached it since `clear_gradient`. With `stop_gradient`
+    none reaches it or passes through it.
+    """
+
+    kind = "eager"
+    type = VarType.LOD_TENSOR
+    capacity = error_clip = extra_desc = block = None  # type: ignore[assignment]
+    is_data = belong_to_optimizer = False
+    need_check_feed = False
+    _name: str | None = None
+    _lod_level = None
+
+    def __init__(
+        self,
+        value: torch.Tensor | None = None,
+        name: str | None = None,
+        *,
+        stop_gradient: bool = False,
+        persistable: bool = False,
+        dtype: Any = None,
+        shape: Sequence[int] | None = None,
+    ) -> None:
+        if name is not None:
+            self._name = name
+        self.lod: Lod = []
+        self._stops = stop_gradient
+        self._persistable = persistable
+        self._dtype = None if dtype is None else as_dtype(dtype)
+        self._shape = None if shape is None else tuple(shape)
+        self._value: Any = None
+        self.rows: SelectedRows | None = None  # the sparse part of the gradient
+        if value is not None:
+            self.value = value
+
+    # -- the value ------------------------------------------------------------
+
+    @property
+    def value(self) -> Any:
+        """A torch tensor, or what else an operator made; None before there is one."""
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            if self._stops:
+                value = value.detach() if value.requires_grad else value
+            elif value.requires_grad:
+                if not value.is_leaf:
+                    value.retain_grad()
+            elif self._persistable and value.is_floating_point():
+                value.requires_grad_()
+        self._value = value
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """The value. EnforceNotMet if there is none yet."""
+        if not isinstance(self._value, torch.Tensor):
+            raise EnforceNotMet(f"variable {self.name!r} holds no tensor yet")
+        return self._value
+
+    @property
+    def name(self) -> str:
+        """Its name; one of its own unless it was given one."""
+        if self._name is None:
+            self._name = names.generate("generated_tensor")
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
+
+    @property  # type: ignore[override]
+    def shape(self) -> list[int]:
+        """Sizes of all dimensions."""
+        if isinstance(self._value, torch.Tensor):
+            return list(self._value.shape)
+        return list(self._shape or ())
+
+    @shape.setter
+    def shape(self, shape: Sequence[int]) -> None:
+        self._shape = tuple(shape)
+
+    @property
+    def dtype(self) -> VarType:
+        """Element type."""
+        if isinstance(self._value, torch.Tensor):
+            return as_dtype(self._value.dtype)
+        return VarType.FP32 if self._dtype is None else self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        self._dtype = as_dtype(dtype)
+
+    @property
+    def persistable(self) -> bool:
+        """Whether it is a parameter or another state."""
+        return bool(self._persistable)
+
+    @persistable.setter
+    def persistable(self, persistable: bool) -> None:
+        self._persistable = persistable
+
+    @property
+    def stop_gradient(self) -> bool:
+        """Whether no gradient reaches it."""
+        value = self._value
+        return self._stops or (isinstance(value, torch.Tensor) and not value.requires_grad)
+
+    @stop_gradient.setter
+    def stop_gradient(self, stop: bool) -> None:
+        self._stops = stop
+        value = self._value
+        if not isinstance(value, torch.Tensor):
+            return
+        if stop:
+            self._value = value.detach()
+        elif value.is_floating_point() and not value.requires_grad:
+            value.requires_grad_()
+
+    def describe(self, *, shape: Sequence[int], dtype: VarType | None) -> None:
+        """What a program would be told of its shape; here it has one."""
+
+    def numpy(self) -> Array:
+        """A copy of the value. EnforceNotMet if there is none yet."""
+        value: Array = self.tensor.detach().cpu().numpy().copy()
+        return value
+
+    def set_value(self, value: Any) -> None:
+        """Overwrites the value by another of its shape and element type. Takes arrays and tensors.
+
+        Raises AssertionError for another shape or element type.
+        """
+        new = value.tensor if isinstance(value, VarBase) else torch.as_tensor(np.asarray(value))
+        own = self.tensor
+        assert new.shape == own.shape, (
+            f"Variable Shape not match, Variable [ {self.name} ] need tensor with shape "
+            f"{list(own.shape)} but load set tensor with shape {list(new.shape)}"
+        )
+        assert new.dtype == own.dtype, (
+            f"Variable dtype not match, Variable [ {self.name} ] need tensor with dtype "
+            f"{own.dtype} but load tensor with dtype {new.dtype}"
+        )
+        with torch.no_grad():
+            own.copy_(new)
+
+    def detach(self) -> VarBase:
+        """The same value, apart from what made it."""
+        return VarBase(self.tensor.detach(), stop_gradient=True)
+
+    # -- gradients ------------------------------------------------------------
+
+    def backward(self, backward_strategy: Any = None) -> None:  # noqa: ARG002
+        """Adds to the gradient of all that this value was computed from, itself starting at 1.
+
+        Where nothing it was computed from takes a gradient, nothing happens but a warning.
+        Strategies decide the order in which Fluid sums; here it is autograd's.
+        """
+        value = self.tensor
+        if value.requires_grad:
+            torch.autograd.backward([value], [torch.ones_like(value)])
+            return
+        warnings.warn(
+            f"backward: nothing that {self.name!r} was computed from takes a gradient; set "
+            "stop_gradient = False on what needs one, and leave no_grad",
+            stacklevel=2,
+        )
+
+    @property
+    def grad(self) -> torch.Tensor | SelectedRows | None:
+        """The gradient: dense, rows alone, or None."""
+        value = self._value
+        dense = value.grad if isinstance(value, torch.Tensor) else None
+        if self.rows is None:
+            return dense
+        return self.rows if dense is None else dense + self.rows.to_dense()
+
+    def gradient(self) -> Any:
+        """A copy of the gradient as an array, of rows alone as [values, rows]; None without one."""
+        found = self.grad
+        if isinstance(found, SelectedRows):
+            return [found.value.numpy().copy(), found.index.numpy().copy()]
+        return None if found is None else found.detach().cpu().numpy().copy()
+
+    def _grad_ivar(self) -> VarBase | None:
+        """The gradient as a variable."""
+        found = self.grad
+        if found is None:
+            return None
+        made = VarBase(name=self.grad_name, stop_gradient=True)
+        made.value = found
+        return made
+
+    def clear_gradient(self) -> None:
+        """Forgets the gradient."""
+        self.rows = None
+        if isinstance(self._value, torch.Tensor):
+            self._value.grad = None
+
+    # -- as Python ------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The only element. ValueError if there are more."""
+        return self.numpy().item()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __index__(self) -> int:
+        return int(self.item())
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[number] for number in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __repr__(self) -> str:
+        if not isinstance(self._value, torch.Tensor):
+            return f"name {self.name}, not initialized"
+        kind = dtype_name(self.dtype)
+        return f"name {self.name}, dtype: {kind} shape: {self.shape}\n{self.numpy()}"
+
+    __str__ = __repr__
+
+    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:  # noqa: ARG002
+        """Its name, element type, shape and values."""
+        return repr(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> VarBase:
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        memo[id(self)] = copied
+        copied._value = None
+        if isinstance(self._value, torch.Tensor):
+            copied.value = self._value.detach().clone()
+        copied.rows = None
+        return copied

@@ -1,0 +1,107 @@
+"""Optimizers on variables that have their values: a program of updates, run on their memory.
+
+The updates of an optimizer are appended to a program once for each set of parameters that have a
+gradient, by the same code as in a static program, clipping and decay included. Its scope holds
+the parameters' own tensors, so that running it trains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from refluid.build import Blocks, using
+from refluid.core import names
+from refluid.core.dtypes import VarType
+from refluid.core.selected_rows import SelectedRows
+from refluid.eager.parameter import Parameter
+from refluid.ir.defaults import program_guard
+from refluid.ir.names import GRAD
+from refluid.ir.program import Program
+from refluid.runtime.scope import Cell, Scope
+
+Append = Callable[[list[Any]], Any]
+Run = Callable[[Program, Scope], Any]
+
+
+@dataclass
+class Update:
+    """A program that updates some parameters from their gradients, both persistable in it."""
+
+    main: Program
+    parameters: list[Cell]
+    gradients: list[Cell]
+
+
+class Updates:
+    """The programs of one optimizer, and the scope with its state.
+
+    append: appends the updates of (parameter, gradient) pairs to the default program. run: runs a
+    program on a scope.
+    """
+
+    def __init__(self, append: Append, run: Run) -> None:
+        self.scope = Scope()
+        self._append, self._run = append, run
+        self._known: dict[Any, Update] = {}
+
+    def step(self, parameters: Sequence[Parameter], prepare: Callable[[Program], None]) -> None:
+        """One update of those that have a gradient. prepare: called before it, with its program."""
+        found = [(one, one.grad) for one in parameters if one.trainable]
+        pairs = [(one, grad) for one, grad in found if grad is not None]
+        if not pairs:
+            return
+        key = tuple((one.name, type(grad)) for one, grad in pairs)
+        update = self._known.get(key)
+        if update is None:
+            update = self._known[key] = self._make(pairs)
+        prepare(update.main)
+        tensors = [one.tensor.detach() for one, _ in pairs]
+        for cell, tensor in zip(update.parameters, tensors, strict=True):
+            cell.value = tensor
+        for cell, (_, grad) in zip(update.gradients, pairs, strict=True):
+            cell.value = grad.detach() if isinstance(grad, torch.Tensor) else grad
+        with torch.no_grad():
+            self._run(update.main, self.scope)
+        for cell, tensor, (one, _) in zip(update.parameters, tensors, pairs, strict=True):
+            if cell.value is not tensor:
+                one.tensor.data = cell.value
+        for cell in update.gradients:
+            cell.value = None
+
+    def _make(self, pairs: Sequence[tuple[Parameter, Any]]) -> Update:
+        main, startup = Program(), Program()
+        # With names of its own, what is kept for a parameter has the same name in all programs.
+        with using(Blocks()), program_guard(main, startup), names.guard():
+            block = main.global_block()
+            appended = []
+            for one, grad in pairs:
+                rows = isinstance(grad, SelectedRows)
+                static = block.create_parameter(
+                    name=one.name,
+                    shape=one.shape,
+                    dtype=one.dtype,
+                    optimize_attr=one.optimize_attr,
+                    regularizer=one.regularizer,
+                    gradient_clip_attr=one.gradient_clip_attr,
+                )
+                gradient = block.create_var(
+                    name=one.name + GRAD,
+                    shape=one.shape,
+                    dtype=one.dtype,
+                    type=VarType.SELECTED_ROWS if rows else VarType.LOD_TENSOR,
+                    persistable=True,
+                )
+                appended.append((static, gradient))
+            self._append(appended)
+        parameters = [self.scope.var(one.name) for one, _ in pairs]
+        gradients = [self.scope.var(one.name + GRAD) for one, _ in pairs]
+        kept = {name: self.scope.var(name).value for name in self.scope.local_var_names()}
+        self._run(startup, self.scope)
+        for name, value in kept.items():
+            if value is not None:
+                self.scope.var(name).value = value
+        return Update(main, parameters, gradients)

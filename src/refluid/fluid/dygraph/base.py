@@ -1,0 +1,192 @@
+"""`fluid.dygraph.base`: where operators run at once, variables with values, and gradients."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from refluid import eager
+from refluid.core import names
+from refluid.core.arrays import as_array
+from refluid.core.errors import EnforceNotMet
+from refluid.core.places import (
+    CPUPlace,
+    CUDAPlace,
+    Place,
+    is_compiled_with_cuda,
+    require_available,
+)
+from refluid.eager import VarBase
+from refluid.ir.defaults import program_guard
+from refluid.ir.program import Program
+
+__all__ = [
+    "disable_dygraph",
+    "disable_imperative",
+    "enable_dygraph",
+    "enable_imperative",
+    "enabled",
+    "grad",
+    "guard",
+    "no_grad",
+    "to_variable",
+]
+
+
+@contextmanager
+def guard(place: Place | None = None) -> Iterator[None]:
+    """Operators run at once within the `with`, on `place`; names start anew."""
+    with (
+        program_guard(Program(), Program()),
+        names.guard(),
+        eager.eager(_place(place)),
+    ):
+        yield
+
+
+def enable_dygraph(place: Place | None = None) -> None:
+    """Operators run at once from here on."""
+    eager.enter(_place(place))
+
+
+def disable_dygraph() -> None:
+    """Operators are appended to programs again."""
+    eager.leave()
+
+
+enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
+
+
+def enabled() -> bool:
+    """Whether operators run at once."""
+    return eager.current() is not None
+
+
+def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = None) -> VarBase:
+    """A variable that holds an array; a variable as it is. No gradient reaches it.
+
+    name: its name, one of its own unless given. zero_copy: it shares the array's memory where it
+    can, as by default on a CPU. Raises TypeError for other values.
+    """
+    now = _current("to_variable")
+    if isinstance(value, VarBase):
+        return value
+    if not isinstance(value, np.ndarray):
+        raise TypeError(
+            "The type of 'value' in fluid.dygraph.to_variable must be numpy.ndarray or Variable, "
+            f"but received {type(value)}."
+        )
+    array = as_array(value, "to_variable")
+    tensor = torch.from_numpy(array if zero_copy in (None, True) else array.copy())
+    return VarBase(tensor.to(now.device), name, stop_gradient=True)
+
+
+def _place(place: Place | None) -> Place:
+    if place is not None:
+        require_available(place)
+        return place
+    return CUDAPlace(0) if is_compiled_with_cuda() else CPUPlace()
+
+
+def _current(what: str) -> eager.Eager:
+    now = eager.current()
+    if now is None:
+        raise AssertionError(
+            f"fluid.dygraph.{what} runs operators at once; call it within fluid.dygraph.guard() or "
+            "after fluid.enable_dygraph()"
+        )
+    return now
+
+
+class no_grad(AbstractContextManager[None]):
+    """Nothing computed within takes a gradient. A `with`, a decorator, or `no_grad()` as one."""
+
+    def __new__(cls, func: Callable[..., Any] | None = None) -> Any:
+        """The decorated function, or the context."""
+        made = super().__new__(cls)
+        return made if func is None else made(func)
+
+    def __init__(self, func: Callable[..., Any] | None = None) -> None:
+        self._former: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._former.append(torch.is_grad_enabled())
+        torch.set_grad_enabled(False)
+
+    def __exit__(self, *_error: object) -> None:
+        torch.set_grad_enabled(self._former.pop())
+
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """`func` without gradients."""
+
+        @functools.wraps(func)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with no_grad():
+                return func(*args, **kwargs)
+
+        return run
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool = False,
+    no_grad_vars: Any = None,
+    backward_strategy: Any = None,
+) -> list[VarBase | None]:
+    """The gradients of the sum of `outputs` with respect to each of `inputs`.
+
+    grad_outputs: what each output's gradient starts with; ones for None. create_graph: gradients
+    reach the results too. allow_unused: None for an input that no output depends on, which is a
+    ValueError otherwise. no_grad_vars: variables that count as constants.
+    """
+    if not only_inputs:
+        raise AssertionError("fluid.dygraph.grad gives the gradients of its inputs alone")
+    targets, sources = _listed(outputs), _listed(inputs)
+    starts = [None] * len(targets) if grad_outputs is None else _listed(grad_outputs)
+    if len(starts) != len(targets):
+        raise AssertionError("grad_outputs must be as many as outputs")
+    fixed = {id(one) for one in _listed(no_grad_vars)}
+    given = [
+        torch.ones_like(one.tensor) if start is None else start.tensor
+        for one, start in zip(targets, starts, strict=True)
+    ]
+    wanted = [one.tensor for one in sources if id(one) not in fixed]
+    for one in sources:
+        if not one.tensor.requires_grad:
+            raise EnforceNotMet(f"grad: {one.name!r} has stop_gradient set, so nothing reaches it")
+    found = torch.autograd.grad(
+        [one.tensor for one in targets],
+        wanted,
+        given,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        create_graph=create_graph,
+        allow_unused=True,
+    )
+    reached = dict(zip([id(one) for one in sources if id(one) not in fixed], found, strict=True))
+    made = [_made(one, reached.get(id(one)), create_graph) for one in sources]
+    for one, result in zip(sources, made, strict=True):
+        if result is None and not allow_unused:
+            raise ValueError(
+                f"grad: no output depends on {one.name!r}; pass allow_unused=True to get None"
+            )
+    return made
+
+
+def _made(one: VarBase, value: torch.Tensor | None, takes: bool) -> VarBase | None:
+    return None if value is None else VarBase(value, one.grad_name, stop_gradient=not takes)
+
+
+def _listed(given: Any) -> Sequence[Any]:
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple | set) else [given]

@@ -1,0 +1,55 @@
+"""`fluid.dygraph.nn`: layers with parameters of their own."""
+
+from refluid.fluid.dygraph.parts.convolution import (
+    Conv2D,
+    Conv2DTranspose,
+    Conv3D,
+    Conv3DTranspose,
+    Pool2D,
+)
+from refluid.fluid.dygraph.parts.losses import NCE, BCELoss, L1Loss, MSELoss, NLLLoss
+from refluid.fluid.dygraph.parts.norms import (
+    BatchNorm,
+    GroupNorm,
+    InstanceNorm,
+    LayerNorm,
+    SpectralNorm,
+)
+from refluid.fluid.dygraph.parts.units import (
+    BilinearTensorProduct,
+    Dropout,
+    Embedding,
+    GRUUnit,
+    Linear,
+    PRelu,
+    RowConv,
+    SequenceConv,
+    TreeConv,
+)
+
+__all__ = [
+    "NCE",
+    "BCELoss",
+    "BatchNorm",
+    "BilinearTensorProduct",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
+    "Dropout",
+    "Embedding",
+    "GRUUnit",
+    "GroupNorm",
+    "InstanceNorm",
+    "L1Loss",
+    "LayerNorm",
+    "Linear",
+    "MSELoss",
+    "NLLLoss",
+    "PRelu",
+    "Pool2D",
+    "RowConv",
+    "SequenceConv",
+    "SpectralNorm",
+    "TreeConv",
+]

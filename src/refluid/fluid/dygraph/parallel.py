@@ -1,0 +1,113 @@
+"""`fluid.dygraph.parallel`: data parallelism of layers, here of one process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.core.flags import environment_int, environment_str
+from refluid.fluid.dygraph.layers import Layer
+
+__all__ = ["DataParallel", "ParallelEnv", "prepare_context"]
+
+
+class ParallelEnv:
+    """Which process this is, from the launcher's variables of the environment."""
+
+    def __init__(self) -> None:
+        self._nranks = environment_int("PADDLE_TRAINERS_NUM", 1) or 1
+        self._local_rank = environment_int("PADDLE_TRAINER_ID", 0) or 0
+        self._dev_id = int((environment_str("FLAGS_selected_gpus") or "0").split(",")[0])
+        self._trainer_endpoints = (environment_str("PADDLE_TRAINER_ENDPOINTS") or "").split(",")
+        self._current_endpoint = environment_str("PADDLE_CURRENT_ENDPOINT") or ""
+
+    @property
+    def nranks(self) -> int:
+        """How many processes train."""
+        return self._nranks
+
+    @property
+    def local_rank(self) -> int:
+        """Number of this one, from 0."""
+        return self._local_rank
+
+    @property
+    def dev_id(self) -> int:
+        """Number of its GPU."""
+        return self._dev_id
+
+    @property
+    def current_endpoint(self) -> str:
+        """Its address."""
+        return self._current_endpoint
+
+    @property
+    def trainer_endpoints(self) -> list[str]:
+        """The addresses of all."""
+        return self._trainer_endpoints
+
+
+Env = ParallelEnv
+
+
+class ParallelStrategy:
+    """What `DataParallel` needs to know of the processes."""
+
+    def __init__(self) -> None:
+        env = ParallelEnv()
+        self.nranks, self.local_rank = env.nranks, env.local_rank
+        self.trainer_endpoints = env.trainer_endpoints
+        self.current_endpoint = env.current_endpoint
+
+
+def prepare_context(strategy: ParallelStrategy | None = None) -> ParallelStrategy:
+    """Readies this process for `DataParallel`. NotImplementedError where it is one of several."""
+    made = ParallelStrategy() if strategy is None else strategy
+    if made.nranks > 1:
+        raise NotImplementedError(
+            f"fluid.dygraph.prepare_context: {made.nranks} processes are to train together, which "
+            "refluid can't do yet; start one process (PADDLE_TRAINERS_NUM=1)"
+        )
+    return made
+
+
+class DataParallel(Layer):
+    """A layer whose gradients are averaged over processes; of one process they are as they are."""
+
+    def __init__(self, layers: Any, strategy: ParallelStrategy) -> None:
+        super().__init__(layers.full_name() + "_data_parallel")
+        self._layers = layers
+        self._strategy = prepare_context(strategy)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the layer computes."""
+        return self._layers(*inputs, **kwargs)
+
+    def scale_loss(self, loss: Any) -> Any:
+        """The loss divided by the number of processes."""
+        return loss
+
+    def apply_collective_grads(self) -> None:
+        """Sums the gradients over processes."""
+
+    def state_dict(
+        self,
+        destination: dict[str, Any] | None = None,
+        include_sublayers: bool = True,
+        structured_name_prefix: str = "",
+    ) -> dict[str, Any]:
+        """The layer's."""
+        found: dict[str, Any] = self._layers.state_dict(
+            destination, include_sublayers, structured_name_prefix
+        )
+        return found
+
+    def set_dict(
+        self,
+        stat_dict: dict[str, Any],
+        include_sublayers: bool = True,
+        use_structured_name: bool = True,
+    ) -> None:
+        """Sets the layer's parameters."""
+        self._layers.set_dict(stat_dict, include_sublayers, use_structured_name)
+
+    load_dict = set_dict

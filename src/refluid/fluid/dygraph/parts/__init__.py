@@ -1,0 +1,1 @@
+"""The layers of `fluid.dygraph.nn`, one file per family."""

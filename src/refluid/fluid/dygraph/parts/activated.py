@@ -1,0 +1,31 @@
+"""What layers with parameters share: bias and activation after the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from refluid.build import op
+from refluid.fluid.dygraph.layers import Layer
+
+
+def several(value: int | Sequence[int], count: int) -> list[int]:
+    """A size for each dimension, of one for all or of as many."""
+    return [value] * count if isinstance(value, int) else list(value)
+
+
+class Activated(Layer):
+    """A layer whose result gets a bias and an activation."""
+
+    def __init__(self, dtype: Any, act: str | None, name_scope: str | None = None) -> None:
+        super().__init__(name_scope, dtype)
+        self._act = act
+
+    def _finished(self, out: Any, bias: Any, axis: int) -> Any:
+        """Bias added along `axis`, and the activation."""
+        if bias is not None:
+            out = op("elementwise_add", {"X": out, "Y": bias}, {"axis": axis})
+        return self._activated(out)
+
+    def _activated(self, out: Any) -> Any:
+        return out if self._act is None else op(self._act, {"X": out})

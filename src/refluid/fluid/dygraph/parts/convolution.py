@@ -1,0 +1,230 @@
+"""Convolutions and pooling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from refluid.build import op
+from refluid.fluid.dygraph.layers import Layer
+from refluid.fluid.dygraph.parts.activated import Activated, several
+from refluid.fluid.initializer import Normal
+
+Sizes = int | Sequence[int]
+
+
+class _Convolution(Activated):
+    """A convolution over `rank` dimensions."""
+
+    rank = 2
+
+    def __init__(
+        self,
+        num_channels: int,
+        num_filters: int,
+        filter_size: Sizes,
+        stride: Sizes,
+        padding: Sizes,
+        dilation: Sizes,
+        groups: int | None,
+        param_attr: Any,
+        bias_attr: Any,
+        use_cudnn: bool,
+        act: str | None,
+        dtype: Any,
+    ) -> None:
+        assert param_attr is not False, "param_attr should not be False here."
+        if not isinstance(use_cudnn, bool):
+            raise ValueError("use_cudnn should be True or False")
+        super().__init__(dtype, act)
+        self._groups = 1 if groups is None else groups
+        if num_channels % self._groups:
+            raise ValueError("num_channels must be divisible by groups.")
+        sizes = several(filter_size, self.rank)
+        self._options = {
+            "strides": several(stride, self.rank),
+            "paddings": several(padding, self.rank),
+            "dilations": several(dilation, self.rank),
+            "groups": self._groups,
+            "use_cudnn": use_cudnn,
+        }
+        self._alone = not use_cudnn and num_channels == self._groups
+        self.weight = self._kernel(num_channels, num_filters, sizes, param_attr, dtype)
+        self.bias = self.create_parameter([num_filters], bias_attr, dtype, is_bias=True)
+
+    def _kernel(self, channels: int, filters: int, sizes: list[int], attr: Any, dtype: Any) -> Any:
+        self._alone = self._alone and filters % channels == 0
+        spread = math.sqrt(2.0 / (math.prod(sizes) * channels))
+        shape = [filters, channels // self._groups, *sizes]
+        return self.create_parameter(shape, attr, dtype, default_initializer=Normal(0.0, spread))
+
+    def _convolved(self, type: str, input: Any, **more: Any) -> Any:
+        slots = {"Input": input, "Filter": self.weight}
+        out = op(type, slots, self._options | more)
+        return self._finished(out, self.bias, 1)
+
+
+class _Transposed(_Convolution):
+    """The gradient of a convolution as a layer."""
+
+    def _kernel(self, channels: int, filters: int, sizes: list[int], attr: Any, dtype: Any) -> Any:
+        self._alone = self._alone and filters == channels
+        shape = [channels, filters // self._groups, *sizes]
+        return self.create_parameter(shape, attr, dtype)
+
+
+class Conv2D(_Convolution):
+    """2-D convolution of (N, C, H, W), as `fluid.layers.conv2d` with parameters of its own."""
+
+    def __init__(
+        self,
+        num_channels: int,
+        num_filters: int,
+        filter_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        groups: int | None = None,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        use_cudnn: bool = True,
+        act: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(
+            *(num_channels, num_filters, filter_size, stride, padding, dilation, groups),
+            *(param_attr, bias_attr, use_cudnn, act, dtype),
+        )
+
+    def forward(self, input: Any) -> Any:
+        """The convolution of (N, C, H, W)."""
+        return self._convolved("depthwise_conv2d" if self._alone else "conv2d", input)
+
+
+class Conv3D(_Convolution):
+    """3-D convolution of (N, C, D, H, W), as `fluid.layers.conv3d` with parameters of its own."""
+
+    rank = 3
+
+    def __init__(
+        self,
+        num_channels: int,
+        num_filters: int,
+        filter_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        groups: int | None = None,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        use_cudnn: bool = True,
+        act: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(
+            *(num_channels, num_filters, filter_size, stride, padding, dilation, groups),
+            *(param_attr, bias_attr, use_cudnn, act, dtype),
+        )
+
+    def forward(self, input: Any) -> Any:
+        """The convolution of (N, C, D, H, W)."""
+        return self._convolved("conv3d", input)
+
+
+class Conv2DTranspose(_Transposed):
+    """Transposed convolution of (N, C, H, W), as `fluid.layers.conv2d_transpose`."""
+
+    def __init__(
+        self,
+        num_channels: int,
+        num_filters: int,
+        filter_size: Sizes,
+        output_size: Sizes | None = None,
+        padding: Sizes = 0,
+        stride: Sizes = 1,
+        dilation: Sizes = 1,
+        groups: int | None = None,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        use_cudnn: bool = True,
+        act: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(
+            *(num_channels, num_filters, filter_size, stride, padding, dilation, groups),
+            *(param_attr, bias_attr, use_cudnn, act, dtype),
+        )
+        self._output_size = [] if output_size is None else several(output_size, 2)
+
+    def forward(self, input: Any) -> Any:
+        """The transposed convolution of (N, C, H, W)."""
+        type = "depthwise_conv2d_transpose" if self._alone else "conv2d_transpose"
+        return self._convolved(type, input, output_size=self._output_size)
+
+
+class Conv3DTranspose(_Transposed):
+    """Transposed convolution of (N, C, D, H, W), as `fluid.layers.conv3d_transpose`."""
+
+    rank = 3
+
+    def __init__(
+        self,
+        num_channels: int,
+        num_filters: int,
+        filter_size: Sizes,
+        padding: Sizes = 0,
+        stride: Sizes = 1,
+        dilation: Sizes = 1,
+        groups: int | None = None,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        use_cudnn: bool = True,
+        act: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(
+            *(num_channels, num_filters, filter_size, stride, padding, dilation, groups),
+            *(param_attr, bias_attr, use_cudnn, act, dtype),
+        )
+
+    def forward(self, input: Any) -> Any:
+        """The transposed convolution of (N, C, D, H, W)."""
+        return self._convolved("conv3d_transpose", input)
+
+
+class Pool2D(Layer):
+    """Maximum or mean over windows of (N, C, H, W), as `fluid.layers.pool2d`."""
+
+    def __init__(
+        self,
+        pool_size: Sizes = -1,
+        pool_type: str = "max",
+        pool_stride: Sizes = 1,
+        pool_padding: Sizes = 0,
+        global_pooling: bool = False,
+        use_cudnn: bool = True,
+        ceil_mode: bool = False,
+        exclusive: bool = True,
+    ) -> None:
+        if pool_type not in ("max", "avg"):
+            raise ValueError(f"Unknown pool_type: '{pool_type}'. It can only be 'max' or 'avg'.")
+        if not global_pooling and pool_size == -1:
+            raise ValueError("When the global_pooling is False, pool_size must be passed")
+        if not isinstance(use_cudnn, bool):
+            raise ValueError("use_cudnn should be True or False")
+        super().__init__()
+        self._options = {
+            "pooling_type": pool_type,
+            "ksize": several(pool_size, 2),
+            "global_pooling": global_pooling,
+            "strides": several(pool_stride, 2),
+            "paddings": several(pool_padding, 2),
+            "use_cudnn": use_cudnn,
+            "ceil_mode": ceil_mode,
+            "exclusive": exclusive,
+        }
+
+    def forward(self, input: Any) -> Any:
+        """The pooled maps."""
+        return op("pool2d", {"X": input}, self._options)

@@ -1,0 +1,276 @@
+"""Linear maps, tables, activations with parameters, and single steps of recurrent networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from refluid.build import op
+from refluid.fluid.dygraph.layers import Layer
+from refluid.fluid.dygraph.parts.activated import Activated
+from refluid.fluid.functions.nn.dropout import dropout
+from refluid.fluid.initializer import Constant
+
+_UNIT_ACTIVATIONS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
+
+
+class Linear(Activated):
+    """x W + b over the last dimension, and an activation."""
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        act: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(dtype, act)
+        self.weight = self.create_parameter([input_dim, output_dim], param_attr, dtype)
+        self.bias = self.create_parameter([output_dim], bias_attr, dtype, is_bias=True)
+
+    def forward(self, input: Any) -> Any:
+        """(..., input_dim) gives (..., output_dim)."""
+        attrs = {"transpose_X": False, "transpose_Y": False, "alpha": 1.0}
+        out = op("matmul", {"X": input, "Y": self.weight}, attrs)
+        return self._finished(out, self.bias, len(input.shape) - 1)
+
+
+class Embedding(Layer):
+    """Rows of a table chosen by ids, as `fluid.embedding`: ids (...) give (..., width)."""
+
+    def __init__(
+        self,
+        size: Sequence[int],
+        is_sparse: bool = False,
+        is_distributed: bool = False,
+        padding_idx: int | None = None,
+        param_attr: Any = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(dtype=dtype)
+        first = -1 if padding_idx is None else padding_idx
+        if padding_idx is not None and padding_idx < 0:
+            first = size[0] + padding_idx
+        self._options = {
+            "is_sparse": is_sparse,
+            "is_distributed": is_distributed,
+            "remote_prefetch": is_sparse and not is_distributed,
+            "padding_idx": first,
+        }
+        self.weight = self.create_parameter(size, param_attr, dtype)
+
+    def forward(self, input: Any) -> Any:
+        """The rows of `input`."""
+        return op(
+            "lookup_table_v2", {"Ids": input, "W": self.weight}, self._options, dtype=self._dtype
+        )
+
+
+class Dropout(Layer):
+    """Elements set to 0 at random while the layer trains, as `fluid.layers.dropout`."""
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        seed: int | None = None,
+        dropout_implementation: str = "downgrade_in_infer",
+        is_test: bool = False,
+    ) -> None:
+        super().__init__()
+        assert isinstance(p, float | int), "p argument should be a number"
+        assert 0 <= p <= 1, "p argument should between 0 and 1"
+        assert dropout_implementation in ("downgrade_in_infer", "upscale_in_train"), (
+            "dropout_implementation argument should be 'downgrade_in_infer' or 'upscale_in_train'"
+        )
+        self._p, self._seed, self._is_test = p, seed, is_test
+        self._implementation = dropout_implementation
+
+    def forward(self, input: Any) -> Any:
+        """The rest of `input`."""
+        return dropout(
+            input,
+            self._p,
+            is_test=self._is_test or not self.training,
+            seed=self._seed,
+            dropout_implementation=self._implementation,
+        )
+
+
+class PRelu(Layer):
+    """max(0, x) + a min(0, x), as `fluid.layers.prelu`; `a` for all, a channel or an element."""
+
+    def __init__(
+        self,
+        mode: str,
+        channel: int | None = None,
+        input_shape: Sequence[int] | None = None,
+        param_attr: Any = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__("prelu", dtype)
+        if mode == "all":
+            shape = [1]
+        elif mode == "channel":
+            assert isinstance(channel, int), "channel argument is required when mode is 'channel'."
+            shape = [1, channel, 1, 1]
+        elif mode == "element":
+            assert isinstance(input_shape, list | tuple), (
+                "input_shape argument is required when mode is 'element'."
+            )
+            shape = [1, *input_shape[1:]]
+        else:
+            raise ValueError("mode should be one of all, channel, element.")
+        self._mode = mode
+        self.weight = self.create_parameter(
+            shape, param_attr, dtype, default_initializer=Constant(0.25)
+        )
+
+    def forward(self, input: Any) -> Any:
+        """The activation of `input`."""
+        return op("prelu", {"X": input, "Alpha": self.weight}, {"mode": self._mode})
+
+
+class BilinearTensorProduct(Activated):
+    """x W[i] y + b, as `fluid.layers.bilinear_tensor_product`."""
+
+    def __init__(
+        self,
+        input1_dim: int,
+        input2_dim: int,
+        output_dim: int,
+        name: str | None = None,
+        act: str | None = None,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(dtype, act)
+        self._name = name
+        self.weight = self.create_parameter([output_dim, input1_dim, input2_dim], param_attr, dtype)
+        self.bias = self.create_parameter([1, output_dim], bias_attr, dtype, is_bias=True)
+
+    def forward(self, x: Any, y: Any) -> Any:
+        """(N, input1_dim) and (N, input2_dim) give (N, output_dim)."""
+        slots = {"X": x, "Y": y, "Weight": self.weight, "Bias": self.bias}
+        return self._activated(op("bilinear_tensor_product", slots))
+
+
+class GRUUnit(Layer):
+    """One step of a GRU, as `fluid.layers.gru_unit`; `size` is three times its width."""
+
+    def __init__(
+        self,
+        size: int,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        activation: str = "tanh",
+        gate_activation: str = "sigmoid",
+        origin_mode: bool = False,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(dtype=dtype)
+        self._options = {
+            "activation": _UNIT_ACTIVATIONS[activation],
+            "gate_activation": _UNIT_ACTIVATIONS[gate_activation],
+            "origin_mode": origin_mode,
+        }
+        width = size // 3
+        self.weight = self.create_parameter([width, 3 * width], param_attr, dtype)
+        self.bias = self.create_parameter([1, 3 * width], bias_attr, dtype, is_bias=True)
+
+    def forward(self, input: Any, hidden: Any) -> tuple[Any, Any, Any]:
+        """The new hidden state, the old one after the reset gate, and the gates."""
+        slots = {"Input": input, "HiddenPrev": hidden, "Weight": self.weight, "Bias": self.bias}
+        makes = ("Gate", "ResetHiddenPrev", "Hidden")
+        gate, reset, updated = op("gru_unit", slots, self._options, makes)
+        return updated, reset, gate
+
+
+class TreeConv(Activated):
+    """Tree-based convolution, as `fluid.contrib.layers.tree_conv`."""
+
+    def __init__(
+        self,
+        feature_size: int,
+        output_size: int,
+        num_filters: int = 1,
+        max_depth: int = 2,
+        act: str | None = "tanh",
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(dtype, act)
+        self._name, self._max_depth = name, max_depth
+        shape = [feature_size, 3, output_size, num_filters]
+        self.weight = self.create_parameter(shape, param_attr, dtype)
+        self.bias = None
+        if bias_attr:
+            self.bias = self.create_parameter([num_filters], bias_attr, dtype, is_bias=True)
+
+    def forward(self, nodes_vector: Any, edge_set: Any) -> Any:
+        """(B, nodes, feature_size) and (B, edges, 2) give (B, nodes, output_size, num_filters)."""
+        slots = {"NodesVector": nodes_vector, "EdgeSet": edge_set, "Filter": self.weight}
+        out = op("tree_conv", slots, {"max_depth": self._max_depth})
+        return self._finished(out, self.bias, 1)
+
+
+class RowConv(Activated):
+    """Look-ahead convolution, as `fluid.layers.row_conv`; its width follows from the input."""
+
+    def __init__(
+        self,
+        name_scope: str,
+        future_context_size: int,
+        param_attr: Any = None,
+        act: str | None = None,
+    ) -> None:
+        super().__init__("float32", act, name_scope)
+        self._future, self._param_attr = future_context_size, param_attr
+
+    def _build_once(self, input: Any) -> None:
+        shape = [self._future + 1, input.shape[1]]
+        self.weight = self.create_parameter(shape, self._param_attr, input.dtype)
+
+    def forward(self, input: Any) -> Any:
+        """The convolved rows."""
+        return self._activated(op("row_conv", {"X": input, "Filter": self.weight}))
+
+
+class SequenceConv(Activated):
+    """Convolution over rows of sequences, as `fluid.layers.sequence_conv`."""
+
+    def __init__(
+        self,
+        name_scope: str,
+        num_filters: int,
+        filter_size: int = 3,
+        filter_stride: int = 1,
+        padding: Any = None,
+        bias_attr: Any = None,
+        param_attr: Any = None,
+        act: str | None = None,
+    ) -> None:
+        super().__init__("float32", act, name_scope)
+        self._filters, self._size, self._stride = num_filters, filter_size, filter_stride
+        self._padding = padding
+        self._attrs = (param_attr, bias_attr)
+
+    def _build_once(self, input: Any) -> None:
+        shape = [self._size * input.shape[1], self._filters]
+        param, bias = self._attrs
+        self.weight = self.create_parameter(shape, param, input.dtype)
+        self.bias = self.create_parameter([self._filters], bias, input.dtype, is_bias=True)
+
+    def forward(self, input: Any) -> Any:
+        """The convolved rows."""
+        attrs = {
+            "contextStride": self._stride,
+            "contextStart": -(self._size // 2),
+            "contextLength": self._size,
+        }
+        out = op("sequence_conv", {"X": input, "Filter": self.weight}, attrs)
+        return self._finished(out, self.bias, 1)

@@ -1,0 +1,89 @@
+"""Optimizers where operators run at once: one update after the other, and what they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from refluid.core.errors import EnforceNotMet
+from refluid.eager import Parameter, Updates, VarBase, current
+from refluid.fluid.executor import Executor
+from refluid.ir.program import Program
+from refluid.runtime.scope import Scope
+
+
+class AtOnce:
+    """The updates of one optimizer.
+
+    append: appends those of (parameter, gradient) pairs to the default program. rate: the learning
+    rate of the next step. rate_in: the variable that has it in a program.
+    """
+
+    def __init__(
+        self,
+        append: Callable[[Any], Any],
+        rate: Callable[[], float],
+        rate_in: Callable[[Program], Any],
+    ) -> None:
+        self._rate, self._rate_in = rate, rate_in
+        self._updates = Updates(append, self._run)
+        self._loaded: dict[str, torch.Tensor] = {}
+        self._transient: set[str] = set()
+        self.last_rate: float | None = None
+
+    def step(self, parameters: Sequence[Parameter]) -> None:
+        """Updates those that have a gradient."""
+        self._transient |= {name for one in parameters for name in (one.name, one.grad_name)}
+        self._updates.step(parameters, self._prepare)
+
+    def _prepare(self, main: Program) -> None:
+        scope = self._updates.scope
+        for name in self._loaded.keys() & set(scope.local_var_names()):
+            self._set(name, self._loaded.pop(name))
+        rate = self._rate_in(main)
+        self._transient.add(rate.name)
+        self.last_rate = self._rate()
+        scope.var(rate.name).value.fill_(self.last_rate)
+
+    def _run(self, program: Program, scope: Scope) -> None:
+        now = current()
+        assert now is not None
+        place: Any = now.place
+        Executor(place).run(program, scope=scope)
+
+    def state_dict(self) -> dict[str, VarBase]:
+        """What is kept for the parameters, by name."""
+        scope, found = self._updates.scope, {}
+        for name in scope.local_var_names():
+            value = scope.var(name).value
+            if name not in self._transient and isinstance(value, torch.Tensor):
+                found[name] = VarBase(value, name, stop_gradient=True, persistable=True)
+        loaded = {
+            name: VarBase(one, name, stop_gradient=True) for name, one in self._loaded.items()
+        }
+        return loaded | found
+
+    def set_dict(self, state: Mapping[str, Any]) -> None:
+        """Sets what is kept; what only the first step makes, when that is made.
+
+        EnforceNotMet for another shape.
+        """
+        scope = self._updates.scope
+        for name, one in state.items():
+            new = one.tensor if isinstance(one, VarBase) else torch.as_tensor(np.asarray(one))
+            if scope.find_var(name) is None:
+                self._loaded[name] = new.clone()
+            else:
+                self._set(name, new)
+
+    def _set(self, name: str, new: torch.Tensor) -> None:
+        cell = self._updates.scope.var(name)
+        if cell.value.shape != new.shape:
+            raise EnforceNotMet(
+                f"optimizer state {name!r} has shape {list(cell.value.shape)}, what is to be set "
+                f"{list(new.shape)}"
+            )
+        cell.value = new.to(cell.value.device, cell.value.dtype).clone()

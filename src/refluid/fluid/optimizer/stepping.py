@@ -1,0 +1,104 @@
+"""Optimizers where operators run at once: by the gradients that parameters have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from refluid.build import at_once
+from refluid.fluid.optimizer.accumulators import Accumulators
+from refluid.ir.at_once import only_at_once
+from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+
+
+def is_schedule(rate: Any) -> bool:
+    """Whether it is a schedule of `fluid.dygraph`, which is called for the rate of each step."""
+    return callable(rate) and hasattr(rate, "step_num")
+
+
+def _at_once_only(name: str) -> None:
+    if not at_once():
+        only_at_once(name)
+
+
+class Stepping(Accumulators):
+    """What optimizers do where operators run at once."""
+
+    _parameter_list: Sequence[Any] | None
+    _learning_rate: Any
+    _learning_rate_map: dict[Program, Variable]
+
+    def apply_gradients(self, params_grads: Sequence[Any]) -> Any:
+        """Appends the updates of (parameter, gradient) pairs."""
+        raise NotImplementedError
+
+    def _step(self, parameter_list: Sequence[Any] | None) -> list[Any]:
+        """One update by the gradients that the parameters have."""
+        parameters = parameter_list or self._parameter_list
+        if parameters is None:
+            raise AttributeError(
+                "parameter_list argument given to the Optimizer should not be None in dygraph mode."
+            )
+        chosen = [one for one in parameters if one.trainable]
+        self._at_once.step(chosen)
+        return [(one, one._grad_ivar()) for one in chosen]
+
+    @cached_property
+    def _at_once(self) -> Any:
+        from refluid.fluid.optimizer.at_once import AtOnce  # most programs are static
+
+        return AtOnce(self.apply_gradients, self._next_rate, self._rate_in)
+
+    def _next_rate(self) -> float:
+        given: Any = self._learning_rate
+        return float(given() if is_schedule(given) else given)
+
+    def _rate_in(self, program: Program) -> Variable:
+        return self._learning_rate_map[program]
+
+    def clear_gradients(self) -> None:
+        """Forgets the gradients of all parameters that it updates, in dygraph only."""
+        _at_once_only("Optimizer.clear_gradients")
+        for one in self._parameter_list or ():
+            one.clear_gradient()
+
+    def current_step_lr(self) -> float:
+        """The learning rate of the step that comes next, in dygraph only."""
+        _at_once_only("Optimizer.current_step_lr")
+        given: Any = self._learning_rate
+        if is_schedule(given):
+            return float(
+                given.step() if self._at_once.last_rate is None else self._at_once.last_rate
+            )
+        return float(given)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it keeps for the parameters by name, and how far its schedule is."""
+        if not at_once():
+            return super().state_dict()
+        kept: dict[str, Any] = self._at_once.state_dict()
+        return kept | self._schedule_state()
+
+    def _schedule_state(self) -> dict[str, Any]:
+        if not is_schedule(self._learning_rate):
+            return {}
+        kept = self._learning_rate.state_dict()
+        if list(kept) != ["step_num"]:
+            return {"LR_Scheduler": kept}
+        return {"global_step": np.array([kept["step_num"]], dtype="int64")}
+
+    def set_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on from what `state_dict` gave, here or in another process; in dygraph only."""
+        _at_once_only("Optimizer.set_dict")
+        given = dict(state_dict)
+        steps, schedule = given.pop("global_step", None), given.pop("LR_Scheduler", None)
+        if is_schedule(self._learning_rate):
+            if schedule is not None:
+                self._learning_rate.set_dict(schedule)
+            elif steps is not None:
+                self._learning_rate.set_dict({"step_num": int(np.asarray(steps).item())})
+        self._at_once.set_dict(given)

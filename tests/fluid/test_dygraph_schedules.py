@@ -1,0 +1,54 @@
+"""Learning rates of networks that run at once are those of the layers of programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from refluid import fluid
+from refluid.fluid import dygraph
+
+SCHEDULES = {
+    "exponential": (
+        lambda: dygraph.ExponentialDecay(0.1, 3, 0.5, True),
+        lambda: fluid.layers.exponential_decay(0.1, 3, 0.5, True),
+    ),
+    "natural": (
+        lambda: dygraph.NaturalExpDecay(0.1, 3, 0.5),
+        lambda: fluid.layers.natural_exp_decay(0.1, 3, 0.5),
+    ),
+    "inverse": (
+        lambda: dygraph.InverseTimeDecay(0.1, 3, 0.5),
+        lambda: fluid.layers.inverse_time_decay(0.1, 3, 0.5),
+    ),
+    "polynomial": (
+        lambda: dygraph.PolynomialDecay(0.1, 3, 0.01, 2.0, True),
+        lambda: fluid.layers.polynomial_decay(0.1, 3, 0.01, 2.0, True),
+    ),
+    "piecewise": (
+        lambda: dygraph.PiecewiseDecay([2, 4], [0.1, 0.2, 0.3], 0),
+        lambda: fluid.layers.piecewise_decay([2, 4], [0.1, 0.2, 0.3]),
+    ),
+    "cosine": (
+        lambda: dygraph.CosineDecay(0.1, 2, 6),
+        lambda: fluid.layers.cosine_decay(0.1, 2, 6),
+    ),
+    "noam": (lambda: dygraph.NoamDecay(64, 4), lambda: fluid.layers.noam_decay(64, 4)),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_give_what_their_layers_give(name: str) -> None:
+    now, layer = SCHEDULES[name]
+    with dygraph.guard():
+        schedule = now()
+        found = [schedule() for _ in range(8)]
+        same = layer()  # an object here, too
+        assert [same() for _ in range(8)] == found
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.scope_guard(fluid.Scope()):
+        rate = layer()
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        wanted = [float(exe.run(main, fetch_list=[rate])[0]) for _ in range(8)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
