@@ -16,7 +16,15 @@ _NAMED = re.compile(
 )
 # A page of the past, and what belongs to users, to Paddle or to another kind of name.
 _HISTORY = {"CHANGELOG.md"}
-_OTHERS = {"demo-output/", "fit.py", "profile.py", "train.py", "refluid.proto", "tools/timeline.py"}
+_OTHERS = {
+    "demo-output/",
+    "fit.py",
+    "model.py",
+    "profile.py",
+    "train.py",
+    "refluid.proto",
+    "tools/timeline.py",
+}
 
 
 def missing(page: str, files: Iterable[str]) -> list[str]:

@@ -21,6 +21,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "verify": {},
     "timeline": {},
     "record": _PASS_ON,
+    "convert": {},
 }
 
 
