@@ -23,7 +23,7 @@ MODULES = (
     "clip",
     "contrib.layers",
 )
-PACKAGE = "refluid.fluid"
+PACKAGE = ("refluid.fluid", "refluid.build.constants", "refluid.build.weight_norm")
 NAMING = {"LayerHelper", "getattr", "attr", "get", "pop", "format"}
 SKIPPED = (ast.arguments, ast.Compare, ast.Dict)
 HOLE = "{}"
