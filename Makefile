@@ -21,7 +21,7 @@ $(READY): pyproject.toml
 	@echo "setting up $(VENV) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install -qq "$(TORCH)"
-	@$(PIP) install -qq -e ".[dev,report,compat]"
+	@$(PIP) install -qq -e ".[dev,report,compat,convert]"
 	@touch $@
 
 demo: $(READY) ## train a conv net on MNIST, save it, load it, draw what it recognises
