@@ -26,6 +26,9 @@ def pool(site: Site) -> None:
     x = x if last else site.arg()
     strides = [int(one) for one in site.attr("strides")]
     paddings = _paddings(site, sizes, strides, dims)
+    images = site.shape("X")[1:-1] if last else site.shape("X")[2:]
+    for size, window, padding in zip(images, sizes, paddings, strict=True):
+        site.require(size < 0 or size + 2 * padding >= window, "a window larger than the image")
     if site.attr("ceil_mode") and any(paddings):
         _require_same_size(site, sizes, strides, paddings, last)
     options = f", stride={pair(strides)}" if strides != sizes else ""
