@@ -143,7 +143,7 @@ RECIPES = [
         "run_classifier.py --use_cuda false --do_train true --do_val false --epoch 2 --lr 0.01 "
         "--batch_size 32 --skip_steps 1 --save_checkpoint_dir saved --save_steps 20",
         data.emotions,
-        branches=ALL,
+        branches=("1.8",),
         beside=_SHARED,
         infer="run_classifier.py --use_cuda false --do_infer true --batch_size 16 "
         "--init_checkpoint saved/step_20",
@@ -155,14 +155,14 @@ RECIPES = [
         "--vocab_path senta_data/word_dict.txt --checkpoints saved --save_steps 20 --epoch 2 "
         "--senta_config_path ./senta_config.json --skip_steps 1",
         data.opinions,
-        branches=ALL,
+        branches=("1.8",),
         beside=_SHARED,
     ),
     *(
         Recipe(
             f"{_NLP}/similarity_net",
             "run_classifier.py --task_name simnet --use_cuda False --do_train True "
-            "--do_valid False "
+            "--do_valid True "
             "--do_test False --do_infer False --batch_size 16 --epoch 3 "
             "--save_steps 40 "
             "--train_data_dir data/train_pairwise_data --valid_data_dir data/test_pairwise_data "
@@ -215,6 +215,29 @@ RECIPES = [
         )
         for net in _NETS
     ),
-    Recipe("PaddleCV/gan/c_gan", "c_gan.py --use_gpu False --epoch 1 --batch_size 1200"),
-    Recipe("PaddleCV/gan/c_gan", "dc_gan.py --use_gpu False --epoch 1 --batch_size 2000"),
+    *(
+        Recipe(
+            "PaddleCV/ocr_recognition",
+            f"train.py --model {net} --train_images data/train_images --train_list data/train.list "
+            "--test_images data/test_images --test_list data/test.list --use_gpu False "
+            "--batch_size 8 --total_step 25 --log_period 5 --save_model_period 25 "
+            "--eval_period 1000 --skip_test True --save_model_dir saved",
+            data.written,
+            branches=branches,
+        )
+        for net, branches in (("crnn_ctc", ALL), ("attention", ("1.8",)))
+    ),
+    Recipe(
+        "PaddleCV/metric_learning",
+        "train_elem.py --model ResNet50 --class_dim 6 --train_batch_size 6 --test_batch_size 6 "
+        "--total_iter_num 20 --display_iter_step 1 --test_iter_step 1000 --save_iter_step 20 "
+        "--use_gpu False --image_shape 3,64,64 --lr 0.002 --loss_name softmax",
+        data.products,
+        branches=ALL,
+    ),
+    Recipe(
+        f"{_NLP}/unarchived/chinese_ner",
+        "train.py --device CPU --num_passes 2 --batch_size 16",
+        branches=("1.5",),
+    ),
 ]

@@ -26,6 +26,8 @@ _OTHERS = {
     "tools/timeline.py",
 }
 
+_FOLDERS_OF_OTHERS = ("PaddleCV/", "PaddleNLP/", "PaddleRec/", "PaddleSpeech/")
+
 
 def missing(page: str, files: Iterable[str]) -> list[str]:
     """What a page names and the repository has not, at any depth."""
@@ -34,6 +36,8 @@ def missing(page: str, files: Iterable[str]) -> list[str]:
     found = []
     for match in _NAMED.finditer(page):
         name = match[1] or match[2]
+        if name.startswith(_FOLDERS_OF_OTHERS):
+            continue
         there = folders if name.endswith("/") else known
         if name not in _OTHERS and not any(one.endswith(f"/{name}") for one in there):
             found.append(name)

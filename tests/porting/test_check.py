@@ -46,6 +46,7 @@ def test_missing_names_through_imports_and_aliases(tmp_path: Path) -> None:
     )
     verdict = _verdicts(tmp_path, train=text + _MAIN)["train.py"]
     assert not verdict.runs
+    assert not verdict.perhaps  # the import fails
     assert _found(verdict, Kind.MISSING) == [
         ("train.py", 2, "paddle.fluid.no_part"),
         ("train.py", 6, "paddle.fluid.layers.not_there"),
@@ -83,6 +84,31 @@ def test_what_refluid_run_sees_to_does_not_stop(tmp_path: Path) -> None:
     assert ("train.py", 3, "CUDAPlace") in _found(verdict, Kind.CUDA)
     assert ("train.py", 4, "use_cuda=True") in _found(verdict, Kind.CUDA)
     assert ("train.py", 3, "numpy.int") in _found(verdict, Kind.OLD)
+
+
+def test_what_only_a_call_meets_is_perhaps(tmp_path: Path) -> None:
+    text = "import paddle.fluid as fluid\ndef main():\n    fluid.layers.no_such()\n"
+    verdicts = _verdicts(tmp_path, train=text + _MAIN, loop="import train\nfor _ in 'a':\n    1\n")
+    assert [one.perhaps for one in verdicts.values()] == [True, True]
+    assert "unless it calls what lacks: paddle.fluid.layers.no_such" in verdicts["train.py"].says
+
+
+def test_what_only_a_function_imports_is_perhaps(tmp_path: Path) -> None:
+    text = "import paddle\ndef main():\n    import fast\n"
+    verdicts = _verdicts(tmp_path, train=text + _MAIN, fast="import no_such_package\n")
+    assert verdicts["train.py"].perhaps
+    assert "needs packages: no_such_package" in verdicts["train.py"].says
+
+
+def test_folders_that_a_script_adds_to_the_path(tmp_path: Path) -> None:
+    text = "import sys, paddle\nsys.path.append('../shared')\nfrom nets import net\n"
+    verdicts = _verdicts(
+        tmp_path,
+        inner__train=text + _MAIN,
+        shared__nets__net="import paddle\npaddle.no_such\n",
+    )
+    assert _found(verdicts["inner/train.py"], Kind.PACKAGE) == []
+    assert _found(verdicts["inner/train.py"], Kind.MISSING)[0][0] == "shared/nets/net.py"
 
 
 def test_packages_and_unreadable_files(tmp_path: Path) -> None:

@@ -38,11 +38,15 @@ def check(
         typer.echo(json.dumps([_as_json(one) for one in verdicts], indent=1))
     else:
         for one in verdicts:
-            typer.echo(f"{'ok ' if one.runs else 'NO '} {one.script}: {one.says}")
+            typer.echo(f"{_mark(one)} {one.script}: {one.says}")
             _show(one, everything)
-        runs = sum(one.runs for one in verdicts)
-        typer.echo(f"{runs} of {len(verdicts)} scripts can be expected to run")
-    raise typer.Exit(0 if all(one.runs for one in verdicts) else 1)
+        runs, perhaps = (sum(vars(one)[name] for one in verdicts) for name in ("runs", "perhaps"))
+        typer.echo(f"{runs} of {len(verdicts)} scripts can be expected to run, {perhaps} perhaps")
+    raise typer.Exit(0 if all(one.runs or one.perhaps for one in verdicts) else 1)
+
+
+def _mark(verdict: Verdict) -> str:
+    return "ok " if verdict.runs else "?? " if verdict.perhaps else "NO "
 
 
 def _show(verdict: Verdict, everything: bool) -> None:
@@ -60,6 +64,7 @@ def _as_json(verdict: Verdict) -> dict[str, object]:
     return {
         "script": verdict.script,
         "runs": verdict.runs,
+        "perhaps": verdict.perhaps,
         "says": verdict.says,
         "findings": [
             {"file": one.file, "line": one.line, "kind": one.kind.value, "what": one.what}

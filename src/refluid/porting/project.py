@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from refluid.porting.scanning import Finding, Kind, Scanned, scan_file
@@ -15,14 +15,23 @@ _STOPS = {
     Kind.OPERATORS: "needs operators of its own (docs/custom_operators.md)",
     Kind.PACKAGE: "needs packages",
 }
+_NOTES = {
+    Kind.PYTHON2: "translated from Python 2",
+    Kind.OLD: "old names given back",
+    Kind.CUDA: "names CUDA: without a GPU, --place cpu",
+}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a script can be expected to run, and what was found in its files."""
+    """Whether a script can be expected to run, and what was found in its files.
+
+    perhaps: it runs unless it calls a function that needs what isn't there.
+    """
 
     script: str
     runs: bool
+    perhaps: bool
     says: str
     findings: tuple[Finding, ...]
 
@@ -39,7 +48,7 @@ def check_project(folder: Path) -> list[Verdict]:
         uses = any(scanned[one].uses_paddle for one in parts)
         unreadable = any(one.kind is Kind.UNREADABLE for one in scanned[name].findings)
         if (scanned[name].is_script and uses) or unreadable or not folder.is_dir():
-            verdicts.append(_verdict(name, parts, scanned))
+            verdicts.append(_verdict(name, parts, scanned, root))
     return verdicts
 
 
@@ -50,18 +59,25 @@ def _python_files(root: Path) -> Iterator[Path]:
             yield path
 
 
-def _reached(script: str, scanned: dict[str, Scanned]) -> list[str]:
-    """The script and all files of the project that it imports, near or far."""
-    waiting, found = [script], {script: None}
-    bases = [Path(script).parent.as_posix(), "."]
-    while waiting:
-        name = waiting.pop()
-        for module in scanned[name].imports:
-            for one in _files_of(module, Path(name).parent, bases):
-                if one in scanned and one not in found:
-                    found[one] = None
-                    waiting.append(one)
-    return list(found)
+def _reached(script: str, scanned: dict[str, Scanned]) -> dict[str, bool]:
+    """The script and all files of the project that it imports, near or far.
+
+    Each with whether that needs a call: what a function imports is only met where it is called.
+    """
+    home = Path(script).parent
+    bases = [home.as_posix(), ".", *((home / one).as_posix() for one in scanned[script].paths)]
+    found = {script: False}
+    for needs_call in (False, True):
+        waiting = list(found)
+        while waiting:
+            name = waiting.pop()
+            modules = scanned[name].imports | (scanned[name].later if needs_call else set())
+            for module in modules:
+                for one in _files_of(module, Path(name).parent, bases):
+                    if one in scanned and one not in found:
+                        found[one] = needs_call
+                        waiting.append(one)
+    return found
 
 
 def _files_of(module: str, here: Path, bases: Iterable[str]) -> Iterator[str]:
@@ -84,28 +100,41 @@ def _without_up(parts: Iterable[str]) -> list[str]:
     return kept
 
 
-def _verdict(script: str, files: list[str], scanned: dict[str, Scanned]) -> Verdict:
+def _verdict(
+    script: str, files: dict[str, bool], scanned: dict[str, Scanned], root: Path
+) -> Verdict:
     own = {part for name in scanned for part in Path(name).with_suffix("").parts}
+    added = [root / Path(script).parent / one for one in scanned[script].paths]
     found = tuple(
-        one
-        for file in files
+        replace(one, always=one.always and not needs_call)
+        for file, needs_call in files.items()
         for one in scanned[file].findings
-        if one.kind is not Kind.PACKAGE or one.what not in own
+        if one.kind is not Kind.PACKAGE or not (one.what in own or _is_in(one.what, added))
     )
+    stops = [one for one in found if one.kind in _STOPS]
+    reasons = "; ".join(_reasons([one for one in stops if one.always]))
+    if reasons:
+        return Verdict(script, False, False, reasons, found)
+    notes = _reasons(stops)
+    if notes:
+        says = f"runs unless it calls what {'; '.join(notes)}"
+        return Verdict(script, False, True, says, found)
+    kinds = {one.kind for one in found}
+    notes = [says for kind, says in _NOTES.items() if kind in kinds]
+    says = "runs" + (f" ({'; '.join(notes)})" if notes else "")
+    return Verdict(script, True, False, says, found)
+
+
+def _reasons(found: Iterable[Finding]) -> list[str]:
     reasons = []
+    found = list(found)
     for kind, says in _STOPS.items():
         names = list(dict.fromkeys(one.what for one in found if one.kind is kind))
         if names:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             reasons.append(f"{says}: {', '.join(names[:3])}{more}")
-    if reasons:
-        return Verdict(script, False, "; ".join(reasons), found)
-    kinds = {one.kind for one in found}
-    notes = []
-    if Kind.PYTHON2 in kinds:
-        notes.append("translated from Python 2")
-    if Kind.OLD in kinds:
-        notes.append("old names given back")
-    if Kind.CUDA in kinds:
-        notes.append("names CUDA: without a GPU, --place cpu")
-    return Verdict(script, True, "runs" + (f" ({'; '.join(notes)})" if notes else ""), found)
+    return reasons
+
+
+def _is_in(module: str, folders: Iterable[Path]) -> bool:
+    return any((one / module).is_dir() or (one / f"{module}.py").is_file() for one in folders)

@@ -34,6 +34,8 @@ class Finding:
     line: int
     kind: Kind
     what: str
+    # Whether importing the file is enough to meet it; else a function has to be called.
+    always: bool = True
 
 
 @dataclass
@@ -44,6 +46,10 @@ class Scanned:
     imports: set[str]
     is_script: bool
     uses_paddle: bool
+    # Folders that it adds to sys.path, as it spells them.
+    paths: tuple[str, ...] = ()
+    # Modules that only calls of its functions import.
+    later: frozenset[str] = frozenset()
 
 
 def scan_file(path: Path, name: str) -> Scanned:
@@ -60,13 +66,16 @@ def scan_file(path: Path, name: str) -> Scanned:
         reader.add(python2_line, Kind.PYTHON2, "syntax of Python 2: translated by refluid run")
     reader.check_builtins(tree)
     uses = any(value.startswith("paddle") for value in reader.aliases.values())
-    return Scanned(sorted(set(reader.findings)), reader.imports, _is_script(tree), uses)
+    found = sorted(set(reader.findings))
+    later = frozenset(reader.later - reader.imports)
+    return Scanned(found, reader.imports, _is_script(tree), uses, tuple(reader.paths), later)
 
 
 def _is_script(tree: ast.Module) -> bool:
+    """Whether it asks if it is the main module, or has a loop outside of all functions."""
     return any(
-        isinstance(node, ast.If)
-        and any(isinstance(one, ast.Name) and one.id == "__name__" for one in ast.walk(node.test))
+        isinstance(node, ast.For | ast.While)
+        or (isinstance(node, ast.If) and any(one.id == "__name__" for one in _names(node.test)))
         for node in tree.body
     )
 
@@ -76,12 +85,19 @@ class _Reader(ast.NodeVisitor):
         self.file = file
         self.findings: list[Finding] = []
         self.imports: set[str] = set()
+        self.later: set[str] = set()
         # Names of the file, and what module or name of a library each stands for.
         self.aliases: dict[str, str] = {}
-        self._tries = 0
+        self.paths: list[str] = []
+        self._tries = self._functions = 0
 
     def add(self, line: int, kind: Kind, what: str) -> None:
-        self.findings.append(Finding(self.file, line, kind, what))
+        self.findings.append(Finding(self.file, line, kind, what, not self._functions))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._functions += 1
+        self.generic_visit(node)
+        self._functions -= 1
 
     def visit_Import(self, node: ast.Import) -> None:
         for one in node.names:
@@ -96,7 +112,7 @@ class _Reader(ast.NodeVisitor):
         self._note_import(module, node.lineno)
         for one in node.names:
             full = f"{module}.{one.name}" if node.module else f"{module}{one.name}"
-            self.imports.add(full)
+            self._add_import(full)
             if one.name == "*":
                 continue
             self.aliases[one.asname or one.name] = full
@@ -105,8 +121,11 @@ class _Reader(ast.NodeVisitor):
             elif one.name in MODULES.get(module, {}) or module in RENAMED:
                 self.add(node.lineno, Kind.OLD, full)
 
+    def _add_import(self, module: str) -> None:
+        (self.later if self._functions else self.imports).add(module)
+
     def _note_import(self, module: str, line: int) -> None:
-        self.imports.add(module)
+        self._add_import(module)
         root = module.partition(".")[0]
         if root == "paddle":
             self._check(module, line)
@@ -164,6 +183,10 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
         called = self._full(node.func) or ""
+        if called in ("sys.path.append", "sys.path.insert") and node.args:
+            given_path = node.args[-1]
+            if isinstance(given_path, ast.Constant) and isinstance(given_path.value, str):
+                self.paths.append(given_path.value)
         for one in node.keywords:
             if one.arg and _is_refused(called, one.arg):
                 self.add(node.lineno, Kind.MISSING, f"{called}({one.arg}=)")

@@ -1,0 +1,87 @@
+"""`python scripts/zoo/page.py RESULTS.json ... > docs/model-zoo.md`: results as a page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_HEAD = """\
+# Public scripts that run unmodified
+
+Training scripts of the public repository PaddlePaddle/models, branches release/1.5 to release/1.8,
+run as they are by `refluid run`, on CPU, on small data made for each (`scripts/zoo/data.py`). This
+page is written by `scripts/zoo/page.py` from results of
+
+    python scripts/run_zoo.py CLONE --out results.json   # CLONE: of PaddlePaddle/models
+    python scripts/zoo/page.py results.json > docs/model-zoo.md
+
+A script **trains** where it ends by itself with status 0 and the mean of the last fifth of its
+losses is below that of the first. The losses are what `Executor.run` fetched first in runs of
+programs that update parameters; of scripts that train on a dataset, what is printed. *infers*: a
+second script of the same folder ran on what was saved.
+
+The data is small and easy: falling losses show that the scripts run and learn, not that they reach
+what their papers say. Scripts need packages that Fluid didn't bring (pandas, opencv) where they
+import them.
+
+"""
+_TRAINS = "trains"
+
+
+def page_of(results: list[dict[str, Any]]) -> str:
+    """The page. Of several results for a script, branch and arguments the last counts."""
+    latest = {(r["script"], r["branch"], " ".join(r["arguments"])): r for r in results}
+    rows = [latest[key] for key in sorted(latest) if "losses" in latest[key]]
+    good = [one for one in rows if one["verdict"].startswith(_TRAINS)]
+    scripts = {one["script"] for one in good}
+    files = {(one["script"], one["branch"]) for one in good}
+    lines = [
+        f"{len(good)} runs train with a falling loss: {len(scripts)} scripts, some with "
+        f"several networks or in several branches ({len(files)} files).",
+        "",
+        "| script | branch | losses | first fifth | last fifth | infers |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [_row(one) for one in good]
+    lines += ["", "## Arguments", "", *_arguments(good)]
+    bad = [one for one in rows if one not in good]
+    if bad:
+        lines += ["", "## Those that don't", "", "| script | branch | arguments | what happens |"]
+        lines += ["|---|---|---|---|"]
+        lines += [
+            f"| `{r['script']}` | {r['branch']} | `{' '.join(r['arguments'])}` | {r['verdict']} |"
+            for r in bad
+        ]
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def _row(result: dict[str, Any]) -> str:
+    losses = result["losses"]
+    part = max(1, len(losses) // 5)
+    first, last = (f"{np.mean(some):.4g}" for some in (losses[:part], losses[-part:]))
+    infers = {None: "", 0: "yes"}.get(result.get("infer"), "no")
+    return (
+        f"| `{result['script']}` | {result['branch']} | {len(losses)} | {first} | {last} "
+        f"| {infers} |"
+    )
+
+
+def _arguments(results: list[dict[str, Any]]) -> list[str]:
+    by_script: dict[str, dict[str, None]] = defaultdict(dict)
+    for one in results:
+        by_script[one["script"]][" ".join(one["arguments"])] = None
+    lines = []
+    for script, commands in by_script.items():
+        lines.append(f"- `{script}`")
+        lines += [f"  - `{command}`" if command else "  - none" for command in commands]
+    return lines
+
+
+if __name__ == "__main__":
+    found = [one for path in sys.argv[1:] for one in json.loads(Path(path).read_text())]
+    sys.stdout.write(page_of(found))
