@@ -30,7 +30,6 @@ from refluid.runtime.code import Code
 from refluid.runtime.codegen import write_plan
 from refluid.runtime.request import Request
 
-CPU = torch.device("cpu")
 # Slot -> how many variables.
 Counts = Sequence[tuple[str, int]]
 Names = tuple[str, ...]

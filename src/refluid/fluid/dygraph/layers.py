@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from refluid.core import names
-from refluid.core.dtypes import VarType, dtype_name
+from refluid.core.dtypes import VarType
 from refluid.eager import Parameter, VarBase
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
 from refluid.fluid.param_attr import ParamAttr
@@ -52,7 +52,6 @@ class Layer:
         self._dtype = dtype
         self._parameters: dict[str, Parameter | None] = collections.OrderedDict()
         self._sub_layers: dict[str, Any] = collections.OrderedDict()
-        self._loaddict_holder: dict[str, VarBase] = collections.OrderedDict()
         self._forward_pre_hooks: dict[int, Hook] = collections.OrderedDict()
         self._forward_post_hooks: dict[int, Hook] = collections.OrderedDict()
 
@@ -293,8 +292,3 @@ def _added(hooks: dict[int, Hook], hook: Hook) -> HookRemoveHelper:
     helper = HookRemoveHelper(hooks)
     hooks[helper._hook_id] = hook
     return helper
-
-
-def kind_of(dtype: Any) -> str:
-    """The name of an element type, however it is given."""
-    return dtype_name(dtype) if isinstance(dtype, VarType) else str(dtype)

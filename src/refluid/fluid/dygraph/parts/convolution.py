@@ -24,15 +24,15 @@ class _Convolution(Activated):
         num_channels: int,
         num_filters: int,
         filter_size: Sizes,
-        stride: Sizes,
-        padding: Sizes,
-        dilation: Sizes,
-        groups: int | None,
-        param_attr: Any,
-        bias_attr: Any,
-        use_cudnn: bool,
-        act: str | None,
-        dtype: Any,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        groups: int | None = None,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        use_cudnn: bool = True,
+        act: str | None = None,
+        dtype: Any = "float32",
     ) -> None:
         assert param_attr is not False, "param_attr should not be False here."
         if not isinstance(use_cudnn, bool):
@@ -77,26 +77,6 @@ class _Transposed(_Convolution):
 class Conv2D(_Convolution):
     """2-D convolution of (N, C, H, W), as `fluid.layers.conv2d` with parameters of its own."""
 
-    def __init__(
-        self,
-        num_channels: int,
-        num_filters: int,
-        filter_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        dilation: Sizes = 1,
-        groups: int | None = None,
-        param_attr: Any = None,
-        bias_attr: Any = None,
-        use_cudnn: bool = True,
-        act: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(
-            *(num_channels, num_filters, filter_size, stride, padding, dilation, groups),
-            *(param_attr, bias_attr, use_cudnn, act, dtype),
-        )
-
     def forward(self, input: Any) -> Any:
         """The convolution of (N, C, H, W)."""
         return self._convolved("depthwise_conv2d" if self._alone else "conv2d", input)
@@ -106,26 +86,6 @@ class Conv3D(_Convolution):
     """3-D convolution of (N, C, D, H, W), as `fluid.layers.conv3d` with parameters of its own."""
 
     rank = 3
-
-    def __init__(
-        self,
-        num_channels: int,
-        num_filters: int,
-        filter_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        dilation: Sizes = 1,
-        groups: int | None = None,
-        param_attr: Any = None,
-        bias_attr: Any = None,
-        use_cudnn: bool = True,
-        act: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(
-            *(num_channels, num_filters, filter_size, stride, padding, dilation, groups),
-            *(param_attr, bias_attr, use_cudnn, act, dtype),
-        )
 
     def forward(self, input: Any) -> Any:
         """The convolution of (N, C, D, H, W)."""

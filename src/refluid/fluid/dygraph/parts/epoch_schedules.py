@@ -78,9 +78,7 @@ class ReduceLROnPlateau(LearningRateDecay):
                     print(f"Epoch {self.epoch_num}: reducing learning rate to {new}.")
 
     def _better(self, now: float, best: float) -> bool:
-        step = abs(best) * self.threshold if self.threshold_mode == "rel" else self.threshold
-        if self.threshold_mode == "rel":
-            step = best * self.threshold
+        step = best * self.threshold if self.threshold_mode == "rel" else self.threshold
         return now < best - step if self.mode == "min" else now > best + step
 
 
