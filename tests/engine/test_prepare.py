@@ -9,11 +9,11 @@ import torch
 
 from refluid import fluid
 from refluid.core import flags
+from refluid.core.scope import Scope
 from refluid.engine.cache import Cache
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepare, prepared
 from refluid.engine.strategy import DEFAULT
-from refluid.runtime.scope import Scope
 
 
 def program() -> tuple[fluid.Program, str]:

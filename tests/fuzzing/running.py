@@ -11,9 +11,9 @@ import torch
 
 from refluid import fluid
 from refluid.core import flags
+from refluid.core.random import RandomSource
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.values import LoDTensor
-from refluid.runtime.random import RandomSource
 from tests.fuzzing.programs import Built, Spec, feed_of
 
 State = dict[str, Any]

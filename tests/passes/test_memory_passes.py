@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from refluid import fluid
+from refluid.analysis.batching import batches
 from refluid.fluid.contrib.memory_report import memory_report
 from refluid.ir.program import Program
 from refluid.passes.early_updates import UpdateGroups, early_updates
 from refluid.passes.recompute_activations import AGAIN
-from refluid.runtime.batching import batches
 from tests.passes.networks import Network, conv, norm, types
 from tests.passes.rewriting import passed
 

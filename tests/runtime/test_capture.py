@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from refluid import fluid
+from refluid.core.scope import Scope
 from refluid.runtime.recorded.capture import CAPTURES, WARM_UP, Captured
-from refluid.runtime.scope import Scope
 
 
 class Rehearsal:

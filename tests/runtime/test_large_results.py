@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from refluid.runtime.allocator import MAPPED
+from refluid.kernels.malloc import MAPPED
 from refluid.runtime.recorded.graph import Kernel, Layout, Step, Value
 from refluid.runtime.recorded.large_results import large_at_once
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from refluid import fluid
+from refluid.core.scope import Cell
 from refluid.fluid.contrib.mixed_precision import decorate
 from refluid.runtime import layout
 from refluid.runtime.layout import channels_last_state, hold_channels_last
-from refluid.runtime.scope import Cell
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from refluid.comm import ALONE, Communicator, Work
 from refluid.core import flags
+from refluid.core.scope import Scope
 from refluid.engine.conditions import conditions
 from refluid.engine.strategy import Strategy
 from refluid.ir.program import Program
 from refluid.runtime.plan import Plan
 from refluid.runtime.request import UNWATCHED, Request
-from refluid.runtime.scope import Scope
 from refluid.runtime.steps import ExchangeWait, Return, Step
 from tests.comm.groups import as_processes
 

@@ -11,6 +11,7 @@ import torch
 import refluid.ops  # noqa: F401
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from refluid.core.scope import Scope
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
 from refluid.ir.program import Program
@@ -18,7 +19,6 @@ from refluid.ops.registry import gradient_ops
 from refluid.runtime.memory import Memory
 from refluid.runtime.plan import Plan
 from refluid.runtime.request import Request
-from refluid.runtime.scope import Scope
 
 CPU = torch.device("cpu")
 

@@ -15,10 +15,10 @@ from refluid.convert.writer import Written
 from refluid.core.dtypes import to_numpy
 from refluid.core.lod_tensor import LoDTensor
 from refluid.core.places import CPUPlace
+from refluid.core.scope import Scope
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
-from refluid.runtime.scope import Scope
 
 
 def build(text: str, written: Written, name: str = "model") -> torch.nn.Module:

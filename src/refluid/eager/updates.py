@@ -16,12 +16,12 @@ import torch
 from refluid.build import Blocks, using
 from refluid.core import names
 from refluid.core.dtypes import VarType
+from refluid.core.scope import Cell, Scope
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.parameter import Parameter
 from refluid.ir.defaults import program_guard
 from refluid.ir.names import GRAD
 from refluid.ir.program import Program
-from refluid.runtime.scope import Cell, Scope
 
 Append = Callable[[list[Any]], Any]
 Run = Callable[[Program, Scope], Any]

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from refluid.core.errors import EOFException
+from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor
 from refluid.engine.group import Group
 from refluid.engine.operator_times import OperatorTimes
@@ -22,7 +23,6 @@ from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.staging import Sender
 from refluid.ir.program import Program
 from refluid.runtime.plan import Fetched
-from refluid.runtime.scope import Scope
 
 
 @dataclass(frozen=True)

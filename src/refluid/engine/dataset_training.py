@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from refluid.core.fetched import fetched
+from refluid.core.scope import Scope
 from refluid.core.threads import begin_thread
 from refluid.engine.dataset_progress import Progress
 from refluid.engine.dataset_trainer import Job, Trainer
@@ -23,7 +24,6 @@ from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.live import told
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
-from refluid.runtime.scope import Scope
 
 _LOGGER = logging.getLogger("refluid")
 

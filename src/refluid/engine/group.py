@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from refluid.comm import ALONE, Communicator
 from refluid.core import flags
 from refluid.core.places import Place
+from refluid.core.scope import Scope
 from refluid.engine.cache import Cache
 from refluid.engine.conditions import Conditions, conditions
 from refluid.engine.strategy import Strategy
@@ -14,7 +15,6 @@ from refluid.runtime.instrument import instruments
 from refluid.runtime.joined.shared import Shared
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.request import Instruments
-from refluid.runtime.scope import Scope
 
 
 class Group:

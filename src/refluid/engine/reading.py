@@ -12,11 +12,11 @@ from torch import Tensor
 
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels
+from refluid.core.scope import Scope
 from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.ops.registry import facts_of
 from refluid.runtime.plan import Fetched, Plan
-from refluid.runtime.scope import Scope
 
 
 def reads_first(program: Program) -> bool:

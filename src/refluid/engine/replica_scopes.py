@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from refluid.core.places import Place
+from refluid.core.scope import Scope
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.program import Program
-from refluid.runtime.scope import Scope
 
 
 def replica_scopes(

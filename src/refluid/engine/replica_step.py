@@ -8,6 +8,7 @@ from functools import cached_property
 from torch import Tensor
 
 from refluid.core.lod import Lod
+from refluid.core.scope import Scope
 from refluid.engine.replica_scopes import updates_variables
 from refluid.ir.program import Program
 from refluid.runtime.joined.joined import Joined
@@ -15,7 +16,6 @@ from refluid.runtime.joined.shared import Shared
 from refluid.runtime.joined.together import Results
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.replicas import Replicas
-from refluid.runtime.scope import Scope
 
 
 class ReplicaStep:

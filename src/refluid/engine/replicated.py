@@ -8,6 +8,7 @@ from typing import Any
 from refluid.core.bounds import MOST_PLACES, whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
+from refluid.core.scope import Scope
 from refluid.engine.conditions import shares_parameters
 from refluid.engine.exchanging import optimized
 from refluid.engine.group import Group
@@ -19,7 +20,6 @@ from refluid.engine.strategy import EXECUTION, Strategy
 from refluid.ir.program import Program
 from refluid.runtime.allocator import end_step, release
 from refluid.runtime.joined.together import Results
-from refluid.runtime.scope import Scope
 
 # No variable is fed with LoD.
 _DENSE: frozenset[str] = frozenset()

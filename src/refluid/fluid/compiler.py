@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
+from refluid.core.scope import Scope
 from refluid.engine.knobs import Knob, frozen, thawed
 from refluid.engine.replicated import Replicated
 from refluid.engine.strategy import (
@@ -26,7 +27,6 @@ from refluid.engine.strategy import (
 from refluid.fluid.graphs.graph import Graph
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
-from refluid.runtime.scope import Scope
 
 __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy"]
 

@@ -23,13 +23,13 @@ from refluid.core.places import (
     get_cuda_device_count,
     is_compiled_with_cuda,
 )
+from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor, LoDTensorArray, SelectedRows
 from refluid.fluid.operator_protos import operator_defaults, operator_proto, operator_types
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, AttrType
 from refluid.ir.attributes import OpRole as _Role
 from refluid.ir.names import EMPTY as _EMPTY
 from refluid.ir.names import GRAD as _GRAD
-from refluid.runtime.scope import Scope
 
 __all__ = [
     "AttrType",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from refluid.core import flags
+from refluid.core.scope import Scope
 from refluid.fluid.executor import Executor
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
@@ -15,7 +16,6 @@ from refluid.ir.dot import print_blocks
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.text import print_op
-from refluid.runtime.scope import Scope
 
 __all__ = [
     "draw_block_graphviz",

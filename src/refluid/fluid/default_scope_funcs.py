@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from refluid.runtime.scope import Cell, Scope
+from refluid.core.scope import Cell, Scope
 
 __all__ = [
     "enter_local_scope",

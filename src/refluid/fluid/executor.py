@@ -10,6 +10,7 @@ import torch
 
 from refluid.core.fetched import fetched
 from refluid.core.places import CPUPlace, CUDAPlace, require_available
+from refluid.core.scope import Scope, global_scope, scope_guard
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
 from refluid.engine.fetches import join
 from refluid.engine.group import Group
@@ -22,7 +23,6 @@ from refluid.ir.variable import Variable
 from refluid.runtime.allocator import end_step
 from refluid.runtime.allocator import prepare as prepare_memory
 from refluid.runtime.plan import Fetched
-from refluid.runtime.scope import Scope, global_scope, scope_guard
 
 if TYPE_CHECKING:
     from refluid.fluid.datasets.base import DatasetBase

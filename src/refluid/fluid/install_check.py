@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from refluid.core.places import CPUPlace, CUDAPlace, is_compiled_with_cuda
+from refluid.core.scope import Scope
 from refluid.fluid import layers, optimizer
 from refluid.fluid.executor import Executor, scope_guard
 from refluid.ir.defaults import program_guard
 from refluid.ir.program import Program
-from refluid.runtime.scope import Scope
 
 __all__ = ["run_check"]
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.core.places import CPUPlace, CUDAPlace
+from refluid.core.scope import Scope, global_scope
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from refluid.fluid.executor import Executor
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.runtime.allocator import release
-from refluid.runtime.scope import Scope, global_scope
 
 __all__ = ["BuildStrategy", "ExecutionStrategy", "ParallelExecutor"]
 

@@ -2,7 +2,7 @@
 
 The memory of a gradient is free as soon as its parameter is updated, and serves for the next one.
 Updates come in groups, each of at least `GROUP` bytes of gradients, for they are done together:
-`runtime.batching` has the same groups.
+`analysis.batching` has the same groups.
 """
 
 from __future__ import annotations

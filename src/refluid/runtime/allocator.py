@@ -1,35 +1,22 @@
 """Memory that operators freed stays in the process, ready for the next step; how much, flags say.
 
-PyTorch's CPU tensors come from the C library's malloc. glibc asks the kernel for every block above
-a threshold and returns large free memory at the end of its heap, so that a training step faults
-the same pages in again, step after step: on ResNet-50 a fifth of the step. On a GPU PyTorch keeps
-freed blocks itself.
+On the CPU malloc keeps it (`kernels/malloc.py`), on a GPU PyTorch itself.
 """
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
-import platform
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
 from refluid.core import flags
+from refluid.kernels import malloc
 
 _MEGABYTE = 1 << 20
-# Parameters of glibc's mallopt, and the greatest values it takes.
-_TRIM_THRESHOLD, _MOST_TRIMMED = -1, 2**31 - 1
-_MMAP_THRESHOLD, MAPPED = -3, 32 * _MEGABYTE
-# The heap grows by so much more than was asked for, so that blocks above the threshold fit into
-# its end. (With 512 MiB ResNet-50 would take 13% more memory: blocks then share one heap.)
-_TOP_PAD, AHEAD = -2, 128 * _MEGABYTE
-_BLOCK, _BLOCKS = 16 * _MEGABYTE, 1024
+_BLOCK = 16 * _MEGABYTE
 _GROWING, _RESERVING = "auto_growth", "naive_best_fit"
-_room = 0
 
 
 def prepare(device: torch.device) -> None:
@@ -51,74 +38,26 @@ def prepare(device: torch.device) -> None:
 
 @functools.cache
 def keep_freed_blocks() -> bool:
-    """Has malloc keep freed blocks of up to 128 MiB; True if this C library does so.
-
-    Happens once per process, unless `FLAGS_use_system_allocator` is set.
-    """
-    if flags.value("use_system_allocator") or not _is_glibc():
-        return False
-    settings = (_MMAP_THRESHOLD, MAPPED), (_TRIM_THRESHOLD, _MOST_TRIMMED), (_TOP_PAD, AHEAD)
-    return all(_set(parameter, value) for parameter, value in settings)
+    """Whether malloc keeps what is freed: asked for once, unless `FLAGS_use_system_allocator`."""
+    return not flags.value("use_system_allocator") and malloc.keep_freed_blocks()
 
 
-@contextmanager
-def first_run(device: torch.device) -> Iterator[None]:
-    """For the first run of a plan: blocks of a megabyte and more are mapped one by one.
+def first_run(device: torch.device) -> AbstractContextManager[None]:
+    """For the first run of a plan: large blocks are apart from the heap.
 
     Kernels make small things in their first run that stay: oneDNN's primitives above all. In a heap
     they would come to lie between the tensors of that run, and divide the memory these leave
     behind forever into pieces that nothing fits into. This way the heap's large blocks begin with
     the second run, without anything between them.
     """
-    if device.type != "cpu" or not keep_freed_blocks():
-        yield
-        return
-    _set(_MMAP_THRESHOLD, _MEGABYTE)
-    try:
-        yield
-    finally:
-        _set(_MMAP_THRESHOLD, MAPPED)
+    kept = device.type == "cpu" and keep_freed_blocks()
+    return malloc.large_blocks_apart() if kept else nullcontext()
 
 
 def make_room(size: int) -> None:
-    """Has malloc's heap end in so many bytes of free memory, in one piece that nobody touched yet.
-
-    Blocks above the threshold are taken from there as long as they fit, and go back there, so that
-    their pages are faulted in once instead of in every step. Only the main thread has that heap.
-    """
-    global _room
-    if not size or not keep_freed_blocks() or not _in_main_thread():
-        return
-    _room = max(_room, size)
-    _set(_TOP_PAD, min(_room + AHEAD, _MOST_TRIMMED))
-    _grow()
-    _set(_TOP_PAD, AHEAD)
-
-
-def _grow() -> None:
-    """Takes blocks from malloc until the heap grows, and gives them back."""
-    library = ctypes.CDLL(None)
-    library.malloc.restype = library.sbrk.restype = ctypes.c_void_p
-    malloc, free, sbrk = library.malloc, library.free, library.sbrk
-    taken: list[ctypes.c_void_p] = []
-    end = sbrk(0)
-    while sbrk(0) == end and len(taken) < _BLOCKS:
-        taken.append(ctypes.c_void_p(malloc(_BLOCK)))
-    for block in taken:
-        free(block)
-
-
-def _set(parameter: int, value: int) -> bool:
-    return bool(ctypes.CDLL(None).mallopt(parameter, value))
-
-
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
-
-@functools.cache
-def _is_glibc() -> bool:
-    return platform.libc_ver()[0] == "glibc"
+    """Has malloc's heap end in so many bytes for large blocks, where it keeps what is freed."""
+    if keep_freed_blocks():
+        malloc.make_room(size)
 
 
 @functools.cache
@@ -158,9 +97,8 @@ def release(device: torch.device) -> None:
     """Gives memory that nobody uses at the moment back to the system or the GPU."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
-    elif _is_glibc():
-        ctypes.CDLL(None).malloc_trim(0)
-        make_room(_room)
+    else:
+        malloc.trim()
 
 
 def end_step(device: torch.device) -> None:

@@ -22,9 +22,10 @@ from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import as_levels, as_lod
+from refluid.core.random import RandomSource
 from refluid.ir.operator import Operator
+from refluid.kernels.handover import own_value
 from refluid.runtime import control, loops, readers, recurrence  # noqa: F401  (they register)
-from refluid.runtime.handover import own_value
 from refluid.runtime.instrument import WATCH, Watch
 from refluid.runtime.kernels import KernelChoice
 from refluid.runtime.lods import Lods, has_lod
@@ -32,7 +33,6 @@ from refluid.runtime.memory import Garbage
 from refluid.runtime.operators import write_operators
 from refluid.runtime.order import check_order
 from refluid.runtime.overlapping import overlapping
-from refluid.runtime.random import RandomSource
 from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.source import Source
 from refluid.runtime.steps import Bind, Call, Load, Return, Store

@@ -7,9 +7,9 @@ from functools import partial
 import torch
 
 from refluid.analysis.uses import key_of
+from refluid.core.tensor_arrays import array_length, read_item, write_item
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
-from refluid.runtime.arrays import array_length, read_item, write_item
 from refluid.runtime.blocks import (
     fix_lods,
     gradient_names,

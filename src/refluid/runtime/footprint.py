@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from refluid.analysis.shapes import Shapes
 from refluid.analysis.uses import key_of
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of, find, nested_of
 from refluid.runtime.codegen import Written, write_plan
 from refluid.runtime.request import UNWATCHED, Request
-from refluid.runtime.shapes import Shapes
 from refluid.runtime.steps import Bind, Call, Clear, Compound, For, Free, Load, Step, While
 from refluid.runtime.trees import FED, IGNORED, Formula, Name, Tree, leaves
 

@@ -19,8 +19,8 @@ from refluid.analysis.uses import key_of
 from refluid.core import events, flags
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
+from refluid.kernels.junk import Junk
 from refluid.ops.registry import find
-from refluid.runtime.junk import Junk
 from refluid.runtime.meter import Kernels, armed
 from refluid.runtime.nonfinite import FiniteSums, require_finite
 from refluid.runtime.request import UNWATCHED, Instruments, Request

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from refluid.core.scope import Cell
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
-from refluid.runtime.scope import Cell
 
 # Channels that make a convolution wide, and how many such a network needs. On the CPU nets of two
 # to eight convolutions of 8 to 64 channels gain 1.2 to 1.5, LeNet's of 6 and 16 lose 0.05.

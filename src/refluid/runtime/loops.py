@@ -16,11 +16,11 @@ v20 = s5.result(p4)
 from __future__ import annotations
 
 from refluid.analysis.uses import find_variable, key_of, writes
+from refluid.core.accumulator import Accumulator
 from refluid.core.dtypes import VarType
 from refluid.core.lod_tensor import LoDTensorArray
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.runtime.accumulator import Accumulator
 from refluid.runtime.blocks import (
     append,
     enter,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from refluid.analysis.batching import batches
 from refluid.analysis.ghosts import ghost, value_uses
 from refluid.analysis.liveness import last_uses, unread_slots, views_to_copy
 from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
-from refluid.runtime.batching import batches
 from refluid.runtime.calls import How, write_batch, write_call
 from refluid.runtime.instrument import watching
 from refluid.runtime.ownership import Ownership

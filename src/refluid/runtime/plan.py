@@ -13,6 +13,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.core.scope import Cell, Scope
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code
@@ -22,7 +23,6 @@ from refluid.runtime.memory import EAGER
 from refluid.runtime.messages import not_in_scope
 from refluid.runtime.recorded.tiers import Tiers
 from refluid.runtime.request import UNWATCHED, Request
-from refluid.runtime.scope import Cell, Scope
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from refluid.analysis.uses import key_of
 from refluid.comm import LocalGroup
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, as_levels
+from refluid.core.scope import Cell, global_scope
 from refluid.feed.batches import Batch
 from refluid.feed.portions import ALONE, Turn
 from refluid.feed.reader import Reader
@@ -24,7 +25,6 @@ from refluid.feed.specs import Spec, check_batch, parse_specs
 from refluid.feed.staging import Staged, double_buffer
 from refluid.ir.operator import Operator
 from refluid.ops.effects import Effect
-from refluid.runtime.scope import Cell, global_scope
 from refluid.runtime.steps import Bind, Call, Store
 from refluid.runtime.trees import DEVICE, Known, Name, method, value_of
 from refluid.runtime.writing import Writing, handles

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from refluid.analysis.uses import key_of
+from refluid.core.accumulator import Accumulator
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.control.recurrent import STEP_VALUES
-from refluid.runtime.accumulator import Accumulator
 from refluid.runtime.blocks import (
     append,
     enter,

@@ -12,12 +12,12 @@ import numpy as np
 
 from refluid.core import flags
 from refluid.core.places import CPUPlace, cpu_places
+from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor, as_lod_tensor
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram
 from refluid.fluid.executor import Executor
 from refluid.ir.program import Program
 from refluid.ops import registry
-from refluid.runtime.scope import Scope
 from refluid.runtime.writing import CONTROL, FEEDING
 from refluid.verify.conditioning import Repetitions, Results, Run
 from refluid.verify.judge import judge

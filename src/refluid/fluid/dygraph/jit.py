@@ -7,13 +7,13 @@ from typing import Any
 
 from refluid import eager
 from refluid.build import Blocks, using
+from refluid.core.scope import Scope
 from refluid.eager import VarBase
 from refluid.eager.tracing import trace
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from refluid.fluid.executor import Executor, scope_guard
 from refluid.fluid.saving.inference_model import save_inference_model
 from refluid.ir.program import Program
-from refluid.runtime.scope import Scope
 
 __all__ = ["TracedLayer"]
 

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from refluid.analysis.uses import blocks_in_use, names_in_use, uses_in
+from refluid.core.scope import Scope
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.passes.pattern import Match, find_matches, parse_pattern
-from refluid.runtime.scope import Scope
 
 _CONV = "conv: conv2d|depthwise_conv2d(Input=x, Filter=filter) -> Output=plain\n"
 _NORM = """norm: batch_norm(X={0}, Scale=scale, Bias=shift, Mean=mean, Variance=variance)

@@ -12,12 +12,12 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.files import decode_combined, decode_combined_file, decode_file
 from refluid.core.folders import file_of
 from refluid.core.lod_tensor import LoDTensor
+from refluid.core.scope import Scope
 from refluid.fluid.inference.config import AnalysisConfig
 from refluid.fluid.saving.inference_model import ends, read_program
 from refluid.fluid.saving.persistence import is_persistable
 from refluid.fluid.saving.storing import Loaded, store
 from refluid.ir.program import Program
-from refluid.runtime.scope import Scope
 
 
 @dataclass

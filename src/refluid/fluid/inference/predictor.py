@@ -14,6 +14,7 @@ import torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor
 from refluid.core.places import require_available
+from refluid.core.scope import Scope
 from refluid.core.threads import use_threads
 from refluid.core.writing import write_files
 from refluid.engine.group import Group
@@ -34,7 +35,6 @@ from refluid.ir.program import Program
 from refluid.runtime.allocator import end_step
 from refluid.runtime.allocator import prepare as prepare_memory
 from refluid.runtime.plan import Fetched
-from refluid.runtime.scope import Scope
 
 _log = logging.getLogger("refluid")
 

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.scope import Scope
 from refluid.eager import Parameter, Updates, VarBase, current
 from refluid.fluid.executor import Executor
 from refluid.ir.program import Program
-from refluid.runtime.scope import Scope
 
 
 class AtOnce:

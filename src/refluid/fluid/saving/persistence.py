@@ -22,13 +22,13 @@ from refluid.core.files import (
     decode_selected_rows_file,
 )
 from refluid.core.folders import file_of, file_to_write
+from refluid.core.scope import Cell, global_scope
 from refluid.core.values import SelectedRows
 from refluid.core.writing import Write, write_files
 from refluid.fluid.saving.storing import Loaded, store
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
-from refluid.runtime.scope import Cell, global_scope
 
 _NOT_DATA = {VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW}
 Predicate = Callable[[Variable], bool]

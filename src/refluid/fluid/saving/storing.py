@@ -10,11 +10,11 @@ import torch
 
 from refluid.core.dtypes import VarType, as_dtype, dtype_name
 from refluid.core.errors import EnforceNotMet
+from refluid.core.scope import Scope, global_scope
 from refluid.core.values import LoDTensor, SelectedRows
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
-from refluid.runtime.scope import Scope, global_scope
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.core.scope import Cell, Scope
 from refluid.core.threads import threads_of_all
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.code import Code
@@ -23,7 +24,6 @@ from refluid.runtime.recorded.fitting import Recorded
 from refluid.runtime.recorded.tiers import BEFORE, KEPT
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.request import Request
-from refluid.runtime.scope import Cell, Scope
 
 _log = logging.getLogger("refluid")
 

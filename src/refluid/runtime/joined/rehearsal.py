@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from refluid.analysis.uses import Key
+from refluid.core.random import unchanged
+from refluid.core.scope import Cell
 from refluid.runtime.code import Code
 from refluid.runtime.joined.align import Joint, Unlike, align
 from refluid.runtime.joined.differing import Differing
@@ -16,11 +18,9 @@ from refluid.runtime.joined.exchange import whole
 from refluid.runtime.joined.lines import Meaning, meaning
 from refluid.runtime.joined.text import JointText
 from refluid.runtime.plan import Plan
-from refluid.runtime.random import unchanged
 from refluid.runtime.recorded.graph import Line, Part, equal
 from refluid.runtime.recorded.record import Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
-from refluid.runtime.scope import Cell
 from refluid.runtime.trees import Name
 
 Feeds = Sequence[Sequence[Tensor]]

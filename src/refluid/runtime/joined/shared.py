@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from refluid.core.scope import Cell
 from refluid.runtime.recorded.graph import equal
-from refluid.runtime.scope import Cell
 
 Pairs = Sequence[tuple[Cell, Cell]]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from refluid.core.scope import Cell
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Kernel
@@ -15,7 +16,6 @@ from refluid.runtime.recorded.record import Recording, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.table import Table, sizes_of
 from refluid.runtime.recorded.text import Text
-from refluid.runtime.scope import Cell
 from refluid.runtime.steps import Bind
 from refluid.runtime.trees import FED, ROW, Formula, entry
 

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.core.scope import Cell
 from refluid.runtime.code import Step as Run
 from refluid.runtime.recorded.graph import Line
-from refluid.runtime.scope import Cell
 
 _log = logging.getLogger("refluid")
 

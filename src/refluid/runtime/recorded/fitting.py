@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.core.scope import Cell
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Trial
-from refluid.runtime.scope import Cell
 
 Meta = tuple[torch.Size, torch.dtype, tuple[int, ...]] | type
 

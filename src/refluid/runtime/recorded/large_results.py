@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refluid.runtime.allocator import MAPPED
+from refluid.kernels.malloc import MAPPED
 from refluid.runtime.recorded.graph import Kernel, Layout, Part, Value
 
 

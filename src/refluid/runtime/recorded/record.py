@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from refluid.analysis.uses import Key
+from refluid.core.scope import Cell
 from refluid.ir.operator import Operator
 from refluid.kernels.watching import LACKING
 from refluid.runtime import pairing
@@ -25,7 +26,6 @@ from refluid.runtime.recorded.settled import (
     source_of,
 )
 from refluid.runtime.recorded.trace import Kernels, Reads, Values
-from refluid.runtime.scope import Cell
 from refluid.runtime.steps import Call, Compound, Free, Return, Step
 from refluid.runtime.trees import COMM, FED, FED_LODS, Name
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from refluid.analysis.uses import Key
 from refluid.core import flags
+from refluid.core.scope import Cell
 from refluid.runtime.allocator import first_run, make_room
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.bysize import SIZES, Tables
@@ -25,7 +26,6 @@ from refluid.runtime.recorded.record import PreparedStep, Recorder, Refused
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.recorded.trial import Trial
-from refluid.runtime.scope import Cell
 from refluid.runtime.trees import Name
 
 _log = logging.getLogger("refluid")

@@ -13,9 +13,9 @@ from refluid import fluid
 from refluid.build import op
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
+from refluid.kernels.junk import Junk
 from refluid.ops import registry
 from refluid.ops.registry import operator
-from refluid.runtime.junk import Junk
 from tests.fluid.small_net import Net
 
 FLAG = "FLAGS_init_allocated_mem"

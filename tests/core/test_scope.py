@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from refluid.core.places import CPUPlace
-from refluid.runtime.scope import Scope, global_scope, scope_guard
+from refluid.core.scope import Scope, global_scope, scope_guard
 
 
 def test_find_var_looks_in_enclosing_scopes() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import refluid.fluid as fluid
+from refluid.analysis.batching import batches
 from refluid.analysis.update_groups import GROUP
 from refluid.ir.editor import Editor
-from refluid.runtime.batching import batches
 from tests.fluid.training_steps import START, build, train
 
 

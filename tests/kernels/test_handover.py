@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from refluid import fluid
-from refluid.kernels import holders
-from refluid.runtime import handover
+from refluid.kernels import handover, holders
 
 
 @pytest.fixture(autouse=True)
