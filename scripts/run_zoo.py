@@ -77,17 +77,19 @@ def run_recipe(recipe: Recipe, branch: str, clone: Path, into: Path, limit: int)
         return result | {"verdict": "not in this branch"}
     recipe.make(where, np.random.default_rng(7))
     began = time.perf_counter()
-    ran, losses = _run(recipe.train, where, root / "train", limit, recipe.printed)
+    ran, losses = _run(recipe.train, where, root / "train", limit, recipe)
     result |= {"seconds": round(time.perf_counter() - began), "losses": losses, "status": ran}
     result["verdict"] = verdict_of(ran, losses)
     if recipe.infer and ran == 0:
-        result["infer"], _ = _run(recipe.infer, where, root / "infer", limit, "")
+        result["infer"], _ = _run(recipe.infer, where, root / "infer", limit, recipe)
         if result["infer"] and result["verdict"] == "trains":
             result["verdict"] = "trains, but what infers fails"
     return result
 
 
-def _run(command: str, where: Path, log: Path, limit: int, printed: str) -> tuple[int, list[float]]:
+def _run(
+    command: str, where: Path, log: Path, limit: int, recipe: Recipe
+) -> tuple[int, list[float]]:
     """The exit status (None: out of time) and the losses of `refluid run COMMAND`."""
     seen = log.with_suffix(".jsonl")
     words = [sys.executable, str(_OBSERVER), str(seen), "run", *shlex.split(command)]
@@ -105,12 +107,13 @@ def _run(command: str, where: Path, log: Path, limit: int, printed: str) -> tupl
             ).returncode
         except subprocess.TimeoutExpired:
             status = 124
-    if printed:
+    if recipe.printed:
         text = log.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
-        return status, [float(one) for one in re.findall(printed, text)]
+        return status, [float(one) for one in re.findall(recipe.printed, text)]
     lines = seen.read_text(encoding="utf-8").splitlines() if seen.exists() else []
-    runs = [json.loads(line) for line in lines]
-    return status, [run["numbers"][0] for run in runs if run["trains"] and run["numbers"]]
+    program, number = recipe.judged
+    runs = [one for one in map(json.loads, lines) if one["program"] == program]
+    return status, [run["numbers"][number] for run in runs if len(run["numbers"]) > number]
 
 
 def verdict_of(status: int, losses: list[float]) -> str:

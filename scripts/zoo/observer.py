@@ -1,7 +1,7 @@
 """`python observer.py OUT.jsonl run SCRIPT ...`: `refluid`, with a note of what each run fetched.
 
-For each call of `Executor.run` and `ParallelExecutor.run` a line: whether the program trains, and
-the fetched values that are one number. The script itself isn't touched.
+For each call of `Executor.run` and `ParallelExecutor.run` a line: if the program trains its number
+among those that do, and the fetched values that are one number. The script itself isn't touched.
 """
 
 from __future__ import annotations
@@ -13,13 +13,20 @@ from typing import Any, TextIO
 
 import numpy as np
 
+_training: list[Any] = []
 
-def _trains(program: Any) -> bool:
+
+def _number_of(program: Any) -> int | None:
+    """Which of the programs that update parameters it is, by their first runs."""
     while not hasattr(program, "global_block"):
         program = getattr(program, "_program", None) or getattr(program, "program", None)
         if program is None:
-            return False
-    return any(op.role & 2 for op in program.global_block().ops)
+            return None
+    if not any(op.role & 2 for op in program.global_block().ops):
+        return None
+    if not any(program is one for one in _training):
+        _training.append(program)
+    return next(place for place, one in enumerate(_training) if program is one)
 
 
 def _numbers(fetched: Any) -> list[float]:
@@ -34,10 +41,10 @@ def _watch(kind: type, name: str, out: TextIO, program_of: Any) -> None:
     def run(self: Any, *given: Any, **options: Any) -> Any:
         fetched = original(self, *given, **options)
         program = program_of(self, given, options)
-        trains = program is not None and _trains(program)
+        number = None if program is None else _number_of(program)
         numbers = _numbers(fetched)
-        if trains or numbers:
-            out.write(f"{json.dumps({'trains': trains, 'numbers': numbers})}\n")
+        if number is not None or numbers:
+            out.write(f"{json.dumps({'program': number, 'numbers': numbers})}\n")
             out.flush()
         return fetched
 

@@ -15,6 +15,7 @@ from refluid.ops.loss.crossentropy import (
     sigmoid_cross_entropy_with_logits,
     sigmoid_cross_entropy_with_logits_grad,
 )
+from refluid.ops.tensor.joining import concat_grad
 from tests.ops.running import Array, run_op
 
 RANDOM = np.random.RandomState(5)
@@ -265,3 +266,15 @@ def test_labels_are_ignored_by_their_whole_part() -> None:
     for made in (partial(forward, x, label), partial(backward, x, label, torch.ones(1, 5))):
         whole, normal = (made(ignore_index=1, normalize=one) for one in (False, True))
         torch.testing.assert_close(normal * 4, whole)  # all but 1.0 itself count
+
+
+def test_concat_leaves_out_ones_at_the_end() -> None:
+    """As in Fluid all inputs have the rank of the first."""
+    x, y = np.arange(6, dtype="f4").reshape(2, 3), np.float32([[[[7]]], [[[8]]]])
+    found = run_op("concat", {"X": [x, y]}, {"axis": 1})
+    np.testing.assert_array_equal(found["Out"], [[0, 1, 2, 7], [3, 4, 5, 8]])
+    given = [torch.from_numpy(one) for one in (x, y)]
+    parts = concat_grad(given, None, torch.from_numpy(found["Out"]), axis=-1)
+    assert all(part.equal(one) for part, one in zip(parts, given, strict=True))
+    with pytest.raises(EnforceNotMet):
+        run_op("concat", {"X": [x, np.ones((2, 1, 2), "f4")]}, {"axis": 1})

@@ -41,11 +41,12 @@ def test_names_that_are_gone_are_given_back(tmp_path: Path) -> None:
         "assert iter([5]).next() == 5 and u'x'.decode('utf8') == 'x'\n"
         "assert np.array([[1], [1, 2]]).dtype == object\n"
         "assert np.fromstring(b'ab', dtype=np.uint8).tolist() == [97, 98]\n"
-        "assert 7 / 2 == 3.5\n"
+        "assert 7 / 2 == 3\n"
     )
     ran = _run(tmp_path, train=text)
     assert ran.returncode == 0, ran.stderr
-    (line,) = ran.stderr.splitlines()
+    says, line = ran.stderr.splitlines()
+    assert "train.py uses .has_key, .iteritems, Queue of Python 2 and runs as there" in says
     assert "numpy.int (train.py:11)" in line
     assert "collections.Mapping (train.py:6)" in line
     assert "xrange" in line
@@ -127,6 +128,48 @@ def test_division_as_the_file_asks(tmp_path: Path) -> None:
     assert _run(tmp_path, train=text).stdout == "0.5 0.5 [0.  0.5 1. ]\n"
     text = text.partition("\n")[2] + "y = np.arange(4)\nz = y\ny /= 2\nprint z, 3 / 2., y / 2.\n"
     assert _run(tmp_path, train=text).stdout == "0 0 [0 0 1]\n[0 0 1 1] 1.5 [0.  0.  0.5 0.5]\n"
+
+
+_ONLY_PYTHON2 = """\
+from __future__ import division
+import struct, cPickle, numpy as np
+made = [map(lambda n: n + 1, xrange(3)), zip([1, 2], 'ab'), filter(None, 'a b')]
+assert made == [[1, 2, 3], [(1, 'a'), (2, 'b')], 'a b'], made
+assert map(None, [1, 2], [3]) == [(1, 3), (2, None)]
+assert {'a': 1}.keys() + {'a': 1}.values() + range(2) == ['a', 1, 0, 1]
+assert 7 / 2 == 3.5
+with open('numbers', 'w') as out:
+    out.write(struct.pack('2f', 0.5, -1.5) + struct.pack('2I', 65, 3000))
+file = open('numbers', 'r')
+assert struct.unpack('2f', file.read(8)) == (0.5, -1.5)
+file.seek(8, 0)
+assert struct.unpack('2I', file.read(8)) == (65, 3000)
+assert struct.unpack('4B', 'ABCD') == (65, 66, 67, 68)
+assert np.fromstring('ABCD', 'uint8').tolist() == [65, 66, 67, 68]
+with open('lines', 'w') as out:
+    out.write(u'caf\\xe9\\n'.encode('utf8'))
+    out.writelines(['two\\n'])
+assert [line.strip() for line in open('lines')] == [u'caf\\xe9', 'two']
+cPickle.dump({'a': [1.5]}, open('kept', 'w'), 2)
+assert cPickle.load(open('kept')) == {'a': [1.5]}
+"""
+
+
+def test_a_file_that_only_python_2_runs_has_its_lists_and_files(tmp_path: Path) -> None:
+    """It parses as Python 3, but no Python 3 has `xrange`."""
+    ran = _run(tmp_path, train=_ONLY_PYTHON2)
+    assert ran.returncode == 0, ran.stderr
+    # A file that asks which Python it runs under is left as it is.
+    asks = "import sys\nif sys.version_info[0] < 3:\n    xrange(3)\nassert 7 / 2 == 3.5\n"
+    ran = _run(tmp_path, train=asks + "assert list(map(abs, [1])) != map(abs, [1])\n")
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_pickles_that_python_2_wrote(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"\x80\x02U\x03caf\xe9.".replace(b"\x03", b"\x04"))
+    text = "import pickle\nassert pickle.load(open('old', 'rb')) == u'caf\\xe9'\n"
+    ran = _run(tmp_path, train=text)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_tabs_and_spaces_mixed(tmp_path: Path) -> None:

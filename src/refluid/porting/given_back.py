@@ -11,7 +11,7 @@ import operator
 from types import ModuleType
 from typing import Any
 
-from refluid.porting.old_names import BUILTINS, CHANGED, METHODS, MODULES, RENAMED
+from refluid.porting.old_names import BUILTINS, CHANGED, FILES, LISTS, METHODS, MODULES, RENAMED
 
 _LOGGER = logging.getLogger("refluid")
 # Names that were given back, and where each was first asked for.
@@ -93,6 +93,19 @@ def builtin(name: str, file: str, line: int) -> Any:
     """A builtin of Python 2."""
     _note(name, file, line)
     return _present(BUILTINS[name], "builtins")
+
+
+def of_python2(name: str) -> Any:
+    """A builtin as it was in Python 2."""
+    return _present((LISTS | FILES)[name], "builtins")
+
+
+def listed(base: Any, name: str) -> Any:
+    """`base.keys` and the like: of a dictionary of Python 2 they gave lists."""
+    found = getattr(base, name)
+    if isinstance(base, dict):
+        return lambda: list(found())
+    return found
 
 
 def _present(value: Any, module: str) -> Any:

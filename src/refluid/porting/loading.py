@@ -15,7 +15,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from refluid.core.own_frames import is_library
-from refluid.porting.rewriting import may_need, rewrite
+from refluid.porting.dialect import divides_as_python3, python2_names
+from refluid.porting.rewriting import bound_names, may_need, rewrite
 
 _LOGGER = logging.getLogger("refluid")
 _show_translation = False
@@ -31,7 +32,13 @@ def compile_old(data: bytes, file: str) -> CodeType | None:
         tree = _parsed(source, file)
     except SyntaxError as error:
         return _compile_python2(source, file, error)
-    if may_need(source) and rewrite(tree, file):
+    if not may_need(source):
+        return None
+    names = python2_names(tree, source, set(bound_names(tree)))
+    divides = bool(names) and not divides_as_python3(source)
+    if names:
+        _say_python2(file, f"uses {', '.join(names[:3])} of Python 2 and runs as there", divides)
+    if rewrite(tree, file, lists=bool(names), files=bool(names), divides=divides):
         return _compile(tree, file)
     return None
 
@@ -63,19 +70,25 @@ def _translated(source: str, file: str, error: SyntaxError) -> tuple[ast.Module,
 
 
 def _compile_python2(source: str, file: str, error: SyntaxError) -> CodeType:
-    from refluid.porting import translation
-
     tree, text = _translated(source, file, error)
-    as_python2 = not translation.divides_as_python3(source)
-    _LOGGER.warning(
-        "%s is Python 2 and runs translated%s (refluid run --show-translation)",
-        file,
-        "; a / b of whole numbers rounds down in it" if as_python2 else "",
-    )
+    divides = not divides_as_python3(source)
+    _say_python2(file, "is Python 2 and runs translated", divides, "refluid run --show-translation")
     if _show_translation:
+        from refluid.porting import translation
+
         sys.stderr.write(f"{translation.difference(source, text, file)}\n")
-    rewrite(tree, file, python2=as_python2)
+    rewrite(tree, file, files=True, divides=divides)
     return _compile(tree, file)
+
+
+def _say_python2(file: str, says: str, divides: bool, more: str = "") -> None:
+    _LOGGER.warning(
+        "%s %s%s%s",
+        file,
+        says,
+        "; a / b of whole numbers rounds down in it" if divides else "",
+        f" ({more})" if more else "",
+    )
 
 
 def _parsed(source: str, file: str) -> ast.Module:

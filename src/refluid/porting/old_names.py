@@ -8,12 +8,13 @@ from __future__ import annotations
 import errno
 import functools
 import inspect
+import itertools
 import math
 import string
 import sys
 import time
 from collections import namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -125,6 +126,31 @@ BUILTINS: dict[str, Any] = {
     "execfile": "refluid.porting.old_names:execfile",
 }
 
+
+def _mapped(function: Callable[..., Any] | None, *rows: Iterable[Any]) -> list[Any]:
+    if len(rows) == 1 and function is not None:
+        return [function(one) for one in rows[0]]
+    together = itertools.zip_longest(*rows)
+    return [one if function is None else function(*one) for one in together]
+
+
+def _filtered(function: Callable[[Any], Any] | None, rows: Any) -> Any:
+    kept = list(filter(function, rows))
+    if isinstance(rows, str):
+        return "".join(kept)
+    return tuple(kept) if isinstance(rows, tuple) else kept
+
+
+# Builtins that gave lists.
+LISTS: dict[str, Any] = {
+    "map": _mapped,
+    "filter": _filtered,
+    "zip": lambda *rows: list(zip(*rows, strict=False)),
+    "range": lambda *given: list(range(*given)),
+}
+# Those that gave files whose bytes were text too.
+FILES = dict.fromkeys(("open", "file"), "refluid.porting.python2_files:opened")
+
 # Modules of Python 2, by their present names.
 RENAMED = {
     "ConfigParser": "configparser",
@@ -177,14 +203,51 @@ def _from_string(numpy: ModuleType) -> Callable[..., Any]:
     ) -> Any:
         if sep:
             return numpy.fromstring(text, dtype=dtype, count=count, sep=sep, **options)
-        return numpy.frombuffer(text, dtype=dtype, count=count).copy()
+        data = text.encode() if isinstance(text, str) else text
+        return numpy.frombuffer(data, dtype=dtype, count=count).copy()
 
     return fromstring
+
+
+def _unpack(struct: ModuleType) -> Callable[..., Any]:
+    def unpack(layout: Any, data: Any) -> Any:
+        return struct.unpack(layout, data.encode() if isinstance(data, str) else data)
+
+    return unpack
+
+
+def _load_pickle(pickle: ModuleType) -> Callable[..., Any]:
+    def load(file: Any, **options: Any) -> Any:
+        from refluid.porting.python2_files import binary_of
+
+        binary = binary_of(file)
+        start = binary.tell() if hasattr(binary, "seekable") and binary.seekable() else None
+        try:
+            return pickle.load(binary, **options)
+        except UnicodeDecodeError:
+            if options or start is None:
+                raise
+            binary.seek(start)
+            return pickle.load(binary, encoding="latin1")  # what Python 2 wrote
+
+    return load
+
+
+def _dump_pickle(pickle: ModuleType) -> Callable[..., Any]:
+    def dump(value: Any, file: Any, *given: Any, **options: Any) -> None:
+        from refluid.porting.python2_files import binary_of
+
+        pickle.dump(value, binary_of(file), *given, **options)
+
+    return dump
 
 
 # What still exists and refuses what it once took: made of the module, and asked in any case.
 CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {
     ("yaml", "load"): _load_yaml,
+    ("struct", "unpack"): _unpack,
+    ("pickle", "load"): _load_pickle,
+    ("pickle", "dump"): _dump_pickle,
     ("numpy", "array"): lambda numpy: _array(numpy, "array"),
     ("numpy", "asarray"): lambda numpy: _array(numpy, "asarray"),
     ("numpy", "fromstring"): _from_string,

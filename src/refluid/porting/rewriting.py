@@ -4,7 +4,11 @@ np.int                         -> attribute(np, "int", FILE, LINE)
 from collections import Mapping -> Mapping = imported("collections", "Mapping", FILE, LINE)
 import cPickle as pickle       -> pickle = renamed("cPickle", FILE, LINE)
 xrange(3)                      -> xrange = builtin("xrange", FILE, LINE) before the first statement
-a / b, in a file of Python 2   -> divided(a, b)
+
+and in a file of Python 2:
+map(f, a)                      -> map = of_python2("map") before the first statement
+a.keys()                       -> listed(a, "keys")()
+a / b                          -> divided(a, b)
 a /= b                         -> a = divided_in_place(a, b)
 
 Lines stay where they are, so tracebacks show the file as it is.
@@ -15,15 +19,17 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TypeVar
 
-from refluid.porting.old_names import BUILTINS, CHANGED, METHODS, MODULES, RENAMED
+from refluid.porting.old_names import BUILTINS, CHANGED, FILES, LISTS, METHODS, MODULES, RENAMED
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _HELP = "_refluid_given_back"
 _ATTRIBUTES = frozenset(METHODS) | {name for names in MODULES.values() for name in names}
 _ATTRIBUTES |= {name for _, name in CHANGED}
+# What gave lists.
+_VIEWS = frozenset({"keys", "values", "items"})
 _MODULE_NAMES = {(module, name) for module, names in MODULES.items() for name in names}
 _MODULE_NAMES |= set(CHANGED)
 _WORDS = re.compile(rf"\b({'|'.join(sorted({*_ATTRIBUTES, *BUILTINS, *RENAMED}))})\b")
@@ -34,12 +40,23 @@ def may_need(source: str) -> bool:
     return _WORDS.search(source) is not None
 
 
-def rewrite(tree: ast.Module, file: str, *, python2: bool = False) -> bool:
-    """Rewrites the tree in place; whether anything was changed. python2: divide as it did."""
-    rewriter = _Rewriter(file, python2=python2)
+def rewrite(
+    tree: ast.Module,
+    file: str,
+    *,
+    lists: bool = False,
+    files: bool = False,
+    divides: bool = False,
+) -> bool:
+    """Rewrites the tree in place; whether anything was changed.
+
+    lists, files, divides: what is as in Python 2, divides being division of whole numbers.
+    """
+    rewriter = _Rewriter(file, lists=lists, divides=divides)
     rewriter.visit(tree)
-    missing = _used_builtins(tree)
-    if not rewriter.changed and not missing:
+    missing = _used(tree, BUILTINS)
+    other = _used(tree, {*(LISTS if lists else ()), *(FILES if files else ())})
+    if not rewriter.changed and not missing and not other:
         return False
     start = _first_statement(tree)
     head: list[ast.stmt] = [
@@ -48,6 +65,7 @@ def rewrite(tree: ast.Module, file: str, *, python2: bool = False) -> bool:
             _assigned(name, rewriter.call("builtin", name, line=line))
             for name, line in missing.items()
         ),
+        *(_assigned(name, rewriter.call("of_python2", name)) for name in other),
     ]
     for one in head:
         ast.copy_location(one, ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0))
@@ -67,7 +85,7 @@ def _first_statement(tree: ast.Module) -> int:
     return start
 
 
-def _bound(tree: ast.AST) -> Iterator[str]:
+def bound_names(tree: ast.AST) -> Iterator[str]:
     """Names that a file gives a meaning of its own, anywhere."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -82,13 +100,13 @@ def _bound(tree: ast.AST) -> Iterator[str]:
             yield node.name
 
 
-def _used_builtins(tree: ast.AST) -> dict[str, int]:
-    """Builtins of Python 2 that a file uses and doesn't define, with the first line of each."""
+def _used(tree: ast.AST, names: Container[str]) -> dict[str, int]:
+    """Those names that a file uses and doesn't define, with the first line of each."""
     used: dict[str, int] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in BUILTINS:
+        if isinstance(node, ast.Name) and node.id in names:
             used[node.id] = min(used.get(node.id, node.lineno), node.lineno)
-    bound = set(_bound(tree)) if used else set()
+    bound = set(bound_names(tree)) if used else set()
     return {name: line for name, line in used.items() if name not in bound}
 
 
@@ -97,8 +115,8 @@ def _assigned(name: str, value: ast.expr) -> ast.stmt:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, file: str, *, python2: bool) -> None:
-        self._file, self._python2 = file, python2
+    def __init__(self, file: str, *, lists: bool, divides: bool) -> None:
+        self._file, self._lists, self._divides = file, lists, divides
         self.changed = False
 
     def call(self, function: str, *given: ast.expr | str, line: int | None = None) -> ast.Call:
@@ -115,6 +133,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
+        if self._lists and node.attr in _VIEWS and isinstance(node.ctx, ast.Load):
+            return self._put(self.call("listed", node.value, node.attr), node)
         if node.attr not in _ATTRIBUTES or not isinstance(node.ctx, ast.Load):
             return node
         return self._put(self.call("attribute", node.value, node.attr, line=node.lineno), node)
@@ -153,7 +173,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        if not self._python2 or not isinstance(node.op, ast.Div):
+        if not self._divides or not isinstance(node.op, ast.Div):
             return node
         return self._put(self.call("divided", node.left, node.right), node)
 
@@ -161,7 +181,7 @@ class _Rewriter(ast.NodeTransformer):
         """What the target is made of is evaluated twice: where it calls anything it is left."""
         self.generic_visit(node)
         calls = any(isinstance(one, ast.Call) for one in ast.walk(node.target))
-        if calls or not self._python2 or not isinstance(node.op, ast.Div):
+        if calls or not self._divides or not isinstance(node.op, ast.Div):
             return node
         read = copy.copy(node.target)
         read.ctx = ast.Load()

@@ -9,8 +9,6 @@ import re
 import sys
 from typing import Any
 
-# `from __future__ import division`, alone or among others.
-_DIVISION = re.compile(r"^\s*from\s+__future__\s+import\b[^#\n]*\bdivision\b", re.MULTILINE)
 _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 # Left to `given_back`, which asks what there is first.
 _NOT_TRANSLATED = ("fix_imports", "fix_imports2", "fix_urllib", "fix_itertools_imports")
@@ -45,11 +43,6 @@ def translate(source: str, file: str) -> str | None:
             continue
         return text
     return None
-
-
-def divides_as_python3(source: str) -> bool:
-    """Whether a file of Python 2 asks for Python 3's division."""
-    return _DIVISION.search(source) is not None
 
 
 @functools.cache

@@ -69,9 +69,12 @@ def infer_concat(definition: OperatorDef, op: Operator) -> None:
 
 def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
     """The shape of all together; None if they don't fit, or the axis is a tensor."""
+    rank, axis = len(shapes[0]), op.attrs.get("axis", 0)
+    if any(shape[rank:] != (1,) * (len(shape) - rank) for shape in shapes):
+        return None
+    shapes = [shape[:rank] for shape in shapes]
     if len({len(shape) for shape in shapes}) > 1 or op.input("AxisTensor"):
         return None
-    rank, axis = len(shapes[0]), op.attrs.get("axis", 0)
     if not -rank <= axis < rank:
         raise EnforceNotMet(
             f"The axis is expected to be in range of [-{rank}, {rank}), but got {axis}: concat of "
@@ -95,10 +98,22 @@ def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] 
     lod_by=joins_rows,
 )
 def concat(X: list[Tensor], AxisTensor: Tensor | None = None, *, axis: int = 0) -> Tensor:
-    """All X one after the other along `axis`."""
+    """All X one after the other along `axis`.
+
+    As in Fluid they have the rank of the first: from (3, 2) and (3, 1, 1, 1) come (3, 3).
+    """
     if AxisTensor is not None and X[0].is_meta:
         return _of_unknown_sizes(X[0])
+    rank = X[0].dim()
+    if any(one.dim() > rank for one in X):
+        X = [_without_ones(one, rank) for one in X]
     return torch.cat(X, axis if AxisTensor is None else integer(AxisTensor))
+
+
+def _without_ones(X: Tensor, rank: int) -> Tensor:
+    """X without dimensions of size 1 at its end, down to `rank`; as it is where there are others."""
+    ones = X.dim() > rank and set(X.shape[rank:]) == {1}
+    return X.reshape(X.shape[:rank]) if ones else X
 
 
 def _of_unknown_sizes(X: Tensor) -> Tensor:
@@ -111,8 +126,11 @@ def concat_grad(
     X: list[Tensor], AxisTensor: Tensor | None, d_Out: Tensor, *, axis: int = 0
 ) -> list[Tensor]:
     """d_Out taken apart."""
-    axis = axis if AxisTensor is None else integer(AxisTensor)
-    return list(torch.split(d_Out, [one.shape[axis] for one in X], axis))
+    axis = (axis if AxisTensor is None else integer(AxisTensor)) % d_Out.dim()
+    parts = torch.split(d_Out, [one.shape[axis] for one in X], axis)
+    if all(one.dim() == d_Out.dim() for one in X):
+        return list(parts)
+    return [part.reshape(one.shape) for part, one in zip(parts, X, strict=True)]
 
 
 def split_gradient(op: Operator) -> list[GradOp]:

@@ -1,0 +1,50 @@
+"""Which files that Python 3 parses only ever ran under Python 2, by the names that they use."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from refluid.porting.old_names import BUILTINS, RENAMED
+
+_METHODS = frozenset({"iteritems", "itervalues", "iterkeys", "has_key"})
+# A file with one of these asks which Python it runs under, or is written for both.
+_BOTH = re.compile(r"\b(six|future|past|PY2|PY3|version_info|python_version)\b|\bsys\.version\b")
+
+# `from __future__ import division`, alone or among others.
+_DIVISION = re.compile(r"^\s*from\s+__future__\s+import\b[^#\n]*\bdivision\b", re.MULTILINE)
+
+
+def divides_as_python3(source: str) -> bool:
+    """Whether a file of Python 2 asks for Python 3's division."""
+    return _DIVISION.search(source) is not None
+
+
+def python2_names(tree: ast.Module, source: str, bound: set[str]) -> list[str]:
+    """Names that Python 3 has not and the file uses in any case; none: it is Python 3.
+
+    bound: what the file gives a meaning of its own. What is merely tried does not count.
+    """
+    if _BOTH.search(source):
+        return []
+    found: dict[str, None] = {}
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        for name in _names(node, bound):
+            found[name] = None
+        if not isinstance(node, ast.Try):
+            waiting.extend(ast.iter_child_nodes(node))
+    return sorted(found)
+
+
+def _names(node: ast.AST, bound: set[str]) -> list[str]:
+    if isinstance(node, ast.Name):
+        return [node.id] if node.id in BUILTINS and node.id not in bound else []
+    if isinstance(node, ast.Attribute):
+        return [f".{node.attr}"] if node.attr in _METHODS else []
+    if isinstance(node, ast.Import):
+        return [one.name for one in node.names if one.name in RENAMED]
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return [node.module] if node.module in RENAMED else []
+    return []
