@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zoo import language, recommendation, speech, vision
+from zoo import dialogues, gans, language, recommendation, speech, vision
 from zoo.recipe import ALL, Recipe
 
 __all__ = ["ALL", "RECIPES", "Recipe"]
@@ -10,6 +10,8 @@ __all__ = ["ALL", "RECIPES", "Recipe"]
 RECIPES = [
     *recommendation.RECIPES,
     *language.RECIPES,
+    *dialogues.RECIPES,
     *vision.RECIPES,
+    *gans.RECIPES,
     *speech.RECIPES,
 ]

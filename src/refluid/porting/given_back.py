@@ -11,6 +11,7 @@ import operator
 from types import ModuleType
 from typing import Any
 
+from refluid.core.fetched import fetched
 from refluid.porting.old_names import BUILTINS, CHANGED, FILES, LISTS, METHODS, MODULES, RENAMED
 
 _LOGGER = logging.getLogger("refluid")
@@ -113,6 +114,36 @@ def _present(value: Any, module: str) -> Any:
         return value
     where, _, name = value.rpartition(":")
     return getattr(importlib.import_module(where or module), name)
+
+
+def whole(value: Any) -> Any:
+    """`int(value)`, also of an array of one element in any shape."""
+    try:
+        return int(value)
+    except TypeError:
+        return int(_as_number(value))
+
+
+def real(value: Any) -> Any:
+    """`float(value)`, also of an array of one element in any shape."""
+    try:
+        return float(value)
+    except TypeError:
+        return float(_as_number(value))
+
+
+def formatted(text: Any, values: Any) -> Any:
+    """`text % values`, among them arrays of one element."""
+    try:
+        return text % values
+    except TypeError:
+        if isinstance(values, tuple):
+            return text % tuple(map(_as_number, values))
+        return text % _as_number(values)
+
+
+def _as_number(value: Any) -> Any:
+    return fetched(value) if getattr(value, "size", 0) == 1 else value
 
 
 def divided(one: Any, other: Any) -> Any:

@@ -31,6 +31,7 @@ _NUMPY = {
     "cumproduct": "cumprod", "alltrue": "all", "sometrue": "any", "row_stack": "vstack",
     "round_": "round", "in1d": "isin", "trapz": "trapezoid", "rank": "ndim",
     "float96": "longdouble", "float128": "longdouble", "typeDict": "sctypeDict",
+    "mat": "asmatrix",
     "int0": "intp", "uint0": "uintp", "bool8": "bool_", "str0": "str_", "bytes0": "bytes_",
 }  # fmt: skip
 
@@ -91,6 +92,13 @@ MODULES: dict[str, Mapping[str, Any]] = {
     "PIL.Image": {"ANTIALIAS": "LANCZOS", "LINEAR": "BILINEAR", "CUBIC": "BICUBIC"},
 }  # fmt: skip
 
+
+def _as_fetched(array: Any) -> Any:
+    from refluid.core.fetched import fetched
+
+    return fetched(array)
+
+
 # Attributes of other objects, by what the object has to have instead.
 METHODS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "iteritems": ("items", lambda one: lambda: iter(one.items())),
@@ -104,6 +112,9 @@ METHODS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "isAlive": ("is_alive", lambda one: one.is_alive),
     "tostring": ("tobytes", lambda one: one.tobytes),
     "getchildren": ("iterfind", lambda one: lambda: list(one)),
+    "ptp": ("argmax", lambda one: lambda *given: _as_fetched(one).ptp(*given)),
+    "itemset": ("itemsize", lambda one: _as_fetched(one).itemset),
+    "newbyteorder": ("byteswap", lambda one: _as_fetched(one).newbyteorder),
     "func_name": ("__name__", lambda one: one.__name__),
     "message": ("with_traceback", str),
     # A text that Python 2 would have had to decode is text already.

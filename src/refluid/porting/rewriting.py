@@ -5,6 +5,8 @@ from collections import Mapping -> Mapping = imported("collections", "Mapping", 
 import cPickle as pickle       -> pickle = renamed("cPickle", FILE, LINE)
 xrange(3)                      -> xrange = builtin("xrange", FILE, LINE) before the first statement
 
+int(a), "%f" % a               -> whole(a), formatted("%f", a), where NumPy refuses arrays of (1,)
+
 and in a file of Python 2:
 map(f, a)                      -> map = of_python2("map") before the first statement
 a.keys()                       -> listed(a, "keys")()
@@ -18,7 +20,9 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import re
+import warnings
 from collections.abc import Container, Iterator
 from typing import TypeVar
 
@@ -28,6 +32,8 @@ _Node = TypeVar("_Node", bound=ast.AST)
 _HELP = "_refluid_given_back"
 _ATTRIBUTES = frozenset(METHODS) | {name for names in MODULES.values() for name in names}
 _ATTRIBUTES |= {name for _, name in CHANGED}
+_NUMBERS = re.compile(r"\b(int|float)\(|[\"']\s*%")
+_CONVERTS = {"int": "whole", "float": "real"}
 # What gave lists.
 _VIEWS = frozenset({"keys", "values", "items"})
 _MODULE_NAMES = {(module, name) for module, names in MODULES.items() for name in names}
@@ -37,7 +43,23 @@ _WORDS = re.compile(rf"\b({'|'.join(sorted({*_ATTRIBUTES, *BUILTINS, *RENAMED}))
 
 def may_need(source: str) -> bool:
     """Whether any of the names occurs in the text at all."""
-    return _WORDS.search(source) is not None
+    return _WORDS.search(source) is not None or (
+        numbers_are_refused() and _NUMBERS.search(source) is not None
+    )
+
+
+@functools.cache
+def numbers_are_refused() -> bool:
+    """Whether `float(np.ones(1))` is an error, as it is since NumPy 2.4."""
+    import numpy as np
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            float(np.ones(1))
+        except TypeError:
+            return True
+    return False
 
 
 def rewrite(
@@ -53,6 +75,7 @@ def rewrite(
     lists, files, divides: what is as in Python 2, divides being division of whole numbers.
     """
     rewriter = _Rewriter(file, lists=lists, divides=divides)
+    rewriter.converts = {} if not numbers_are_refused() else _free(tree, _CONVERTS)
     rewriter.visit(tree)
     missing = _used(tree, BUILTINS)
     other = _used(tree, {*(LISTS if lists else ()), *(FILES if files else ())})
@@ -110,14 +133,29 @@ def _used(tree: ast.AST, names: Container[str]) -> dict[str, int]:
     return {name: line for name, line in used.items() if name not in bound}
 
 
+def _free(tree: ast.AST, names: dict[str, str]) -> dict[str, str]:
+    """Those of builtins that a file gives no meaning of its own."""
+    bound = set(bound_names(tree))
+    return {name: stands for name, stands in names.items() if name not in bound}
+
+
 def _assigned(name: str, value: ast.expr) -> ast.stmt:
     return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+# What can be no array.
+_SIMPLE = (ast.Constant, ast.Starred, ast.JoinedStr)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, file: str, *, lists: bool, divides: bool) -> None:
         self._file, self._lists, self._divides = file, lists, divides
         self.changed = False
+        self.converts: dict[str, str] = {}
 
     def call(self, function: str, *given: ast.expr | str, line: int | None = None) -> ast.Call:
         """A call of what `given_back` has, with the place in the file where a line is given."""
@@ -171,8 +209,18 @@ class _Rewriter(ast.NodeTransformer):
                 new.append(ast.copy_location(ast.Import([one]), node))
         return new
 
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        plain = len(node.args) == 1 and not node.keywords
+        if name not in self.converts or not plain or isinstance(node.args[0], _SIMPLE):
+            return node
+        return self._put(self.call(self.converts[name], node.args[0]), node)
+
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
+        if self.converts and isinstance(node.op, ast.Mod) and _is_text(node.left):
+            return self._put(self.call("formatted", node.left, node.right), node)
         if not self._divides or not isinstance(node.op, ast.Div):
             return node
         return self._put(self.call("divided", node.left, node.right), node)

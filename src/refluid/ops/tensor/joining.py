@@ -111,7 +111,7 @@ def concat(X: list[Tensor], AxisTensor: Tensor | None = None, *, axis: int = 0) 
 
 
 def _without_ones(X: Tensor, rank: int) -> Tensor:
-    """X without dimensions of size 1 at its end, down to `rank`; as it is where there are others."""
+    """X without ones at the end of its shape, down to `rank`; as it is where others are there."""
     ones = X.dim() > rank and set(X.shape[rank:]) == {1}
     return X.reshape(X.shape[:rank]) if ones else X
 

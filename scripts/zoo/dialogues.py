@@ -1,0 +1,99 @@
+"""Pretrained language models, translation and dialogue."""
+
+from __future__ import annotations
+
+from zoo.data import dialogues as make
+from zoo.recipe import Recipe
+
+_NLP = "PaddleNLP"
+_BERT = f"{_NLP}/pretrain_language_models/BERT"
+_BERTS = {
+    "1.6": f"{_NLP}/PaddleLARK/BERT",
+    "1.7": f"{_NLP}/pretrain_langauge_models/BERT",
+    "1.8": _BERT,
+}
+_SMALL = (
+    "--bert_config_path data/small/config.json --vocab_path data/small/vocab.txt "
+    "--use_cuda false --max_seq_len 32"
+)
+_CLASSIFY = (
+    f"run_classifier.py {_SMALL} --task_name cola --data_dir data/small --do_train true "
+    "--do_val false --do_test false --batch_size 16 --epoch 2 --learning_rate 0.002 "
+    "--checkpoints saved --save_steps 40 --skip_steps 1"
+)
+_PREDICT = (
+    "predict_classifier.py --bert_config_path data/small/config.json --use_cuda false "
+    "--task_name cola --init_checkpoint saved/step_40 --data_dir data/small "
+    "--vocab_path data/small/vocab.txt --max_seq_len 32 --batch_size 16 --do_lower_case true"
+)
+_TRANSFORMER = f"{_NLP}/machine_translation/transformer"
+_TRANSLATE = (
+    "main.py --use_cuda False --src_vocab_fpath data/vocab --trg_vocab_fpath data/vocab "
+    "--special_token '<s>' '<e>' '<unk>' --use_token_batch False --batch_size 16 "
+    "--n_head 2 --d_model 32 --d_key 16 --d_value 16 --d_inner_hid 64 --n_layer 1 "
+    "--max_length 32 --prepostprocess_dropout 0.0 --src_vocab_size 123 --trg_vocab_size 123 "
+    "--pool_size 400"
+)
+_EVALUATE = f"{_NLP}/dialogue_system/auto_dialogue_evaluation"
+_MATCH = (
+    "main.py --use_cuda false --loss_type CLS --max_seq_len 12 --batch_size 32 --hidden_size 16 "
+    "--emb_size 16 --vocab_size 70"
+)
+
+RECIPES = [
+    Recipe(_BERT, f"{_CLASSIFY} --use_xpu false", make.bert, infer=f"{_PREDICT} --use_xpu false"),
+    Recipe(_BERT, _CLASSIFY, make.bert, branches=("1.6", "1.7"), elsewhere=_BERTS, infer=_PREDICT),
+    Recipe(
+        _BERT,
+        f"train.py {_SMALL} --data_dir data/small/pretrain --validation_set_dir "
+        "data/small/validation --batch_size 512 --in_tokens true --epoch 8 --learning_rate 0.005 "
+        "--num_train_steps 60 --warmup_steps 5 --save_steps 40 --validation_steps 1000 "
+        "--checkpoints saved --skip_steps 1 --weight_sharing true --generate_neg_sample true",
+        make.bert,
+        branches=("1.6", "1.7", "1.8"),
+        elsewhere=_BERTS,
+    ),
+    Recipe(
+        _TRANSFORMER,
+        f"{_TRANSLATE} --do_train True --training_file data/train.both --epoch 4 "
+        "--learning_rate 2.0 --warmup_steps 60 --print_step 1 --save_step 1000 "
+        "--save_param saved --save_checkpoint ''",
+        make.translated,
+        branches=("1.6", "1.7", "1.8"),
+        elsewhere={"1.6": f"{_NLP}/PaddleMT/transformer"},
+        infer=f"{_TRANSLATE} --do_predict True --predict_file data/test.both "
+        "--init_from_params saved/step_final --max_out_len 12 --beam_size 3 --output_file out",
+    ),
+    Recipe(
+        _EVALUATE,
+        f"{_MATCH} --do_train true --save_model_path saved --training_file data/input/train.ids "
+        "--epoch 4 --print_step 1 --save_step 40 --learning_rate 0.01",
+        make.answers,
+        branches=("1.6", "1.7", "1.8"),
+        elsewhere={"1.6": f"{_NLP}/PaddleDialogue/auto_dialogue_evaluation"},
+        infer=f"{_MATCH} --do_predict true --predict_file data/input/test.ids "
+        "--init_from_params saved/step_final --output_prediction_file out",
+    ),
+    Recipe(
+        f"{_NLP}/dialogue_domain_classification",
+        "run_classifier.py --use_cuda false --cpu_num 1 --do_train true --do_eval false "
+        "--do_test false --build_dict false --batch_size 32 --epoch 3 --learning_rate 0.01 "
+        "--checkpoints saved --skip_steps 1",
+        make.domains,
+        branches=("1.7", "1.8"),
+        infer="run_classifier.py --use_cuda false --cpu_num 1 --do_train false --do_eval true "
+        "--do_test true --batch_size 32 --init_checkpoint saved/step_54",
+    ),
+    Recipe(
+        f"{_NLP}/seq2seq/variational_seq2seq",
+        "train.py --vocab_size 64 --batch_size 16 --init_scale 0.1 --max_grad_norm 5.0 "
+        "--dataset_prefix data/small --model_path saved --use_gpu False --max_epoch 3 "
+        "--hidden_size 32 --learning_rate 0.005 --dec_dropout_in 0.0 --dec_dropout_out 0.0",
+        make.counted,
+        branches=("1.6", "1.7", "1.8"),
+        elsewhere={"1.6": f"{_NLP}/PaddleTextGEN/variational_seq2seq"},
+        infer="infer.py --vocab_size 64 --dataset_prefix data/small --use_gpu False "
+        "--hidden_size 32 --batch_size 4 --beam_size 1 --max_epoch 1 --reload_model saved/epoch_2 "
+        "--infer_output_file out",
+    ),
+]
