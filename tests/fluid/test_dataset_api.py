@@ -192,7 +192,7 @@ class Numbers(data_generator.MultiSlotDataGenerator):
 
 class Texts(data_generator.MultiSlotStringDataGenerator):
     def generate_sample(self, line: str | None) -> Any:
-        return lambda: iter([[("words", (line or "").split()), ("label", ["1"])]])
+        return lambda: iter([zip(("words", "label"), ((line or "").split(), ["1"]))])
 
 
 def test_generators_write_multislot_text(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from refluid import fluid
 from tests.ops.running import Array
@@ -119,3 +120,29 @@ def _difference(
         (value,) = executor.run(main, feed=moved, fetch_list=[loss])
         values.append(float(value[0]))
     return (values[0] - values[1]) / (2 * step)
+
+
+def test_penalty_on_the_gradient_by_one_input() -> None:
+    """With weights kept out of the first gradient, those before them get what reaches them."""
+    values = {"x": _draw(3, 4), "w": _draw(4, 5), "v": _draw(5, 1)}
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        given = [fluid.data(name, list(one.shape), "float64") for name, one in values.items()]
+        for one in given:
+            one.stop_gradient = False
+        x, w, v = given
+        score = fluid.layers.mul(fluid.layers.relu(fluid.layers.mul(x, w)), v)
+        (slope,) = fluid.gradients(score, x, no_grad_set=["w", "v"])
+        squares = fluid.layers.reduce_sum(fluid.layers.square(slope))
+        loss = squares + fluid.layers.reduce_sum(score)
+        wanted = fluid.gradients(loss, [w, v])
+    found = fluid.Executor(fluid.CPUPlace()).run(main, feed=values, fetch_list=wanted)
+
+    tensors = {name: torch.from_numpy(one).requires_grad_() for name, one in values.items()}
+    hidden = torch.relu(tensors["x"] @ tensors["w"]) @ tensors["v"]
+    (first,) = torch.autograd.grad(hidden.sum(), tensors["x"], create_graph=True)
+    (first.square().sum() + hidden.sum()).backward()
+    for name, one in zip("wv", found, strict=True):
+        expected = tensors[name].grad
+        assert expected is not None
+        np.testing.assert_allclose(one, expected.numpy(), rtol=1e-10)

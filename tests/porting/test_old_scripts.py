@@ -187,6 +187,30 @@ def test_a_file_that_only_python_2_runs_has_its_lists_and_files(tmp_path: Path) 
     assert ran.returncode == 0, ran.stderr
 
 
+def test_pictures_of_scipy(tmp_path: Path) -> None:
+    text = (
+        "import numpy as np, scipy.misc\n"
+        "from scipy.misc import imsave, imread as read\n"
+        "imsave('one.png', np.arange(48, dtype='uint8').reshape(4, 4, 3))\n"
+        "assert read('one.png').tolist() == np.arange(48).reshape(4, 4, 3).tolist()\n"
+        "assert scipy.misc.imresize(read('one.png'), (2, 3)).shape == (2, 3, 3)\n"
+        "assert scipy.misc.imresize(read('one.png'), 50).shape == (2, 2, 3)\n"
+        "assert scipy.misc.bytescale(np.float32([0, 0.5, 1])).tolist() == [0, 128, 255]\n"
+        "assert scipy.misc.toimage(np.zeros((3, 5, 7))).size == (7, 5)\n"
+    )
+    ran = _run(tmp_path, train=text)
+    assert ran.returncode == 0, ran.stderr
+    assert "scipy.misc.imsave (train.py:2)" in ran.stderr
+
+
+def test_a_package_built_on_paddle_fails_where_it_is_used(tmp_path: Path) -> None:
+    text = "import paddlehub as hub\nprint('imported', flush=True)\nhub.Module(name='ernie')\n"
+    ran = _run(tmp_path, train=text)
+    assert (ran.returncode, ran.stdout) == (1, "imported\n")
+    assert 'File "train.py", line 3' in ran.stderr
+    assert "paddlehub is not installed, and paddlehub.Module is used" in ran.stderr
+
+
 def test_pickles_that_python_2_wrote(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(b"\x80\x02U\x03caf\xe9.".replace(b"\x03", b"\x04"))
     text = "import pickle\nassert pickle.load(open('old', 'rb')) == u'caf\\xe9'\n"

@@ -13,6 +13,7 @@ from typing import Any
 from refluid.build.operators import op
 from refluid.build.results import How
 from refluid.core.dtypes import VarType
+from refluid.core.whole import is_whole
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
 
@@ -34,13 +35,13 @@ class Part:
     def whole(self) -> bool:
         """Whether it takes everything."""
         bounds = (self.start, self.end, self.step)
-        return all(isinstance(one, int) for one in bounds) and bounds == (0, _END, 1)
+        return all(is_whole(one) for one in bounds) and bounds == (0, _END, 1)
 
     @property
     def reversed(self) -> bool:
         """Whether it takes everything, last element first."""
         bounds = (self.start, self.end, self.step)
-        return all(isinstance(one, int) for one in bounds) and bounds == (_END, -_END, -1)
+        return all(is_whole(one) for one in bounds) and bounds == (_END, -_END, -1)
 
 
 def _expand(item: Any, rank: int, name: str) -> list[Any]:
@@ -66,14 +67,14 @@ def _bound(value: Any, default: int) -> SliceBound:
 def _part(axis: int, one: Any, name: str) -> Part:
     if isinstance(one, slice):
         step = _bound(one.step, 1)
-        if isinstance(step, int) and step == 0:
+        if is_whole(step) and step == 0:
             raise ValueError(f"variable {name!r}: slice step can't be zero")
-        back = isinstance(step, int) and step < 0
+        back = is_whole(step) and step < 0
         start = _bound(one.start, _END if back else 0)
         return Part(axis, start, _bound(one.stop, -_END if back else _END), step, False)
     if isinstance(one, Variable):
         return Part(axis, one, _after(one), 1, True)
-    if isinstance(one, int) and not isinstance(one, bool):
+    if is_whole(one) and not isinstance(one, bool):
         return Part(axis, one, _END if one == -1 else one + 1, 1, True)
     raise TypeError(
         f"variable {name!r}: index {one!r} is not supported in a program; use integers and "

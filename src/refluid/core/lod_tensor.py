@@ -160,8 +160,12 @@ class LoDTensor:
         return np.array(array, dtype, copy=copy)
 
     def __getitem__(self, key: Any) -> LoDTensor:
-        """A part of the data, sharing its memory and without LoD; indexed as torch tensors are."""
-        return LoDTensor(self.tensor[key])
+        """A part of the data, sharing its memory and without LoD; indexed as torch tensors are.
+
+        A single element is a tensor of shape (1,): Fluid has none without dimensions.
+        """
+        part = self.tensor[key]
+        return LoDTensor(part if part.dim() else part.reshape(1))
 
     def __str__(self) -> str:
         lod = "{" + ", ".join("{" + ", ".join(map(str, level)) + "}" for level in self._lod) + "}"

@@ -7,7 +7,7 @@ of `X@GRAD`, zero where it is missing. It returns gradients of what the gradient
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 import refluid.ops.math.unary
 import refluid.ops.nn.activation
 import refluid.ops.tensor.shaping  # noqa: F401  (they define what is named)
-from refluid.ir.names import GRAD
+from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.drafts import add, defined, say
 from refluid.ops.infer import infer_gradient
@@ -45,8 +45,13 @@ def _names(op: Operator, slot: str, known: set[str], output: bool) -> list[str]:
     return op.input(slot)
 
 
-def second_order(forward_type: str, inputs: str, outputs: str) -> Callable[[Body], Body]:
-    """Registers the decorated function as the gradient of the gradient of `forward_type`."""
+def second_order(
+    forward_type: str, inputs: str, outputs: str, needs: Mapping[str, str] | None = None
+) -> Callable[[Body], Body]:
+    """Registers the decorated function as the gradient of the gradient of `forward_type`.
+
+    needs: outputs that only follow from an input, and aren't made where it is not there.
+    """
 
     def decorate(body: Body) -> Body:
         name, reads, makes = f"{forward_type}_grad_grad", parse_slots(inputs), parse_slots(outputs)
@@ -68,6 +73,9 @@ def second_order(forward_type: str, inputs: str, outputs: str) -> Callable[[Body
             known = {slot.name for slot in forward.inputs + forward.outputs}
             read = {one.name: _names(op, one.name, known, False) for one in reads}
             made = {one.name: _names(op, one.name, known, True) for one in makes}
+            for output, needed in (needs or {}).items():
+                if set(read[needed]) <= {EMPTY}:
+                    made[output] = []
             return [GradOp(name, read, made)]
 
         add(name, definition)
@@ -102,11 +110,13 @@ def _convolution(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 _CONV = "Input Filter DOutput DDInput? DDFilter?", "DDOutput? DInput? DFilter?"
+_OTHERS_OF_CONV = {"DInput": "DDFilter", "DFilter": "DDInput"}
+_OTHERS = {"DX": "DDY", "DY": "DDX"}
 _PRODUCT = "X Y DOut DDX? DDY?", "DDOut? DX? DY?"
 for _name, _forward in (("conv2d", conv2d), ("depthwise_conv2d", conv2d), ("conv3d", conv3d)):
-    second_order(_name, *_CONV)(_bilinear(_convolution(_forward)))
-second_order("mul", *_PRODUCT)(_bilinear(mul))
-second_order("elementwise_mul", *_PRODUCT)(_bilinear(elementwise_mul))
+    second_order(_name, *_CONV, _OTHERS_OF_CONV)(_bilinear(_convolution(_forward)))
+second_order("mul", *_PRODUCT, _OTHERS)(_bilinear(mul))
+second_order("elementwise_mul", *_PRODUCT, _OTHERS)(_bilinear(elementwise_mul))
 
 
 @second_order("elementwise_add", "Y DOut DDX? DDY?", "DDOut?")

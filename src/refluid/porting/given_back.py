@@ -60,13 +60,19 @@ def imported(module: str, name: str, file: str, line: int) -> Any:
     """What `from module import name` gives, and where that is gone what it gave."""
     if module in RENAMED:
         module = renamed(module, file, line).__name__
-    found = importlib.import_module(module)
+    known = MODULES.get(module, {})
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if name not in known or error.name != module:
+            raise
+        _note(f"{module}.{name}", file, line)  # the whole module is gone
+        return _present(known[name], module)
     changed = CHANGED.get((module, name))
     if changed is not None:
         return changed(found)
     if hasattr(found, name):
         return getattr(found, name)
-    known = MODULES.get(module, {})
     if name not in known:
         try:
             return importlib.import_module(f"{module}.{name}")

@@ -15,6 +15,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from refluid.core.own_frames import is_library
+from refluid.porting import absent
 from refluid.porting.dialect import divides_as_python3, python2_names
 from refluid.porting.rewriting import bound_names, may_need, rewrite
 
@@ -133,6 +134,7 @@ def install(*, show_translation: bool = False) -> None:
     if not any(isinstance(finder, OldFinder) for finder in sys.meta_path):
         place = next(n for n, one in enumerate(sys.meta_path) if one is PathFinder)
         sys.meta_path.insert(place, OldFinder())
+    absent.install()
 
 
 def run_file(script: str) -> None:

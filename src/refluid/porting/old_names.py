@@ -35,6 +35,8 @@ _NUMPY = {
     "int0": "intp", "uint0": "uintp", "bool8": "bool_", "str0": "str_", "bytes0": "bytes_",
 }  # fmt: skip
 
+_PICTURES = ("bytescale", "imread", "imresize", "imrotate", "imsave", "toimage")
+
 ArgSpec = namedtuple("ArgSpec", "args varargs keywords defaults")
 
 
@@ -89,6 +91,9 @@ MODULES: dict[str, Mapping[str, Any]] = {
               "FloatType": float, "TupleType": tuple, "NoneType": type(None)},
     "urllib": {name: f"urllib.parse:{name}" for name in ("quote", "unquote", "urlencode")}
     | {name: f"urllib.request:{name}" for name in ("urlopen", "urlretrieve")},
+    "scipy.misc": {name: f"refluid.porting.old_scipy:{name}" for name in _PICTURES}
+    | {"logsumexp": "scipy.special:logsumexp", "comb": "scipy.special:comb",
+       "factorial": "scipy.special:factorial"},
     "PIL.Image": {"ANTIALIAS": "LANCZOS", "LINEAR": "BILINEAR", "CUBIC": "BICUBIC"},
 }  # fmt: skip
 

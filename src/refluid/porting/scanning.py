@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from refluid.porting.absent import ABSENT
 from refluid.porting.loading import parsed_old
 from refluid.porting.old_names import BUILTINS, METHODS, MODULES, RENAMED
 from refluid.porting.resolving import missing_part, unknown_argument
@@ -92,7 +93,8 @@ class _Reader(ast.NodeVisitor):
         self._tries = self._functions = 0
 
     def add(self, line: int, kind: Kind, what: str) -> None:
-        self.findings.append(Finding(self.file, line, kind, what, not self._functions))
+        always = not self._functions and what not in ABSENT
+        self.findings.append(Finding(self.file, line, kind, what, always))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._functions += 1

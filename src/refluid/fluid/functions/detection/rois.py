@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refluid.build import check_variables, op
+from refluid.core.whole import is_whole
 from refluid.ir.variable import Variable
 
 
@@ -27,7 +28,7 @@ def _window(
 ) -> dict[str, object]:
     """The attributes of a window; TypeError and ValueError for what is none."""
     for name, value in (("pooled_height", pooled_height), ("pooled_width", pooled_width)):
-        if not isinstance(value, int):
+        if not is_whole(value):
             raise TypeError(f"{where}: {name} must be a whole number, not {value!r}")
         if value < 1:
             raise ValueError(f"{where}: {name} must be positive, not {value}")
@@ -91,7 +92,7 @@ def psroi_pool(
     `input` has output_channels * pooled_height * pooled_width channels.
     """
     window = _window("psroi_pool", pooled_height, pooled_width, spatial_scale)
-    if not isinstance(output_channels, int):
+    if not is_whole(output_channels):
         raise TypeError(f"psroi_pool: output_channels must be a number, not {output_channels!r}")
     inputs: dict[str, Variable | None] = {"X": input, "ROIs": rois}
     return _pool("psroi_pool", inputs, window | {"output_channels": output_channels}, name)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from refluid.build import op
 from refluid.core.dtypes import VarType
+from refluid.core.whole import is_whole
 from refluid.ir.variable import Variable
 
 __all__ = ["sigmoid_focal_loss", "yolo_box", "yolov3_loss"]
@@ -87,7 +88,7 @@ def yolo_box(
 
 
 def _require_int(where: str, class_num: object) -> None:
-    if not isinstance(class_num, int):
+    if not is_whole(class_num):
         raise TypeError(f"Attr class_num of {where} must be an integer, not {class_num!r}")
 
 

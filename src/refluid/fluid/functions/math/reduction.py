@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from refluid.build import op
 from refluid.core.dtypes import VarType
+from refluid.core.whole import is_whole
 from refluid.ir.variable import Variable
 
 Dim = int | Sequence[int] | None
@@ -24,7 +25,7 @@ class Reduction(Protocol):
 
 def reduction_attributes(input: Variable, dim: Dim, keep_dim: bool) -> dict[str, Any]:
     """Attributes that say which dimensions go; naming none of them is a full reduction."""
-    dims = [dim] if isinstance(dim, int) else list(dim or [])
+    dims = [dim] if is_whole(dim) else list(dim or [])
     return {
         "dim": dims or [0],
         "keep_dim": keep_dim,

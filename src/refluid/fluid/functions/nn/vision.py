@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
+from refluid.core.whole import is_whole
 from refluid.fluid.functions.nn.windows import per_dimension
 from refluid.ir.variable import Variable
 
@@ -33,21 +34,21 @@ def grid_sampler(x: Variable, grid: Variable, name: str | None = None) -> Variab
 
 def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Variable:
     """Each block of blocksize x blocksize pixels as channels of one pixel."""
-    if not isinstance(blocksize, int):
+    if not is_whole(blocksize):
         raise ValueError(f"space_to_depth: blocksize must be an int, not {blocksize!r}")
     return op("space_to_depth", {"X": x}, {"blocksize": blocksize}, name=name)
 
 
 def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
     """(N, C * r * r, H, W) -> (N, C, H * r, W * r), r being the factor."""
-    if not isinstance(upscale_factor, int):
+    if not is_whole(upscale_factor):
         raise TypeError(f"pixel_shuffle: upscale_factor must be an int, not {upscale_factor!r}")
     return op("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor})
 
 
 def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variable:
     """The channels of `group` groups mixed: the first of each, then the second of each, ..."""
-    if not isinstance(group, int):
+    if not is_whole(group):
         raise TypeError(f"shuffle_channel: group must be an int, not {group!r}")
     return op("shuffle_channel", {"X": x}, {"group": group})
 
@@ -56,7 +57,7 @@ def temporal_shift(
     x: Variable, seg_num: int, shift_ratio: float = 0.25, name: str | None = None
 ) -> Variable:
     """A share of the channels of `seg_num` successive images moved one step back, one forth."""
-    if not isinstance(seg_num, int):
+    if not is_whole(seg_num):
         raise TypeError(f"temporal_shift: seg_num must be an int, not {seg_num!r}")
     attrs = {"seg_num": seg_num, "shift_ratio": shift_ratio}
     return op("temporal_shift", {"X": x}, attrs, name=name)
@@ -74,7 +75,7 @@ def unfold(
 
     paddings: one number, (height, width), or (top, left, bottom, right).
     """
-    around = [paddings] * 4 if isinstance(paddings, int) else list(paddings)
+    around = [paddings] * 4 if is_whole(paddings) else list(paddings)
     around = around * 2 if len(around) == 2 else around
     if len(around) != 4:
         raise ValueError(f"unfold: paddings must be one, 2 or 4 numbers, not {paddings!r}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.core.whole import is_whole
+
 Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
 CHANNEL_FIRST = {4: "NCHW", 5: "NCDHW"}
 CHANNEL_LAST = {4: "NHWC", 5: "NDHWC"}
@@ -12,10 +14,10 @@ CHANNEL_LAST = {4: "NHWC", 5: "NDHWC"}
 
 def per_dimension(value: int | Sequence[int], count: int, what: str) -> list[int]:
     """One int per spatial dimension. ValueError for another number, TypeError for no ints."""
-    values = [value] * count if isinstance(value, int) else list(value)
+    values = [value] * count if is_whole(value) else list(value)
     if len(values) != count:
         raise ValueError(f"{what} must be an int or {count} of them, not {value!r}")
-    if not all(isinstance(one, int) for one in values):
+    if not all(is_whole(one) for one in values):
         raise TypeError(f"{what} must be whole numbers, not {value!r}")
     return values
 
@@ -55,7 +57,7 @@ def padding_attributes(
 def _pairs(
     padding: int | Sequence[Any], count: int, channel_last: bool, where: str
 ) -> list[tuple[int, int]]:
-    if isinstance(padding, int):
+    if is_whole(padding):
         return [(padding, padding)] * count
     if len(padding) == count + 2 and all(isinstance(one, list | tuple) for one in padding):
         spatial = slice(1, -1) if channel_last else slice(2, None)

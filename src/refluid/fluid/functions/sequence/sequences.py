@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
+from refluid.core.whole import is_whole
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
@@ -42,7 +43,7 @@ def _with_level(name: str, x: Variable, level: Any, attrs: dict[str, Any]) -> Va
 
 
 def _pair(size: int | Sequence[int]) -> list[int]:
-    return [size, size] if isinstance(size, int) else list(size)
+    return [size, size] if is_whole(size) else list(size)
 
 
 def im2sequence(

@@ -9,6 +9,7 @@ import numpy as np
 
 from refluid.build import op
 from refluid.core.dtypes import VarType, as_dtype
+from refluid.core.whole import is_whole
 from refluid.fluid.functions.tensor.creation import zeros
 from refluid.fluid.functions.tensor.shaping import reshape
 from refluid.fluid.layer_helper import LayerHelper
@@ -38,7 +39,7 @@ def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
 
 def flip(input: Variable, dims: int | Sequence[int], name: str | None = None) -> Variable:
     """`input` back to front along `dims`."""
-    axes = [dims] if isinstance(dims, int) else list(dims)
+    axes = [dims] if is_whole(dims) else list(dims)
     return op("flip", {"X": input}, {"dims": axes}, name=name)
 
 
@@ -49,8 +50,8 @@ def roll(
 
     dims None: as if it were flat. ValueError where the numbers of shifts and dims differ.
     """
-    steps = [shifts] if isinstance(shifts, int) else list(shifts)
-    axes = [dims] if isinstance(dims, int) else dims
+    steps = [shifts] if is_whole(shifts) else list(shifts)
+    axes = [dims] if is_whole(dims) else dims
     shape = input.shape
     if axes is not None and len(axes) != len(steps):
         raise ValueError(f"roll: {len(steps)} shifts but {len(axes)} dims")

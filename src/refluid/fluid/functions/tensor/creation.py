@@ -9,6 +9,7 @@ import numpy as np
 
 from refluid.build import op
 from refluid.core.dtypes import VarType, as_dtype
+from refluid.core.whole import is_whole
 from refluid.fluid.functions.tensor.tensor_lists import Sizes, free_constant, mixed
 from refluid.fluid.initializer import Constant, Initializer
 from refluid.fluid.layer_helper import LayerHelper
@@ -173,7 +174,7 @@ def eye(
 
     columns = num_rows if num_columns is None else num_columns
     for size in (num_rows, columns, *(batch_shape or ())):
-        if not isinstance(size, int) or size < 0:
+        if not is_whole(size) or size < 0:
             raise TypeError(f"eye: {size!r} should be a non-negative int")
     kind = as_dtype(dtype)
     attrs = {"num_rows": num_rows, "num_columns": columns, "dtype": int(kind)}

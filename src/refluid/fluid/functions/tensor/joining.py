@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
+from refluid.core.whole import is_whole
 from refluid.fluid.functions.tensor.tensor_lists import (
     Dimension,
     as_attribute,
@@ -46,7 +47,7 @@ def split(
         inputs["AxisTensor"] = dim
     else:
         attrs["axis"] = dim = dim + len(input.shape) if dim < 0 else dim
-    if isinstance(num_or_sections, int):
+    if is_whole(num_or_sections):
         _require_equal_parts(input, num_or_sections, dim)
         attrs["num"] = count = num_or_sections
     elif isinstance(num_or_sections, list | tuple):

@@ -7,6 +7,7 @@ from typing import Any
 
 from refluid.build import op
 from refluid.core.dtypes import VarType
+from refluid.core.whole import is_whole
 from refluid.fluid.functions.tensor.tensor_lists import Sizes, constant_of, mixed
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
@@ -75,7 +76,7 @@ def unsqueeze(
 ) -> Variable:
     """Adds dimensions of size 1 at the positions `axes` of the result."""
     helper = LayerHelper("unsqueeze2", name=name)
-    axes = [axes] if isinstance(axes, int) else axes
+    axes = [axes] if is_whole(axes) else axes
     inputs, attribute = mixed(
         axes, "unsqueeze", "AxesTensor", "AxesTensorList", constant_of(helper)
     )
@@ -85,7 +86,7 @@ def unsqueeze(
 
 def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
     """A matrix: the first `axis` dimensions by the others. ValueError for axis out of range."""
-    if not isinstance(axis, int) or not 0 <= axis <= len(x.shape):
+    if not is_whole(axis) or not 0 <= axis <= len(x.shape):
         raise ValueError(f"flatten: axis {axis} must lie in 0 .. {len(x.shape)}")
     return op("flatten2", {"X": x}, {"axis": axis}, layer="flatten", name=name)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
+from refluid.core.whole import is_whole
 from refluid.fluid.functions.tensor.tensor_lists import Sizes, constant_of, has_variables, mixed
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
@@ -79,5 +80,5 @@ def scatter(
 
 def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
     """`x` in reverse order along the dimensions `axis`."""
-    axes = [axis] if isinstance(axis, int) else list(axis)
+    axes = [axis] if is_whole(axis) else list(axis)
     return op("reverse", {"X": [x]}, {"axis": axes})

@@ -19,8 +19,7 @@ class MultiSlotStringDataGenerator(DataGenerator):
 
     def _gen_str(self, line: Any) -> str:
         """A sample [("words", ["1926", "08"]), ("label", ["1"])] as "2 1926 08 1 1"."""
-        if not isinstance(line, list | tuple):
-            raise ValueError(f"{_EXPECTED}, not {type(line).__name__}")
+        line = _listed(line)
         parts = []
         for _, values in line:
             parts.append(str(len(values)))
@@ -37,8 +36,7 @@ class MultiSlotDataGenerator(DataGenerator):
         The first sample says which slots there are; a slot with a float in any sample is a float
         slot. Raises ValueError for another form, other slots, no values, or what is no number.
         """
-        if not isinstance(line, list | tuple):
-            raise ValueError(f"{_EXPECTED}, not {type(line).__name__}")
+        line = _listed(line)
         known = self._proto_info
         if known is not None and len(known) != len(line):
             raise ValueError(
@@ -61,6 +59,15 @@ class MultiSlotDataGenerator(DataGenerator):
             parts.extend(map(_text, values))
         self._proto_info = info
         return " ".join(parts) + "\n"
+
+
+def _listed(line: Any) -> Any:
+    """What a sample is made of; `zip` gave lists to Fluid's first users."""
+    if isinstance(line, zip):
+        return list(line)
+    if not isinstance(line, list | tuple):
+        raise ValueError(f"{_EXPECTED}, not {type(line).__name__}")
+    return line
 
 
 def _checked(item: Any) -> tuple[str, Sequence[Any]]:
