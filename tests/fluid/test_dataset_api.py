@@ -192,7 +192,8 @@ class Numbers(data_generator.MultiSlotDataGenerator):
 
 class Texts(data_generator.MultiSlotStringDataGenerator):
     def generate_sample(self, line: str | None) -> Any:
-        return lambda: iter([zip(("words", "label"), ((line or "").split(), ["1"]))])
+        words = (line or "").split()
+        return lambda: iter([zip(("words", "label"), (words, ["1"]), strict=True)])
 
 
 def test_generators_write_multislot_text(
