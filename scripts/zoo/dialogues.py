@@ -82,7 +82,7 @@ RECIPES = [
         make.domains,
         branches=("1.7", "1.8"),
         infer="run_classifier.py --use_cuda false --cpu_num 1 --do_train false --do_eval true "
-        "--do_test true --batch_size 32 --init_checkpoint saved/step_54",
+        "--do_test true --batch_size 32 --init_checkpoint saved/step_57",
     ),
     Recipe(
         f"{_NLP}/seq2seq/variational_seq2seq",

@@ -63,9 +63,9 @@ RECIPES = [
     ),
     _gan(
         "StarGAN",
-        f"{_FACES} --image_size 32 --batch_size 4 --g_base_dims 8 --d_base_dims 8 "
-        "--g_repeat_num 2 --d_repeat_num 4 --n_critic 1",
-        f"{_FACES_INFER} --image_size 32 --c_dim 5 --g_base_dims 8 "
+        f"{_FACES} --image_size 64 --batch_size 4 --g_base_dims 8 --d_base_dims 8 "
+        "--g_repeat_num 2 --n_critic 1",
+        f"{_FACES_INFER} --image_size 64 --c_dim 5 --g_base_dims 8 "
         "--selected_attrs Black_Hair,Blond_Hair,Brown_Hair,Male,Young",
         (0, 2),
         ALL,

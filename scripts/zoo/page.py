@@ -14,7 +14,7 @@ _HEAD = """\
 # Public scripts that run unmodified
 
 Training scripts of the public repository PaddlePaddle/models, branches release/1.5 to release/1.8,
-run as they are by `refluid run`, on CPU, on small data made for each (`scripts/zoo/data.py`). This
+run as they are by `refluid run`, on CPU, on small data made for each (`scripts/zoo/data/`). This
 page is written by `scripts/zoo/page.py` from results of
 
     python scripts/run_zoo.py CLONE --out results.json   # CLONE: of PaddlePaddle/models
