@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from refluid import build, fluid
-from tests.build.eager import AtOnce, Value
+from refluid.core.places import CPUPlace
+from refluid.eager import Eager, VarBase
+from refluid.eager.tracing import recorded
 from tests.build.networks import NETWORKS, drawn, start
 
 
@@ -29,35 +31,56 @@ def _as_program(name: str) -> tuple[list[str], list[Any]]:
         return [op.type for op in main.global_block().ops], executor.run(main, feeds, made)
 
 
+def _variables(feeds: dict[str, Any]) -> list[VarBase]:
+    return [VarBase(torch.tensor(one), stop_gradient=True) for one in feeds.values()]
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_numbers_are_those_of_a_program(name: str) -> None:
     types, expected = _as_program(name)
     network, feeds = NETWORKS[name]
-    now, before = AtOnce(), fluid.default_main_program().current_block().ops.copy()
+    now, before = Eager(CPUPlace()), fluid.default_main_program().current_block().ops.copy()
     with build.using(now), fluid.unique_name.guard(), torch.no_grad():
-        made = _listed(network(*[Value(torch.tensor(one)) for one in feeds.values()]))
-    assert [one for one in now.ran if one in types] == types
+        with recorded(now) as ran:
+            network(*_variables(feeds))
+        for _ in range(2):  # by plans, and without
+            made = _listed(network(*_variables(feeds)))
+    assert [one.type for one in ran if one.type in types] == types
     assert fluid.default_main_program().current_block().ops == before
     for one, wanted in zip(made, expected, strict=True):
-        np.testing.assert_array_equal(one.tensor.numpy(), wanted)
-        assert one.tensor.numpy().dtype == wanted.dtype
+        np.testing.assert_array_equal(one.numpy(), wanted)
+        assert one.numpy().dtype == wanted.dtype
 
 
 def test_gradients_are_those_of_autograd() -> None:
-    x = Value(torch.tensor(drawn(4, 6)))
-    now = AtOnce({"w": torch.tensor(drawn(6, 3), requires_grad=True)})
-    with build.using(now):
-        loss = fluid.layers.mean(fluid.layers.fc(x, 3, param_attr="w", bias_attr=False, act="tanh"))
-    loss.tensor.backward()
+    w, x = start(6, 3, seed=1), VarBase(torch.tensor(drawn(4, 6)), stop_gradient=True)
+    kept: list[Any] = []
+    with build.using(Eager(CPUPlace())):
+        for _ in range(2):  # by plans, and without
+            parts = fluid.layers.fc(x, 3, param_attr=w, bias_attr=False, act="tanh")
+            loss = fluid.layers.mean(parts)
+            loss.backward()
+            kept.append(_gradient(loss))
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         given = fluid.data("x", [4, 6])
-        made = fluid.layers.fc(
-            given, 3, param_attr=start(6, 3, seed=1), bias_attr=False, act="tanh"
-        )
+        made = fluid.layers.fc(given, 3, param_attr=w, bias_attr=False, act="tanh")
         pairs = fluid.backward.append_backward(fluid.layers.mean(made))
     executor = fluid.Executor(fluid.CPUPlace())
     with fluid.scope_guard(fluid.Scope()):
         executor.run(startup)
         (wanted,) = executor.run(main, {"x": drawn(4, 6)}, [pairs[0][1]])
-    np.testing.assert_allclose(now.parameters["w"].tensor.grad.numpy(), wanted, rtol=1e-6)
+    for found in kept:
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def _gradient(loss: VarBase) -> Any:
+    """That of the only parameter that the loss was computed from."""
+    found: list[Any] = []
+    todo = [loss.tensor.grad_fn]
+    while todo:
+        one = todo.pop()
+        found += [one.variable] if hasattr(one, "variable") else []
+        todo += [following for following, _ in one.next_functions if following is not None]
+    (parameter,) = found
+    return parameter.grad.numpy()

@@ -42,14 +42,18 @@ def _near(found: np.ndarray, wanted: np.ndarray) -> bool:
     return bool(np.allclose(found, wanted, 1e-4, 2e-6 * size, equal_nan=True))
 
 
+WAYS = pytest.mark.parametrize("direct", [False, True], ids=["planned", "direct"])
+
+
 @needs_golden
+@WAYS
 @pytest.mark.parametrize("path", _cases())
-def test_operators(path: Path) -> None:
+def test_operators(path: Path, direct: bool) -> None:
     recording = load_recording(path)
     if not plain(recording) or _name(path) in {*DEVIATIONS, *PLANNED}:
         pytest.skip("not of tensors alone, or known to differ")
     with flags.override({"FLAGS_refluid_fluid_cpu_faults": True}):
-        now = AtOnce(recording)
+        now = AtOnce(recording, direct=direct)
         for op in now.ops:
             now.run(op)
         for name, value in expected(recording).items():
@@ -58,13 +62,14 @@ def test_operators(path: Path) -> None:
 
 
 @needs_golden
+@WAYS
 @pytest.mark.parametrize("path", _cases())
-def test_gradients_by_autograd(path: Path) -> None:
+def test_gradients_by_autograd(path: Path, direct: bool) -> None:
     recording = load_recording(path)
     if not plain(recording) or _name(path) in DEVIATIONS:
         pytest.skip("not of tensors alone, or known to differ")
     with flags.override({"FLAGS_refluid_fluid_cpu_faults": True}):
-        now = AtOnce(recording)
+        now = AtOnce(recording, direct=direct)
         loss = loss_of(now.ops)
         fetched = {
             name.removesuffix(GRAD): one

@@ -15,8 +15,16 @@ Slots = Mapping[str, Any]
 Attributes = Mapping[str, Any] | None
 
 
+MISSED = object()
+
+
 class Backend(Protocol):
-    """What layers need of the place where they put operators."""
+    """What layers need of the place where they put operators.
+
+    names_results: whether results have names from the start.
+    """
+
+    names_results: bool
 
     def variable(self, *args: Any, **options: Any) -> Variable:
         """A variable for results, with the arguments of `Variable`."""
@@ -30,6 +38,16 @@ class Backend(Protocol):
     def initialise(self, var: Variable, initializer: Any) -> None:
         """Gives a variable that `state` made its first value."""
 
+    def direct(
+        self,
+        type: str,
+        inputs: Slots | None,
+        attrs: Attributes,
+        makes: Any,
+        how: Mapping[str, Any],
+    ) -> Any:
+        """What `op` returns, of a call that it has seen alike; MISSED for any other."""
+
     def run(self, type: str, inputs: Slots | None, outputs: Slots, attrs: Attributes) -> Any:
         """Appends or runs an operator that writes `outputs`."""
 
@@ -39,6 +57,8 @@ class Blocks:
 
     index: the position where operators go, at the end unless given.
     """
+
+    names_results = True
 
     def __init__(self, block: Block | None = None, index: int | None = None) -> None:
         self._block, self._index = block, index
@@ -61,6 +81,9 @@ class Blocks:
     def initialise(self, var: Variable, initializer: Any) -> None:
         options = {"name": var.name, "type": var.type, "dtype": var.dtype, "shape": var.shape}
         _start(Variable, options | {"persistable": True}, initializer)
+
+    def direct(self, *_call: Any) -> Any:
+        return MISSED
 
     def run(self, type: str, inputs: Slots | None, outputs: Slots, attrs: Attributes) -> Operator:
         if self._index is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, overload
 
 from refluid.build.accepted_types import check_accepted
-from refluid.build.backend import Attributes, Blocks, Slots, backend
+from refluid.build.backend import MISSED, Attributes, Blocks, Slots, backend
 from refluid.build.results import How, make_results, slots_made
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
@@ -65,12 +65,17 @@ def op(
 
     Raises TypeError for inputs that are no variables, or of types that the layer doesn't accept.
     """
+    block, target = how.get("block"), backend()
+    if block is None:
+        found = target.direct(type, inputs, attrs, makes, how)
+        if found is not MISSED:
+            return found
     definition, layer = find(type), how.get("layer", type)
     given = inputs if inputs is None else _used(type, definition, inputs)
     known = {} if given is None else given
     check_accepted(layer if isinstance(layer, str) else layer.layer_type, known)
-    block, out = how.get("block"), how.get("out")
-    target = backend() if block is None else Blocks(block)
+    out = how.get("out")
+    target = target if block is None else Blocks(block)
     said = slots_made(definition, known, makes)
     if out is not None:
         said[next(iter(said))] = out

@@ -65,7 +65,7 @@ def make_results(
     """Slot -> variables: those that are said, new ones of the types that are said."""
     prefix, usual, stop = how.get("prefix"), how.get("dtype"), how.get("stop_gradient", False)
     persistable = None if prefix else False
-    if not prefix:
+    if not prefix and target.names_results:
         layer = how.get("layer", type)
         name = how.get("name") if isinstance(layer, str) else layer.name
         prefix = f"{names.generate(str(layer)) if name is None else name}.tmp"
@@ -78,7 +78,7 @@ def make_results(
             dtype
             if isinstance(dtype, Variable)
             else target.variable(
-                name=names.generate(prefix),
+                name=names.generate(prefix) if prefix and target.names_results else None,
                 dtype=usual if dtype is None else dtype,
                 persistable=persistable,
                 stop_gradient=stop if isinstance(stop, bool) else slot in stop,

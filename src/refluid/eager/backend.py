@@ -6,15 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from refluid.build.backend import MISSED
+from refluid.core import flags
 from refluid.core.offsets import as_levels, as_lod
 from refluid.core.places import Place
-from refluid.eager.calls import Call, Declared
+from refluid.eager.calls import Call
 from refluid.eager.parameter import Parameter
+from refluid.eager.running import Declared
+from refluid.eager.shortcuts import Shortcuts
 from refluid.eager.tensor import VarBase
 from refluid.ir.variable import Variable
 
 Slots = Mapping[str, Any]
 _LISTS = (list, tuple)
+_MOST = 4096  # plans that are kept
 
 
 @dataclass
@@ -38,10 +43,14 @@ class Ran:
 class Eager:
     """Runs operators on `VarBase`s, on a place."""
 
+    names_results = False
+
     def __init__(self, place: Place) -> None:
         self.place, self.device = place, place.device
         self.ran: list[Ran] | None = None  # where operators are noted, while one is traced
         self._calls: dict[Any, Call] = {}
+        self._shortcuts = Shortcuts()
+        self._flags, self._shortens = -1, True
 
     def variable(self, *_args: Any, **options: Any) -> Variable:
         return VarBase(
@@ -65,6 +74,22 @@ class Eager:
     def initialise(self, var: Variable, initializer: Any) -> None:
         initializer(var, None)
 
+    def direct(
+        self, type: str, inputs: Slots | None, attrs: Any, makes: Any, how: Mapping[str, Any]
+    ) -> Any:
+        """The results of a call that looks like a former one; MISSED where it must be `run`."""
+        if self._flags != flags.state():
+            self._look_at_flags()
+        if self.ran is not None or not self._shortens:
+            return MISSED
+        return self._shortcuts.call(type, inputs, attrs, makes, how)
+
+    def _look_at_flags(self) -> None:
+        """Forgets what flags decided."""
+        self._flags, self._shortens = flags.state(), flags.value("refluid_eager_direct")
+        self._calls.clear()
+        self._shortcuts.forget()
+
     def run(self, type: str, inputs: Slots | None, outputs: Slots, attrs: Any) -> None:
         given = [(slot, several(one)) for slot, one in (inputs or {}).items()]
         made = [(slot, several(one)) for slot, one in outputs.items()]
@@ -83,7 +108,10 @@ class Eager:
         if call is None:
             shapes = [var.shape for var in values]
             call = Call(type, counts, results, attrs or {}, declared, shapes, self.device)
+            if len(self._calls) >= _MOST:
+                del self._calls[next(iter(self._calls))]
             self._calls[key] = call
+        self._shortcuts.learn(call, values)
         names = dict(zip(call.names, values, strict=True))
         feeds = [names[name].value for name in call.feeds]
         levels = [as_levels(names[name].lod) for name in call.feeds]
@@ -96,7 +124,8 @@ class Eager:
         for var, value, lod in zip(targets, found, lods_found, strict=True):
             if id(var) not in held:
                 var.value = value
-                var.lod = as_lod(lod) if lod else []
+                if lod or var._lod:
+                    var.lod = as_lod(lod) if lod else []
 
 
 def several(one: Any) -> Any:

@@ -7,8 +7,8 @@ operator is derived from the body, the body runs under autograd. Where somebody 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,45 +16,21 @@ import torch
 from torch import Tensor
 
 from refluid.build import apply
-from refluid.core.dtypes import VarType
+from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.core.selected_rows import SelectedRows
+from refluid.eager.running import Declared, Running
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.kernels.products import torch_multiplies
 from refluid.ops.definition import GradOp
 from refluid.ops.registry import defined, gradient_ops
-from refluid.runtime.code import Code
-from refluid.runtime.codegen import write_plan
-from refluid.runtime.request import Request
 
 # Slot -> how many variables.
 Counts = Sequence[tuple[str, int]]
-Names = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What a call's inputs have in common with those of others: types, ranks, which have LoDs."""
-
-    dtypes: tuple[VarType, ...]
-    ranks: tuple[int, ...]
-    lods: tuple[int, ...]
-
-
-class Running:
-    """A plan that takes tensors by name."""
-
-    def __init__(
-        self, block: Block, feeds: Names, fetches: Names, lods: frozenset[str], device: torch.device
-    ) -> None:
-        request = Request(block, feeds, fetches, device, lods, lends=True)
-        written = write_plan(request)
-        self.code = Code(written.source, written.variables.names, "operator")
-        self.state: Names = tuple(key[1] for key in written.variables.state)
-        self.run = self.code.run
 
 
 class Call:
@@ -118,7 +94,30 @@ class Call:
     @cached_property
     def derived(self) -> bool:
         """Whether its gradient is that of its body."""
+        if self.definition.by_autograd and flags.value("refluid_eager_direct"):
+            multiplies = self.definition.matrix_product and not torch_multiplies(sys.maxsize)
+            return not (self.op.attrs.get("is_sparse") or multiplies or self.whole is None)
         return all(defined(one.type).body is None for one in self.gradients)
+
+    @cached_property
+    def whole(self) -> Backward | None:
+        """The gradients of all inputs; None where Fluid refuses to compute them."""
+        try:
+            return self.backward((True,) * len(self.feeds), frozenset())
+        except EnforceNotMet:
+            return None
+
+    @cached_property
+    def constant(self) -> frozenset[str]:
+        """The inputs that Fluid gives no gradient."""
+        made = {name for one in self.gradients for names in one.outputs.values() for name in names}
+        return frozenset(name for name in self.names if name + GRAD not in made)
+
+    @cached_property
+    def silent(self) -> frozenset[str]:
+        """The outputs whose gradient Fluid doesn't ask for."""
+        read = {name for one in self.gradients for names in one.inputs.values() for name in names}
+        return frozenset(name for name in self.fetches if name + GRAD not in read)
 
     def run(self, feeds: Sequence[Any], cells: Sequence[Any], levels: Sequence[Levels]) -> Any:
         """The outputs, and the LoD of each."""
@@ -129,7 +128,15 @@ class Call:
             with torch.no_grad():
                 return self.forward.run(feeds, cells, levels)
         if self.derived:
-            return self.forward.run(feeds, cells, levels)
+            given = [
+                detached(one) if name in self.constant else one
+                for name, one in zip(self.feeds, feeds, strict=True)
+            ]
+            results, lods = self.forward.run(given, cells, levels)
+            return [
+                detached(one) if name in self.silent else one
+                for name, one in zip(self.fetches, results, strict=True)
+            ], lods
         found: list[Any] = []
         results = _apply(self, cells, levels, found, *feeds)
         return results, found[0]
@@ -149,7 +156,7 @@ class Backward:
     """
 
     def __init__(self, call: Call, needed: tuple[bool, ...], lods: frozenset[str]) -> None:
-        block = Program().global_block()
+        self.block = block = Program().global_block()
         targets = [name for name, wanted in zip(call.feeds, needed, strict=True) if wanted]
         kept = {name + GRAD for name in targets}
         made: set[str] = set()
@@ -252,6 +259,13 @@ class _Written(torch.autograd.Function):
             None,
             *(_dense(next(found)) if one else None for one in made.gives),
         )
+
+
+def detached(value: Any) -> Any:
+    """A tensor, or a list of them, apart from what it was computed from."""
+    if isinstance(value, list | tuple):
+        return [*map(detached, value)]
+    return value.detach() if isinstance(value, Tensor) and value.requires_grad else value
 
 
 def _dense(value: Any) -> Any:

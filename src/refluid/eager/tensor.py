@@ -15,6 +15,7 @@ from refluid.core.dtypes import VarType, as_dtype, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.selected_rows import SelectedRows
+from refluid.eager.live import live
 from refluid.ir.variable import Variable
 
 Array = npt.NDArray[Any]
@@ -34,6 +35,13 @@ class VarBase(Variable):
     need_check_feed = False
     _name: str | None = None
     _lod_level = None
+    # What most results never set.
+    _stops = _persistable = False
+    _dtype: VarType | None = None
+    _shape: tuple[int, ...] | None = None
+    _value: Any = None
+    _lod: Lod | None = None
+    rows: SelectedRows | None = None  # the sparse part of the gradient
 
     def __init__(
         self,
@@ -47,13 +55,14 @@ class VarBase(Variable):
     ) -> None:
         if name is not None:
             self._name = name
-        self.lod: Lod = []
-        self._stops = stop_gradient
-        self._persistable = persistable
-        self._dtype = None if dtype is None else as_dtype(dtype)
-        self._shape = None if shape is None else tuple(shape)
-        self._value: Any = None
-        self.rows: SelectedRows | None = None  # the sparse part of the gradient
+        if stop_gradient:
+            self._stops = True
+        if persistable:
+            self._persistable = True
+        if dtype is not None:
+            self._dtype = as_dtype(dtype)
+        if shape is not None:
+            self._shape = tuple(shape)
         if value is not None:
             self.value = value
 
@@ -71,10 +80,21 @@ class VarBase(Variable):
                 value = value.detach() if value.requires_grad else value
             elif value.requires_grad:
                 if not value.is_leaf:
-                    value.retain_grad()
+                    live.add(self)
             elif self._persistable and value.is_floating_point():
                 value.requires_grad_()
         self._value = value
+
+    @property
+    def lod(self) -> Lod:
+        """Offsets of the sequences, level by level; empty for none."""
+        if self._lod is None:
+            self._lod = []
+        return self._lod
+
+    @lod.setter
+    def lod(self, lod: Lod) -> None:
+        self._lod = lod
 
     @property
     def tensor(self) -> torch.Tensor:
@@ -182,6 +202,7 @@ class VarBase(Variable):
         """
         value = self.tensor
         if value.requires_grad:
+            live.keep_gradients()
             torch.autograd.backward([value], [torch.ones_like(value)])
             return
         warnings.warn(
@@ -212,7 +233,7 @@ class VarBase(Variable):
         if found is None:
             return None
         made = VarBase(name=self.grad_name, stop_gradient=True)
-        made.value = found
+        made._value = found
         return made
 
     def clear_gradient(self) -> None:

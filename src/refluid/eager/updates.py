@@ -24,7 +24,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.program import Program
 
 Append = Callable[[list[Any]], Any]
-Run = Callable[[Program, Scope], Any]
+Runner = Callable[[Program, Scope], Callable[[], None]]
 
 
 @dataclass
@@ -32,20 +32,24 @@ class Update:
     """A program that updates some parameters from their gradients, both persistable in it."""
 
     main: Program
+    run: Callable[[], None]
     parameters: list[Cell]
     gradients: list[Cell]
+    # The parameters' values when they were put into the cells, and what was put there.
+    seen: list[Any]
+    held: list[Any]
 
 
 class Updates:
     """The programs of one optimizer, and the scope with its state.
 
-    append: appends the updates of (parameter, gradient) pairs to the default program. run: runs a
-    program on a scope.
+    append: appends the updates of (parameter, gradient) pairs to the default program. runner: makes
+    a function that runs a program on a scope.
     """
 
-    def __init__(self, append: Append, run: Run) -> None:
+    def __init__(self, append: Append, runner: Runner) -> None:
         self.scope = Scope()
-        self._append, self._run = append, run
+        self._append, self._runner = append, runner
         self._known: dict[Any, Update] = {}
 
     def step(self, parameters: Sequence[Parameter], prepare: Callable[[Program], None]) -> None:
@@ -59,16 +63,20 @@ class Updates:
         if update is None:
             update = self._known[key] = self._make(pairs)
         prepare(update.main)
-        tensors = [one.tensor.detach() for one, _ in pairs]
-        for cell, tensor in zip(update.parameters, tensors, strict=True):
-            cell.value = tensor
-        for cell, (_, grad) in zip(update.gradients, pairs, strict=True):
-            cell.value = grad.detach() if isinstance(grad, torch.Tensor) else grad
-        with torch.no_grad():
-            self._run(update.main, self.scope)
-        for cell, tensor, (one, _) in zip(update.parameters, tensors, pairs, strict=True):
-            if cell.value is not tensor:
-                one.tensor.data = cell.value
+        seen, held = update.seen, update.held
+        for n, (one, grad) in enumerate(pairs):
+            value = one.tensor
+            if value is not seen[n]:
+                seen[n], held[n] = value, value.detach()
+            update.parameters[n].value = held[n]
+            if isinstance(grad, torch.Tensor) and grad.requires_grad:
+                grad = grad.detach()
+            update.gradients[n].value = grad
+        update.run()
+        for n, cell in enumerate(update.parameters):
+            if cell.value is not held[n]:
+                seen[n].data = cell.value
+                seen[n] = None
         for cell in update.gradients:
             cell.value = None
 
@@ -100,8 +108,9 @@ class Updates:
         parameters = [self.scope.var(one.name) for one, _ in pairs]
         gradients = [self.scope.var(one.name + GRAD) for one, _ in pairs]
         kept = {name: self.scope.var(name).value for name in self.scope.local_var_names()}
-        self._run(startup, self.scope)
+        self._runner(startup, self.scope)()
         for name, value in kept.items():
             if value is not None:
                 self.scope.var(name).value = value
-        return Update(main, parameters, gradients)
+        run, count = self._runner(main, self.scope), len(pairs)
+        return Update(main, run, parameters, gradients, [None] * count, [None] * count)

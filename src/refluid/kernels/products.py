@@ -26,6 +26,11 @@ _NARROW, _ENOUGH, _DEEP = 16, 2**18, 32
 _none: list[Any] = []
 
 
+def torch_multiplies(size: int) -> bool:
+    """Whether products of so many multiplications are torch's on this processor, whatever else."""
+    return size < _ENOUGH or not onednn_multiplies_faster()
+
+
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a · b of the matrices a (m, k) and b (k, n)."""
     kind = _kind(a, b)

@@ -65,6 +65,8 @@ class Facts:
     - `working`: input or output slot -> how many times its bytes it holds while it runs, by
       measurement, for each of its `num_layers`.
     - `chooses_on`: devices on which torch's settings choose its kernel (class `fast`: on all).
+    - `by_autograd`: its gradient operator, though written, computes what torch's derivative of the
+      body is; where operators run at once, autograd has it.
     - `made_of`: what strategies call it by, as it was fused of that.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
       returns them; None for all inputs.
@@ -99,6 +101,7 @@ class Facts:
     layer: str = ""
     working: Mapping[str, float] = field(default_factory=dict)
     chooses_on: Slots = ()
+    by_autograd: bool = False
     made_of: Slots = ()
     differentiable: Slots | None = None
 

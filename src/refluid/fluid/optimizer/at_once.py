@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.core.scope import Scope
+from refluid.core.scope import Cell, Scope
 from refluid.eager import Parameter, Updates, VarBase, current
-from refluid.fluid.executor import Executor
+from refluid.engine.group import Group
+from refluid.engine.prepare import Wanted, prepared
+from refluid.engine.strategy import DEFAULT
+from refluid.ir.names import GRAD
 from refluid.ir.program import Program
+from refluid.runtime.plan import Plan
 
 
 class AtOnce:
@@ -29,30 +34,49 @@ class AtOnce:
         rate_in: Callable[[Program], Any],
     ) -> None:
         self._rate, self._rate_in = rate, rate_in
-        self._updates = Updates(append, self._run)
+        self._updates = Updates(append, self._runner)
         self._loaded: dict[str, torch.Tensor] = {}
         self._transient: set[str] = set()
+        self._rates: dict[Program, Cell] = {}
         self.last_rate: float | None = None
 
     def step(self, parameters: Sequence[Parameter]) -> None:
         """Updates those that have a gradient."""
-        self._transient |= {name for one in parameters for name in (one.name, one.grad_name)}
         self._updates.step(parameters, self._prepare)
 
     def _prepare(self, main: Program) -> None:
-        scope = self._updates.scope
-        for name in self._loaded.keys() & set(scope.local_var_names()):
-            self._set(name, self._loaded.pop(name))
-        rate = self._rate_in(main)
-        self._transient.add(rate.name)
+        cell = self._rates.get(main)
+        if cell is None:
+            rate = self._rate_in(main)
+            self._transient.add(rate.name)
+            for one in main.global_block().vars:
+                if one.endswith(GRAD):
+                    self._transient |= {one, one.removesuffix(GRAD)}
+            cell = self._rates[main] = self._updates.scope.var(rate.name)
+        if self._loaded:
+            for name in self._loaded.keys() & set(self._updates.scope.local_var_names()):
+                self._set(name, self._loaded.pop(name))
         self.last_rate = self._rate()
-        scope.var(rate.name).value.fill_(self.last_rate)
+        cell.value.fill_(self.last_rate)
 
-    def _run(self, program: Program, scope: Scope) -> None:
-        now = current()
-        assert now is not None
-        place: Any = now.place
-        Executor(place).run(program, scope=scope)
+    def _runner(self, program: Program, scope: Scope) -> Callable[[], None]:
+        """Runs a program on a scope, by a plan made anew where flags or the place are others."""
+        made: Plan | None = None
+        seen: Any = None
+
+        def run() -> None:
+            nonlocal made, seen
+            now = current()
+            assert now is not None
+            if made is None or seen != (flags.state(), now.place):
+                group = Group([now.place])
+                wanted = Wanted(program, (), (), DEFAULT, group)
+                (made,) = prepared(wanted).plans(frozenset())
+                made.stay_interpreted()
+                seen = flags.state(), now.place
+            made.run(scope, ())
+
+        return run
 
     def state_dict(self) -> dict[str, VarBase]:
         """What is kept for the parameters, by name."""

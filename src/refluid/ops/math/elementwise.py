@@ -83,7 +83,13 @@ def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
 
 
 @operator(
-    "elementwise_add", outputs="Out", uses="X Y", stacked="beside Y", recomputable="X Y", **_FLAGS
+    "elementwise_add",
+    outputs="Out",
+    uses="X Y",
+    stacked="beside Y",
+    recomputable="X Y",
+    **_FLAGS,
+    by_autograd=True,
 )
 def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X + Y."""
@@ -123,7 +129,9 @@ def elementwise_add_grad(
     return unbroadcast_both(X, Y, d_x, d_y, axis)
 
 
-@operator("elementwise_sub", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS)
+@operator(
+    "elementwise_sub", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS, by_autograd=True
+)
 def elementwise_sub(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X - Y."""
     x, y = align_both(X, Y, axis)
@@ -145,7 +153,9 @@ def elementwise_sub_grad(
     return d_X, None if d_Y is None else -d_Y
 
 
-@operator("elementwise_mul", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS)
+@operator(
+    "elementwise_mul", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS, by_autograd=True
+)
 @keeps_rows()
 def elementwise_mul(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X * Y."""
@@ -168,7 +178,15 @@ def elementwise_mul_grad(
     return unbroadcast_both(X, Y, d_x, d_y, axis)
 
 
-def _define(name: str, compute: Pair, doc: str, uses: str, *, exchanges: bool = False) -> None:
+def _define(
+    name: str,
+    compute: Pair,
+    doc: str,
+    uses: str,
+    *,
+    exchanges: bool = False,
+    by_autograd: bool = False,
+) -> None:
     """exchanges: the one of lower rank is always the second operand, as Fluid has it."""
 
     def body(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
@@ -177,7 +195,8 @@ def _define(name: str, compute: Pair, doc: str, uses: str, *, exchanges: bool = 
 
     more = " With an X of lower rank, X and Y are exchanged." if exchanges else ""
     body.__name__, body.__doc__ = name, doc + more
-    operator(name, outputs="Out", uses=uses or None, **_FLAGS)(body)
+    flags = _FLAGS | {"by_autograd": by_autograd}
+    operator(name, outputs="Out", uses=uses or None, **flags)(body)
 
 
 def _divide(x: Tensor, y: Tensor) -> Tensor:
@@ -188,7 +207,13 @@ def _remainder(x: Tensor, y: Tensor) -> Tensor:
     return torch.remainder(x, y) if x.is_floating_point() else torch.fmod(x, y)
 
 
-_define("elementwise_div", _divide, "X / Y; integers are cut towards zero.", "X Y Out")
+_define(
+    "elementwise_div",
+    _divide,
+    "X / Y; integers are cut towards zero.",
+    "X Y Out",
+    by_autograd=True,
+)
 _define("elementwise_max", torch.maximum, "The larger of X and Y.", "X Y")
 _define("elementwise_min", torch.minimum, "The smaller of X and Y.", "X Y")
 _define("elementwise_pow", torch.pow, "X to the power of Y.", "X Y", exchanges=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from refluid.ops.indicating import indicator
 from refluid.ops.registry import gradient, operator
 
 Dims = tuple[int, ...]
+_BY_AUTOGRAD = ("reduce_sum", "reduce_mean")
 
 
 def _dims(X: Tensor, dim: Sequence[int], reduce_all: bool) -> Dims:
@@ -88,7 +90,8 @@ def _define(name: str, reduce: Reduction, what: str, uses: str | None) -> None:
 
     body.__name__ = name
     body.__doc__ = f"{what} of X along the dimensions `dim`, or of all of X with reduce_all."
-    operator(name, outputs="Out", uses=uses, amp="keep", lod=_lod)(body)
+    flags: dict[str, Any] = {"amp": "keep", "lod": _lod, "by_autograd": name in _BY_AUTOGRAD}
+    operator(name, outputs="Out", uses=uses, **flags)(body)
 
 
 for _name, _row in _TABLE.items():

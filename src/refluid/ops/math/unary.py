@@ -23,6 +23,7 @@ aten = torch.ops.aten
     activation=True,
     recomputable="X",
     stacked="alike",
+    by_autograd=True,
 )
 def relu(X: Tensor) -> Tensor:
     """max(X, 0)."""
@@ -58,6 +59,7 @@ def relu_grad_(Out: Tensor, d_Out: Tensor) -> Tensor:
     activation=True,
     recomputable="X",
     stacked="alike",
+    by_autograd=True,
 )
 def sigmoid(X: Tensor) -> Tensor:
     """1 / (1 + exp(-X))."""
@@ -80,6 +82,7 @@ def sigmoid_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     activation=True,
     recomputable="X",
     stacked="alike",
+    by_autograd=True,
 )
 def tanh(X: Tensor) -> Tensor:
     """Hyperbolic tangent."""
@@ -93,7 +96,9 @@ def tanh_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     return grad
 
 
-@operator("square", gradient_lod="given", outputs="Out", uses="X", extra=ACTIVATION)
+@operator(
+    "square", gradient_lod="given", outputs="Out", uses="X", extra=ACTIVATION, by_autograd=True
+)
 def square(X: Tensor) -> Tensor:
     """X²."""
     return X * X
@@ -105,7 +110,9 @@ def square_grad(X: Tensor, d_Out: Tensor) -> Tensor:
     return (d_Out * X).mul_(2.0)
 
 
-@operator("exp", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator(
+    "exp", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION, by_autograd=True
+)
 def exp(X: Tensor) -> Tensor:
     """e to the power of X; of integers cut towards zero."""
     return torch.exp(X) if X.is_floating_point() else torch.exp(X.double()).to(X.dtype)
@@ -117,7 +124,9 @@ def exp_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     return d_Out * Out
 
 
-@operator("sqrt", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator(
+    "sqrt", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION, by_autograd=True
+)
 def sqrt(X: Tensor) -> Tensor:
     """Square root of X."""
     return torch.sqrt(X)
@@ -141,7 +150,14 @@ def rsqrt_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     return d_Out * -0.5 * Out * Out * Out
 
 
-@operator("reciprocal", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION)
+@operator(
+    "reciprocal",
+    gradient_lod="given",
+    outputs="Out",
+    uses="Out",
+    extra=ACTIVATION,
+    by_autograd=True,
+)
 def reciprocal(X: Tensor) -> Tensor:
     """1 / X."""
     return torch.reciprocal(X)

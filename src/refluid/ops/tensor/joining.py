@@ -23,7 +23,9 @@ def _inverse(axis: Sequence[int]) -> list[int]:
     return sorted(range(len(axis)), key=lambda place: axis[place] % len(axis))
 
 
-@operator("transpose", outputs="Out", views={"Out": "X"}, extra=_TRANSPOSE, lod="")
+@operator(
+    "transpose", outputs="Out", views={"Out": "X"}, extra=_TRANSPOSE, lod="", by_autograd=True
+)
 def transpose(X: Tensor, *, axis: Sequence[int]) -> Tensor:
     """X with its dimensions in the order `axis`."""
     return X.permute(*axis)
@@ -42,6 +44,7 @@ def transpose_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, axis: Sequence[int]
     views={"Out": "X"},
     extra=_TRANSPOSE,
     lod="",
+    by_autograd=True,
 )
 def transpose2(X: Tensor, *, axis: Sequence[int]) -> tuple[Tensor, Tensor]:
     """`transpose`, and XShape."""
@@ -96,6 +99,7 @@ def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] 
     extra={"use_mkldnn": False, "use_quantizer": False},
     infer=infer_concat,
     lod_by=joins_rows,
+    by_autograd=True,
 )
 def concat(X: list[Tensor], AxisTensor: Tensor | None = None, *, axis: int = 0) -> Tensor:
     """All X one after the other along `axis`.
@@ -141,7 +145,14 @@ def split_gradient(op: Operator) -> list[GradOp]:
     return [GradOp("concat", inputs, outputs)]
 
 
-@operator("split", outputs="Out*", maker=split_gradient, views={"Out": "X"}, lod_by=keeps_rows)
+@operator(
+    "split",
+    outputs="Out*",
+    maker=split_gradient,
+    views={"Out": "X"},
+    lod_by=keeps_rows,
+    by_autograd=True,
+)
 def split(
     X: Tensor,
     AxisTensor: Tensor | None = None,
@@ -176,7 +187,7 @@ def split(
     return list(torch.split(X, sizes, axis))
 
 
-@operator("stack", gradient_lod="none", outputs="Y", uses="")
+@operator("stack", gradient_lod="none", outputs="Y", uses="", by_autograd=True)
 def stack(X: list[Tensor], *, axis: int = 0) -> Tensor:
     """All X, which have one shape, along a new dimension."""
     return torch.stack(X, axis)
@@ -188,7 +199,15 @@ def stack_grad(d_Y: Tensor, *, axis: int = 0) -> list[Tensor]:
     return list(d_Y.unbind(axis))
 
 
-@operator("unstack", gradient_lod="none", outputs="Y*", uses="", views={"Y": "X"}, lod="")
+@operator(
+    "unstack",
+    gradient_lod="none",
+    outputs="Y*",
+    uses="",
+    views={"Y": "X"},
+    lod="",
+    by_autograd=True,
+)
 def unstack(X: Tensor, *, axis: int = 0, num: int) -> list[Tensor]:
     """The slices of X along `axis`, whose dimension goes away."""
     return list(X.unbind(axis))

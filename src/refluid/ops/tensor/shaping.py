@@ -66,7 +66,9 @@ def _require_int32(sizes: Sequence[Tensor | None]) -> None:
             )
 
 
-@operator("reshape", gradient_lod="none", outputs="Out", views=SAME, lod_by=keeps_rows)
+@operator(
+    "reshape", gradient_lod="none", outputs="Out", views=SAME, lod_by=keeps_rows, by_autograd=True
+)
 def reshape(
     X: Tensor,
     Shape: Tensor | None = None,
@@ -89,6 +91,7 @@ def reshape(
     views=SAME,
     extra={"use_quantizer": False},
     lod_by=keeps_rows,
+    by_autograd=True,
 )
 def reshape2(
     X: Tensor,
@@ -107,14 +110,28 @@ def _flatten(X: Tensor, axis: int) -> Tensor:
     return X.reshape(math.prod(X.shape[:axis]), math.prod(X.shape[axis:]))
 
 
-@operator("flatten", outputs="Out", uses="X", views=SAME, infer=infer_flat, lod_by=keeps_rows)
+@operator(
+    "flatten",
+    outputs="Out",
+    uses="X",
+    views=SAME,
+    infer=infer_flat,
+    lod_by=keeps_rows,
+    by_autograd=True,
+)
 def flatten(X: Tensor, *, axis: int = 1) -> Tensor:
     """X as a matrix whose rows are its first `axis` dimensions."""
     return _flatten(X, axis)
 
 
 @operator(
-    "flatten2", outputs="Out XShape", uses="XShape", views=SAME, infer=infer_flat, lod_by=keeps_rows
+    "flatten2",
+    outputs="Out XShape",
+    uses="XShape",
+    views=SAME,
+    infer=infer_flat,
+    lod_by=keeps_rows,
+    by_autograd=True,
 )
 def flatten2(X: Tensor, *, axis: int = 1) -> tuple[Tensor, Tensor]:
     """`flatten`, and XShape."""
@@ -141,13 +158,15 @@ def _squeeze(X: Tensor, axes: Sequence[int]) -> Tensor:
     return X.squeeze(tuple(gone))
 
 
-@operator("squeeze", outputs="Out", uses="X", views=SAME, lod_by=keeps_rows)
+@operator("squeeze", outputs="Out", uses="X", views=SAME, lod_by=keeps_rows, by_autograd=True)
 def squeeze(X: Tensor, *, axes: Sequence[int] = ()) -> Tensor:
     """X without the dimensions `axes`, which have size 1; no axes: without all such."""
     return _squeeze(X, axes)
 
 
-@operator("squeeze2", outputs="Out XShape", uses="XShape", views=SAME, lod_by=keeps_rows)
+@operator(
+    "squeeze2", outputs="Out XShape", uses="XShape", views=SAME, lod_by=keeps_rows, by_autograd=True
+)
 def squeeze2(X: Tensor, *, axes: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
     """`squeeze`, and XShape."""
     return _squeeze(X, axes), _x_shape(X)
@@ -159,7 +178,15 @@ def _unsqueeze(X: Tensor, axes: Sequence[int]) -> Tensor:
     return X
 
 
-@operator("unsqueeze", outputs="Out", uses="X", differentiable="X", views=SAME, lod_by=keeps_rows)
+@operator(
+    "unsqueeze",
+    outputs="Out",
+    uses="X",
+    differentiable="X",
+    views=SAME,
+    lod_by=keeps_rows,
+    by_autograd=True,
+)
 def unsqueeze(
     X: Tensor,
     AxesTensor: Tensor | None = None,
@@ -178,6 +205,7 @@ def unsqueeze(
     differentiable="X",
     views=SAME,
     lod_by=keeps_rows,
+    by_autograd=True,
 )
 def unsqueeze2(
     X: Tensor,

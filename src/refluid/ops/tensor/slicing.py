@@ -85,6 +85,7 @@ def _lod(op: Operator) -> str:
     differentiable="Input",
     views={"Out": "Input"},
     lod=_lod,
+    by_autograd=True,
 )
 def slice_(
     Input: Tensor,

@@ -1,0 +1,232 @@
+"""Operators called without a plan: the body on the tensors themselves.
+
+A plan of one operator does nothing to tensors without LoDs but call the body with attributes,
+device and the like. So a call that looks like a former one calls the body at once. Gradients are
+autograd's where the body's derivative is Fluid's gradient (`by_autograd`, or no gradient written);
+else those of the gradient operator that somebody wrote, called likewise (`written`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from refluid.core.random import RandomSource
+from refluid.eager.calls import Call, detached
+from refluid.eager.results import Asked, Results, Run, Values
+from refluid.eager.written import Written
+from refluid.ir.attributes import AttrType, convert
+from refluid.ir.checks import check
+from refluid.ir.operator import Operator
+from refluid.ir.variable import Variable
+from refluid.kernels.products import torch_multiplies
+from refluid.ops.definition import OperatorDef
+from refluid.ops.effects import Effect
+from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice
+
+_CONTEXT = {"device", "random", "need", "counts"}
+_LISTS = (list, tuple)
+
+
+class Direct:
+    """An operator with attributes, called as `asked`. run: its results, of values by slot."""
+
+    def __init__(self, call: Call, asked: Asked, attrs: Mapping[str, Any] | None = None) -> None:
+        self.call, self.asked = call, asked
+        self.op = call.op if attrs is None else _changed(call.op, attrs)
+        self.run = self._made()
+
+    def differs_in_numbers(self, attrs: Mapping[str, Any]) -> bool:
+        """Whether each attribute that is a number with a point is one by its type."""
+        known = self.call.definition.attributes
+        return all(
+            name in known and known[name].kind == AttrType.FLOAT
+            for name, value in attrs.items()
+            if isinstance(value, float)
+        )
+
+    def with_numbers(self, attrs: Mapping[str, Any]) -> Direct:
+        """The same with other numbers as attributes. EnforceNotMet for those that can't be."""
+        return Direct(self.call, self.asked, attrs)
+
+    def _made(self) -> Run:
+        definition, asked = self.call.definition, self.asked
+        compute = bound(definition, self.op, self.call)
+        arrange = _arrange(definition, asked.given)
+        if arrange is not None:
+            compute = _after(arrange, compute)
+        cut = _constant(self.call, asked) if asked.takes else ()
+        everything = cut is None
+        if asked.takes and not everything and not self.call.derived:
+            written = Written(self.call, self.op, asked.given, compute).run
+            small = definition.by_autograd and bool(definition.matrix_product)
+            compute = _by_size(compute, written) if small else written
+        elif cut is None or cut:
+            compute = _cutting(cut, compute)
+        if definition.views:
+            compute = _anew(compute)
+        watched = asked.takes and not everything
+        return Results(definition, asked, _apart(self.call, asked), watched).of(compute)
+
+
+def usable(call: Call, asked: Asked) -> bool:
+    """Whether a body called on tensors is all that there is to the operator."""
+    definition = call.definition
+    if (
+        definition.body is None
+        or definition.levels
+        or definition.makes_lod
+        or definition.untouched
+        or definition.nested is not None
+        or call.op.attrs.get("is_sparse")
+        or definition.effects & (Effect.COMM | Effect.HOST)
+        or not definition.context <= _CONTEXT
+        or call.lods
+    ):
+        return False
+    if definition.mutates and (asked.makes is None or definition.uses is None):
+        return False
+    if any(
+        isinstance(one, Variable)
+        for several in (asked.makes.values() if isinstance(asked.makes, Mapping) else ())
+        if isinstance(several, _LISTS)
+        for one in several
+    ):
+        return False
+    constant = _constant(call, asked) is None
+    return not asked.takes or constant or call.derived or Written.usable(call)
+
+
+def bound(definition: OperatorDef, op: Operator, call: Call) -> Callable[..., Any]:
+    """The body with the attributes of `op`, and what plans supply."""
+    assert definition.body is not None
+    options: dict[str, Any] = {
+        keyword: _frozen(op.attrs[name])
+        for name, keyword in definition.keywords.items()
+        if name in op.attrs and op.attrs[name] != definition.attributes[name].default
+    }
+    counts = tuple(len(op.output(slot.name)) for slot in definition.outputs)
+    known = {
+        "device": call.device,
+        "random": RandomSource(call.device),
+        "need": tuple(map(bool, counts)),
+        "counts": counts,
+    }
+    options |= {name: known[name] for name in definition.context}
+    body = KernelChoice(call.device, TORCHS_CHOICE)(op, definition.body)
+    return partial(body, **options) if options else body
+
+
+def _changed(op: Operator, attrs: Mapping[str, Any]) -> Operator:
+    made = copy.copy(op)
+    numbers = {name: value for name, value in attrs.items() if isinstance(value, float)}
+    made.attrs = op.attrs | {name: convert(one, AttrType.FLOAT) for name, one in numbers.items()}
+    check(made)
+    return made
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, _LISTS) else value
+
+
+def _flat(given: Sequence[tuple[str, int | None]]) -> Iterator[tuple[int, int | None]]:
+    """For each variable where it stands: number of its slot, and its place in the slot's list."""
+    for number, (_, count) in enumerate(given):
+        if count is not None:
+            yield from [(number, None)] if count < 0 else [(number, n) for n in range(count)]
+
+
+def _constant(call: Call, asked: Asked) -> Sequence[tuple[int, int | None]] | None:
+    """Where the inputs are that Fluid gives no gradient; None for all of them."""
+    if asked.stops is True or not call.gradients:
+        return None
+    places = [*_flat(asked.given)]
+    found = [place for name, place in zip(call.names, places, strict=True) if name in call.constant]
+    return None if len(found) == len(places) else found
+
+
+def _apart(call: Call, asked: Asked) -> frozenset[str]:
+    """The output slots that pass no gradient on."""
+    slots = [slot.name for slot in call.definition.outputs]
+    if isinstance(asked.stops, bool):
+        stops = slots if asked.stops else []
+    else:
+        stops = list(asked.stops)
+    silent = [slot for slot in slots if call.silent.issuperset(call.op.output(slot))]
+    return frozenset((*stops, *silent))
+
+
+def _arrange(
+    definition: OperatorDef, given: Sequence[tuple[str, int | None]]
+) -> Callable[[Values], Values] | None:
+    """Makes the body's arguments of the values as they were given; None where they are."""
+    natural = [(slot.name, slot.many) for slot in definition.inputs[: len(given)]]
+    if natural == [(slot, count is not None and count >= 0) for slot, count in given]:
+        return None
+    position = {slot: number for number, (slot, _) in enumerate(given)}
+    counts = dict(given)
+    steps: list[Callable[[Values], Any]] = []
+    for slot in definition.inputs:
+        number, count = position.get(slot.name), counts.get(slot.name)
+        if number is None or count is None or count == 0:
+            steps.append(lambda _: None)
+        elif slot.many == (count >= 0):
+            steps.append(lambda values, n=number: values[n])  # type: ignore[misc]
+        elif slot.many:
+            steps.append(lambda values, n=number: [values[n]])  # type: ignore[misc]
+        else:
+            steps.append(lambda values, n=number: values[n][0])  # type: ignore[misc]
+    return lambda values: [step(values) for step in steps]
+
+
+def _after(arrange: Callable[[Values], Values], body: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: body(*arrange(values))
+
+
+def _anew(body: Callable[..., Any]) -> Callable[..., Any]:
+    """The body, but that what it returns as it was given is a tensor of its own."""
+
+    def apart(value: Any, given: Values) -> Any:
+        same = isinstance(value, Tensor) and any(value is one for one in given)
+        return value.view_as(value) if same else value
+
+    def run(*values: Any) -> Any:
+        result = body(*values)
+        if isinstance(result, _LISTS):
+            return [apart(one, values) for one in result]
+        return apart(result, values)
+
+    return run
+
+
+def _by_size(torchs: Callable[..., Any], written: Callable[..., Any]) -> Callable[..., Any]:
+    """A product of matrices by autograd, but where refluid multiplies faster than torch."""
+
+    def run(x: Tensor, y: Tensor) -> Any:
+        small = torch_multiplies(x.numel() * max(y.shape))
+        return torchs(x, y) if small else written(x, y)
+
+    return run
+
+
+def _cutting(
+    places: Sequence[tuple[int, int | None]] | None, body: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The body on values of which some, or all, are apart from what made them."""
+
+    def run(*values: Any) -> Any:
+        if places is None:
+            return body(*map(detached, values))
+        changed = [list(one) if isinstance(one, _LISTS) else one for one in values]
+        for number, n in places:
+            if n is None:
+                changed[number] = detached(changed[number])
+            else:
+                changed[number][n] = detached(changed[number][n])
+        return body(*changed)
+
+    return run

@@ -1,0 +1,109 @@
+"""By what calls of operators look alike: what a key has of each, and the tensors that it hasn't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from refluid.eager.parameter import Parameter
+from refluid.eager.tensor import VarBase
+from refluid.ir.variable import Variable
+
+_LISTS = (list, tuple)
+_KINDS: set[Any] = {VarBase, Parameter}
+NUMBER = "a number"
+
+
+class Unlike(Exception):
+    """A call that none looks like: it has values other than tensors, or LoDs."""
+
+
+def key_of(
+    type: str,
+    inputs: Mapping[str, Any] | None,
+    attrs: Mapping[str, Any] | None,
+    makes: Any,
+    how: Mapping[str, Any],
+    values: list[Any],
+) -> tuple[list[Any], bool, bool]:
+    """What decides how the call is done; whether an input takes gradients; whether it has numbers
+    with a point as attributes, which stand at the end of the key.
+
+    values: gets the tensors, one entry for each slot. Raises Unlike.
+    """
+    key: list[Any] = [type]
+    takes = False
+    for slot, one in inputs.items() if inputs else ():
+        key.append(slot)
+        if one.__class__ in _KINDS:
+            value = one._value
+            if value.__class__ is not Tensor or one._lod:
+                raise Unlike
+            key += value.dtype, value.dim()
+            takes = takes or value.requires_grad
+            values.append(value)
+        elif one is None:
+            key.append(None)
+            values.append(None)
+        elif one.__class__ in _LISTS:
+            several = []
+            key.append(len(one))
+            for var in one:
+                value = var._value if var.__class__ in _KINDS else None
+                if value.__class__ is not Tensor or var._lod:
+                    raise Unlike
+                key += value.dtype, value.dim()
+                takes = takes or value.requires_grad
+                several.append(value)
+            values.append(several)
+        else:
+            raise Unlike
+    if makes is not None:
+        key.append(_made(makes))
+    if how:
+        _add_options(key, how)
+    return key, takes, _add_attributes(key, attrs) if attrs else False
+
+
+def _add_attributes(key: list[Any], attrs: Mapping[str, Any]) -> bool:
+    numbers: list[Any] = []
+    for name, value in attrs.items():
+        kind = value.__class__
+        if kind is float:
+            numbers += name, value if value == value and value else repr(value)
+        elif kind in _LISTS:
+            key += name, kind is list, _fixed(value)
+        else:
+            key += name, kind, value
+    if numbers:
+        key.append(NUMBER)
+        key += numbers
+    return bool(numbers)
+
+
+def _add_options(key: list[Any], how: Mapping[str, Any]) -> None:
+    for name, value in how.items():
+        if name == "layer":
+            key.append(value if isinstance(value, str) else value.layer_type)
+        elif name == "stop_gradient":
+            key += name, value if isinstance(value, bool) else tuple(value)
+        elif name == "out" and value is not None:
+            raise Unlike
+
+
+def _made(makes: Any) -> Any:
+    if not isinstance(makes, Mapping):
+        return tuple(makes)
+    return tuple(
+        (
+            slot,
+            "var" if isinstance(one, Variable) else len(one) if one.__class__ in _LISTS else None,
+        )
+        for slot, one in makes.items()
+    )
+
+
+def _fixed(value: Any) -> Any:
+    return tuple(map(_fixed, value)) if value.__class__ in _LISTS else (value.__class__, value)

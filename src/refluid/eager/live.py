@@ -1,0 +1,45 @@
+"""The variables whose gradients somebody may ask for after `backward`: those still referred to.
+
+torch keeps the gradient of a value that was computed only if it is told to before it computes
+gradients, which costs as much as an operator. So results are noted as they are made, and those that
+are still there when gradients are computed are told to keep theirs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from refluid.eager.tensor import VarBase
+
+_LEAST = 4096
+
+
+class Live:
+    """Results that were made since gradients were last computed."""
+
+    def __init__(self) -> None:
+        self._made: list[ref[Any]] = []
+        self._limit = _LEAST
+
+    def add(self, var: VarBase) -> None:
+        """A result that takes a gradient."""
+        self._made.append(ref(var))
+        if len(self._made) > self._limit:
+            self._made = [one for one in self._made if one() is not None]
+            self._limit = max(_LEAST, 2 * len(self._made))
+
+    def keep_gradients(self) -> None:
+        """Those that are still there keep the gradients that are computed next."""
+        made, self._made, self._limit = self._made, [], _LEAST
+        for one in made:
+            var = one()
+            value = None if var is None else var.value
+            if isinstance(value, Tensor) and value.requires_grad and not value.is_leaf:
+                value.retain_grad()
+
+
+live = Live()

@@ -1,0 +1,37 @@
+"""Plans of single operators, which take tensors by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from refluid.core.dtypes import VarType
+from refluid.ir.block import Block
+from refluid.runtime.code import Code
+from refluid.runtime.codegen import write_plan
+from refluid.runtime.request import Request
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a call's inputs have in common with those of others: types, ranks, which have LoDs."""
+
+    dtypes: tuple[VarType, ...]
+    ranks: tuple[int, ...]
+    lods: tuple[int, ...]
+
+
+class Running:
+    """A plan that takes tensors by name."""
+
+    def __init__(
+        self, block: Block, feeds: Names, fetches: Names, lods: frozenset[str], device: torch.device
+    ) -> None:
+        request = Request(block, feeds, fetches, device, lods, lends=True)
+        written = write_plan(request)
+        self.code = Code(written.source, written.variables.names, "operator")
+        self.state: Names = tuple(key[1] for key in written.variables.state)
+        self.run = self.code.run

@@ -1,0 +1,224 @@
+"""Operators whose gradient somebody wrote, for torch's autograd: both bodies on tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.core.selected_rows import SelectedRows
+from refluid.eager.calls import Call
+from refluid.ir.attributes import convert
+from refluid.ir.names import GRAD
+from refluid.ir.operator import Operator
+from refluid.ops.effects import OUTSIDE
+from refluid.ops.probing import by_slot
+from refluid.ops.registry import defined, gradient_ops
+from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice
+
+# Where a tensor is: ("saved", n), ("slope", n) or ("", 0) for none.
+Place = tuple[str, int]
+_CONTEXT = {"device", "need", "counts"}
+
+
+class Written:
+    """A call whose gradient is that of one written operator.
+
+    given: slot -> how many variables in a list, -1 for a single one, None for none. body: the
+    operator on values by slot.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        op: Operator,
+        given: Sequence[tuple[str, int | None]],
+        body: Callable[..., Any],
+    ) -> None:
+        assert call.whole is not None
+        (gradient,) = call.whole.block.ops
+        self.op, self.body = op, body
+        self._counts = [count for _, count in given if count is not None]
+        self._nones = [number for number, (_, count) in enumerate(given) if count is None]
+        self._lists = any(count >= 0 for count in self._counts) or bool(self._nones)
+        self._outputs, mutates = call.definition.outputs, call.definition.mutates
+        self._single = len(self._outputs) == 1 and not self._outputs[0].many and not mutates
+        self._sources = [
+            call.names.index(op.output(slot.name)[0]) if slot.name in mutates else -1
+            for slot in self._outputs
+        ]
+        fetched = [
+            name
+            for slot, source in zip(self._outputs, self._sources, strict=True)
+            if source < 0
+            for name in (op.output(slot.name) if slot.many else [*op.output(slot.name), ""][:1])
+        ]
+        own = {name: ("out", n) for n, name in enumerate(fetched) if name}
+        own |= {name: ("in", n) for n, name in enumerate(call.names)}
+        definition = defined(gradient.type)
+        slots = [gradient.input(slot.name) for slot in definition.inputs]
+        read = [name for names in slots for name in names if name in own]
+        saved = list(dict.fromkeys(read))
+        self.saves = tuple(own[name] for name in saved)
+        wanted = [name + GRAD for name in fetched]
+        self.wants = tuple(n for n, name in enumerate(wanted) if any(name in one for one in slots))
+
+        def place(name: str) -> Place:
+            if name in own:
+                return "saved", saved.index(name)
+            return ("slope", wanted.index(name)) if name in wanted else ("", 0)
+
+        self._slots = tuple(
+            ([place(name) for name in names] or None)
+            if slot.many
+            else (place(names[0]) if names else None)
+            for slot, names in zip(definition.inputs, slots, strict=True)
+        )
+        self._prepare_gradient(call, gradient)
+
+    def _prepare_gradient(self, call: Call, gradient: Operator) -> None:
+        op, definition = self.op, defined(gradient.type)
+        positions = {name + GRAD: n for n, name in enumerate(call.names)}
+        self._gives = tuple(
+            tuple(positions.get(name, -1) for name in gradient.output(slot.name))
+            for slot in definition.outputs
+        )
+        self._gradient_outputs, self._inputs = definition.outputs, len(call.names)
+        self._needs = "need" in definition.context
+        (asked,) = gradient_ops(op)
+        known, attrs = definition.attributes, op.attrs if asked.attrs is None else asked.attrs
+        options: dict[str, Any] = {
+            keyword: _frozen(convert(attrs[name], known[name].kind))
+            for name, keyword in definition.keywords.items()
+            if attrs.get(name) is not None
+        }
+        if "device" in definition.context:
+            options["device"] = call.device
+        if "counts" in definition.context:
+            options["counts"] = tuple(len(one) for one in self._gives)
+        assert definition.body is not None
+        self._options = options
+        self._backward = KernelChoice(call.device, TORCHS_CHOICE)(gradient, definition.body)
+
+    @staticmethod
+    def usable(call: Call) -> bool:
+        """Whether the gradient is one operator with a body that takes tensors."""
+        if call.whole is None or len(call.whole.block.ops) != 1:
+            return False
+        definition = defined(call.whole.block.ops[0].type)
+        return (
+            definition.body is not None
+            and not definition.levels
+            and not definition.makes_lod
+            and not definition.mutates
+            and not definition.effects & OUTSIDE
+            and definition.context <= _CONTEXT
+        )
+
+    # -- forward --------------------------------------------------------------
+
+    def run(self, *values: Any) -> Any:
+        """What the body returns, for autograd."""
+        flat = [*_flat(values)] if self._lists else values
+        found = _apply(self, *flat)
+        if self._single:
+            return found
+        rest = iter(found if isinstance(found, tuple) else (found,))
+        return [
+            flat[source]
+            if source >= 0
+            else [next(rest) for _ in self.op.output(slot.name)]
+            if slot.many
+            else next(rest)
+            for slot, source in zip(self._outputs, self._sources, strict=True)
+        ]
+
+    def forward(self, flat: Sequence[Any]) -> tuple[Any, ...]:
+        """The results that are no overwritten inputs, of the inputs one by one."""
+        result = self.body(*self._grouped(flat))
+        if self._single:
+            return (result,)
+        parts = zip(by_slot(self._outputs, result), self._sources, strict=True)
+        return tuple(one for part, source in parts if source < 0 for one in part)
+
+    def _grouped(self, flat: Sequence[Any]) -> Sequence[Any]:
+        if not self._lists:
+            return flat
+        rest, values = iter(flat), []
+        for count in self._counts:
+            values.append(next(rest) if count < 0 else [next(rest) for _ in range(count)])
+        for number in self._nones:
+            values.insert(number, None)
+        return values
+
+    # -- backward -------------------------------------------------------------
+
+    def backward(
+        self, saved: Sequence[Any], slopes: Sequence[Any], needed: Sequence[bool]
+    ) -> list[Any]:
+        """The gradient of each input."""
+
+        def at(place: Any) -> Any:
+            kind, n = place
+            return saved[n] if kind == "saved" else slopes[n] if kind == "slope" else None
+
+        values = [
+            [at(place) for place in slot]
+            if isinstance(slot, list)
+            else None
+            if slot is None
+            else at(slot)
+            for slot in self._slots
+        ]
+        options = self._options
+        if self._needs:
+            need = tuple(any(needed[n] for n in places if n >= 0) for places in self._gives)
+            options = options | {"need": need}
+        result = self._backward(*values, **options)
+        gradients: list[Any] = [None] * self._inputs
+        for places, part in zip(self._gives, by_slot(self._gradient_outputs, result), strict=True):
+            for n, one in zip(places, part, strict=False):
+                if n >= 0 and needed[n]:
+                    gradients[n] = one.to_dense() if isinstance(one, SelectedRows) else one
+        return gradients
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _flat(values: Sequence[Any]) -> Iterator[Any]:
+    for one in values:
+        if isinstance(one, list):
+            yield from one
+        elif one is not None:
+            yield one
+
+
+class _Function(torch.autograd.Function):
+    """A call of an operator with a written gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Written, *flat: Any) -> Any:
+        found = call.forward(flat)
+        ctx.call = call
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*[flat[n] if kind == "in" else found[n] for kind, n in call.saves])
+        ctx.shapes = [(found[n].shape, found[n].dtype, found[n].device) for n in call.wants]
+        made = tuple(
+            one.view_as(one) if any(one is given for given in flat) else one for one in found
+        )
+        return made if len(made) > 1 else made[0]
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor | None) -> tuple[Any, ...]:
+        call, given = ctx.call, list(slopes)
+        for n, (shape, dtype, device) in zip(call.wants, ctx.shapes, strict=True):
+            if given[n] is None:
+                given[n] = torch.zeros(shape, dtype=dtype, device=device)
+        return (None, *call.backward(ctx.saved_tensors, given, ctx.needs_input_grad[1:]))
+
+
+_apply: Callable[..., Any] = _Function.apply
