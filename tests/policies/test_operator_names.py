@@ -38,7 +38,7 @@ OWN = {
     "runtime/joined/differing.py": {"load"},  # kinds of lines
     "runtime/joined/lines.py": {"load"},
     "runtime/joined/text.py": {"load"},
-    "runtime/joined/names.py": {"flatten", "stack", "transpose", "unbind"},  # methods of tensors
+    "runtime/joined/values.py": {"flatten", "stack", "transpose", "unbind"},  # methods of tensors
     "runtime/recorded/trace.py": {"equal"},  # a method of tensors
     "runtime/recurrence.py": {"reverse", "unbind"},  # an attribute, and a method of tensors
     "runtime/joined/rules.py": {"addmm", "bmm", "transpose"},  # torch's kernels

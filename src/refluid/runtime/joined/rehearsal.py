@@ -72,7 +72,7 @@ def rehearse(
     codes = []
     for together in (True, False):
         text = JointText(constants, joint, means, differing, together=together)
-        codes.append(Code(text.write_joint(), names, "joint step"))
+        codes.append(Code(text.write(), names, "joint step"))
         if together and text.calls > _CALLS * len(joint.steps) + len(first):
             raise Unlike(f"{text.calls} calls instead of {len(joint.steps)} of each replica")
     try:

@@ -94,9 +94,9 @@ class Tables:
     def _write(self, table: Table, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> BySize:
         text = Text(self._code.source.constants)
         if len(table.rows) > 1:
-            rows = text.source.constant("rows", table.rows)
+            rows = text.to.source.constant("rows", table.rows)
             shapes = (Formula("{}.shape", (entry(FED, place),)) for place in range(len(feeds)))
-            text.source.add(Bind(ROW, entry(rows, tuple(shapes))))
+            text.to.add(Bind(ROW, entry(rows, tuple(shapes))))
         recording = table.recording
         source, names = text.write(simplify(recording.steps)), recording.names_of(self._code)
         _log.info("recorded a step for feeds of shapes %s", table)
