@@ -17,7 +17,7 @@ import torch
 
 import refluid.fluid as fluid
 from refluid.fluid.contrib.mixed_precision import decorate
-from refluid.measure.timing import Feed, Step, alternate, ratio
+from refluid.measure.timing import Feed, TrainStep, alternate, ratio
 
 layers = fluid.layers
 
@@ -85,7 +85,7 @@ NETWORKS = (
 )
 
 
-def rival(network: Network, *, mixed: bool) -> Step:
+def rival(network: Network, *, mixed: bool) -> TrainStep:
     """A training step with Adam that returns its loss."""
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 5

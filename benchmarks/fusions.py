@@ -28,7 +28,7 @@ from refluid import fluid
 from refluid.engine.pipeline import BY_NAME, run_passes
 from refluid.engine.setting import Setting
 from refluid.measure.peak import peak_bytes
-from refluid.measure.timing import Feed, Ratio, Step, alternate, first_losses, ratio
+from refluid.measure.timing import Feed, Ratio, TrainStep, alternate, first_losses, ratio
 from refluid.runtime.plan import Plan
 from refluid.runtime.request import Request
 
@@ -85,7 +85,7 @@ def measure(case: FusionCase, blocks: int) -> Gain:
         main, [BY_NAME[name] for name in case.passes], Setting(kept=frozenset([loss]))
     )
     assert fused.subgraphs, case.name
-    rivals: dict[str, Step] = {
+    rivals: dict[str, TrainStep] = {
         name: PlanStep(program, loss, weights)
         for name, program in (("without", main), ("with", fused.program))
     }

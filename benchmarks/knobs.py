@@ -40,7 +40,7 @@ from refluid.engine.knob_table import knobs
 from refluid.engine.knobs import Knob
 from refluid.engine.strategy import BUILD
 from refluid.measure.peak import peak_bytes
-from refluid.measure.timing import Feed, Step, alternate, first_losses, ratio
+from refluid.measure.timing import Feed, TrainStep, alternate, first_losses, ratio
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "knobs.md"
 COLUMNS = ("knob", "default", "what it does here", "measured on", "time", "peak memory")
@@ -97,7 +97,7 @@ def measure(case: Case, blocks: int) -> Effect:
     title = network.title if case.what == "step" else f"{network.title}, {case.what}"
     if case.apart:
         return Effect(title, _in_processes(case), None)
-    rivals: dict[str, Step] = {
+    rivals: dict[str, TrainStep] = {
         name: Run(network, setting)
         for name, setting in (("with", case.with_), ("without", case.without))
     }

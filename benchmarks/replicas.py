@@ -27,7 +27,7 @@ from rich.table import Table
 from benchmarks.machine import facts
 from benchmarks.report import record
 from refluid import fluid
-from refluid.measure.timing import Feed, Ratio, Step, Times, alternate, first_losses, ratio
+from refluid.measure.timing import Feed, Ratio, Times, TrainStep, alternate, first_losses, ratio
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 COLUMNS = ("network", "one place, 2 threads", "CPU_NUM=2, AllReduce", "CPU_NUM=2, Reduce")
@@ -159,7 +159,9 @@ class Result:
 def measure(network: Network, blocks: int) -> Result:
     """All modes in turns."""
     feeds = network.feeds()
-    steps: dict[str, Step] = {mode: Trained(network, mode) for mode in (ALONE, ALL_REDUCE, REDUCE)}
+    steps: dict[str, TrainStep] = {
+        mode: Trained(network, mode) for mode in (ALONE, ALL_REDUCE, REDUCE)
+    }
     losses = [first_losses(step, feeds) for step in steps.values()]
     agrees = all(np.allclose(one, losses[0], rtol=TOLERANCE) for one in losses)
     times = alternate(steps, feeds, blocks=blocks, steps=network.steps, warmup=5)

@@ -12,7 +12,7 @@ from refluid import fluid
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.verify import replay
-from refluid.verify.recordings import Recording, Step, Value, load_recording
+from refluid.verify.recordings import RecordedStep, RecordedValue, Recording, load_recording
 from scripts.against_paddle.case import Case, Outcome
 from scripts.against_paddle.changes import change
 
@@ -79,10 +79,10 @@ def gradient_of(case: Case, outcome: Outcome) -> Case | None:
 
 def run(case: Case) -> Outcome:
     """By refluid, on the CPU."""
-    feeds = {name: Value(*tensor) for name, tensor in case.feeds.items()}
-    state = {name: Value(*tensor) for name, tensor in case.state.items()}
+    feeds = {name: RecordedValue(*tensor) for name, tensor in case.feeds.items()}
+    state = {name: RecordedValue(*tensor) for name, tensor in case.state.items()}
     program = Program.parse_from_string(case.program)
-    step = Step("main", feeds, case.fetches, {})
+    step = RecordedStep("main", feeds, case.fetches, {})
     try:
         (found,) = replay.run(Recording(case.origin, {"main": program}, state, [step]))
     except Exception as error:

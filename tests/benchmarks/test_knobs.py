@@ -15,7 +15,7 @@ from benchmarks.knobs import Effect, markdown, measure, measured_names
 from refluid import fluid
 from refluid.core.flag_table import FLAGS
 from refluid.engine.knob_table import knobs
-from refluid.engine.knobs import Scope
+from refluid.engine.knobs import KnobScope
 from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, decorate
 from tests.golden import GOLDEN, needs_golden
 
@@ -63,12 +63,12 @@ def test_a_case_is_measured() -> None:
 @pytest.mark.parametrize(
     ("function", "scope"),
     [
-        (fluid.io.DataLoader.from_generator, Scope.READER),
-        (decorate, Scope.PRECISION),
-        (AutoMixedPrecisionLists, Scope.PRECISION),
+        (fluid.io.DataLoader.from_generator, KnobScope.READER),
+        (decorate, KnobScope.PRECISION),
+        (AutoMixedPrecisionLists, KnobScope.PRECISION),
     ],
 )
-def test_arguments_are_knobs(function: Any, scope: Scope) -> None:
+def test_arguments_are_knobs(function: Any, scope: KnobScope) -> None:
     known = {knob.name: knob.default for knob in knobs() if knob.scope is scope}
     for name, parameter in inspect.signature(function).parameters.items():
         assert name == "optimizer" or known[name] == parameter.default, name

@@ -13,7 +13,7 @@ import pytest
 import refluid.fluid as fluid
 from refluid.core.lazy_package import LazyPackage
 from refluid.core.stub_modules import StubModule
-from refluid.core.stub_tables import Entry, entries, sections
+from refluid.core.stub_tables import StubEntry, entries, sections
 
 
 def test_a_function_resolves_and_says_what_is_missing() -> None:
@@ -80,7 +80,7 @@ def test_tables_have_what_refluid_lacks_and_no_more(module: str) -> None:
         own = (table.keys() & names.keys()) - names.get("_of_tables", set())
         assert own == set(), "delete these from src/refluid/stubs: refluid has them now"
     for name, entry in table.items():
-        assert isinstance(entry, Entry)
+        assert isinstance(entry, StubEntry)
         getattr(found, name)
 
 

@@ -17,7 +17,7 @@ from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import defined
-from refluid.verify.recordings import Recording, Value
+from refluid.verify.recordings import RecordedValue, Recording
 from tests.golden import GOLDEN
 
 CASES = sorted((GOLDEN / "ops").glob("*/*.npz"))
@@ -82,7 +82,7 @@ class AtOnce:
         return self.vars[name].numpy()
 
 
-def variable(name: str, value: Value) -> VarBase:
+def variable(name: str, value: RecordedValue) -> VarBase:
     made = VarBase(torch.from_numpy(np.array(value.array)), name, stop_gradient=True)
     made.lod = lengths_to_offsets(value.lengths)
     return made
@@ -110,7 +110,7 @@ def loss_of(ops: list[Operator]) -> tuple[int, str] | None:
     return None
 
 
-def expected(recording: Recording) -> Mapping[str, Value]:
+def expected(recording: Recording) -> Mapping[str, RecordedValue]:
     (step,) = recording.steps
     return {
         name: step.expected[str(n)]

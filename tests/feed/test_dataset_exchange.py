@@ -12,8 +12,8 @@ from refluid.comm import Communicator
 from refluid.comm.values import gather_values
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.feed.dataset_exchange import exchange
-from refluid.feed.dataset_memory import Memory, load
-from refluid.feed.dataset_reading import Source
+from refluid.feed.dataset_memory import DatasetMemory, load
+from refluid.feed.dataset_reading import RowSource
 from refluid.feed.multislot import LineSlot
 from refluid.feed.multislot_columns import Columns
 from tests.comm.groups import as_processes as as_group
@@ -22,7 +22,7 @@ from tests.feed.leftovers import assert_nothing_left
 SLOTS = (LineSlot("id", "int64", 1), LineSlot("words", "int64"), LineSlot("x", "float32", 2))
 
 
-def memory(folder: Path, start: int, count: int) -> Memory:
+def memory(folder: Path, start: int, count: int) -> DatasetMemory:
     path = folder / f"{start}"
     path.write_text(
         "".join(
@@ -30,7 +30,7 @@ def memory(folder: Path, start: int, count: int) -> Memory:
             for k in range(start, start + count)
         )
     )
-    return load(Source((str(path),), SLOTS), 1)
+    return load(RowSource((str(path),), SLOTS), 1)
 
 
 def ids(columns: Columns) -> list[int]:
@@ -83,6 +83,6 @@ def test_a_trainer_that_goes_away_in_between(tmp_path: Path) -> None:
 def test_trainers_with_other_slots(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("1 5\n")
-    held = [memory(tmp_path, 0, 5).held, load(Source((str(other),), SLOTS[:1]), 1).held]
+    held = [memory(tmp_path, 0, 5).held, load(RowSource((str(other),), SLOTS[:1]), 1).held]
     for error in as_group(2, lambda comm: exchange(held[comm.rank], comm, [1], 10)):
         assert isinstance(error, EnforceNotMet) and "rows of different slots" in str(error)

@@ -19,7 +19,7 @@ from refluid.feed.dataset_feed import DatasetFeed, Shaped, feed_from_files, feed
 from refluid.feed.dataset_files import UnreadableFile
 from refluid.feed.dataset_memory import load
 from refluid.feed.dataset_pipe import PipeFailed
-from refluid.feed.dataset_reading import Source
+from refluid.feed.dataset_reading import RowSource
 from refluid.feed.dataset_threads import Producers
 from refluid.feed.multislot import BadLine, LineSlot
 from tests.feed.leftovers import assert_nothing_left, until
@@ -71,7 +71,7 @@ def ids(feed: DatasetFeed) -> list[int]:
 
 
 def pass_over(paths: tuple[str, ...], readers: int = 1, **options: Any) -> list[int]:
-    source = Source(paths, SLOTS, **options)
+    source = RowSource(paths, SLOTS, **options)
     return ids(feed_from_files(source, Shaped(16, SHAPES), readers, 1))
 
 
@@ -103,7 +103,7 @@ def test_several_packed_parts_in_one_file(tmp_path: Path) -> None:
 def test_empty_files_have_no_rows(tmp_path: Path) -> None:
     paths = written(tmp_path, [b"", lines(0, 3), b""])
     assert pass_over(paths) == [0, 1, 2]
-    assert load(Source(written(tmp_path, [b""]), SLOTS), 1).rows == 0
+    assert load(RowSource(written(tmp_path, [b""]), SLOTS), 1).rows == 0
 
 
 def test_urls(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_pipe_command_may_leave_the_rest_unread(tmp_path: Path) -> None:
 def test_hashes_are_the_same_in_every_pipe_command(tmp_path: Path) -> None:
     paths = written(tmp_path, [b"\n", b"\n"])
     command = "python3 -c 'print(1, 3, 1, abs(hash(\"a\")))'"
-    source = Source(paths, SLOTS, pipe_command=command)
+    source = RowSource(paths, SLOTS, pipe_command=command)
     feed = feed_from_files(source, Shaped(2, SHAPES), 1, 1)
     words = feed.take().tensors[1]
     feed.stop()
@@ -175,7 +175,7 @@ def test_hashes_are_the_same_in_every_pipe_command(tmp_path: Path) -> None:
 
 def test_rows_before_a_bad_line_come_first(tmp_path: Path) -> None:
     paths = written(tmp_path, [lines(0, 40) + b"1 7 0\n" + lines(0, 4)])
-    feed = feed_from_files(Source(paths, SLOTS), Shaped(8, SHAPES), 1, 1)
+    feed = feed_from_files(RowSource(paths, SLOTS), Shaped(8, SHAPES), 1, 1)
     assert sum(feed.take().rows for _ in range(5)) == 40
     with pytest.raises(BadLine, match=r"part-0, line 41: slot 'words' \(number 2 of 2\)"):
         feed.take()
@@ -205,14 +205,14 @@ def test_a_reader_faster_than_the_consumer_waits(tmp_path: Path) -> None:
 def test_stopping_ends_a_command_that_would_run_for_ever(tmp_path: Path) -> None:
     paths = written(tmp_path, [lines(0, 10)])
     for command in ("sleep 1000", "cat; sleep 1000", "yes 1 2 1 3"):
-        feed = feed_from_files(Source(paths, SLOTS, command), Shaped(2, SHAPES), 1, 1)
+        feed = feed_from_files(RowSource(paths, SLOTS, command), Shaped(2, SHAPES), 1, 1)
         feed.stop()
         assert_nothing_left()
 
 
 def test_several_consumers_get_each_batch_once(tmp_path: Path) -> None:
     paths = written(tmp_path, [lines(50 * k, 50) for k in range(6)])
-    feed = feed_from_files(Source(paths, SLOTS), Shaped(8, SHAPES), 3, 4)
+    feed = feed_from_files(RowSource(paths, SLOTS), Shaped(8, SHAPES), 3, 4)
     found: list[int] = []
 
     def consume(number: int) -> None:
@@ -233,23 +233,23 @@ def test_several_consumers_get_each_batch_once(tmp_path: Path) -> None:
 
 def test_memory_keeps_the_order_of_the_files(tmp_path: Path) -> None:
     paths = written(tmp_path, [lines(70 * k, 70) for k in range(7)])
-    memory = load(Source(paths, SLOTS), 4)
+    memory = load(RowSource(paths, SLOTS), 4)
     assert memory.rows == 490
     assert ids(feed_from_memory(memory, Shaped(16, SHAPES), 1, 1)) == list(range(490))
 
 
 def test_shuffles_keep_rows_together_and_repeat(tmp_path: Path) -> None:
-    memory = load(Source(written(tmp_path, [lines(0, 100)]), SLOTS), 1)
+    memory = load(RowSource(written(tmp_path, [lines(0, 100)]), SLOTS), 1)
     orders = []
     for _ in range(2):
-        memory = load(Source(written(tmp_path, [lines(0, 100)]), SLOTS), 1)
+        memory = load(RowSource(written(tmp_path, [lines(0, 100)]), SLOTS), 1)
         memory.shuffle([5])
         orders.append(ids(feed_from_memory(memory, Shaped(16, SHAPES), 1, 1)))
     assert orders[0] == orders[1] != list(range(100)) == sorted(orders[0])
 
 
 def test_a_shuffled_slot_has_the_values_of_other_rows(tmp_path: Path) -> None:
-    memory = load(Source(written(tmp_path, [lines(0, 100)]), SLOTS), 1)
+    memory = load(RowSource(written(tmp_path, [lines(0, 100)]), SLOTS), 1)
     for slot in (0, 1, 0):
         memory.shuffle_slots([slot], [5])
         columns, spans = next(memory.batches(100, Done()))

@@ -8,14 +8,14 @@ import time
 import pytest
 
 from refluid.core.errors import EOFException
-from refluid.feed import Reader
+from refluid.feed import QueueReader
 from refluid.feed.portions import Turn
 from tests.feed.leftovers import PATIENCE
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_items_are_dealt_in_turn(size: int) -> None:
-    reader = Reader("dealt", 4)
+    reader = QueueReader("dealt", 4)
     for _ in range(2):
         reader.start(lambda: iter(range(20)))
         found: dict[int, list[int]] = {rank: [] for rank in range(size)}

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from refluid.core.errors import EOFException
-from refluid.feed import NotStarted, Reader, ReaderFailed
+from refluid.feed import NotStarted, QueueReader, ReaderFailed
 from refluid.feed.staging import Staged
 from tests.feed.leftovers import PATIENCE, assert_nothing_left
 
-Make = Callable[[Reader], Any]
+Make = Callable[[QueueReader], Any]
 
 KINDS: dict[str, Make] = {
     "plain": lambda reader: reader,
@@ -40,7 +40,7 @@ def _all(source: Any) -> list[Any]:
 
 
 def test_passes(make: Make) -> None:
-    reader = Reader("passes", 3)
+    reader = QueueReader("passes", 3)
     source = make(reader)
     with pytest.raises(NotStarted):
         source.next()
@@ -58,7 +58,7 @@ def test_passes(make: Make) -> None:
 
 
 def test_reset_in_the_middle_begins_anew(make: Make) -> None:
-    reader = Reader("middle", 2)
+    reader = QueueReader("middle", 2)
     source = make(reader)
     for _ in range(5):
         reader.start(lambda: iter(range(50)))
@@ -73,7 +73,7 @@ def test_errors_come_after_the_items(make: Make) -> None:
         yield from range(3)
         raise OSError("disk gone")
 
-    reader = Reader("failing", 5)
+    reader = QueueReader("failing", 5)
     source = make(reader)
     reader.start(failing)
     assert [source.next() for _ in range(3)] == [0, 1, 2]
@@ -87,7 +87,7 @@ def test_errors_come_after_the_items(make: Make) -> None:
 
 
 def test_a_generator_function_that_fails_at_once(make: Make) -> None:
-    reader = Reader("at once", 1)
+    reader = QueueReader("at once", 1)
     reader.start(lambda: 1 / 0)  # type: ignore[arg-type,return-value]
     with pytest.raises(ReaderFailed, match="ZeroDivisionError"):
         make(reader).next()
@@ -104,7 +104,7 @@ def test_the_generator_is_closed_in_its_own_thread(make: Make) -> None:
         finally:
             closed.append(threading.current_thread().name)
 
-    reader = Reader("endless", 2)
+    reader = QueueReader("endless", 2)
     source = make(reader)
     reader.start(endless)
     source.next()
@@ -113,7 +113,7 @@ def test_the_generator_is_closed_in_its_own_thread(make: Make) -> None:
 
 
 def test_reset_ends_all_threads(make: Make) -> None:
-    reader = Reader("reset", 2)
+    reader = QueueReader("reset", 2)
     source = make(reader)
     reader.start(lambda: iter(range(1000)))
     assert source.next() == 0
@@ -123,7 +123,7 @@ def test_reset_ends_all_threads(make: Make) -> None:
 
 
 def test_a_forgotten_reader_ends_its_threads(make: Make) -> None:
-    reader = Reader("forgotten", 2)
+    reader = QueueReader("forgotten", 2)
     source = make(reader)
     reader.start(lambda: iter(range(1000)))
     source.next()
@@ -131,7 +131,7 @@ def test_a_forgotten_reader_ends_its_threads(make: Make) -> None:
 
 
 def test_waiting_consumers_are_let_go(make: Make) -> None:
-    reader = Reader("waiting", 2)
+    reader = QueueReader("waiting", 2)
     source = make(reader)
     errors: list[Exception] = []
     go_on = threading.Event()
@@ -157,7 +157,7 @@ def test_waiting_consumers_are_let_go(make: Make) -> None:
 
 
 def test_several_consumers_share_a_pass(make: Make) -> None:
-    reader = Reader("shared", 4)
+    reader = QueueReader("shared", 4)
     source = make(reader)
     reader.start(lambda: iter(range(200)))
     found: list[int] = []

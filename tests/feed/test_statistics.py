@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from refluid.core.errors import EOFException
-from refluid.feed import Reader, Snapshot, measured, statistics
+from refluid.feed import QueueReader, Snapshot, measured, statistics
 from refluid.feed.statistics import (
     BALANCED,
     COMPUTE_BOUND,
@@ -27,7 +27,7 @@ def _paced(count: int, seconds: float) -> Callable[[], Iterator[int]]:
     return items
 
 
-def _consume(reader: Reader, seconds: float) -> Snapshot:
+def _consume(reader: QueueReader, seconds: float) -> Snapshot:
     try:
         while True:
             reader.next()
@@ -38,7 +38,7 @@ def _consume(reader: Reader, seconds: float) -> Snapshot:
 
 @pytest.mark.parametrize(("making", "using"), [(0.02, 0.0), (0.0, 0.01), (0.002, 0.02)])
 def test_counts(making: float, using: float) -> None:
-    reader = Reader(f"paced {making} {using}", 4)
+    reader = QueueReader(f"paced {making} {using}", 4)
     reader.start(_paced(12, making))
     found = _consume(reader, using)
     reader.reset()
@@ -94,7 +94,7 @@ def test_the_first_wait_is_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
         note_taken(one, waited, depth)
 
     monkeypatch.setattr(ReaderStatistics, "note_taken", noted)
-    reader = Reader("two passes", 2)
+    reader = QueueReader("two passes", 2)
     for _ in range(2):
         reader.start(_paced(5, 0.001))
         found = _consume(reader, 0)
@@ -104,7 +104,7 @@ def test_the_first_wait_is_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_time_without_data_is_no_wait() -> None:
-    reader = Reader("idle", 2)
+    reader = QueueReader("idle", 2)
     reader.start(_paced(3, 0))
     reader.next()
     time.sleep(0.1)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from refluid.core.errors import EOFException
-from refluid.feed import Reader
+from refluid.feed import QueueReader
 from refluid.feed.switching import SECONDS, short_turns
 
 
@@ -46,7 +46,7 @@ def test_a_reader_shortens_turns_from_start_to_end() -> None:
         found.append(sys.getswitchinterval())
         yield from range(3)
 
-    reader = Reader("turns", 2)
+    reader = QueueReader("turns", 2)
     for _ in range(2):
         reader.start(items)
         with pytest.raises(EOFException):

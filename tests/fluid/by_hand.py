@@ -21,7 +21,7 @@ from refluid.ir.attributes import OpRole
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.verify.recordings import Recording, Step, Value
+from refluid.verify.recordings import RecordedStep, RecordedValue, Recording
 
 Arrays = dict[str, Any]
 
@@ -45,7 +45,7 @@ class ByHand:
         states = [dict(start) for _ in range(self.places)]
         return [self._step(step, states) for step in self.recording.steps]
 
-    def _step(self, step: Step, states: list[Arrays]) -> dict[str, list[Any]]:
+    def _step(self, step: RecordedStep, states: list[Arrays]) -> dict[str, list[Any]]:
         program = self.recording.programs[step.program]
         ops = program.global_block().ops
         read, written = _reads(filter(_updates, ops)), _writes(filter(_updates, ops))
@@ -90,7 +90,7 @@ def _kept(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def tensor(value: Value) -> LoDTensor:
+def tensor(value: RecordedValue) -> LoDTensor:
     """A recorded value as something to feed."""
     made = LoDTensor()
     made.set(value.array, fluid.CPUPlace())

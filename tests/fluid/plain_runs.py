@@ -16,7 +16,7 @@ from refluid.verify import replay
 from refluid.verify.conditioning import ROUNDING, repetition
 from refluid.verify.judge import FACTOR
 from refluid.verify.metrics import relative_error
-from refluid.verify.recordings import Recording, Value
+from refluid.verify.recordings import RecordedValue, Recording
 from tests.fluid.by_hand import tensor
 from tests.fluid.strategy_pairs import loss_of, repeated
 
@@ -104,8 +104,8 @@ def in_parts(recording: Recording, count: int) -> Recording:
     return replace(recording, steps=steps)
 
 
-def _value(part: LoDTensor) -> Value:
-    return Value(np.array(part), part.recursive_sequence_lengths())
+def _value(part: LoDTensor) -> RecordedValue:
+    return RecordedValue(np.array(part), part.recursive_sequence_lengths())
 
 
 def forward_only(program: Program, loss: str | None) -> Program:
@@ -125,11 +125,11 @@ def forward_only(program: Program, loss: str | None) -> Program:
     return copy
 
 
-def fetched(recording: Recording, by_hand: list[dict[str, Any]]) -> list[dict[str, Value]]:
+def fetched(recording: Recording, by_hand: list[dict[str, Any]]) -> list[dict[str, RecordedValue]]:
     """What each place gives, joined, as results of a run."""
     return [
         {
-            f"fetch {position}": Value(joined(found[name]))
+            f"fetch {position}": RecordedValue(joined(found[name]))
             for position, name in enumerate(step.fetches)
             if name in found
         }
@@ -137,11 +137,13 @@ def fetched(recording: Recording, by_hand: list[dict[str, Any]]) -> list[dict[st
     ]
 
 
-def losses_alone(recording: Recording, results: list[dict[str, Value]]) -> list[dict[str, Value]]:
+def losses_alone(
+    recording: Recording, results: list[dict[str, RecordedValue]]
+) -> list[dict[str, RecordedValue]]:
     """Of each step the loss alone; of several places their mean."""
     kept = []
     for step, values in zip(recording.steps, results, strict=True):
         loss = loss_of(recording.programs[step.program])
         at = [f"fetch {n}" for n, name in enumerate(step.fetches) if name == loss]
-        kept.append({one: Value(values[one].array.mean(keepdims=True)) for one in at})
+        kept.append({one: RecordedValue(values[one].array.mean(keepdims=True)) for one in at})
     return kept

@@ -20,7 +20,7 @@ from refluid.passes.gradient_merge import GradientMerge, gradient_merge
 from refluid.runtime.recorded import tiers
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.verify.metrics import relative_error
-from refluid.verify.recordings import Recording, Value, load_recording
+from refluid.verify.recordings import RecordedValue, Recording, load_recording
 from tests.fluid.by_hand import ByHand
 from tests.fluid.mixed_recordings import in_mixed_precision, recomputing
 from tests.fluid.plain_runs import PlainRun, fetched, forward_only, in_parts, losses_alone
@@ -219,15 +219,15 @@ def test_merged_batches(model: str) -> None:
         gradient_merge(programs[tag], GradientMerge(2, startup=startup))
         for var in startup.list_vars():
             kind = "int64" if "steps" in var.name else "float32"
-            merged.state.setdefault(var.name, Value(np.zeros(var.shape, kind)))
+            merged.state.setdefault(var.name, RecordedValue(np.zeros(var.shape, kind)))
     merged.programs = programs
     plain = PlainRun(merged)
-    expected: list[dict[str, Value]] = []
+    expected: list[dict[str, RecordedValue]] = []
     for step, after in zip(recording.steps, by_hand, strict=True):
         loss = loss_of(recording.programs[step.program])
         label = f"fetch {step.fetches.index(loss)}" if loss in step.fetches else ""
         for rank in range(2):
-            expected.append({label: Value(np.array(after[loss][rank]))} if label else {})
+            expected.append({label: RecordedValue(np.array(after[loss][rank]))} if label else {})
     plain.require(expected, BOUND, "by hand")
     for row in rows_for(model, 1 if expensive(model) else 2, turn=4, always=True):
         plain.require(run_as(merged, {**row, "places": 1, "num_iteration_per_run": 1}), BOUND, row)
@@ -268,7 +268,7 @@ def not_a_mean(recording: Recording) -> str:
         steps.append(replace(step, fetches=(loss,)))
     whole.steps = steps
     whole.state = {
-        name: Value(value.array * 8 if value.array.dtype == np.float32 else value.array)
+        name: RecordedValue(value.array * 8 if value.array.dtype == np.float32 else value.array)
         for name, value in recording.state.items()
     }
     try:

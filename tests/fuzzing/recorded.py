@@ -13,7 +13,7 @@ import numpy as np
 from refluid import fluid
 from refluid.ir.program import Program
 from refluid.ops.registry import find
-from refluid.verify.recordings import Value, load_recording
+from refluid.verify.recordings import RecordedValue, load_recording
 from scripts.against_paddle.case import Case, Outcome
 from scripts.against_paddle.cases import gradient_of
 from tests.fuzzing.judging import differences
@@ -67,7 +67,7 @@ def runs(path: Path, seed: int) -> Iterator[Repeated]:
 
 
 def _variations(
-    text: bytes, fed: Mapping[str, Value], fetches: list[str], draw: Random
+    text: bytes, fed: Mapping[str, RecordedValue], fetches: list[str], draw: Random
 ) -> Iterator[tuple[str, Program, list[str]]]:
     texts = {"": text}
     program = Program.parse_from_string(text)
@@ -97,7 +97,7 @@ def _without_optional(program: Program, draw: Random) -> str:
     return ", ".join(taken)
 
 
-def _gradient(text: bytes, fed: Mapping[str, Value], fetches: list[str]) -> Case | None:
+def _gradient(text: bytes, fed: Mapping[str, RecordedValue], fetches: list[str]) -> Case | None:
     feeds = {name: (value.array, value.lengths) for name, value in fed.items()}
     case = Case("", "", (), text, feeds, {}, tuple(fetches))
     block = Program.parse_from_string(text).global_block()
@@ -114,7 +114,7 @@ def _numpy_kind(block: Any, name: str) -> str:
     return "float32" if known and "FP" in str(var.dtype) else "int64"
 
 
-def _feeds(fed: Mapping[str, Value], draw: Random) -> Iterator[dict[str, Any]]:
+def _feeds(fed: Mapping[str, RecordedValue], draw: Random) -> Iterator[dict[str, Any]]:
     """As recorded, then with the numbers in other places, then with other numbers of rows."""
     firsts = [len(one.array) for one in fed.values() if one.array.ndim and not one.lengths]
     rows = max(set(firsts), key=firsts.count) if firsts else 0
@@ -130,7 +130,7 @@ def _feeds(fed: Mapping[str, Value], draw: Random) -> Iterator[dict[str, Any]]:
         }
 
 
-def _changed(value: Value, rows: int, size: int, random: Any) -> Any:
+def _changed(value: RecordedValue, rows: int, size: int, random: Any) -> Any:
     array = value.array
     if random is not None and array.size:
         array = random.permutation(array.reshape(-1)).reshape(array.shape)

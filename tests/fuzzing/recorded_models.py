@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from refluid.ir.program import Program
-from refluid.verify.recordings import Value, load_recording
+from refluid.verify.recordings import RecordedValue, load_recording
 from tests.fuzzing.programs import Built
 from tests.fuzzing.recorded import Repeated
 from tests.golden import GOLDEN, recorded_models
@@ -47,7 +47,7 @@ def model(name: str, seed: int) -> Repeated | None:
     return Repeated(name, built, tuple(feeds), start, seed)
 
 
-def _rows(program: Program, feeds: Mapping[str, Value]) -> int:
+def _rows(program: Program, feeds: Mapping[str, RecordedValue]) -> int:
     """How many rows the recorded batches have, if all that is fed may have another number."""
     block = program.global_block()
     firsts = {len(value.array) for value in feeds.values() if value.array.ndim}
@@ -56,7 +56,7 @@ def _rows(program: Program, feeds: Mapping[str, Value]) -> int:
 
 
 def _batch(
-    feeds: Mapping[str, Value], rows: int, size: int, draw: Random
+    feeds: Mapping[str, RecordedValue], rows: int, size: int, draw: Random
 ) -> Iterator[tuple[str, Any]]:
     """`size` rows of a recorded batch, the same ones of all that is fed."""
     chosen = [draw.randrange(rows) for _ in range(size)]

@@ -12,7 +12,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.fluid.functions.loss.sampled import alias_table
-from refluid.ops.loss.class_sampling import Alias, LogUniform, Sampler, Uniform, draw_unique
+from refluid.ops.loss.class_sampling import Alias, LogUniform, Sampler, UniformClasses, draw_unique
 from refluid.ops.loss.hierarchical import hierarchical_sigmoid, hierarchical_sigmoid_grad
 from refluid.ops.loss.nce import nce, nce_grad
 from refluid.ops.loss.sampling import sample_logits, sample_logits_grad, sampling_id
@@ -53,7 +53,7 @@ def _samplers() -> list[Sampler]:
     chances /= chances.sum()
     alias, stay = alias_table(chances.tolist())
     custom = Alias(torch.tensor(chances), torch.tensor(alias), torch.tensor(stay))
-    return [Uniform(CLASSES), LogUniform(CLASSES), custom]
+    return [UniformClasses(CLASSES), LogUniform(CLASSES), custom]
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2])

@@ -9,7 +9,7 @@ import pytest
 from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.engine.pipeline import BY_NAME, Pass, build, run_passes
+from refluid.engine.pipeline import BY_NAME, PipelinePass, build, run_passes
 from refluid.engine.setting import Setting
 from refluid.ir.program import Program
 from refluid.passes.protocol import Options, Report
@@ -20,7 +20,9 @@ def _forget_a_maker(program: Program, options: Options) -> Report:
     return Report(changed=True)
 
 
-BROKEN: Pass[Options] = replace(BY_NAME["half_on_cpu"], name="broken", rewrite=_forget_a_maker)
+BROKEN: PipelinePass[Options] = replace(
+    BY_NAME["half_on_cpu"], name="broken", rewrite=_forget_a_maker
+)
 BROKEN = replace(BROKEN, useful=lambda program, options: True)
 
 

@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from refluid.porting.project import Verdict, check_project
+from refluid.porting.project import ProjectVerdict, check_project
 from refluid.porting.resolving import missing_part
-from refluid.porting.scanning import Kind
+from refluid.porting.scanning import FindingKind
 
 _MAIN = "if __name__ == '__main__':\n    main()\n"
 
 
-def _verdicts(folder: Path, **files: str) -> dict[str, Verdict]:
+def _verdicts(folder: Path, **files: str) -> dict[str, ProjectVerdict]:
     for name, text in files.items():
         path = folder / f"{name.replace('__', '/')}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,7 +22,7 @@ def _verdicts(folder: Path, **files: str) -> dict[str, Verdict]:
     return {one.script: one for one in check_project(folder)}
 
 
-def _found(verdict: Verdict, kind: Kind) -> list[tuple[str, int, str]]:
+def _found(verdict: ProjectVerdict, kind: FindingKind) -> list[tuple[str, int, str]]:
     return [(one.file, one.line, one.what) for one in verdict.findings if one.kind is kind]
 
 
@@ -47,7 +47,7 @@ def test_missing_names_through_imports_and_aliases(tmp_path: Path) -> None:
     verdict = _verdicts(tmp_path, train=text + _MAIN)["train.py"]
     assert not verdict.runs
     assert not verdict.perhaps  # the import fails
-    assert _found(verdict, Kind.MISSING) == [
+    assert _found(verdict, FindingKind.MISSING) == [
         ("train.py", 2, "paddle.fluid.no_part"),
         ("train.py", 6, "paddle.fluid.layers.not_there"),
         ("train.py", 7, "paddle.fluid.layers.neither"),
@@ -67,7 +67,9 @@ def test_what_a_script_imports_counts_for_it(tmp_path: Path) -> None:
     assert set(verdicts) == {"good.py", "bad.py"}
     assert verdicts["good.py"].runs
     assert not verdicts["bad.py"].runs
-    assert _found(verdicts["bad.py"], Kind.OPERATORS) == [("nets/deep.py", 2, "load_op_library")]
+    assert _found(verdicts["bad.py"], FindingKind.OPERATORS) == [
+        ("nets/deep.py", 2, "load_op_library")
+    ]
 
 
 def test_what_refluid_run_sees_to_does_not_stop(tmp_path: Path) -> None:
@@ -80,10 +82,10 @@ def test_what_refluid_run_sees_to_does_not_stop(tmp_path: Path) -> None:
     verdict = _verdicts(tmp_path, train=text + _MAIN)["train.py"]
     assert verdict.runs
     assert "--place cpu" in verdict.says
-    assert _found(verdict, Kind.PYTHON2)[0][:2] == ("train.py", 3)
-    assert ("train.py", 3, "CUDAPlace") in _found(verdict, Kind.CUDA)
-    assert ("train.py", 4, "use_cuda=True") in _found(verdict, Kind.CUDA)
-    assert ("train.py", 3, "numpy.int") in _found(verdict, Kind.OLD)
+    assert _found(verdict, FindingKind.PYTHON2)[0][:2] == ("train.py", 3)
+    assert ("train.py", 3, "CUDAPlace") in _found(verdict, FindingKind.CUDA)
+    assert ("train.py", 4, "use_cuda=True") in _found(verdict, FindingKind.CUDA)
+    assert ("train.py", 3, "numpy.int") in _found(verdict, FindingKind.OLD)
 
 
 def test_what_only_a_call_meets_is_perhaps(tmp_path: Path) -> None:
@@ -107,8 +109,8 @@ def test_folders_that_a_script_adds_to_the_path(tmp_path: Path) -> None:
         inner__train=text + _MAIN,
         shared__nets__net="import paddle\npaddle.no_such\n",
     )
-    assert _found(verdicts["inner/train.py"], Kind.PACKAGE) == []
-    assert _found(verdicts["inner/train.py"], Kind.MISSING)[0][0] == "shared/nets/net.py"
+    assert _found(verdicts["inner/train.py"], FindingKind.PACKAGE) == []
+    assert _found(verdicts["inner/train.py"], FindingKind.MISSING)[0][0] == "shared/nets/net.py"
 
 
 def test_packages_and_unreadable_files(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.runtime.failure import explain
 from refluid.runtime.recorded.trial import Trial
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind
 from refluid.runtime.trees import Formula
 
@@ -27,7 +27,7 @@ def _explained(*lines: str) -> Exception:
         x = fluid.data("x", [2], "float32")
         fluid.layers.relu(x)
     (op,) = main.global_block().ops
-    source = Source()
+    source = PlanSource()
     source.steps = [Bind(None, Formula(line, ())) for line in lines]
     source.steps[-1].op = op
     namespace: dict[str, Any] = {}

@@ -10,7 +10,7 @@ import pytest
 from refluid import fluid
 from refluid.core import events, flags
 from refluid.core.errors import EnforceNotMet
-from refluid.core.events import Kind
+from refluid.core.events import EventKind
 from refluid.runtime import meter
 from refluid.runtime.footprint import planned_peak
 from refluid.runtime.instrument import instruments
@@ -53,7 +53,7 @@ def test_every_operator_is_an_event(log: events.Log) -> None:
     names = [event.name for event in log.events]
     assert names[:3] == ["mul", "relu", "square"]
     assert names[-1] == "momentum"
-    assert {event.kind for event in log.events} == {Kind.OPERATOR}
+    assert {event.kind for event in log.events} == {EventKind.OPERATOR}
     assert {event.depth for event in log.events} == {0}
     ends = [0, *(event.end for event in log.events)]
     for event, former in zip(log.events, ends, strict=False):

@@ -16,7 +16,7 @@ from refluid.core import flags
 from refluid.kernels import settings
 from refluid.kernels.settings import under
 from refluid.runtime import kernels
-from refluid.runtime.kernels import Kernels, settings_for
+from refluid.runtime.kernels import KernelSettings, settings_for
 
 layers = fluid.layers
 CPU, GPU = torch.device("cpu"), torch.device("cuda:0")
@@ -69,13 +69,13 @@ class Net:
 def test_torch_chooses_where_nothing_is_asked_for() -> None:
     net = Net()
     for op in net.main.global_block().ops:
-        assert settings_for(op, CPU, Kernels()) == ()
+        assert settings_for(op, CPU, KernelSettings()) == ()
 
 
 @pytest.mark.parametrize("types", [("conv2d",), ("conv2d_transpose",), ("matmul",)])
 def test_only_the_named_operators_use_onednn(types: tuple[str, ...]) -> None:
     net = Net()
-    asked = Kernels(onednn_types=frozenset(types))
+    asked = KernelSettings(onednn_types=frozenset(types))
     for kind in ("conv2d", "conv2d_transpose", "matmul"):
         expected = (("onednn", kind in types),)
         assert settings_for(net.op(kind), CPU, asked) == expected
@@ -111,7 +111,9 @@ def test_a_flag_asks_for_all_and_an_attribute_for_one() -> None:
         assert settings_for(op, CPU, kernels.asked_for()) == (("onednn", True),)
         net.step()
     op.set_attr("use_mkldnn", True)
-    assert settings_for(op, CPU, Kernels(onednn_types=frozenset({"mul"}))) == (("onednn", True),)
+    assert settings_for(op, CPU, KernelSettings(onednn_types=frozenset({"mul"}))) == (
+        ("onednn", True),
+    )
 
 
 def test_the_log_names_operators_without_a_choice(caplog: pytest.LogCaptureFixture) -> None:
@@ -186,20 +188,20 @@ def test_threads_with_other_settings_wait_and_equal_ones_do_not() -> None:
 def test_use_cudnn_is_each_operators_own() -> None:
     plain, own = Net(), Net(use_cudnn=False)
     for kind in ("conv2d", "conv2d_transpose", "conv2d_grad", "conv2d_transpose_grad"):
-        assert settings_for(plain.op(kind), GPU, Kernels()) == ()
-        assert settings_for(own.op(kind), GPU, Kernels()) == (("cudnn", False),)
-        asked = Kernels(search=True, deterministic=True)
+        assert settings_for(plain.op(kind), GPU, KernelSettings()) == ()
+        assert settings_for(own.op(kind), GPU, KernelSettings()) == (("cudnn", False),)
+        asked = KernelSettings(search=True, deterministic=True)
         expected = (("search", True), ("deterministic", True))
         assert settings_for(plain.op(kind), GPU, asked) == expected
-    assert settings_for(plain.op("relu"), GPU, Kernels(search=True)) == ()
+    assert settings_for(plain.op("relu"), GPU, KernelSettings(search=True)) == ()
 
 
 def test_tensor_math_is_for_products() -> None:
     full, half = Net(), Net(half=True)
-    on = Kernels(tensor_math=True)
+    on = KernelSettings(tensor_math=True)
     assert settings_for(full.op("matmul"), GPU, on) == (("products", "tf32"),)
-    assert settings_for(full.op("matmul"), GPU, Kernels()) == ()
-    for asked in (on, Kernels()):
+    assert settings_for(full.op("matmul"), GPU, KernelSettings()) == ()
+    for asked in (on, KernelSettings()):
         found = settings_for(half.op("matmul_grad"), GPU, asked)
         expected = ("sums of float16", "sums of bfloat16")
         assert found == tuple((name, asked.tensor_math) for name in expected)
@@ -209,7 +211,7 @@ def test_tensor_math_is_for_products() -> None:
 def test_flags_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     set_to: dict[str, str] = {}
     monkeypatch.setattr(flags, "export", set_to.__setitem__)
-    assert kernels.asked_for() == Kernels()
+    assert kernels.asked_for() == KernelSettings()
     assert not set_to
     given = {
         "FLAGS_cudnn_exhaustive_search": True,
@@ -218,7 +220,7 @@ def test_flags_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         "FLAGS_conv_workspace_size_limit": 64,
     }
     with flags.override(given):
-        expected = Kernels(search=True, deterministic=True, tensor_math=True)
+        expected = KernelSettings(search=True, deterministic=True, tensor_math=True)
         assert kernels.asked_for() == expected
     assert set_to == {"CUDNN_CONV_WSCAP_DBG": "64"}
 

@@ -7,7 +7,7 @@ import pytest
 
 from refluid.verify.conditioning import UNIT, Repetitions, perturbed, repetition
 from refluid.verify.metrics import digest
-from refluid.verify.recordings import Recording, Value, load_recording
+from refluid.verify.recordings import RecordedValue, Recording, load_recording
 from refluid.verify.replay import repeating, run
 from scripts.plant_faults.trial import beginning
 from tests.golden import GOLDEN, needs_golden
@@ -22,7 +22,7 @@ def recording() -> Recording:
 @pytest.mark.parametrize("size", [0.25, 1.0, 4.0])
 def test_a_change_has_the_size_asked_for(size: float) -> None:
     start = np.random.RandomState(0).uniform(1.0, 2.0, 40000).astype(np.float32)
-    state = {"w": Value(start, []), "zero": Value(np.zeros(8, np.float32), [])}
+    state = {"w": RecordedValue(start, []), "zero": RecordedValue(np.zeros(8, np.float32), [])}
     change = perturbed(state, 1, size * UNIT)["w"].array.astype(np.float64) - start
     assert np.abs(change / start).max() <= (size + 1.0) * UNIT
     assert np.abs((change / start).mean()) < 0.05 * size * UNIT

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from refluid.verify.recordings import Recording, Value, load_recording
+from refluid.verify.recordings import RecordedValue, Recording, load_recording
 from refluid.verify.replay import steps
 from tests.golden import GOLDEN, needs_golden
 
@@ -17,7 +17,7 @@ STEP = 1e-2
 LOOKED_AT = 8
 
 
-def _results(recording: Recording) -> dict[str, Value]:
+def _results(recording: Recording) -> dict[str, RecordedValue]:
     return steps(recording)[0]
 
 
@@ -31,7 +31,7 @@ def _moved(recording: Recording, name: str, place: tuple[int, ...], by: float) -
     given = step.feeds if name in step.feeds else recording.state
     array = given[name].array.copy()
     array[place] += by
-    changed = dict(given) | {name: Value(array, given[name].lengths)}
+    changed = dict(given) | {name: RecordedValue(array, given[name].lengths)}
     if name in step.feeds:
         return replace(recording, steps=[replace(step, feeds=changed)])
     return replace(recording, state=changed)

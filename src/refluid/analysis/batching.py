@@ -13,11 +13,11 @@ from refluid.ir.attributes import COMMON
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
 
-Setting = tuple[object, ...]
+UpdateSetting = tuple[object, ...]
 
 
 @dataclass
-class _Batch:
+class UpdateBatch:
     """Operators that run where the last of them stands."""
 
     positions: list[int] = field(default_factory=list)
@@ -45,8 +45,8 @@ def batches(ops: Sequence[Operator], *, most: int = GROUP) -> dict[int, list[int
     writes what they write, or writes what they read, and they overwrite their inputs in place.
     A batch ends with `most` bytes of gradients, which all wait for its last operator.
     """
-    open_: dict[Setting, _Batch] = {}
-    done: list[_Batch] = []
+    open_: dict[UpdateSetting, UpdateBatch] = {}
+    done: list[UpdateBatch] = []
     for position, op in enumerate(ops):
         if not open_ and not _batchable(op):
             continue
@@ -55,7 +55,7 @@ def batches(ops: Sequence[Operator], *, most: int = GROUP) -> dict[int, list[int
         for other in [one for one, batch in open_.items() if batch.stands_before(read, written)]:
             done.append(open_.pop(other))
         if setting is not None:
-            batch = open_.setdefault(setting, _Batch())
+            batch = open_.setdefault(setting, UpdateBatch())
             batch.add(position, op, read, written)
             if batch.waiting >= most:
                 done.append(open_.pop(setting))
@@ -77,7 +77,7 @@ def _sparse(op: Operator, name: str) -> bool:
     return var is not None and var.type == VarType.SELECTED_ROWS
 
 
-def _setting(op: Operator) -> Setting:
+def _setting(op: Operator) -> UpdateSetting:
     shape = tuple((slot, len(names)) for slot, names in op.inputs.items())
     attrs = tuple(
         (name, str(value)) for name, value in sorted(op.attrs.items()) if name not in COMMON

@@ -16,7 +16,7 @@ from refluid.ops.nested import BlockGradient, Nested
 
 
 @dataclass(frozen=True)
-class Gradients:
+class BlockGradients:
     """What a gradient operator is made of, its gradient block being finished.
 
     known: outputs of the forward operator that have a gradient. block: the gradient block.
@@ -67,7 +67,7 @@ def entering(op: Operator, nested: Nested, known: set[str], stopped: set[str]) -
     return targets | carried_gradients(op.attr("sub_block"), targets, nested.carried(op), stopped)
 
 
-def block_draft(op: Operator, made: BlockGradient, gradients: Gradients) -> GradientDraft:
+def block_draft(op: Operator, made: BlockGradient, gradients: BlockGradients) -> GradientDraft:
     """The gradient operator: with the forward's attributes, or with no more than its own."""
     block, type_ = {"sub_block": gradients.block}, op.type + "_grad"
     if made.attrs is not None:

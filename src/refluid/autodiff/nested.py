@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.appending import Callback, append_drafts
 from refluid.autodiff.checks import stopped_variables
-from refluid.autodiff.control import Gradients, block_draft, entering
+from refluid.autodiff.control import BlockGradients, block_draft, entering
 from refluid.autodiff.making import GradientDraft, MakeGradients, draft_backward, plain_draft
 from refluid.autodiff.naming import GradientNames
 from refluid.core.errors import OperatorNotImplemented
@@ -79,7 +79,7 @@ class BackwardPass:
         inner_live = {inner_names.of(name) for name in given}
         made = draft_backward(inner.ops, inner_names, self.stopped(inner), inner_live, self._make)
         append_drafts(accumulate(made, inner_names), inner_names, self.callbacks)
-        gradients = Gradients(names, stopped, known, target)
+        gradients = BlockGradients(names, stopped, known, target)
         return [block_draft(forward, nested.gradient(forward, gradients), gradients)]
 
 

@@ -17,7 +17,7 @@ UNNAMED = "_generated_var"
 _LISTS = (list, tuple)
 
 
-class Layer(Protocol):
+class LayerCall(Protocol):
     """A layer call: `name` is the prefix of what it makes, `layer_type` what messages call it."""
 
     @property
@@ -29,7 +29,7 @@ class Layer(Protocol):
 class How(TypedDict, total=False):
     """Options of `op`."""
 
-    layer: Layer | str
+    layer: LayerCall | str
     name: str | None
     prefix: str
     dtype: Any

@@ -22,7 +22,7 @@ SliceBound = Any  # an int or a Variable
 
 
 @dataclass(frozen=True)
-class Part:
+class Taken:
     """What an index takes of one dimension; drop: the dimension goes."""
 
     axis: int
@@ -64,18 +64,18 @@ def _bound(value: Any, default: int) -> SliceBound:
     return value if isinstance(value, Variable) else int(value)
 
 
-def _part(axis: int, one: Any, name: str) -> Part:
+def _part(axis: int, one: Any, name: str) -> Taken:
     if isinstance(one, slice):
         step = _bound(one.step, 1)
         if is_whole(step) and step == 0:
             raise ValueError(f"variable {name!r}: slice step can't be zero")
         back = is_whole(step) and step < 0
         start = _bound(one.start, _END if back else 0)
-        return Part(axis, start, _bound(one.stop, -_END if back else _END), step, False)
+        return Taken(axis, start, _bound(one.stop, -_END if back else _END), step, False)
     if isinstance(one, Variable):
-        return Part(axis, one, _after(one), 1, True)
+        return Taken(axis, one, _after(one), 1, True)
     if is_whole(one) and not isinstance(one, bool):
-        return Part(axis, one, _END if one == -1 else one + 1, 1, True)
+        return Taken(axis, one, _END if one == -1 else one + 1, 1, True)
     raise TypeError(
         f"variable {name!r}: index {one!r} is not supported in a program; use integers and "
         "slices, or fluid.layers.gather"

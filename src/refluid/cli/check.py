@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from refluid.porting.project import Verdict
+    from refluid.porting.project import ProjectVerdict
 
 _SHOWN = 8
 
@@ -45,14 +45,14 @@ def check(
     raise typer.Exit(0 if all(one.runs or one.perhaps for one in verdicts) else 1)
 
 
-def _mark(verdict: Verdict) -> str:
+def _mark(verdict: ProjectVerdict) -> str:
     return "ok " if verdict.runs else "?? " if verdict.perhaps else "NO "
 
 
-def _show(verdict: Verdict, everything: bool) -> None:
-    from refluid.porting.scanning import Kind
+def _show(verdict: ProjectVerdict, everything: bool) -> None:
+    from refluid.porting.scanning import FindingKind
 
-    minor = {Kind.OLD, Kind.PYTHON2, Kind.CUDA}
+    minor = {FindingKind.OLD, FindingKind.PYTHON2, FindingKind.CUDA}
     found = [one for one in verdict.findings if everything or one.kind not in minor]
     for one in found if everything else found[:_SHOWN]:
         typer.echo(f"      {one.file}:{one.line}: {one.kind}: {one.what}")
@@ -60,7 +60,7 @@ def _show(verdict: Verdict, everything: bool) -> None:
         typer.echo(f"      and {len(found) - _SHOWN} more (--all)")
 
 
-def _as_json(verdict: Verdict) -> dict[str, object]:
+def _as_json(verdict: ProjectVerdict) -> dict[str, object]:
     return {
         "script": verdict.script,
         "runs": verdict.runs,

@@ -43,7 +43,7 @@ class Share:
     part: float
 
 
-Cell = str | Share
+TableCell = str | Share
 
 
 def document(title: str, subtitle: str, parts: Iterable[str]) -> str:
@@ -70,7 +70,7 @@ def tiles(facts: Iterable[tuple[str, str]]) -> str:
 
 
 def table(
-    heads: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: str = "", codes: str = ""
+    heads: Sequence[str], rows: Iterable[Sequence[TableCell]], numbers: str = "", codes: str = ""
 ) -> str:
     """A table. `numbers`, `codes`: names of the columns that hold figures, or source."""
     kinds = dict.fromkeys(numbers.split("|"), "number") | dict.fromkeys(codes.split("|"), "code")
@@ -85,7 +85,7 @@ def table(
     return f'<div class="wide"><table><tr>{top}</tr>{body}</table></div>'
 
 
-def _cell(value: Cell) -> str:
+def _cell(value: TableCell) -> str:
     if isinstance(value, Share):
         width = 100 * min(1.0, max(0.0, value.part))
         return f'<div class="bar"><i style="width:{width:.1f}%"></i></div>'

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from refluid.cli.memory_page import memory_sections
-from refluid.cli.page import Cell, Share, document, section, table, tiles
+from refluid.cli.page import Share, TableCell, document, section, table, tiles
 from refluid.fluid.contrib.memory_report import report_of, size_text
 from refluid.measure.ceilings import Ceilings
 from refluid.measure.step_profile import Spent, StepProfile, work_of
-from refluid.runtime.meter import Measured, Work
+from refluid.runtime.meter import Measured, OperatorWork
 from refluid.runtime.watched import Watched
 
 _ROWS = 25
@@ -48,7 +48,7 @@ def _group(profile: StepProfile, name: str, text: str, key: Callable[[Watched], 
     rows = profile.by(key)
     most = rows[0][1] if rows else 1.0
     total = sum(ms for _, ms, _ in rows) or 1.0
-    shown: list[list[Cell]] = [
+    shown: list[list[TableCell]] = [
         [
             label or "(unknown)",
             f"{ms:.4g}",
@@ -68,7 +68,7 @@ def _group(profile: StepProfile, name: str, text: str, key: Callable[[Watched], 
 
 
 def _ceiling_section(
-    profile: StepProfile, work: dict[tuple[str, str], Work], ceilings: Ceilings
+    profile: StepProfile, work: dict[tuple[str, str], OperatorWork], ceilings: Ceilings
 ) -> str:
     heads = ["operator", "result", "ms", "GFLOP", "moves", "GFLOP/s", "GB/s", "of ceiling", ""]
     heads += ["limit", "your line"]
@@ -87,8 +87,8 @@ def _ceiling_section(
 
 
 def _ceiling_rows(
-    profile: StepProfile, work: dict[tuple[str, str], Work], ceilings: Ceilings
-) -> Iterator[list[Cell]]:
+    profile: StepProfile, work: dict[tuple[str, str], OperatorWork], ceilings: Ceilings
+) -> Iterator[list[TableCell]]:
     for one in profile.slowest(_ROWS):
         done = work.get((one.watched.name, one.watched.result))
         if done is None or not one.ms:
@@ -96,7 +96,7 @@ def _ceiling_rows(
         yield _ceiling_row(one, done, ceilings)
 
 
-def _ceiling_row(one: Spent, done: Work, ceilings: Ceilings) -> list[Cell]:
+def _ceiling_row(one: Spent, done: OperatorWork, ceilings: Ceilings) -> list[TableCell]:
     seconds = one.ms * 1e-3
     share = ceilings.least_seconds(done.flops, done.moved) / seconds
     return [

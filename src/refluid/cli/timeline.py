@@ -17,7 +17,7 @@ from refluid.core.profiler_pb2 import Event, MemEvent, Profile
 _MICRO = 1e-3
 _PLACES = {MemEvent.CUDAPlace: "gpu", MemEvent.CPUPlace: "cpu", MemEvent.CUDAPinnedPlace: "pinned"}
 _DETAILS = ("result", "layer", "line")
-Entry = dict[str, Any]
+TraceEntry = dict[str, Any]
 
 
 def timeline(
@@ -71,7 +71,7 @@ def chrome_trace(profiles: Mapping[str, Profile]) -> dict[str, Any]:
     starts = [event.start_ns for one in profiles.values() for event in one.events]
     starts += [one.start_ns for profile in profiles.values() for one in profile.mem_events]
     origin = min(starts, default=0)
-    entries: list[Entry] = []
+    entries: list[TraceEntry] = []
     for name, profile in profiles.items():
         label = f"{name}: " if len(profiles) > 1 else ""
         entries += [_span(event, label, tracks, origin) for event in profile.events]
@@ -83,7 +83,7 @@ class _Tracks:
     """Numbers of tracks and of their rows, and the entries that name them."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[TraceEntry] = []
         self._numbers: dict[str, int] = {}
         self._rows: set[tuple[int, int]] = set()
 
@@ -104,11 +104,11 @@ class _Tracks:
         return row
 
 
-def _named(what: str, pid: int, tid: int, name: str) -> Entry:
+def _named(what: str, pid: int, tid: int, name: str) -> TraceEntry:
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
 
 
-def _span(event: Event, label: str, tracks: _Tracks, origin: int) -> Entry:
+def _span(event: Event, label: str, tracks: _Tracks, origin: int) -> TraceEntry:
     detail = event.detail_info.split("\n")
     if event.type == Event.GPUKernel:
         track = tracks.track(f"{label}gpu {event.device_id}")
@@ -129,7 +129,9 @@ def _span(event: Event, label: str, tracks: _Tracks, origin: int) -> Entry:
     }
 
 
-def _memory(found: Iterable[MemEvent], label: str, tracks: _Tracks, origin: int) -> Iterable[Entry]:
+def _memory(
+    found: Iterable[MemEvent], label: str, tracks: _Tracks, origin: int
+) -> Iterable[TraceEntry]:
     """Bytes held over time, one counter per device."""
     changes: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for one in found:

@@ -33,7 +33,7 @@ class Weight:
 
 
 @dataclass
-class Value:
+class Expression:
     """What a variable is in the code: an expression, and whether it needs parentheses.
 
     scalar: no dimensions, where Fluid has one of size 1. lengths: the expression of the sequences'
@@ -96,7 +96,7 @@ class Site:
 
     # -- expressions ----------------------------------------------------------
 
-    def value(self, slot: str, index: int = 0) -> Value:
+    def value(self, slot: str, index: int = 0) -> Expression:
         """The input."""
         return self.writer.value(self.names(slot)[index])
 
@@ -140,7 +140,7 @@ class Site:
         """Says what an output is. lengths: of its sequences; None: those of the first input."""
         if self.needed(slot, index):
             lengths = self._lengths() if lengths is None else lengths
-            value = Value(text, loose, scalar, lengths)
+            value = Expression(text, loose, scalar, lengths)
             self.writer.give(self.op.output(slot)[index], value)
 
     def give_all(self, text: str, outputs: Sequence[tuple[str, int]]) -> None:
@@ -176,7 +176,7 @@ class Site:
             self.refuse(reason)
 
 
-def _closed(value: Value) -> str:
+def _closed(value: Expression) -> str:
     return f"({value.text})" if value.loose else value.text
 
 

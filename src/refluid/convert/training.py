@@ -14,7 +14,7 @@ from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.passes.prune import prune
 
-Options = Callable[[Operator], str]
+WrittenOptions = Callable[[Operator], str]
 
 
 def _momentum(op: Operator) -> str:
@@ -28,7 +28,7 @@ def _adam(op: Operator) -> str:
 
 
 # Fluid's operator -> PyTorch's optimizer, and the options that follow the learning rate.
-_OPTIMIZERS: Mapping[str, tuple[str, Options]] = {
+_OPTIMIZERS: Mapping[str, tuple[str, WrittenOptions]] = {
     "sgd": ("SGD", lambda _op: ""),
     "momentum": ("SGD", _momentum),
     "adam": ("Adam", _adam),

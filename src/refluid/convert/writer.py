@@ -12,7 +12,7 @@ from torch import Tensor
 from refluid.convert import rules
 from refluid.convert.joining import join_biases
 from refluid.convert.naming import Locals, Unique, identifier, module_name
-from refluid.convert.site import Site, Value, Weight, turned
+from refluid.convert.site import Expression, Site, Weight, turned
 from refluid.convert.source import Source
 from refluid.convert.table import NoCounterpart, converter_of
 from refluid.ir.operator import Operator
@@ -54,13 +54,13 @@ class Writer:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.done = Written()
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, Expression] = {}
         self.biases = join_biases(source)
         self._ops = _needed_ops(source)
         self._left = _reads(self._ops, source.fetches)
         self._names = Unique(("forward", "training", "train", "eval", "load_state_dict"))
         self._modules: dict[tuple[str, ...], str] = {}
-        self._pending: dict[str, Value] = {}
+        self._pending: dict[str, Expression] = {}
         self._next: Operator | None = None
         self._holders: dict[str, str] = {}
 
@@ -78,7 +78,7 @@ class Writer:
         self._locals = Locals(done.arguments.values())
         for name in source.feeds:
             lengths = done.arguments.get(f"{name}@LENGTHS", "")
-            self.values[name] = Value(done.arguments[name], lengths=lengths)
+            self.values[name] = Expression(done.arguments[name], lengths=lengths)
         for position, op in enumerate(self._ops):
             self._next = self._ops[position + 1] if position + 1 < len(self._ops) else None
             self._write(op)
@@ -94,7 +94,7 @@ class Writer:
             return
         converter = converter_of(op.type)
         assert converter is not None
-        self._given: dict[str, Value] = {}
+        self._given: dict[str, Expression] = {}
         self._tuple: tuple[Sequence[str | None], str, str] | None = None
         converter(Site(self, op))
         self._settle(op, self._given)
@@ -105,16 +105,16 @@ class Writer:
         """Whether an operator that is written, or the user, reads a variable."""
         return self._left.get(name, 0) > 0
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> Expression:
         """The expression of a variable."""
         if name in self.values:
             return self.values[name]
         if name in self.source.values:
-            found = self.values[name] = Value(self._loose_parameter(name))
+            found = self.values[name] = Expression(self._loose_parameter(name))
             return found
         raise NoCounterpart(f"variable {name!r} is neither fed nor saved nor computed before")
 
-    def give(self, name: str, value: Value) -> None:
+    def give(self, name: str, value: Expression) -> None:
         """An output of the operator at hand."""
         self._given[name] = value
 
@@ -167,12 +167,12 @@ class Writer:
             local = self._locals.take(None, _names_in([value]))
             self._line(f"{local} = {value.text}")
             self._holders[name] = local
-            self.values[name] = Value(local, scalar=value.scalar, lengths=value.lengths)
+            self.values[name] = Expression(local, scalar=value.scalar, lengths=value.lengths)
         return self.values[name].text
 
     # -- statements -----------------------------------------------------------
 
-    def _settle(self, op: Operator, given: Mapping[str, Value]) -> None:
+    def _settle(self, op: Operator, given: Mapping[str, Expression]) -> None:
         """Puts what was given into variables, or into the next operator's line."""
         for name in op.input_arg_names:
             self._left[name] -= 1
@@ -198,7 +198,7 @@ class Writer:
                 dying = dying[1:]
                 self._line(f"{local} = {value.text}")
                 self._holders[name] = local
-                self.values[name] = Value(local, scalar=value.scalar, lengths=value.lengths)
+                self.values[name] = Expression(local, scalar=value.scalar, lengths=value.lengths)
 
     def _settle_tuple(self) -> None:
         assert self._tuple is not None
@@ -209,17 +209,17 @@ class Writer:
             local = "_" if name is None else self._locals.take()
             found.append(local)
             if name is not None:
-                self._holders[name], self.values[name] = local, Value(local, lengths=lengths)
+                self._holders[name], self.values[name] = local, Expression(local, lengths=lengths)
         self._line(f"{', '.join(found)} = {text}")
 
-    def _holder_of(self, value: Value) -> str | None:
+    def _holder_of(self, value: Expression) -> str | None:
         """The local variable that a value is, where it is one already: it lives on."""
         if not value.text.isidentifier() or value.text in self.done.arguments.values():
             return None
         self._locals.keep(value.text)
         return value.text
 
-    def _stays_expression(self, name: str, value: Value) -> bool:
+    def _stays_expression(self, name: str, value: Expression) -> bool:
         if value.text.isidentifier() or (value.text.startswith("self.") and "(" not in value.text):
             return True
         following = self._next
@@ -242,7 +242,7 @@ def _needed_ops(source: Source) -> list[Operator]:
     return kept[::-1]
 
 
-def _names_in(values: Iterable[Value]) -> set[str]:
+def _names_in(values: Iterable[Expression]) -> set[str]:
     return {word for value in values for word in re.findall(r"\w+", value.text)}
 
 

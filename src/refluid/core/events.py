@@ -18,7 +18,7 @@ clock = time.perf_counter_ns
 EPOCH = time.time_ns() - time.perf_counter_ns()
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """What an event belongs to; the value names its track in a timeline."""
 
     OPERATOR = "operators"
@@ -37,7 +37,7 @@ class Event:
     """
 
     name: str
-    kind: Kind
+    kind: EventKind
     thread: int
     start: int
     end: int
@@ -128,7 +128,7 @@ def keep(log: Log | None) -> Log | None:
 
 
 @contextmanager
-def record(name: str, kind: Kind = Kind.USER) -> Iterator[None]:
+def record(name: str, kind: EventKind = EventKind.USER) -> Iterator[None]:
     """Notes how long the block takes, if a log is being kept."""
     log = _active
     if log is None:
@@ -141,6 +141,6 @@ def record(name: str, kind: Kind = Kind.USER) -> Iterator[None]:
         note(log, name, kind, start)
 
 
-def note(log: Log, name: str, kind: Kind, start: int) -> None:
+def note(log: Log, name: str, kind: EventKind, start: int) -> None:
     """Notes something that began at `start` and ends now."""
     log.events.append(Event(name, kind, log.thread(), start, clock()))

@@ -10,7 +10,7 @@ from enum import Enum
 
 from refluid.core.bounds import MOST_THREADS
 
-Value = bool | int | float | str
+FlagValue = bool | int | float | str
 
 
 class Status(Enum):
@@ -33,7 +33,7 @@ class Flag:
     """
 
     name: str
-    default: Value
+    default: FlagValue
     status: Status
     help: str
     gpu: bool = False
@@ -43,12 +43,12 @@ class Flag:
     why: str = ""
 
     @property
-    def kind(self) -> type[Value]:
+    def kind(self) -> type[FlagValue]:
         """bool, int, float or str."""
         return type(self.default)
 
 
-_Row = tuple[str, Value, str]
+_Row = tuple[str, FlagValue, str]
 
 _EFFECTIVE: list[_Row] = [
     ("memory_fraction_of_eager_deletion", 1.0, "share of temporaries freed early, largest first"),

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from refluid.core.errors import OutOfBounds
-from refluid.core.flag_table import FLAGS, Flag, Status, Value
+from refluid.core.flag_table import FLAGS, Flag, FlagValue, Status
 
 _LOGGER = logging.getLogger("refluid")
 _PREFIX = "FLAGS_"
@@ -29,7 +29,7 @@ _NO_EFFECT = {
     Status.NOT_YET: "is known but not implemented in refluid yet; nothing changes",
     Status.NO_COUNTERPART: "steers a part of Fluid whose work PyTorch does here; nothing changes",
 }
-_values: dict[str, Value] = {name: flag.default for name, flag in FLAGS.items()}
+_values: dict[str, FlagValue] = {name: flag.default for name, flag in FLAGS.items()}
 _said: set[str] = set()
 _set: set[str] = set()
 # What the flags have been so far, numbered, and the number of what they are.
@@ -159,7 +159,7 @@ def load_environment(environment: Mapping[str, str]) -> None:
     _note()
 
 
-def _parse(flag: Flag, text: str) -> Value:
+def _parse(flag: Flag, text: str) -> FlagValue:
     try:
         return _WORDS[text.strip().lower()] if flag.kind is bool else flag.kind(text)
     except (KeyError, ValueError):
@@ -169,7 +169,7 @@ def _parse(flag: Flag, text: str) -> Value:
         ) from None
 
 
-def _check(flag: Flag, given: Any) -> Value:
+def _check(flag: Flag, given: Any) -> FlagValue:
     """`given` as a value of `flag`: whole numbers pass for floats, 0 and 1 for booleans."""
     accepted: Any = _CHECKS[flag.kind](given)
     if accepted is None:
@@ -183,7 +183,7 @@ def _check(flag: Flag, given: Any) -> Value:
         raise ValueError(f"{_PREFIX}{flag.name} must be at least {flag.minimum}, not {given!r}")
     if flag.kind is int and accepted > flag.maximum:
         raise OutOfBounds(f"{_PREFIX}{flag.name} must be at most {flag.maximum}, not {given!r}")
-    result: Value = accepted
+    result: FlagValue = accepted
     return result
 
 

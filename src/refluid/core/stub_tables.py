@@ -35,7 +35,7 @@ class Section(NamedTuple):
     text: str
 
 
-class Entry(NamedTuple):
+class StubEntry(NamedTuple):
     """One name of a module: how the table spells it, and why it is not there."""
 
     spelled: ast.stmt
@@ -72,12 +72,12 @@ def is_stub(module: str) -> bool:
 
 
 @cache
-def entries(module: str) -> dict[str, Entry]:
+def entries(module: str) -> dict[str, StubEntry]:
     """What the tables have in a module, by name; nothing where they don't know it."""
-    found: dict[str, Entry] = {}
+    found: dict[str, StubEntry] = {}
     for section in sections().get(module, []):
         for one in ast.parse(section.text).body:
-            found |= dict.fromkeys(_names(one), Entry(one, section.reason))
+            found |= dict.fromkeys(_names(one), StubEntry(one, section.reason))
     return found
 
 

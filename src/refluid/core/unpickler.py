@@ -40,7 +40,7 @@ class _Dtype:
         return np.dtype(self.code).newbyteorder(_ORDERS[self.order])
 
 
-class _Array:
+class _PickledArray:
     """Stands for an array: what its state says, checked when the array is made."""
 
     __slots__ = ("state",)
@@ -90,8 +90,8 @@ def _latin1(text: object, encoding: object) -> bytes:
     return text.encode("latin1")
 
 
-def _scalar(kind: _Dtype, data: bytes | str) -> _Array:
-    array = _Array()
+def _scalar(kind: _Dtype, data: bytes | str) -> _PickledArray:
+    array = _PickledArray()
     array.state = (1, (), kind, False, data)
     return array
 
@@ -105,7 +105,7 @@ _ALLOWED: dict[tuple[str, str], _Sealed] = {
     ("builtins", "bytes"): _Sealed(lambda: b""),
 }
 for _module in ("numpy.core.multiarray", "numpy._core.multiarray"):
-    _ALLOWED[_module, "_reconstruct"] = _Sealed(lambda *_: _Array())
+    _ALLOWED[_module, "_reconstruct"] = _Sealed(lambda *_: _PickledArray())
     _ALLOWED[_module, "scalar"] = _Sealed(_scalar)
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
@@ -139,7 +139,7 @@ def check_numbers(data: bytes) -> None:
 
 def plain_value(value: Any) -> Any:
     """`value` with arrays made from their stand-ins; UnpicklingError for anything unexpected."""
-    if isinstance(value, _Array):
+    if isinstance(value, _PickledArray):
         return value.build()
     if type(value) is dict:
         return {plain_value(key): plain_value(entry) for key, entry in value.items()}

@@ -14,14 +14,14 @@ except ImportError:  # not a Unix
     resource = None
 
 # Seconds that each thread ran, and seconds that it was ready to run but had no core, by its number.
-Times = dict[int, tuple[float, float]]
+WaitingTimes = dict[int, tuple[float, float]]
 
 _TASKS = Path("/proc/self/task")
 # A thread that is stopped for another waits for about as long as the other may run.
 _TURN = 0.004
 
 
-def times() -> Times:
+def times() -> WaitingTimes:
     """Those of this process, since its threads began.
 
     Exact on Linux. Elsewhere, or where the kernel doesn't count them, a guess by how often threads
@@ -30,7 +30,7 @@ def times() -> Times:
     return _by_kernel() or _by_switches()
 
 
-def _by_kernel() -> Times:
+def _by_kernel() -> WaitingTimes:
     found = {}
     try:
         threads = os.listdir(_TASKS)
@@ -46,7 +46,7 @@ def _by_kernel() -> Times:
     return found if counts else {}
 
 
-def _by_switches() -> Times:
+def _by_switches() -> WaitingTimes:
     if resource is None:
         return {}
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -63,7 +63,9 @@ class Waiting:
     read: as `times`. since: what it gave when counting began; that is when refluid was imported.
     """
 
-    def __init__(self, read: Callable[[], Times] = times, since: Times = _AT_START) -> None:
+    def __init__(
+        self, read: Callable[[], WaitingTimes] = times, since: WaitingTimes = _AT_START
+    ) -> None:
         self._read, self._before = read, since
 
     def __call__(self) -> float:

@@ -2,8 +2,8 @@
 
 from refluid.eager.backend import Eager
 from refluid.eager.mode import current, eager, enter, leave
-from refluid.eager.parameter import Parameter
+from refluid.eager.parameter import ParamBase
 from refluid.eager.tensor import VarBase
 from refluid.eager.updates import Updates
 
-__all__ = ["Eager", "Parameter", "Updates", "VarBase", "current", "eager", "enter", "leave"]
+__all__ = ["Eager", "ParamBase", "Updates", "VarBase", "current", "eager", "enter", "leave"]

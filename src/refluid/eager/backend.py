@@ -10,8 +10,8 @@ from refluid.build.backend import MISSED
 from refluid.core import flags
 from refluid.core.offsets import as_levels, as_lod
 from refluid.core.places import Place
-from refluid.eager.calls import Call
-from refluid.eager.parameter import Parameter
+from refluid.eager.calls import OperatorCall
+from refluid.eager.parameter import ParamBase
 from refluid.eager.running import Declared
 from refluid.eager.shortcuts import Shortcuts
 from refluid.eager.tensor import VarBase
@@ -48,7 +48,7 @@ class Eager:
     def __init__(self, place: Place) -> None:
         self.place, self.device = place, place.device
         self.ran: list[Ran] | None = None  # where operators are noted, while one is traced
-        self._calls: dict[Any, Call] = {}
+        self._calls: dict[Any, OperatorCall] = {}
         self._shortcuts = Shortcuts()
         self._flags, self._shortens = -1, True
 
@@ -66,7 +66,7 @@ class Eager:
         return made
 
     def parameter(self, initializer: Any, options: dict[str, Any]) -> Variable:
-        made = Parameter(**options)
+        made = ParamBase(**options)
         self.initialise(made, initializer)
         made.trainable = options.get("trainable", True)
         return made
@@ -107,7 +107,7 @@ class Eager:
         call = self._calls.get(key)
         if call is None:
             shapes = [var.shape for var in values]
-            call = Call(type, counts, results, attrs or {}, declared, shapes, self.device)
+            call = OperatorCall(type, counts, results, attrs or {}, declared, shapes, self.device)
             if len(self._calls) >= _MOST:
                 del self._calls[next(iter(self._calls))]
             self._calls[key] = call

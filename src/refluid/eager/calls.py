@@ -33,7 +33,7 @@ from refluid.ops.registry import defined, gradient_ops
 Counts = Sequence[tuple[str, int]]
 
 
-class Call:
+class OperatorCall:
     """An operator with the structure of its arguments and its attributes.
 
     shapes: of the first call's inputs, by which its attributes are checked. feeds: names of the
@@ -155,7 +155,7 @@ class Backward:
     reads: which forward values they take, by name. wants: which gradients of outputs.
     """
 
-    def __init__(self, call: Call, needed: tuple[bool, ...], lods: frozenset[str]) -> None:
+    def __init__(self, call: OperatorCall, needed: tuple[bool, ...], lods: frozenset[str]) -> None:
         self.block = block = Program().global_block()
         targets = [name for name, wanted in zip(call.feeds, needed, strict=True) if wanted]
         kept = {name + GRAD for name in targets}
@@ -204,7 +204,7 @@ class _Written(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, call: Call, cells: Any, levels: Any, found: list[Any], *feeds: Any
+        ctx: Any, call: OperatorCall, cells: Any, levels: Any, found: list[Any], *feeds: Any
     ) -> tuple[Any, ...]:
         results, lods = call.forward.run(feeds, cells, levels)
         found.append(lods)

@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from refluid.core.random import RandomSource
-from refluid.eager.calls import Call, detached
+from refluid.eager.calls import OperatorCall, detached
 from refluid.eager.results import Asked, Results, Run, Values
 from refluid.eager.written import Written
 from refluid.ir.attributes import AttrType, convert
@@ -35,7 +35,9 @@ _LISTS = (list, tuple)
 class Direct:
     """An operator with attributes, called as `asked`. run: its results, of values by slot."""
 
-    def __init__(self, call: Call, asked: Asked, attrs: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, call: OperatorCall, asked: Asked, attrs: Mapping[str, Any] | None = None
+    ) -> None:
         self.call, self.asked = call, asked
         self.op = call.op if attrs is None else _changed(call.op, attrs)
         self.run = self._made()
@@ -73,7 +75,7 @@ class Direct:
         return Results(definition, asked, _apart(self.call, asked), watched).of(compute)
 
 
-def usable(call: Call, asked: Asked) -> bool:
+def usable(call: OperatorCall, asked: Asked) -> bool:
     """Whether a body called on tensors is all that there is to the operator."""
     definition = call.definition
     if (
@@ -101,7 +103,7 @@ def usable(call: Call, asked: Asked) -> bool:
     return not asked.takes or constant or call.derived or Written.usable(call)
 
 
-def bound(definition: OperatorDef, op: Operator, call: Call) -> Callable[..., Any]:
+def bound(definition: OperatorDef, op: Operator, call: OperatorCall) -> Callable[..., Any]:
     """The body with the attributes of `op`, and what plans supply."""
     assert definition.body is not None
     options: dict[str, Any] = {
@@ -140,7 +142,7 @@ def _flat(given: Sequence[tuple[str, int | None]]) -> Iterator[tuple[int, int | 
             yield from [(number, None)] if count < 0 else [(number, n) for n in range(count)]
 
 
-def _constant(call: Call, asked: Asked) -> Sequence[tuple[int, int | None]] | None:
+def _constant(call: OperatorCall, asked: Asked) -> Sequence[tuple[int, int | None]] | None:
     """Where the inputs are that Fluid gives no gradient; None for all of them."""
     if asked.stops is True or not call.gradients:
         return None
@@ -149,7 +151,7 @@ def _constant(call: Call, asked: Asked) -> Sequence[tuple[int, int | None]] | No
     return None if len(found) == len(places) else found
 
 
-def _apart(call: Call, asked: Asked) -> frozenset[str]:
+def _apart(call: OperatorCall, asked: Asked) -> frozenset[str]:
     """The output slots that pass no gradient on."""
     slots = [slot.name for slot in call.definition.outputs]
     if isinstance(asked.stops, bool):

@@ -7,12 +7,12 @@ from typing import Any
 
 from torch import Tensor
 
-from refluid.eager.parameter import Parameter
+from refluid.eager.parameter import ParamBase
 from refluid.eager.tensor import VarBase
 from refluid.ir.variable import Variable
 
 _LISTS = (list, tuple)
-_KINDS: set[Any] = {VarBase, Parameter}
+_KINDS: set[Any] = {VarBase, ParamBase}
 NUMBER = "a number"
 
 

@@ -1,4 +1,4 @@
-"""`Parameter`: a variable with its value that an optimizer trains."""
+"""`ParamBase`: a variable with its value that an optimizer trains."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from refluid.eager.tensor import VarBase
 
 
-class Parameter(VarBase):
+class ParamBase(VarBase):
     """A `VarBase` that an optimizer trains."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from refluid.build.backend import MISSED
-from refluid.eager.calls import Call
+from refluid.eager.calls import OperatorCall
 from refluid.eager.direct import Direct, usable
 from refluid.eager.keys import NUMBER, key_of
 from refluid.eager.results import Asked, Run
@@ -65,7 +65,7 @@ class Shortcuts:
         _keep(self._known, tuple(key), made)
         return made
 
-    def learn(self, call: Call, variables: Sequence[VarBase]) -> None:
+    def learn(self, call: OperatorCall, variables: Sequence[VarBase]) -> None:
         """Takes note of a call that was missed and is done by its plan now."""
         if self._new is None:
             return

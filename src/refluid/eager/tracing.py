@@ -9,7 +9,7 @@ from typing import Any
 
 from refluid.build import apply
 from refluid.eager.backend import Eager, Ran, several
-from refluid.eager.parameter import Parameter
+from refluid.eager.parameter import ParamBase
 from refluid.eager.tensor import VarBase
 from refluid.ir.block import Block
 from refluid.ir.program import Program
@@ -65,7 +65,7 @@ def trace(backend: Eager, call: Callable[[], Any], inputs: Sequence[VarBase]) ->
 
 
 def _declare(block: Block, var: VarBase) -> None:
-    if isinstance(var, Parameter) and var.trainable:
+    if isinstance(var, ParamBase) and var.trainable:
         block.create_parameter(name=var.name, shape=var.shape, dtype=var.dtype)
     else:
         block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, persistable=True)

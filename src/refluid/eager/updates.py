@@ -18,7 +18,7 @@ from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.core.scope import Cell, Scope
 from refluid.core.selected_rows import SelectedRows
-from refluid.eager.parameter import Parameter
+from refluid.eager.parameter import ParamBase
 from refluid.ir.defaults import program_guard
 from refluid.ir.names import GRAD
 from refluid.ir.program import Program
@@ -52,7 +52,7 @@ class Updates:
         self._append, self._runner = append, runner
         self._known: dict[Any, Update] = {}
 
-    def step(self, parameters: Sequence[Parameter], prepare: Callable[[Program], None]) -> None:
+    def step(self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]) -> None:
         """One update of those that have a gradient. prepare: called before it, with its program."""
         found = [(one, one.grad) for one in parameters if one.trainable]
         pairs = [(one, grad) for one, grad in found if grad is not None]
@@ -80,7 +80,7 @@ class Updates:
         for cell in update.gradients:
             cell.value = None
 
-    def _make(self, pairs: Sequence[tuple[Parameter, Any]]) -> Update:
+    def _make(self, pairs: Sequence[tuple[ParamBase, Any]]) -> Update:
         main, startup = Program(), Program()
         # With names of its own, what is kept for a parameter has the same name in all programs.
         with using(Blocks()), program_guard(main, startup), names.guard():

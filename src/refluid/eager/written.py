@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
-from refluid.eager.calls import Call
+from refluid.eager.calls import OperatorCall
 from refluid.ir.attributes import convert
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
@@ -32,7 +32,7 @@ class Written:
 
     def __init__(
         self,
-        call: Call,
+        call: OperatorCall,
         op: Operator,
         given: Sequence[tuple[str, int | None]],
         body: Callable[..., Any],
@@ -78,7 +78,7 @@ class Written:
         )
         self._prepare_gradient(call, gradient)
 
-    def _prepare_gradient(self, call: Call, gradient: Operator) -> None:
+    def _prepare_gradient(self, call: OperatorCall, gradient: Operator) -> None:
         op, definition = self.op, defined(gradient.type)
         positions = {name + GRAD: n for n, name in enumerate(call.names)}
         self._gives = tuple(
@@ -103,7 +103,7 @@ class Written:
         self._backward = KernelChoice(call.device, TORCHS_CHOICE)(gradient, definition.body)
 
     @staticmethod
-    def usable(call: Call) -> bool:
+    def usable(call: OperatorCall) -> bool:
         """Whether the gradient is one operator with a body that takes tensors."""
         if call.whole is None or len(call.whole.block.ops) != 1:
             return False

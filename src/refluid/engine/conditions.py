@@ -9,7 +9,7 @@ import torch
 
 from refluid.core import flags
 from refluid.engine.strategy import ReduceStrategy, Strategy
-from refluid.runtime.kernels import Kernels, asked_for
+from refluid.runtime.kernels import KernelSettings, asked_for
 from refluid.runtime.memory import Memory, memory_as_set
 from refluid.runtime.request import Instruments
 
@@ -24,7 +24,7 @@ class Conditions:
     strategy: Strategy
     devices: tuple[torch.device, ...]
     memories: tuple[Memory, ...]
-    kernels: Kernels
+    kernels: KernelSettings
     watched: Instruments
     alone: bool
     overlaps: bool = False

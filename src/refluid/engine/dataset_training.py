@@ -28,7 +28,7 @@ from refluid.ir.variable import Variable
 _LOGGER = logging.getLogger("refluid")
 
 
-class Dataset(Protocol):
+class TrainingData(Protocol):
     """What a dataset is to training."""
 
     @property
@@ -53,7 +53,7 @@ def run_from_dataset(
     group: Group,
     infer: bool,
     program: Program,
-    dataset: Dataset,
+    dataset: TrainingData,
     scope: Scope,
     thread: int,
     debug: bool,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from refluid.core.flag_table import FLAGS, Flag, Status
-from refluid.engine.knobs import Knob, Scope
+from refluid.engine.knobs import Knob, KnobScope
 from refluid.engine.strategy import BUILD, EXECUTION, NUMBERS
 
 _NEED = "a need, not a choice"
@@ -97,9 +97,9 @@ def knobs() -> Iterator[Knob]:
     yield from EXECUTION.values()
     yield from (_of_flag(name, flag) for name, flag in sorted(FLAGS.items()))
     for scope, table in (
-        (Scope.READER, _READER),
-        (Scope.PRECISION, _PRECISION),
-        (Scope.WRAPPER, _WRAPPERS),
+        (KnobScope.READER, _READER),
+        (KnobScope.PRECISION, _PRECISION),
+        (KnobScope.WRAPPER, _WRAPPERS),
     ):
         for name, (default, does, unmeasured) in table.items():
             yield Knob(name, scope, default, does, unmeasured=unmeasured)
@@ -109,5 +109,5 @@ def _of_flag(name: str, flag: Flag) -> Knob:
     ignored = flag.why or _STATUS.get(flag.status, "")
     unmeasured = _UNMEASURED_FLAGS.get(name, "") or (_GPU if flag.gpu else "")
     return Knob(
-        f"FLAGS_{name}", Scope.FLAG, flag.default, flag.help, ignored, unmeasured, flag.maximum
+        f"FLAGS_{name}", KnobScope.FLAG, flag.default, flag.help, ignored, unmeasured, flag.maximum
     )

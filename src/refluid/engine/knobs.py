@@ -13,7 +13,7 @@ from typing import Any
 from refluid.core.bounds import MOST
 
 
-class Scope(Enum):
+class KnobScope(Enum):
     """Where a knob is set."""
 
     BUILD = "BuildStrategy"
@@ -34,7 +34,7 @@ class Knob:
     """
 
     name: str
-    scope: Scope
+    scope: KnobScope
     default: Any
     does: str
     ignored: str = ""
@@ -65,14 +65,14 @@ class Knob:
 class About:
     """What the field of a strategy says of its knob: `Annotated[bool, About(...)]`."""
 
-    scope: Scope
+    scope: KnobScope
     does: str = "no effect, as the log says"
     ignored: str = ""
     unmeasured: str = ""
     most: int = MOST
 
 
-def knobs_of(strategy: type[Any], scope: Scope) -> dict[str, Knob]:
+def knobs_of(strategy: type[Any], scope: KnobScope) -> dict[str, Knob]:
     """The knobs of a strategy's fields that are set in that place, by name."""
     found = {}
     for one in sorted(fields(strategy), key=lambda field: field.name):

@@ -50,7 +50,7 @@ O = TypeVar("O")  # noqa: E741
 
 
 @dataclass(frozen=True)
-class Pass(Generic[O]):
+class PipelinePass(Generic[O]):
     """A named pass.
 
     rewrite: does so in place. wanted: whether a setting asks for it. options: its own. starts:
@@ -74,9 +74,11 @@ def _always(setting: Setting) -> bool:
     return not setting.as_written
 
 
-def _rules(name: str, rules: Sequence[Rule], wanted: Callable[[Setting], bool]) -> Pass[Options]:
+def _rules(
+    name: str, rules: Sequence[Rule], wanted: Callable[[Setting], bool]
+) -> PipelinePass[Options]:
     starts = frozenset[str]().union(*(rule.starts for rule in rules))
-    return Pass(name, partial(apply, rules), wanted, _kept, starts)
+    return PipelinePass(name, partial(apply, rules), wanted, _kept, starts)
 
 
 def _option(name: str) -> Callable[[Setting], bool]:
@@ -118,14 +120,14 @@ def _updates_early(setting: Setting) -> bool:
 
 
 # While a program is built: of optimizers, which know the program before it has a backward pass.
-BUILDING: tuple[Pass[Any], ...] = (
-    Pass(
+BUILDING: tuple[PipelinePass[Any], ...] = (
+    PipelinePass(
         "mixed_precision",
         mixed_precision,
         lambda setting: setting.precision is not None,
         lambda setting: setting.precision or HalfPrecision(),
     ),
-    Pass(
+    PipelinePass(
         "gradient_merge",
         gradient_merge,
         lambda setting: setting.merge is not None,
@@ -133,17 +135,21 @@ BUILDING: tuple[Pass[Any], ...] = (
     ),
 )
 # Before it is run: what is the same for all replicas.
-FUSING: tuple[Pass[Any], ...] = (
-    Pass("forward_only", forward_only, attrgetter("inference"), _kept),
-    Pass(
+FUSING: tuple[PipelinePass[Any], ...] = (
+    PipelinePass("forward_only", forward_only, attrgetter("inference"), _kept),
+    PipelinePass(
         "sync_batch_norm",
         sync_batch_norm,
         lambda setting: setting.strategy.sync_batch_norm and setting.replicas > 1,
         _kept,
         with_fact("synchronised"),
     ),
-    Pass("batch_time_steps", time_steps.batch_time_steps, _always, _kept, time_steps.STARTS),
-    Pass("add_table_rows", add_table_rows.add_table_rows, _always, _kept, with_fact("gives_rows")),
+    PipelinePass(
+        "batch_time_steps", time_steps.batch_time_steps, _always, _kept, time_steps.STARTS
+    ),
+    PipelinePass(
+        "add_table_rows", add_table_rows.add_table_rows, _always, _kept, with_fact("gives_rows")
+    ),
     _rules(
         "fuse_relu_depthwise_conv",
         fuse_relu_depthwise_conv.RULES,
@@ -166,23 +172,23 @@ FUSING: tuple[Pass[Any], ...] = (
     _rules("fuse_gemm_bias", fuse_gemm_epilogue.BIAS, _always),
 )
 # For each replica.
-PLACING: tuple[Pass[Any], ...] = (
-    Pass("data_parallel", data_parallel, _is_parallel, _parallel),
-    Pass(
+PLACING: tuple[PipelinePass[Any], ...] = (
+    PipelinePass("data_parallel", data_parallel, _is_parallel, _parallel),
+    PipelinePass(
         "recompute_activations",
         recompute_activations,
         attrgetter("saves"),
         _kept,
         with_fact("activation"),
     ),
-    Pass(
+    PipelinePass(
         "early_updates",
         early_updates.early_updates,
         _updates_early,
         lambda _setting: early_updates.UpdateGroups(),
         useful=early_updates.is_useful,
     ),
-    Pass(
+    PipelinePass(
         "half_on_cpu",
         half_on_cpu.half_on_cpu,
         lambda setting: setting.device.type == "cpu",
@@ -245,7 +251,7 @@ def _ignore(_stage: str, _program: Program) -> None:
 
 def run_passes(
     program: Program,
-    passes: Iterable[Pass[Any]],
+    passes: Iterable[PipelinePass[Any]],
     setting: Setting = AS_USUAL,
     *,
     owned: bool = False,

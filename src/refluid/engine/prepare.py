@@ -29,7 +29,7 @@ from refluid.runtime.request import Request
 Seen = Callable[[str, Program], None]
 
 
-class Step(Protocol):
+class RunnableStep(Protocol):
     """One step of a program. For replicas scope, feeds, LoDs and results are lists by rank."""
 
     def run(self, scope: Any, feeds: Any, lods: Any = ()) -> Any:
@@ -211,13 +211,13 @@ def prepare(
     group: Group,
     lods: frozenset[str] = frozenset(),
     loss: str | None = None,
-) -> Step:
+) -> RunnableStep:
     """The step of a program in which the variables `lods` are fed with LoD.
 
     Raises EnforceNotMet where the program is unsound, or a gradient that must be fed is not.
     """
     wanted = Wanted(program, feeds, fetches, strategy, group, loss)
-    step: Step = prepared(wanted).step(lods)
+    step: RunnableStep = prepared(wanted).step(lods)
     return step
 
 

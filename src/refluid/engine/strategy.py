@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated
 
 from refluid.core.bounds import MOST_THREADS
-from refluid.engine.knobs import About, Scope, knobs_of
+from refluid.engine.knobs import About, KnobScope, knobs_of
 from refluid.passes.data_parallel import GradientScaleStrategy as GradientScaleStrategy
 
 
@@ -20,8 +20,8 @@ class ReduceStrategy(IntEnum):
     Reduce = 1
 
 
-_build = partial(About, Scope.BUILD)
-_execution = partial(About, Scope.EXECUTION)
+_build = partial(About, KnobScope.BUILD)
+_execution = partial(About, KnobScope.EXECUTION)
 _ONE_PROCESS = "the replicas are in one process"
 NUMBERS = "changes the numbers, not the speed"
 
@@ -165,5 +165,5 @@ class Strategy:
 
 
 DEFAULT = Strategy()
-BUILD = knobs_of(Strategy, Scope.BUILD)
-EXECUTION = knobs_of(Strategy, Scope.EXECUTION)
+BUILD = knobs_of(Strategy, KnobScope.BUILD)
+EXECUTION = knobs_of(Strategy, KnobScope.EXECUTION)

@@ -18,7 +18,7 @@ from refluid.core.values import Lod, LoDTensor
 
 Array = npt.NDArray[Any]
 Column = tuple[Array, Lod]
-Batch = list[LoDTensor]
+ReaderBatch = list[LoDTensor]
 
 
 def as_column(value: Any, what: str = "a reader's batch") -> Column:
@@ -39,7 +39,7 @@ def owned(column: Column) -> Column:
     return np.array(array, order="C"), lod
 
 
-def as_batch(columns: Sequence[Column]) -> Batch:
+def as_batch(columns: Sequence[Column]) -> ReaderBatch:
     """Tensors that share the memory of the arrays."""
     return [LoDTensor(_tensor(array), lod) for array, lod in columns]
 
@@ -48,6 +48,6 @@ def _tensor(array: Array) -> torch.Tensor:
     return torch.from_numpy(plain(array, "a reader's batch"))
 
 
-def pin(batch: Batch) -> Batch:
+def pin(batch: ReaderBatch) -> ReaderBatch:
     """The batch in memory that GPUs can copy from while the processor goes on."""
     return [LoDTensor(one.tensor.pin_memory(), one.lod()) for one in batch]

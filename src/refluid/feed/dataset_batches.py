@@ -14,7 +14,7 @@ from refluid.feed.dataset_done import Span
 from refluid.feed.multislot_columns import Columns, joined
 
 # Rows, and where in which files they stand.
-Group = tuple[Columns, tuple[Span, ...]]
+BatchRows = tuple[Columns, tuple[Span, ...]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Piece(NamedTuple):
         return Span(self.file, self.first, self.first + self.columns.rows)
 
 
-def regroup(pieces: Iterable[Piece], size: int) -> Iterator[Group]:
+def regroup(pieces: Iterable[Piece], size: int) -> Iterator[BatchRows]:
     """The same rows in groups of `size`, across the bounds of pieces; the last may be smaller.
 
     A group within one piece shares its memory.
@@ -70,11 +70,11 @@ def regroup(pieces: Iterable[Piece], size: int) -> Iterator[Group]:
         yield _group(waiting)
 
 
-def _group(pieces: Sequence[Piece]) -> Group:
+def _group(pieces: Sequence[Piece]) -> BatchRows:
     return joined([one.columns for one in pieces]), tuple(one.span for one in pieces)
 
 
-def as_batch(group: Group, shapes: Sequence[tuple[int, ...]]) -> Batch:
+def as_batch(group: BatchRows, shapes: Sequence[tuple[int, ...]]) -> Batch:
     """The rows as tensors. shapes: per used slot the sizes of one row, or of one value."""
     columns, spans = group
     tensors: list[Tensor] = []

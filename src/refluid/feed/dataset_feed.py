@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
-from refluid.feed.dataset_batches import Batch, Group, as_batch, regroup
+from refluid.feed.dataset_batches import Batch, BatchRows, as_batch, regroup
 from refluid.feed.dataset_done import Done
 from refluid.feed.dataset_files import BytesRead
-from refluid.feed.dataset_memory import Memory
-from refluid.feed.dataset_reading import Source, start_reading
+from refluid.feed.dataset_memory import DatasetMemory
+from refluid.feed.dataset_reading import RowSource, start_reading
 from refluid.feed.dataset_threads import Producers
 
 _AHEAD = 2
@@ -32,7 +32,7 @@ class DatasetFeed:
 
     def __init__(
         self,
-        groups: Sequence[Callable[[], Iterable[Group]]],
+        groups: Sequence[Callable[[], Iterable[BatchRows]]],
         shaped: Shaped,
         cancel: Callable[[], None],
         consumers: int,
@@ -40,7 +40,7 @@ class DatasetFeed:
         bytes_read: BytesRead | None,
         total: int | None = None,
     ) -> None:
-        def make(rows: Callable[[], Iterable[Group]]) -> Generator[Batch, None, None]:
+        def make(rows: Callable[[], Iterable[BatchRows]]) -> Generator[Batch, None, None]:
             for group in rows():
                 yield as_batch(group, shaped.shapes)
 
@@ -88,7 +88,7 @@ class DatasetFeed:
 
 
 def feed_from_files(
-    source: Source, shaped: Shaped, readers: int, consumers: int, done: Done | None = None
+    source: RowSource, shaped: Shaped, readers: int, consumers: int, done: Done | None = None
 ) -> DatasetFeed:
     """A pass over files by `readers` threads, each of which makes batches of what it reads.
 
@@ -98,7 +98,7 @@ def feed_from_files(
     done = Done() if done is None else done
     reading = start_reading(source, done)
 
-    def rows() -> Iterable[Group]:
+    def rows() -> Iterable[BatchRows]:
         return regroup(reading.pieces(), shaped.batch_size)
 
     made = [rows] * readers
@@ -106,7 +106,7 @@ def feed_from_files(
 
 
 def feed_from_memory(
-    memory: Memory, shaped: Shaped, readers: int, consumers: int, done: Done | None = None
+    memory: DatasetMemory, shaped: Shaped, readers: int, consumers: int, done: Done | None = None
 ) -> DatasetFeed:
     """A pass over rows in memory, in their present order; `readers` threads take turns.
 
@@ -115,7 +115,7 @@ def feed_from_memory(
     done = Done() if done is None else done
     earlier = Done.load(done.state())
 
-    def part(reader: int) -> Callable[[], Iterable[Group]]:
+    def part(reader: int) -> Callable[[], Iterable[BatchRows]]:
         return lambda: memory.batches(shaped.batch_size, earlier, reader, readers)
 
     made = [part(reader) for reader in range(readers)]

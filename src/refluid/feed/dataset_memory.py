@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refluid.feed.dataset_batches import Group
+from refluid.feed.dataset_batches import BatchRows
 from refluid.feed.dataset_done import Done, Span
-from refluid.feed.dataset_reading import Reading, Source, start_reading
+from refluid.feed.dataset_reading import Reading, RowSource, start_reading
 from refluid.feed.dataset_threads import gather
 from refluid.feed.multislot import MultiSlotParser
 from refluid.feed.multislot_columns import Columns, columns_parts, join_freeing
@@ -21,7 +21,7 @@ Order = npt.NDArray[np.int64]
 Seed = Sequence[int]
 
 
-class Memory:
+class DatasetMemory:
     """Rows, and the order in which they are given. Shuffling moves no values.
 
     A batch is put together when it is asked for.
@@ -81,7 +81,7 @@ class Memory:
         if state["slots_shuffle"] is not None:
             self.shuffle_slots(state["slots"], state["slots_shuffle"])
 
-    def batches(self, size: int, done: Done, first: int = 0, step: int = 1) -> Iterator[Group]:
+    def batches(self, size: int, done: Done, first: int = 0, step: int = 1) -> Iterator[BatchRows]:
         """Batch `first`, `first + step`, ... of `size` of the rows that aren't done.
 
         The last may be smaller.
@@ -117,7 +117,7 @@ def _cut(places: Iterator[tuple[int, int]], size: int) -> Iterator[tuple[Span, .
         yield tuple(waiting)
 
 
-def load(source: Source, threads: int) -> Memory:
+def load(source: RowSource, threads: int) -> DatasetMemory:
     """All rows of the files, read by several threads at once, in the order of the files.
 
     Raises BadLine, UnreadableFile or PipeFailed.
@@ -125,7 +125,7 @@ def load(source: Source, threads: int) -> Memory:
     return load_from(start_reading(source), threads)
 
 
-def load_from(reading: Reading, threads: int) -> Memory:
+def load_from(reading: Reading, threads: int) -> DatasetMemory:
     """As `load`, of a pass that was begun; what was read is enough once it is cancelled."""
     found = gather([reading.pieces for _ in range(threads)], reading.cancel, "dataset load")
     found.sort(key=lambda piece: piece[:2])
@@ -133,4 +133,4 @@ def load_from(reading: Reading, threads: int) -> Memory:
     if not parts:
         parts = [columns_parts(MultiSlotParser(reading.source.slots).parse(b"", 0, "", 1).columns)]
     found.clear()
-    return Memory(join_freeing(parts))
+    return DatasetMemory(join_freeing(parts))

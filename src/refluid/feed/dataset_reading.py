@@ -26,7 +26,7 @@ _LONGEST = 1 << 28
 
 
 @dataclass(frozen=True)
-class Source:
+class RowSource:
     """Where rows come from and how their text is made and read.
 
     options: for fsspec. environment: variables for the commands. skip_bad_lines: as of
@@ -50,7 +50,7 @@ class Reading:
     out, as they were trained earlier.
     """
 
-    def __init__(self, source: Source, bytes_read: BytesRead, done: Done) -> None:
+    def __init__(self, source: RowSource, bytes_read: BytesRead, done: Done) -> None:
         self.source, self.bytes_read = source, bytes_read
         self._done = done
         self._lock = threading.Lock()
@@ -189,7 +189,7 @@ def _read(stream: IO[bytes], path: str, buffer: bytearray, filled: int) -> int:
         raise clear from error
 
 
-def start_reading(source: Source, done: Done | None = None) -> Reading:
+def start_reading(source: RowSource, done: Done | None = None) -> Reading:
     """A pass over all files, each of which is looked for first. Raises UnreadableFile.
 
     done: rows that are left out; the numbers of rows of files are noted in it.

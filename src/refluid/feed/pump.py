@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from refluid.core.events import Kind, record
+from refluid.core.events import EventKind, record
 from refluid.feed.errors import failed
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.statistics import ReaderStatistics
@@ -76,7 +76,7 @@ def _run(
         items = iter(make())
         while True:
             start = time.perf_counter()
-            with record(f"reader {name}", Kind.READER):
+            with record(f"reader {name}", EventKind.READER):
                 item = next(items, _END)
             made = time.perf_counter()
             if item is _END:

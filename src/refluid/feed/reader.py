@@ -1,4 +1,4 @@
-"""`Reader`: a queue, the thread that fills it, and the count of what was taken."""
+"""`QueueReader`: a queue, the thread that fills it, and the count of what was taken."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from refluid.feed.statistics import ReaderStatistics
 _EXIT_PATIENCE = 2.0
 
 
-class Reader:
+class QueueReader:
     """Gives the items of one pass after the other; each pass is started by `start`.
 
     capacity: items that are made ahead. `delivered` counts the items taken in this pass, and

@@ -14,12 +14,12 @@ import torch
 from refluid.core import flags
 from refluid.core.errors import EOFException
 from refluid.core.values import LoDTensor
-from refluid.feed.batches import Batch
+from refluid.feed.batches import ReaderBatch
 from refluid.feed.closing import when_gone
 from refluid.feed.errors import NotStarted
 from refluid.feed.portions import ALONE, Turn
 from refluid.feed.queue import BlockingQueue
-from refluid.feed.reader import Reader
+from refluid.feed.reader import QueueReader
 
 _AHEAD = 2
 
@@ -33,7 +33,7 @@ class Staged:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: QueueReader,
         prepare: Callable[[Any], Any],
         finish: Callable[[Any], Any],
         turn: Turn = ALONE,
@@ -62,7 +62,7 @@ class Staged:
     def _take(self) -> Any:
         return self._finish(self._ready.pop(repeating=False))
 
-    def _restart(self, reader: Reader) -> None:
+    def _restart(self, reader: QueueReader) -> None:
         self._generation = reader.generation
         take = functools.partial(reader.portions.pop, self._turn, reader.queue.ticket)
         threading.Thread(
@@ -90,7 +90,7 @@ def _fill(
 class Sent:
     """A batch on its way to a GPU, and the event that marks its arrival."""
 
-    batch: Batch
+    batch: ReaderBatch
     arrived: torch.cuda.Event
 
 
@@ -101,7 +101,7 @@ class Sender:
         self.device = device
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
-    def send(self, batch: Batch) -> Sent:
+    def send(self, batch: ReaderBatch) -> Sent:
         """Starts the copy of a batch that lies in host memory."""
         with torch.cuda.stream(self._stream):
             there = [LoDTensor(self._copy(one.tensor), one.lod()) for one in batch]
@@ -120,7 +120,7 @@ class Sender:
         sent = self.send([LoDTensor(tensor) for tensor in tensors])
         return [one.tensor for one in self.receive(sent)]
 
-    def receive(self, sent: Sent) -> Batch:
+    def receive(self, sent: Sent) -> ReaderBatch:
         """The batch; what the caller's stream does next waits for its arrival."""
         stream = torch.cuda.current_stream(self.device)
         stream.wait_event(sent.arrived)
@@ -132,7 +132,7 @@ class Sender:
 _making = threading.Lock()
 
 
-def double_buffer(reader: Reader, device: torch.device, turn: Turn) -> Staged | None:
+def double_buffer(reader: QueueReader, device: torch.device, turn: Turn) -> Staged | None:
     """The batches of a reader on their way to `device`; None for a CPU, to which none need move.
 
     A reader has one double buffer per device and replica, whoever asks.
@@ -148,19 +148,19 @@ def double_buffer(reader: Reader, device: torch.device, turn: Turn) -> Staged | 
         return found
 
 
-def double_buffers(reader: Reader, devices: Sequence[torch.device]) -> Reader | Staged:
+def double_buffers(reader: QueueReader, devices: Sequence[torch.device]) -> QueueReader | Staged:
     """The items of a reader that hold one batch per device; the reader itself for CPUs."""
     if all(device.type != "cuda" for device in devices):
         return reader
     senders = [Sender(one) if one.type == "cuda" else None for one in devices]
 
-    def send(step: list[Batch]) -> list[Any]:
+    def send(step: list[ReaderBatch]) -> list[Any]:
         return [
             batch if sender is None else sender.send(batch)
             for sender, batch in zip(senders, step, strict=False)
         ]
 
-    def receive(step: list[Any]) -> list[Batch]:
+    def receive(step: list[Any]) -> list[ReaderBatch]:
         return [
             one if sender is None else sender.receive(one)
             for sender, one in zip(senders, step, strict=False)

@@ -16,7 +16,7 @@ from refluid.ir.variable import Variable
 
 __all__ = ["DataFeeder", "check_dtype", "check_type", "check_variable_and_dtype", "convert_dtype"]
 
-Batch = Iterable[Sequence[Any]]
+Minibatch = Iterable[Sequence[Any]]
 Reader = Callable[[], Iterable[Any]]
 
 
@@ -88,7 +88,7 @@ class DataFeeder:
         self.place = place
         self._fields = [Field.of(var) for var in self.feed_vars]
 
-    def feed(self, iterable: Batch) -> dict[str, LoDTensor]:
+    def feed(self, iterable: Minibatch) -> dict[str, LoDTensor]:
         """The feed of one mini-batch: a `LoDTensor` per variable.
 
         Raises AssertionError for a sample of too many or too few values, ValueError for values
@@ -108,7 +108,7 @@ class DataFeeder:
         return tensor
 
     def feed_parallel(
-        self, iterable: Iterable[Batch], num_places: int | None = None
+        self, iterable: Iterable[Minibatch], num_places: int | None = None
     ) -> Iterator[dict[str, LoDTensor]]:
         """One feed per device, each of its own mini-batch.
 

@@ -127,7 +127,7 @@ class TruncatedNormalInitializer(NormalInitializer):
     op_type = "truncated_gaussian_random"
 
 
-class _Scaled(Initializer):
+class _VarianceScaled(Initializer):
     """Uniform or normal of mean 0; the variance depends on how many inputs and outputs meet."""
 
     uniform: bool
@@ -144,7 +144,7 @@ class _Scaled(Initializer):
         return NormalInitializer(0.0, math.sqrt(variance), self.seed)(var, block)
 
 
-class XavierInitializer(_Scaled):
+class XavierInitializer(_VarianceScaled):
     """Glorot and Bengio (2010): the variance is 2 / (fan_in + fan_out)."""
 
     def __init__(
@@ -163,7 +163,7 @@ class XavierInitializer(_Scaled):
         return 2.0 / (fan_in + fan_out)
 
 
-class MSRAInitializer(_Scaled):
+class MSRAInitializer(_VarianceScaled):
     """He et al. (2015): the variance is 2 / fan_in."""
 
     def __init__(self, uniform: bool = True, fan_in: float | None = None, seed: int = 0) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from refluid.core import events
 from refluid.fluid.profiling.file import write_profile
-from refluid.fluid.profiling.kernels import Kernels, write_kernels
+from refluid.fluid.profiling.kernels import KernelEvents, write_kernels
 from refluid.fluid.profiling.report import SORTED, ReportOptions, report
 
 __all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "stop_profiler"]
@@ -30,7 +30,7 @@ class _Session:
     log: events.Log
     state: str
     tracer: str
-    kernels: Kernels | None
+    kernels: KernelEvents | None
     former: events.Log | None
 
 
@@ -57,7 +57,7 @@ def start_profiler(state: str, tracer_option: str = "Default") -> None:
         )
     if _session is not None:
         return
-    kernels = Kernels() if state != "CPU" and torch.cuda.is_available() else None
+    kernels = KernelEvents() if state != "CPU" and torch.cuda.is_available() else None
     if kernels is not None:
         kernels.start()
     log = events.Log(memory=state == "All")
@@ -123,7 +123,7 @@ def cuda_profiler(
         raise ValueError(f"The output mode must be 'kvp' or 'csv', not {output_mode!r}")
     if not torch.cuda.is_available():
         _LOGGER.warning("cuda_profiler: torch sees no CUDA device, so there are no kernels to note")
-    kernels = Kernels()
+    kernels = KernelEvents()
     kernels.start()
     try:
         yield

@@ -32,7 +32,7 @@ class WeightDecayRegularizer:
         raise NotImplementedError
 
 
-class _Scaled(WeightDecayRegularizer):
+class _Penalty(WeightDecayRegularizer):
     """A penalty whose gradient is a coefficient times a function of the parameter."""
 
     def __init__(self, regularization_coeff: float = 0.0) -> None:
@@ -50,7 +50,7 @@ class _Scaled(WeightDecayRegularizer):
         return block.create_var(dtype=param.dtype, shape=param.shape, lod_level=param.lod_level)
 
 
-class L2DecayRegularizer(_Scaled):
+class L2DecayRegularizer(_Penalty):
     """Adds `coeff * param` to the gradient: the penalty is `0.5 * coeff * sum(param ** 2)`.
 
     A regularizer set on a parameter by ParamAttr goes before the optimizer's.
@@ -63,7 +63,7 @@ class L2DecayRegularizer(_Scaled):
         return f"L2Decay, regularization_coeff={self._regularization_coeff:f}"
 
 
-class L1DecayRegularizer(_Scaled):
+class L1DecayRegularizer(_Penalty):
     """Adds `coeff * sign(param)` to the gradient: the penalty is `coeff * sum(|param|)`.
 
     A regularizer set on a parameter by ParamAttr goes before the optimizer's.

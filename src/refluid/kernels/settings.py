@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 Settings = tuple[tuple[str, Any], ...]
-Function = Callable[..., Any]
+KernelFunction = Callable[..., Any]
 
 _cudnn: Any = torch.backends.cudnn
 _products: Any = torch.backends.cuda.matmul
@@ -28,7 +28,7 @@ _PLACES: dict[str, tuple[Any, str]] = {
 }
 
 
-def under(settings: Settings, function: Function) -> Function:
+def under(settings: Settings, function: KernelFunction) -> KernelFunction:
     """The function, called under these settings."""
 
     def run(*arguments: Any, **options: Any) -> Any:

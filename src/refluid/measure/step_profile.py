@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from refluid.core.events import Event, Log
-from refluid.runtime.meter import Measured, Work
+from refluid.runtime.meter import Measured, OperatorWork
 from refluid.runtime.watched import Watched
 
 _MS = 1e-6
@@ -92,7 +92,7 @@ def _spent(events: Sequence[Event], steps: int) -> Spent:
     return Spent(first.about, median(times) * calls, overhead * calls, calls, first.depth > 0)
 
 
-def work_of(measured: Measured | None) -> dict[tuple[str, str], Work]:
+def work_of(measured: Measured | None) -> dict[tuple[str, str], OperatorWork]:
     """What each operator does, by its type and result."""
     if measured is None:
         return {}

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Feed = dict[str, npt.NDArray[np.generic]]
-Step = Callable[[Feed], float]
+TrainStep = Callable[[Feed], float]
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ def ratio(ours: Times, theirs: Times) -> Ratio:
     return Ratio(theirs.median / ours.median, min(pairs), max(pairs))
 
 
-def first_losses(step: Step, feeds: Sequence[Feed], count: int = 3) -> list[float]:
+def first_losses(step: TrainStep, feeds: Sequence[Feed], count: int = 3) -> list[float]:
     return [step(feed) for feed in islice(cycle(feeds), count)]
 
 
 def alternate(
-    rivals: Mapping[str, Step],
+    rivals: Mapping[str, TrainStep],
     feeds: Sequence[Feed],
     *,
     blocks: int,
@@ -81,7 +81,7 @@ def alternate(
 
 
 def _block(
-    step: Step, feeds: Sequence[Feed], steps: int, clock: Callable[[], float]
+    step: TrainStep, feeds: Sequence[Feed], steps: int, clock: Callable[[], float]
 ) -> tuple[float, ...]:
     times = []
     step(feeds[-1])  # brings this rival's weights back into the caches

@@ -11,7 +11,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
-from refluid.ops.probing import Spec as Spec
+from refluid.ops.probing import InputSpec as InputSpec
 from refluid.ops.probing import outputs_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
     if all(slot.name in definition.mutates for slot in definition.outputs):
         infer_in_place(definition, op)
         return
-    inputs: list[tuple[Spec, ...] | None] = []
+    inputs: list[tuple[InputSpec, ...] | None] = []
     for slot in definition.inputs:
         variables = [op.block.var_recursive(name) for name in op.input(slot.name)]
         if any(not var.has_description() for var in variables):
@@ -111,7 +111,7 @@ def no_inference(definition: OperatorDef, op: Operator) -> None:
     """A rule for operators whose outputs say nothing before they run."""
 
 
-def _describe(var: Variable, spec: Spec | None) -> None:
+def _describe(var: Variable, spec: InputSpec | None) -> None:
     if spec is not None:
         var.describe(shape=spec[0], dtype=spec[1])
 

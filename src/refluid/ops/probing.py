@@ -41,20 +41,20 @@ stand_in()
 PROBES = ((55440, 110880), (2520, 5040), (120, 240))
 _META = torch.device("meta")
 _NUMBER = re.compile(r"\d+")
-Spec = tuple[tuple[int, ...], VarType]
+InputSpec = tuple[tuple[int, ...], VarType]
 # Per slot the inputs, None for an optional slot without any.
-Inputs = tuple[tuple[Spec, ...] | None, ...]
+Inputs = tuple[tuple[InputSpec, ...] | None, ...]
 Attributes = tuple[tuple[str, Any], ...]
-Outputs = list[list[Spec | None]]
+Outputs = list[list[InputSpec | None]]
 # A size of an input: slot, number in the slot, axis.
-Place = tuple[int, int, int]
+SizePlace = tuple[int, int, int]
 
 
 class Equal(NamedTuple):
     """Sizes taken for one: where it is unknown, where it is known, and what it is there."""
 
-    unknown: frozenset[Place]
-    known: frozenset[Place]
+    unknown: frozenset[SizePlace]
+    known: frozenset[SizePlace]
     size: int
 
 
@@ -85,7 +85,7 @@ def _accepted(
             yield _as_known(definition, inputs, attrs, equal)
 
 
-def _places(inputs: Inputs) -> Iterator[tuple[Place, int]]:
+def _places(inputs: Inputs) -> Iterator[tuple[SizePlace, int]]:
     """Every size of every input, in the order of slots."""
     for slot, specs in enumerate(inputs):
         for number, (shape, _) in enumerate(specs or ()):
@@ -93,7 +93,7 @@ def _places(inputs: Inputs) -> Iterator[tuple[Place, int]]:
                 yield (slot, number, axis), size
 
 
-def _unknown(inputs: Inputs) -> list[Place]:
+def _unknown(inputs: Inputs) -> list[SizePlace]:
     return [place for place, size in _places(inputs) if size < 0]
 
 
@@ -176,7 +176,7 @@ def _followed(
     return _probed(definition, inputs, attrs)
 
 
-def _replaced(inputs: Inputs, places: Iterable[Place], size: int) -> Inputs:
+def _replaced(inputs: Inputs, places: Iterable[SizePlace], size: int) -> Inputs:
     """The inputs with another size at these places."""
     chosen = frozenset(places)
     return tuple(
@@ -249,7 +249,7 @@ def _merged(first: Outputs, second: Outputs) -> Outputs:
     ]
 
 
-def _merge(one: Spec | None, two: Spec | None) -> Spec | None:
+def _merge(one: InputSpec | None, two: InputSpec | None) -> InputSpec | None:
     if one is None or two is None:
         return None
     sizes = zip(one[0], two[0], strict=True)
@@ -258,10 +258,10 @@ def _merge(one: Spec | None, two: Spec | None) -> Spec | None:
 
 def _probe(
     definition: OperatorDef,
-    inputs: Sequence[tuple[Spec, ...] | None],
+    inputs: Sequence[tuple[InputSpec, ...] | None],
     attrs: dict[str, Any],
     size: int,
-) -> list[list[Spec | None]]:
+) -> list[list[InputSpec | None]]:
     values: list[Any] = []
     for slot, specs in zip(definition.inputs, inputs, strict=True):
         tensors = [_meta(spec, size) for spec in specs or ()]
@@ -284,12 +284,12 @@ def by_slot(slots: tuple[Slot, ...], result: Any) -> list[list[Tensor | None]]:
     ]
 
 
-def _meta(spec: Spec, size: int) -> Tensor:
+def _meta(spec: InputSpec, size: int) -> Tensor:
     shape = [size if one < 0 else one for one in spec[0]]
     return torch.empty(shape, dtype=to_torch(spec[1]), device=_META)
 
 
-def _spec(value: Tensor | None) -> Spec | None:
+def _spec(value: Tensor | None) -> InputSpec | None:
     if value is None:
         return None
     return tuple(value.shape), as_dtype(value.dtype)

@@ -35,7 +35,7 @@ class SlotPattern:
 
 
 @dataclass(frozen=True)
-class Node:
+class PatternNode:
     """One operator of a pattern."""
 
     label: str
@@ -73,18 +73,18 @@ class Match:
         return {label: self.op(label).type for label in self.positions}
 
 
-def parse_pattern(text: str) -> tuple[Node, ...]:
+def parse_pattern(text: str) -> tuple[PatternNode, ...]:
     """The operators of a pattern in text form; ValueError for a line that is none."""
     joined = _INSIDE.sub(" ", text)
     return tuple(_node(line.strip()) for line in joined.strip().splitlines() if line.strip())
 
 
-def _node(line: str) -> Node:
+def _node(line: str) -> PatternNode:
     found = _LINE.fullmatch(line)
     if found is None:
         raise ValueError(f"no operator of a pattern: {line!r}")
     label, types, inputs, outputs = found.groups()
-    return Node(label or "", types, _slots(inputs), _slots(outputs))
+    return PatternNode(label or "", types, _slots(inputs), _slots(outputs))
 
 
 def _slots(text: str) -> tuple[SlotPattern, ...]:
@@ -93,7 +93,7 @@ def _slots(text: str) -> tuple[SlotPattern, ...]:
     )
 
 
-def find_matches(nodes: Sequence[Node], uses: BlockUses) -> Iterator[Match]:
+def find_matches(nodes: Sequence[PatternNode], uses: BlockUses) -> Iterator[Match]:
     """A match for each operator that the first line fits, if the other lines can be found."""
     for position in range(len(uses.block.ops)):
         start = _bound(Match(uses), nodes[0], position)
@@ -102,7 +102,7 @@ def find_matches(nodes: Sequence[Node], uses: BlockUses) -> Iterator[Match]:
             yield found
 
 
-def complete(match: Match, nodes: Sequence[Node]) -> Match | None:
+def complete(match: Match, nodes: Sequence[PatternNode]) -> Match | None:
     """The match with operators for further lines, each of which shares a symbol with earlier."""
     if not nodes:
         return match
@@ -114,7 +114,7 @@ def complete(match: Match, nodes: Sequence[Node]) -> Match | None:
     return None
 
 
-def _candidates(match: Match, node: Node) -> Iterable[int]:
+def _candidates(match: Match, node: PatternNode) -> Iterable[int]:
     for slot in node.outputs:
         version = match.versions.get(slot.symbol)
         if version is not None:
@@ -127,7 +127,7 @@ def _candidates(match: Match, node: Node) -> Iterable[int]:
     return []
 
 
-def _bound(match: Match, node: Node, position: int) -> Match | None:
+def _bound(match: Match, node: PatternNode, position: int) -> Match | None:
     """The match with `node` being the operator at that position, or None if it is another."""
     op = match.uses.block.ops[position]
     types = node.types.format_map(match.types) if "{" in node.types else node.types

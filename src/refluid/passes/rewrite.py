@@ -19,7 +19,14 @@ from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.passes.pattern import Match, Node, SlotPattern, complete, find_matches, parse_pattern
+from refluid.passes.pattern import (
+    Match,
+    PatternNode,
+    SlotPattern,
+    complete,
+    find_matches,
+    parse_pattern,
+)
 from refluid.passes.protocol import Options, Refusal, Report
 
 Objection = Callable[[Match], "str | None"]
@@ -48,7 +55,11 @@ class Rule:
     early: bool = False
 
     @cached_property
-    def halves(self) -> tuple[tuple[tuple[Node, ...], Node], tuple[tuple[Node, ...], Node]]:
+    def halves(
+        self,
+    ) -> tuple[
+        tuple[tuple[PatternNode, ...], PatternNode], tuple[tuple[PatternNode, ...], PatternNode]
+    ]:
         """(operators found, operator put in their place), forward and backward."""
         return (
             (parse_pattern(self.forward), parse_pattern(self.fused)[0]),
@@ -102,13 +113,15 @@ def _replace(block: Block, taken: set[int], placed: dict[int, Operator]) -> None
     editor.forget_variables(former - names_in_use(block.program))
 
 
-def _present_halves(rule: Rule, match: Match) -> Iterator[tuple[tuple[Node, ...], Node]]:
+def _present_halves(
+    rule: Rule, match: Match
+) -> Iterator[tuple[tuple[PatternNode, ...], PatternNode]]:
     for nodes, fused in rule.halves:
         if nodes[0].label in match.positions:
             yield nodes, fused
 
 
-def _place(rule: Rule, match: Match, nodes: Sequence[Node]) -> int:
+def _place(rule: Rule, match: Match, nodes: Sequence[PatternNode]) -> int:
     positions = [match.positions[node.label] for node in nodes]
     return min(positions) if rule.early else max(positions)
 
@@ -163,7 +176,7 @@ def _needed(match: Match, symbol: str, own: set[int], kept: frozenset[str]) -> s
     return f"{name} is also read by {others[0]}" if others else None
 
 
-def _fused(rule: Rule, match: Match, nodes: Sequence[Node], fused: Node) -> Operator:
+def _fused(rule: Rule, match: Match, nodes: Sequence[PatternNode], fused: PatternNode) -> Operator:
     """The operator that replaces the nodes; it has the role and the user's line of the first."""
     ops = [match.op(node.label) for node in nodes]
     common = {name: ops[0].attrs.get(name) for name in (ROLE, NAMESCOPE, CALLSTACK, DEVICE)}

@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from refluid.porting.scanning import Finding, Kind, Scanned, scan_file
+from refluid.porting.scanning import Finding, FindingKind, Scanned, scan_file
 
 _SKIPPED = {".git", ".venv", "__pycache__", "build", "dist", "node_modules", "venv"}
 _STOPS = {
-    Kind.UNREADABLE: "can't be read",
-    Kind.MISSING: "lacks",
-    Kind.OPERATORS: "needs operators of its own (docs/custom_operators.md)",
-    Kind.PACKAGE: "needs packages",
+    FindingKind.UNREADABLE: "can't be read",
+    FindingKind.MISSING: "lacks",
+    FindingKind.OPERATORS: "needs operators of its own (docs/custom_operators.md)",
+    FindingKind.PACKAGE: "needs packages",
 }
 _NOTES = {
-    Kind.PYTHON2: "translated from Python 2",
-    Kind.OLD: "old names given back",
-    Kind.CUDA: "names CUDA: without a GPU, --place cpu",
+    FindingKind.PYTHON2: "translated from Python 2",
+    FindingKind.OLD: "old names given back",
+    FindingKind.CUDA: "names CUDA: without a GPU, --place cpu",
 }
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ProjectVerdict:
     """Whether a script can be expected to run, and what was found in its files.
 
     perhaps: it runs unless it calls a function that needs what isn't there.
@@ -36,7 +36,7 @@ class Verdict:
     findings: tuple[Finding, ...]
 
 
-def check_project(folder: Path) -> list[Verdict]:
+def check_project(folder: Path) -> list[ProjectVerdict]:
     """A verdict for each script of the folder (or for the one file) that uses paddle."""
     root = folder if folder.is_dir() else folder.parent
     files = {one.relative_to(root).as_posix(): one for one in _python_files(root)}
@@ -46,7 +46,7 @@ def check_project(folder: Path) -> list[Verdict]:
     for name in chosen:
         parts = _reached(name, scanned)
         uses = any(scanned[one].uses_paddle for one in parts)
-        unreadable = any(one.kind is Kind.UNREADABLE for one in scanned[name].findings)
+        unreadable = any(one.kind is FindingKind.UNREADABLE for one in scanned[name].findings)
         if (scanned[name].is_script and uses) or unreadable or not folder.is_dir():
             verdicts.append(_verdict(name, parts, scanned, root))
     return verdicts
@@ -102,27 +102,27 @@ def _without_up(parts: Iterable[str]) -> list[str]:
 
 def _verdict(
     script: str, files: dict[str, bool], scanned: dict[str, Scanned], root: Path
-) -> Verdict:
+) -> ProjectVerdict:
     own = {part for name in scanned for part in Path(name).with_suffix("").parts}
     added = [root / Path(script).parent / one for one in scanned[script].paths]
     found = tuple(
         replace(one, always=one.always and not needs_call)
         for file, needs_call in files.items()
         for one in scanned[file].findings
-        if one.kind is not Kind.PACKAGE or not (one.what in own or _is_in(one.what, added))
+        if one.kind is not FindingKind.PACKAGE or not (one.what in own or _is_in(one.what, added))
     )
     stops = [one for one in found if one.kind in _STOPS]
     reasons = "; ".join(_reasons([one for one in stops if one.always]))
     if reasons:
-        return Verdict(script, False, False, reasons, found)
+        return ProjectVerdict(script, False, False, reasons, found)
     notes = _reasons(stops)
     if notes:
         says = f"runs unless it calls what {'; '.join(notes)}"
-        return Verdict(script, False, True, says, found)
+        return ProjectVerdict(script, False, True, says, found)
     kinds = {one.kind for one in found}
     notes = [says for kind, says in _NOTES.items() if kind in kinds]
     says = "runs" + (f" ({'; '.join(notes)})" if notes else "")
-    return Verdict(script, True, False, says, found)
+    return ProjectVerdict(script, True, False, says, found)
 
 
 def _reasons(found: Iterable[Finding]) -> list[str]:

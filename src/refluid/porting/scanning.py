@@ -15,7 +15,7 @@ from refluid.porting.old_names import BUILTINS, METHODS, MODULES, RENAMED
 from refluid.porting.resolving import missing_part, unknown_argument
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What was found, and so what follows for a script that uses the file."""
 
     UNREADABLE = "unreadable"
@@ -33,7 +33,7 @@ class Finding:
 
     file: str
     line: int
-    kind: Kind
+    kind: FindingKind
     what: str
     # Whether importing the file is enough to meet it; else a function has to be called.
     always: bool = True
@@ -60,11 +60,13 @@ def scan_file(path: Path, name: str) -> Scanned:
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 1
         said = getattr(error, "msg", None) or str(error)
-        return Scanned([Finding(name, line, Kind.UNREADABLE, said)], set(), False, False)
+        return Scanned([Finding(name, line, FindingKind.UNREADABLE, said)], set(), False, False)
     reader = _Reader(name)
     reader.visit(tree)
     if python2_line is not None:
-        reader.add(python2_line, Kind.PYTHON2, "syntax of Python 2: translated by refluid run")
+        reader.add(
+            python2_line, FindingKind.PYTHON2, "syntax of Python 2: translated by refluid run"
+        )
     reader.check_builtins(tree)
     uses = any(value.startswith("paddle") for value in reader.aliases.values())
     found = sorted(set(reader.findings))
@@ -92,7 +94,7 @@ class _Reader(ast.NodeVisitor):
         self.paths: list[str] = []
         self._tries = self._functions = 0
 
-    def add(self, line: int, kind: Kind, what: str) -> None:
+    def add(self, line: int, kind: FindingKind, what: str) -> None:
         always = not self._functions and what not in ABSENT
         self.findings.append(Finding(self.file, line, kind, what, always))
 
@@ -107,7 +109,7 @@ class _Reader(ast.NodeVisitor):
             known = one.name if one.asname else one.name.partition(".")[0]
             self.aliases[one.asname or known] = known
             if one.name in RENAMED:
-                self.add(node.lineno, Kind.OLD, f"module {one.name}")
+                self.add(node.lineno, FindingKind.OLD, f"module {one.name}")
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         module = "." * node.level + (node.module or "")
@@ -121,7 +123,7 @@ class _Reader(ast.NodeVisitor):
             if module.split(".")[0] == "paddle":
                 self._check(full, node.lineno)
             elif one.name in MODULES.get(module, {}) or module in RENAMED:
-                self.add(node.lineno, Kind.OLD, full)
+                self.add(node.lineno, FindingKind.OLD, full)
 
     def _add_import(self, module: str) -> None:
         (self.later if self._functions else self.imports).add(module)
@@ -132,12 +134,12 @@ class _Reader(ast.NodeVisitor):
         if root == "paddle":
             self._check(module, line)
         elif root and not self._tries and not module.startswith(".") and not _there(root):
-            self.add(line, Kind.PACKAGE, root)
+            self.add(line, FindingKind.PACKAGE, root)
 
     def _check(self, name: str, line: int) -> None:
         lacking = missing_part(name)
         if lacking is not None:
-            self.add(line, Kind.MISSING, lacking)
+            self.add(line, FindingKind.MISSING, lacking)
 
     def visit_Try(self, node: ast.Try) -> None:
         """What is tried may be missing."""
@@ -165,7 +167,7 @@ class _Reader(ast.NodeVisitor):
         full = self._full(node)
         if full is None:
             if node.attr in METHODS and node.attr not in ("next", "message", "decode"):
-                self.add(node.lineno, Kind.OLD, f".{node.attr}")
+                self.add(node.lineno, FindingKind.OLD, f".{node.attr}")
             self.generic_visit(node)
             return
         root, _, rest = full.partition(".")
@@ -173,14 +175,14 @@ class _Reader(ast.NodeVisitor):
             self._check(full, node.lineno)
             self._check_device(full, node.lineno)
         elif rest in MODULES.get(root, {}) and rest not in vars(importlib.import_module(root)):
-            self.add(node.lineno, Kind.OLD, full)
+            self.add(node.lineno, FindingKind.OLD, full)
 
     def _check_device(self, full: str, line: int) -> None:
         last = full.rpartition(".")[2]
         if last in ("CUDAPlace", "cuda_places", "CUDAPinnedPlace", "cuda_pinned_places"):
-            self.add(line, Kind.CUDA, last)
+            self.add(line, FindingKind.CUDA, last)
         elif last == "load_op_library":
-            self.add(line, Kind.OPERATORS, "load_op_library")
+            self.add(line, FindingKind.OPERATORS, "load_op_library")
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
@@ -191,10 +193,10 @@ class _Reader(ast.NodeVisitor):
                 self.paths.append(given_path.value)
         for one in node.keywords:
             if one.arg and _is_refused(called, one.arg):
-                self.add(node.lineno, Kind.MISSING, f"{called}({one.arg}=)")
+                self.add(node.lineno, FindingKind.MISSING, f"{called}({one.arg}=)")
             given = isinstance(one.value, ast.Constant) and one.value.value is True
             if one.arg in ("use_cuda", "use_gpu") and given:
-                self.add(node.lineno, Kind.CUDA, f"{one.arg}=True")
+                self.add(node.lineno, FindingKind.CUDA, f"{one.arg}=True")
 
     def _full(self, node: ast.expr) -> str | None:
         """The dotted name of an expression, by what its first name was imported as."""
@@ -211,7 +213,7 @@ class _Reader(ast.NodeVisitor):
         bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
         for node in _names(tree):
             if node.id in BUILTINS and node.id not in bound:
-                self.add(node.lineno, Kind.OLD, node.id)
+                self.add(node.lineno, FindingKind.OLD, node.id)
 
 
 def _is_refused(called: str, keyword: str) -> bool:

@@ -24,7 +24,7 @@ _CONTEXT = {"comm": COMM, "device": DEVICE, "random": RANDOM}
 
 
 @dataclass(frozen=True)
-class How:
+class CallOptions:
     """How an operator is called.
 
     pair: it is, or reads, a recording for autograd. reuse: slot and variable that it may
@@ -39,7 +39,7 @@ class How:
     alone: frozenset[str] = frozenset()
 
 
-def write_call(writer: Writing, op: Operator, how: How) -> None:
+def write_call(writer: Writing, op: Operator, how: CallOptions) -> None:
     """Writes `outputs = type(inputs, attributes)` and what the scope must learn of it."""
     definition = find(op.type)
     assert definition is not None
@@ -56,7 +56,7 @@ def write_call(writer: Writing, op: Operator, how: How) -> None:
         name, body, given = op.type, definition.body, how
         if how.pair is not None:
             wanted = wanted_inputs(how.pair.gradient_op, definition)
-            name, body, given = f"record_{op.type}", recorder(definition, wanted), How()
+            name, body, given = f"record_{op.type}", recorder(definition, wanted), CallOptions()
             target = (how.pair.name, target)
         elif how.reuse is not None:
             name, body = f"{op.type}_", definition.reusing[how.reuse[0]]
@@ -180,7 +180,7 @@ def slots(
     op: Operator,
     definition: OperatorDef,
     names: Sequence[str],
-    how: How | None = None,
+    how: CallOptions | None = None,
 ) -> dict[str, Tree]:
     """Values of the given input slots; a copy where the body overwrites what is not its own, and
     the variable to reuse first in its slot."""

@@ -14,11 +14,11 @@ from refluid.core.causes import shown_cause
 from refluid.core.texts import shorten_causes, shortened
 from refluid.ir.operator import Operator
 from refluid.runtime.failure import explain
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.trees import Name
 
 _numbers = itertools.count()
-Step = Callable[[Any, Any, Any], tuple[Any, Any]]
+StepFunction = Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
 class Code:
@@ -27,7 +27,7 @@ class Code:
     names: the Python name of each variable of the program.
     """
 
-    def __init__(self, source: Source, names: Mapping[Key, Name], kind: str) -> None:
+    def __init__(self, source: PlanSource, names: Mapping[Key, Name], kind: str) -> None:
         self.source, self.names = source, names
         self.filename = f"<refluid {kind} {next(_numbers)}>"
         text = source.text
@@ -37,9 +37,9 @@ class Code:
         self.namespace = dict(source.constants)
         exec(compile(text, self.filename, "exec"), self.namespace)
         watch, step = self.namespace.get("watch"), self.namespace["step"]
-        self.step: Step = step if watch is None else watch.around(step)
+        self.step: StepFunction = step if watch is None else watch.around(step)
 
-    def with_step(self, step: Step) -> Code:
+    def with_step(self, step: StepFunction) -> Code:
         """The same code, entered through `step`."""
         other = copy.copy(self)
         other.step = step

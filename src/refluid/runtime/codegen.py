@@ -34,7 +34,7 @@ from refluid.runtime.operators import write_operators
 from refluid.runtime.order import check_order
 from refluid.runtime.overlapping import overlapping
 from refluid.runtime.request import UNWATCHED, Request
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind, Call, Load, Return, Store
 from refluid.runtime.threaded import out_of_order
 from refluid.runtime.trees import (
@@ -57,20 +57,20 @@ GARBAGE, AS_LEVELS = Name("garbage0"), Known("as_levels")
 
 
 @dataclass
-class Written:
+class WrittenPlan:
     """A written plan: its source, the variables, the state it needs and what must have a value.
 
     ragged: whether values may have LoDs.
     """
 
-    source: Source
+    source: PlanSource
     variables: Variables
     state: list[str]
     required: set[str]
     ragged: bool
 
 
-def write_plan(request: Request) -> Written:
+def write_plan(request: Request) -> WrittenPlan:
     """The whole function."""
     writer = _begun(request)
     block, variables, source = request.block, writer.variables, writer.source
@@ -84,12 +84,12 @@ def write_plan(request: Request) -> Written:
     if request.threads > 1 and request.instruments is UNWATCHED:
         source = out_of_order(source, block, variables, request.threads, request.updates_last)
     state = [key[1] for key in variables.state]
-    return Written(source, variables, state, required, writer.lods.ragged)
+    return WrittenPlan(source, variables, state, required, writer.lods.ragged)
 
 
 def _begun(request: Request) -> Writing:
     """Nothing written yet."""
-    source = Source(
+    source = PlanSource(
         {
             DEVICE: request.device,
             RANDOM: RandomSource(request.device),

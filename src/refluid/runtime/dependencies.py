@@ -14,18 +14,20 @@ from refluid.ops.effects import Effect
 from refluid.runtime.steps import Step
 from refluid.runtime.trees import Reference
 
-Place = Hashable
+MemoryPlace = Hashable
 
 
-def predecessors(found: Sequence[Step], memory: Callable[[Reference], Place]) -> list[set[int]]:
+def predecessors(
+    found: Sequence[Step], memory: Callable[[Reference], MemoryPlace]
+) -> list[set[int]]:
     """For each step the earlier ones that it waits for.
 
     memory: name -> one name for all that may share its memory.
     """
     made: dict[Reference, int] = {}
     readers: defaultdict[Reference, set[int]] = defaultdict(set)
-    users: defaultdict[Place, set[int]] = defaultdict(set)
-    changed: dict[Place, int] = {}
+    users: defaultdict[MemoryPlace, set[int]] = defaultdict(set)
+    changed: dict[MemoryPlace, int] = {}
     former: dict[Effect, int] = {}
     result = []
     for number, one in enumerate(found):

@@ -19,7 +19,7 @@ from refluid.feed.errors import ReaderFailed
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of, find
 from refluid.runtime.messages import no_row, not_initialized
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Step
 from refluid.runtime.trees import Known, Name, leaves
 
@@ -32,7 +32,7 @@ _OF_NONE = (AttributeError, NameError, TypeError)
 def explain(
     error: Exception,
     filename: str,
-    source: Source,
+    source: PlanSource,
     name_of: Mapping[tuple[int, str], str],
 ) -> Exception:
     """The error to raise instead of `error`, which came out of the plan in `filename`."""

@@ -10,7 +10,7 @@ from refluid.analysis.uses import key_of
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of, find, nested_of
-from refluid.runtime.codegen import Written, write_plan
+from refluid.runtime.codegen import WrittenPlan, write_plan
 from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.steps import Bind, Call, Clear, Compound, For, Free, Load, Step, While
 from refluid.runtime.trees import FED, IGNORED, Formula, Name, Tree, leaves
@@ -61,7 +61,7 @@ class _Played:
     peak: the most bytes at once, the scope's not included, and `operator` the one that ran then.
     """
 
-    def __init__(self, written: Written, shapes: Shapes, limit: float) -> None:
+    def __init__(self, written: WrittenPlan, shapes: Shapes, limit: float) -> None:
         names = written.variables.names
         self.names, self.keys = names, {name: key for key, name in names.items()}
         self.shapes, self.inner, self.limit = shapes, shapes, limit

@@ -21,7 +21,7 @@ from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
 from refluid.kernels.junk import Junk
 from refluid.ops.registry import find
-from refluid.runtime.meter import Kernels, armed
+from refluid.runtime.meter import MeteredKernels, armed
 from refluid.runtime.nonfinite import FiniteSums, require_finite
 from refluid.runtime.request import UNWATCHED, Instruments, Request
 from refluid.runtime.steps import Bind
@@ -58,7 +58,7 @@ class Watch:
         self.on_gpu = self.device.type == "cuda"
         self.watched: list[Watched] = []
         self._log: events.Log | None = None
-        self._kernels: Kernels | None = None
+        self._kernels: MeteredKernels | None = None
         self._storages: LiveStorages | None = None
         self._sums = FiniteSums()
         self._open: list[tuple[int, int, Any]] = []

@@ -16,7 +16,7 @@ from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
-from refluid.kernels.settings import Function, Settings, under
+from refluid.kernels.settings import KernelFunction, Settings, under
 from refluid.ops.registry import facts_of
 
 _WORKSPACE = "CUDNN_CONV_WSCAP_DBG"
@@ -24,7 +24,7 @@ _HALVES = (VarType.FP16, VarType.BF16)
 
 
 @dataclass(frozen=True)
-class Kernels:
+class KernelSettings:
     """What flags and a strategy say.
 
     onednn: oneDNN's kernels, for the operators in `onednn_types`, or for all where there are none;
@@ -39,10 +39,10 @@ class Kernels:
     tensor_math: bool = False
 
 
-TORCHS_CHOICE = Kernels()
+TORCHS_CHOICE = KernelSettings()
 
 
-def asked_for(onednn_types: Iterable[str] = ()) -> Kernels:
+def asked_for(onednn_types: Iterable[str] = ()) -> KernelSettings:
     """What the flags say at the moment, and a strategy's `mkldnn_enabled_op_types`."""
     if flags.was_set("conv_workspace_size_limit"):
         flags.export(_WORKSPACE, str(flags.value("conv_workspace_size_limit")))
@@ -55,7 +55,7 @@ def asked_for(onednn_types: Iterable[str] = ()) -> Kernels:
     )
 
 
-_kernels = cache(Kernels)
+_kernels = cache(KernelSettings)
 
 
 def without_choice(op_types: Iterable[str]) -> list[str]:
@@ -68,7 +68,7 @@ def _has_choice(kind: str, device: str) -> bool:
     return facts.amp == "fast" or device in facts.chooses_on
 
 
-def settings_for(op: Operator, device: torch.device, kernels: Kernels) -> Settings:
+def settings_for(op: Operator, device: torch.device, kernels: KernelSettings) -> Settings:
     """The settings under which an operator is to be called, none where it is torch's choice."""
     kind = op.type.removesuffix("_grad")
     if not _has_choice(kind, device.type):
@@ -76,7 +76,7 @@ def settings_for(op: Operator, device: torch.device, kernels: Kernels) -> Settin
     return _ON[device.type](op, kind, kernels) if device.type in _ON else ()
 
 
-def _on_cpu(op: Operator, kind: str, kernels: Kernels) -> Settings:
+def _on_cpu(op: Operator, kind: str, kernels: KernelSettings) -> Settings:
     types = kernels.onednn_types
     named = not types.isdisjoint((kind, *facts_of(kind).made_of))
     if op.attrs.get("use_mkldnn") or named or (kernels.onednn and not types):
@@ -84,7 +84,7 @@ def _on_cpu(op: Operator, kind: str, kernels: Kernels) -> Settings:
     return (("onednn", False),) if types else ()
 
 
-def _on_gpu(op: Operator, kind: str, kernels: Kernels) -> Settings:
+def _on_gpu(op: Operator, kind: str, kernels: KernelSettings) -> Settings:
     if "cuda" not in facts_of(kind).chooses_on and "Filter" not in op.inputs:
         return _of_products(op, kernels)
     if not op.attrs.get("use_cudnn", True):
@@ -96,7 +96,7 @@ def _on_gpu(op: Operator, kind: str, kernels: Kernels) -> Settings:
     return tuple((name, True) for name, wanted in asked.items() if wanted)
 
 
-def _of_products(op: Operator, kernels: Kernels) -> Settings:
+def _of_products(op: Operator, kernels: KernelSettings) -> Settings:
     found = (find_variable(op.block, name) for name in op.input_arg_names)
     half = any(var is not None and var.dtype in _HALVES for var in found)
     if half:
@@ -105,17 +105,20 @@ def _of_products(op: Operator, kernels: Kernels) -> Settings:
     return (("products", "tf32"),) if kernels.tensor_math else ()
 
 
-_ON: dict[str, Callable[[Operator, str, Kernels], Settings]] = {"cpu": _on_cpu, "cuda": _on_gpu}
+_ON: dict[str, Callable[[Operator, str, KernelSettings], Settings]] = {
+    "cpu": _on_cpu,
+    "cuda": _on_gpu,
+}
 
 
 class KernelChoice:
     """Makes functions of operators run under the settings that are asked for."""
 
-    def __init__(self, device: torch.device, kernels: Kernels) -> None:
+    def __init__(self, device: torch.device, kernels: KernelSettings) -> None:
         self._device, self._kernels = device, kernels
-        self._made: dict[tuple[Function, Settings], Function] = {}
+        self._made: dict[tuple[KernelFunction, Settings], KernelFunction] = {}
 
-    def __call__(self, op: Operator, function: Function) -> Function:
+    def __call__(self, op: Operator, function: KernelFunction) -> KernelFunction:
         """The function itself where nothing is asked for."""
         settings = settings_for(op, self._device, self._kernels)
         if not settings:

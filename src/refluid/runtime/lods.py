@@ -7,14 +7,14 @@ from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ops.registry import OperatorDef, find
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind, Call
 from refluid.runtime.trees import IGNORED, Name, Tree
 from refluid.runtime.variables import Variables
 
 # The local variable that holds a LoD, or the LoD of a variable without sequences.
-Held = Name | tuple[()]
-NONE: Held = ()
+LodName = Name | tuple[()]
+NONE: LodName = ()
 
 
 def forward_names(op: Operator, slot: str) -> list[str]:
@@ -29,7 +29,7 @@ class Lods:
     name of their own, which is assigned. ragged: whether there may be LoDs at all.
     """
 
-    def __init__(self, source: Source, variables: Variables, *, ragged: bool) -> None:
+    def __init__(self, source: PlanSource, variables: Variables, *, ragged: bool) -> None:
         self._source, self._variables, self.ragged = source, variables, ragged
         self.names: dict[Key, Name] = {}
         self.fixed: set[Key] = set()
@@ -40,7 +40,7 @@ class Lods:
         self._count += 1
         return Name(f"l{self._count}")
 
-    def of(self, key: Key) -> Held:
+    def of(self, key: Key) -> LodName:
         """The LoD of a variable."""
         return self.names.get(key, NONE)
 
@@ -84,7 +84,7 @@ class Lods:
         """Notes the LoD of all outputs, makes it, or assigns it to a name of its own."""
         rule = definition.lod_by(op) if definition.lod_by is not None else None
         given = self._given(op, definition) if rule is not None else []
-        source: Held
+        source: LodName
         for slot in definition.outputs:
             for position, name in enumerate(op.output(slot.name)):
                 if name == EMPTY:
@@ -113,12 +113,14 @@ class Lods:
         elif source in self.names:
             self.names[target] = self.names[source]
 
-    def _given(self, op: Operator, definition: OperatorDef) -> list[Held]:
+    def _given(self, op: Operator, definition: OperatorDef) -> list[LodName]:
         """The LoDs of all variables of the slot `lod`, empty for those without."""
         slot = definition.lod if isinstance(definition.lod, str) else definition.lod(op)
         return [self.of(key_of(op.block, name)) for name in op.input(slot)]
 
-    def _source_of(self, op: Operator, definition: OperatorDef, slot: str, position: int) -> Held:
+    def _source_of(
+        self, op: Operator, definition: OperatorDef, slot: str, position: int
+    ) -> LodName:
         """The LoD of an output: that of the slot `lod`; of a gradient as Fluid has it."""
         name: str | None
         if slot in definition.without_lod:

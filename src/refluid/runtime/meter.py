@@ -43,7 +43,7 @@ class Held:
 
 
 @dataclass(slots=True)
-class Work:
+class OperatorWork:
     """Arithmetic (floating-point operations) and bytes read and written by an operator."""
 
     flops: int = 0
@@ -62,7 +62,7 @@ class Measured:
     fed: dict[str, tuple[int, ...]]
     held: list[Held] = field(default_factory=list)
     curve: list[tuple[int, int]] = field(default_factory=list)
-    work: dict[int, Work] = field(default_factory=dict)
+    work: dict[int, OperatorWork] = field(default_factory=dict)
 
     @property
     def peak_moment(self) -> int:
@@ -110,11 +110,11 @@ class Meter:
         watched: list[Watched],
         state: Mapping[str, Any],
         feeds: Sequence[Any],
-    ) -> Iterator[Kernels]:
+    ) -> Iterator[MeteredKernels]:
         """Measures what runs inside; `enter` and `leave` say which operator it is."""
         fed = dict(zip(request.feeds, feeds, strict=True))
         shapes = {name: tuple(value.shape) for name, value in fed.items()}
-        kernels = Kernels(Measured(request, watched, shapes))
+        kernels = MeteredKernels(Measured(request, watched, shapes))
         for values, owner in ((state, STATE), (fed, FED)):
             for name, value in values.items():
                 kernels.hold(value, owner, name)
@@ -130,7 +130,7 @@ class Meter:
         return max(self.steps, key=lambda step: step.peak, default=None)
 
 
-class Kernels(DispatchMode):
+class MeteredKernels(DispatchMode):
     """Sees every kernel, and keeps the table of the memory that is held."""
 
     def __init__(self, found: Measured) -> None:
@@ -202,8 +202,8 @@ class Kernels(DispatchMode):
         self._work(number).moved += sum(self._read.values()) + written
         self._operators.pop()
 
-    def _work(self, operator: int) -> Work:
-        return self.found.work.setdefault(operator, Work())
+    def _work(self, operator: int) -> OperatorWork:
+        return self.found.work.setdefault(operator, OperatorWork())
 
 
 _armed: Meter | None = None

@@ -11,7 +11,7 @@ from refluid.analysis.liveness import last_uses, unread_slots, views_to_copy
 from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
-from refluid.runtime.calls import How, write_batch, write_call
+from refluid.runtime.calls import CallOptions, write_batch, write_call
 from refluid.runtime.instrument import watching
 from refluid.runtime.ownership import Ownership
 from refluid.runtime.pairing import Pair, pair_gradients
@@ -58,7 +58,7 @@ def write_operators(
                 reuse = owned.reusable(op, position)
                 unread = unread_slots(op, position, last, kept)
                 alone = owned.alone(op, position)
-                how = How(pairs.get(position), reuse, position in copies, unread, alone)
+                how = CallOptions(pairs.get(position), reuse, position in copies, unread, alone)
                 write_call(writer, op, how)
         for key in ghosts.get(position, ()):
             name, shape = writer.variables.names[key], writer.source.constant("ghost", ghost)

@@ -92,7 +92,7 @@ def wanted_inputs(op: Operator, forward: OperatorDef) -> tuple[tuple[bool, ...],
     return tuple(wanted)
 
 
-Wanted = tuple[tuple[bool, ...], ...]
+WantedGradients = tuple[tuple[bool, ...], ...]
 
 
 def _leaf(value: Any, wanted: tuple[bool, ...]) -> Any:
@@ -111,7 +111,7 @@ def _detached(value: Any) -> Any:
     return value
 
 
-def recorder(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
+def recorder(forward: OperatorDef, wanted: WantedGradients) -> Callable[..., Any]:
     """The operator's body made to return `(recording, result)`."""
     body, count = forward.body, len(forward.outputs)
     single = count == 1 and not forward.makes_lod
@@ -128,7 +128,7 @@ def recorder(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
     return run
 
 
-def replayer(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
+def replayer(forward: OperatorDef, wanted: WantedGradients) -> Callable[..., Any]:
     """The gradient operator: from a recording and output gradients to input gradients."""
     order = [slot.name for slot in forward.inputs]
     places = [order.index(slot.name.removesuffix(GRAD)) for slot in forward.gradient_slots()]
@@ -173,7 +173,7 @@ def _gradients(leaf: Any, flags: tuple[bool, ...], lookup: dict[int, Tensor | No
     return torch.zeros_like(leaf) if grad is None else grad
 
 
-def recompute(forward: OperatorDef, wanted: Wanted) -> Callable[..., Any]:
+def recompute(forward: OperatorDef, wanted: WantedGradients) -> Callable[..., Any]:
     """The gradient operator that runs its forward again, on the values as they are now."""
     record = recorder(forward, wanted)
     replay = replayer(forward, wanted)

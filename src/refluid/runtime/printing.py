@@ -26,10 +26,10 @@ from refluid.runtime.trees import CellName, Formula, Known, Name, Tree
 
 # So many names are cleared in one line.
 _IN_A_LINE = 12
-Line = tuple[str, Step]
+PrintedLine = tuple[str, Step]
 
 
-def printed(steps: Iterable[Step], indent: int = 1) -> Iterator[Line]:
+def printed(steps: Iterable[Step], indent: int = 1) -> Iterator[PrintedLine]:
     """Lines of the steps, each with the step that it is of."""
     space = "    " * indent
     for step in steps:
@@ -40,7 +40,7 @@ def printed(steps: Iterable[Step], indent: int = 1) -> Iterator[Line]:
                 yield space + text, step
 
 
-def _block(step: Compound, indent: int) -> Iterator[Line]:
+def _block(step: Compound, indent: int) -> Iterator[PrintedLine]:
     space = "    " * indent
     yield f"{space}{_HEADS[type(step)](step)}:", step
     if isinstance(step, Function):

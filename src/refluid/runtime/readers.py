@@ -1,7 +1,7 @@
 """Readers in a plan: `create_py_reader`, `create_double_buffer_reader` and `read`.
 
 A reader is a live object that the scope holds in the variable of its name; its queue's variable
-holds the `feed.Reader` that the user's program made.
+holds the `feed.QueueReader` that the user's program made.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from refluid.comm import LocalGroup
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, as_levels
 from refluid.core.scope import Cell, global_scope
-from refluid.feed.batches import Batch
+from refluid.feed.batches import ReaderBatch
 from refluid.feed.portions import ALONE, Turn
-from refluid.feed.reader import Reader
+from refluid.feed.reader import QueueReader
 from refluid.feed.specs import Spec, check_batch, parse_specs
 from refluid.feed.staging import Staged, double_buffer
 from refluid.ir.operator import Operator
@@ -34,26 +34,26 @@ from refluid.runtime.writing import Writing, handles
 class OpenReader:
     """The value of a reader variable: where batches come from, and what they must be like."""
 
-    reader: Reader
+    reader: QueueReader
     specs: tuple[Spec, ...]
     buffer: Staged | None = None
 
     def read(self, device: torch.device, turn: Turn) -> tuple[list[Tensor], list[Levels]]:
         """The replica's next batch on its device: tensors and their LoD.
 
-        Raises EOFException at the end of a pass, and what `feed.Reader.next` raises.
+        Raises EOFException at the end of a pass, and what `feed.QueueReader.next` raises.
         """
-        batch: Batch = self.reader.next(turn) if self.buffer is None else self.buffer.next()
+        batch: ReaderBatch = self.reader.next(turn) if self.buffer is None else self.buffer.next()
         tensors = [one.tensor for one in batch]
         check_batch(self.reader.name, self.specs, tensors)
         moved = [one if one.device == device else one.to(device) for one in tensors]
         return moved, [as_levels(one.lod()) for one in batch]
 
 
-_published: dict[str, weakref.ref[Reader]] = {}
+_published: dict[str, weakref.ref[QueueReader]] = {}
 
 
-def publish(name: str, reader: Reader) -> None:
+def publish(name: str, reader: QueueReader) -> None:
     """Puts a reader into the present scope, as the queue of that name.
 
     Programs run in another scope find it too, unless a later one has the same name.
@@ -69,7 +69,7 @@ def open_reader(queue: Cell, present: Any, specs: tuple[Spec, ...]) -> OpenReade
     reader = queue.value
     if reader is None and queue.name in _published:
         reader = _published[queue.name]()
-    if not isinstance(reader, Reader):
+    if not isinstance(reader, QueueReader):
         raise EnforceNotMet(
             f"there is no reader {queue.name!r}: the program reads from a py_reader or DataLoader "
             "that this process did not make; make it, or feed the variables that it would give"

@@ -8,7 +8,7 @@ import torch
 
 from refluid.comm import ALONE, Communicator
 from refluid.ir.block import Block
-from refluid.runtime.kernels import TORCHS_CHOICE, Kernels
+from refluid.runtime.kernels import TORCHS_CHOICE, KernelSettings
 from refluid.runtime.memory import EAGER, Memory
 
 
@@ -52,7 +52,7 @@ class Request:
     comm: Communicator = ALONE
     threads: int = 1
     instruments: Instruments = UNWATCHED
-    kernels: Kernels = TORCHS_CHOICE
+    kernels: KernelSettings = TORCHS_CHOICE
     updates_last: bool = True
     compiles: bool = False
     lends: bool = False

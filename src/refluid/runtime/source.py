@@ -16,7 +16,7 @@ HEADER = "def step(F, C, L):"
 B = TypeVar("B", bound=Compound)
 
 
-class Source:
+class PlanSource:
     """The steps of one function `step(F, C, L)`, and the values that they know by name."""
 
     def __init__(self, constants: Mapping[str, Any] | None = None) -> None:

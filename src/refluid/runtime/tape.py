@@ -17,7 +17,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.runtime.lods import Lods
 from refluid.runtime.pairing import Pair, pair_gradients
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.trees import Name, Tree, called
 from refluid.runtime.variables import Variables
 
@@ -38,7 +38,7 @@ class Tape:
     wanted: bool = False
     shaped: frozenset[Key] = frozenset()
 
-    def kept(self, source: Source, variables: Variables, lods: Lods) -> tuple[Tree, ...]:
+    def kept(self, source: PlanSource, variables: Variables, lods: Lods) -> tuple[Tree, ...]:
         """What is kept of a run of the forward block."""
         shape = source.constant("ghost", ghost) if self.shaped else None
         names = variables.names

@@ -28,7 +28,7 @@ from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ops.registry import find
 from refluid.runtime.dependencies import predecessors
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind, Call, Clear, Function, Step, all_steps
 from refluid.runtime.trees import Name, Reference
 from refluid.runtime.variables import Variables
@@ -64,7 +64,7 @@ class Schedule:
 
     def __call__(self, functions: Sequence[Callable[[], None]]) -> None:
         pieces = [[functions[number] for number in chain] for chain in self._chains]
-        run = _Run(self._counts, self._next, pieces)
+        run = _Running(self._counts, self._next, pieces)
         with _threads(self.threads) as pool:
             for future in [pool.submit(run.work) for _ in range(self.threads)]:
                 future.result()
@@ -125,7 +125,7 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
         _idle[count].append(pool)
 
 
-class _Run:
+class _Running:
     """One step: what is ready, and what each of the others still waits for."""
 
     def __init__(
@@ -186,8 +186,8 @@ class _Run:
 
 
 def out_of_order(
-    source: Source, block: Block, variables: Variables, threads: int, updates_last: bool
-) -> Source:
+    source: PlanSource, block: Block, variables: Variables, threads: int, updates_last: bool
+) -> PlanSource:
     """The plan with each step a function, and a schedule that runs them.
 
     What comes first and takes no time, the lookup of what is fed and of variables, stays in front.
@@ -202,7 +202,7 @@ def out_of_order(
     waits = [{number - first for number in one if number >= first} for one in waits[first:]]
     late = found[first:]
     quick = {number for number, one in enumerate(works[first:]) if not one}
-    made = Source(source.constants)
+    made = PlanSource(source.constants)
     schedule = made.constant("schedule", Schedule(waits, threads, quick))
     names = {one for step in found for one in step.reads | step.writes if isinstance(one, Name)}
     functions = [Name(f"s_{number}") for number in range(len(late))]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from refluid.core.events import Kind
+from refluid.core.events import EventKind
 from refluid.ir.attributes import NAMESCOPE
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
@@ -29,14 +29,14 @@ class Watched:
         return self.ops[0].type
 
     @cached_property
-    def kind(self) -> Kind:
+    def kind(self) -> EventKind:
         """Whether it computes, exchanges with other replicas, or reads data."""
         facts = facts_of(self.name)
         if facts.reads:
-            return Kind.READER
+            return EventKind.READER
         if facts.effects & Effect.COMM:
-            return Kind.COMMUNICATION
-        return Kind.OPERATOR
+            return EventKind.COMMUNICATION
+        return EventKind.OPERATOR
 
     @property
     def result(self) -> str:

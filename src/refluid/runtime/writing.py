@@ -11,7 +11,7 @@ from refluid.ir.operator import Operator
 from refluid.runtime.kernels import KernelChoice
 from refluid.runtime.lods import Lods
 from refluid.runtime.request import Request
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.tape import Tape
 from refluid.runtime.trees import Name
 from refluid.runtime.variables import Variables
@@ -27,7 +27,7 @@ class Writing:
     """
 
     request: Request
-    source: Source
+    source: PlanSource
     variables: Variables
     lods: Lods
     kernel: KernelChoice
@@ -41,16 +41,16 @@ class Writing:
         return self.variables.local(block, name)
 
 
-Handler = Callable[[Writing, Operator], None]
-CONTROL: dict[str, Handler] = {}
+StepWriter = Callable[[Writing, Operator], None]
+CONTROL: dict[str, StepWriter] = {}
 # Feeds and fetches are the arguments and results of the plan itself.
 FEEDING = frozenset({"feed", "fetch"})
 
 
-def handles(*types: str) -> Callable[[Handler], Handler]:
+def handles(*types: str) -> Callable[[StepWriter], StepWriter]:
     """Registers the decorated function as writing operators of these types into a plan."""
 
-    def decorate(handler: Handler) -> Handler:
+    def decorate(handler: StepWriter) -> StepWriter:
         for op_type in types:
             CONTROL[op_type] = handler
         return handler

@@ -15,7 +15,7 @@ import numpy as np
 from refluid.ir.operator import Operator
 from refluid.verify.judge import WIDER, Fetch
 from refluid.verify.metrics import PART, digest, digest_error, root_mean_square
-from refluid.verify.recordings import Array, Recording, Value
+from refluid.verify.recordings import Array, RecordedValue, Recording
 
 REPETITIONS = 8
 # Eight units in the last place: what a float32 sum of about a hundred terms loses. The sums of a
@@ -25,13 +25,16 @@ ROUNDING = 8 * UNIT
 
 
 Digest = tuple[Array, int]
-Results = list[dict[str, Value]]
+Results = list[dict[str, RecordedValue]]
 Run = Callable[[Recording], Results]
 
 
 def perturbed(
-    state: Mapping[str, Value], seed: int, noise: float = ROUNDING, fixed: Container[str] = ()
-) -> dict[str, Value]:
+    state: Mapping[str, RecordedValue],
+    seed: int,
+    noise: float = ROUNDING,
+    fixed: Container[str] = (),
+) -> dict[str, RecordedValue]:
     """The state, each float32 changed at random by at most `noise` of itself, but for `fixed`.
 
     What is less than a unit in the last place changes that unit of as many elements.
@@ -46,7 +49,7 @@ def perturbed(
             parts = [flat[start : start + PART] for start in range(0, flat.size, PART)]
             found = np.concatenate([change(part, noise, draw) for part in parts] or [flat])
             array = found.reshape(array.shape)
-        changed[name] = Value(array, state[name].lengths)
+        changed[name] = RecordedValue(array, state[name].lengths)
     return changed
 
 
@@ -85,7 +88,7 @@ def _parameters(recording: Recording) -> set[str]:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Repetition:
     """Digests of all variables compared; by how much those of parameters were changed before."""
 
     digests: dict[Fetch, Digest]
@@ -97,7 +100,7 @@ class Repetitions:
 
     def __init__(self, recording: Recording, run: Run) -> None:
         self._recording, self._run = recording, run
-        self._known: dict[tuple[int, float], list[_Run]] = {}
+        self._known: dict[tuple[int, float], list[_Repetition]] = {}
 
     def moved(self, step: int) -> dict[Fetch, float]:
         """How far any run from further changed parameters is from the run itself."""
@@ -126,7 +129,7 @@ class Repetitions:
     def _digests(self, step: int, noise: float) -> list[dict[Fetch, Digest]]:
         return [one.digests for one in self._runs(step, noise, REPETITIONS)[:REPETITIONS]]
 
-    def _runs(self, step: int, noise: float, count: int) -> list[_Run]:
+    def _runs(self, step: int, noise: float, count: int) -> list[_Repetition]:
         """At least so many, up to a step, with parameters changed so much."""
         count = count if noise else 1
         enough = [key for key, runs in self._known.items() if len(runs) >= count]
@@ -136,7 +139,7 @@ class Repetitions:
         for number in range(len(known), count):
             again = self._repetition(number, noise)
             results = self._run(replace(again, steps=again.steps[: key[0] + 1]))
-            known.append(_Run(_digests(results), self._changed(again) if noise else {}))
+            known.append(_Repetition(_digests(results), self._changed(again) if noise else {}))
         return known
 
     def _changed(self, again: Recording) -> dict[str, Array]:

@@ -26,7 +26,7 @@ Lengths = list[list[int]]
 
 
 @dataclass(frozen=True)
-class Value:
+class RecordedValue:
     """An array and its sequence lengths per level."""
 
     array: Array
@@ -34,16 +34,16 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Step:
+class RecordedStep:
     """One run: which program, what is fed, what Fluid returned.
 
     expected: by position of the fetch ("0"), and of the element for a tensor array ("1.0").
     """
 
     program: str
-    feeds: Mapping[str, Value]
+    feeds: Mapping[str, RecordedValue]
     fetches: tuple[str, ...]
-    expected: Mapping[str, Value]
+    expected: Mapping[str, RecordedValue]
 
 
 @dataclass
@@ -58,9 +58,9 @@ class Recording:
 
     name: str
     programs: dict[str, Program]
-    state: dict[str, Value]
-    steps: list[Step]
-    after: dict[int, dict[str, Value]] = field(default_factory=dict)
+    state: dict[str, RecordedValue]
+    steps: list[RecordedStep]
+    after: dict[int, dict[str, RecordedValue]] = field(default_factory=dict)
     digests: dict[int, dict[str, Array]] = field(default_factory=dict)
     random: bool = False
     training: bool = False
@@ -102,7 +102,7 @@ def seeded_array(name: str, shape: Iterable[int], dtype: str, std: float, mean: 
     return array.astype(dtype)
 
 
-def _values(data: Mapping[str, Any], prefix: str, kind: str = "") -> dict[str, Value]:
+def _values(data: Mapping[str, Any], prefix: str, kind: str = "") -> dict[str, RecordedValue]:
     """Arrays `PREFIXkind.NAME` with the lengths in `PREFIXkindlod.NAME`."""
     found = {}
     start = f"{prefix}{kind}."
@@ -110,7 +110,9 @@ def _values(data: Mapping[str, Any], prefix: str, kind: str = "") -> dict[str, V
         if key.startswith(start):
             name = key[len(start) :]
             lengths = data.get(f"{prefix}{kind}lod.{name}")
-            found[name] = Value(data[key], json.loads(str(lengths)) if lengths is not None else [])
+            found[name] = RecordedValue(
+                data[key], json.loads(str(lengths)) if lengths is not None else []
+            )
     return found
 
 
@@ -120,9 +122,9 @@ def _load_run(path: Path) -> Recording:
     meta = json.loads(str(data["meta"]))
     state = _values(data, "", "state")
     for name, shape, dtype in meta.get("seeded", []):
-        state[name] = Value(seeded_array(name, shape, dtype, 0.05, 0.0))
+        state[name] = RecordedValue(seeded_array(name, shape, dtype, 0.05, 0.0))
     fetches = tuple(meta["fetch"])
-    step = Step("main", _values(data, "", "feed"), fetches, _values(data, "", "fetch"))
+    step = RecordedStep("main", _values(data, "", "feed"), fetches, _values(data, "", "fetch"))
     return Recording(
         path.with_suffix("").name,
         {"main": Program.parse_from_string(data["program"].tobytes())},
@@ -141,12 +143,12 @@ def _load_training(path: Path) -> Recording:
     with np.load(path / "state.npz", allow_pickle=False) as archive:
         state = _values(dict(archive), "", "state")
     for name, shape, dtype, value in meta["const"]:
-        state[name] = Value(np.full(shape, value, dtype))
+        state[name] = RecordedValue(np.full(shape, value, dtype))
     for name, shape, dtype, std, mean in meta["seeded"]:
-        state[name] = Value(seeded_array(name, shape, dtype, std, mean))
+        state[name] = RecordedValue(seeded_array(name, shape, dtype, std, mean))
     programs = dict(_programs(path))
     steps = [
-        Step(
+        RecordedStep(
             run["program"],
             _values(data, f"r{index}.", "feed"),
             tuple(run["fetch"]),

@@ -32,7 +32,7 @@ from refluid.verify.metrics import (
     root_mean_square,
     turned,
 )
-from refluid.verify.recordings import Array, Recording, Value
+from refluid.verify.recordings import Array, RecordedValue, Recording
 
 # What they give counts something.
 METRICS = frozenset({"accuracy", "auc", "chunk_eval", "detection_map", "precision_recall"})
@@ -130,7 +130,7 @@ def steps(recording: Recording, executor: Executor | None = None) -> Results:
             return_merged=recording.parallel is None
             or not any("." in one for one in step.expected),
         )
-        found: dict[str, Value] = {}
+        found: dict[str, RecordedValue] = {}
         for index, (name, value) in enumerate(zip(step.fetches, fetched, strict=True)):
             found |= _fetched(index, name, value)
         kept = [*recording.after.get(number, {}), *recording.digests.get(number, {})]
@@ -215,7 +215,7 @@ def _counted(program: Program) -> set[str]:
     }
 
 
-def _fed(value: Value) -> Any:
+def _fed(value: RecordedValue) -> Any:
     if not value.lengths:
         return value.array
     tensor = LoDTensor()
@@ -231,7 +231,7 @@ def _held(scope: Scope, name: str) -> LoDTensor:
     return cell.get_tensor()
 
 
-def _fetched(index: int, name: str, result: Any) -> dict[str, Value]:
+def _fetched(index: int, name: str, result: Any) -> dict[str, RecordedValue]:
     """A fetched value, or the elements of a fetched list, by `fetch POSITION`."""
     if isinstance(result, list):  # a tensor array, or the values of several places
         return {
@@ -241,15 +241,15 @@ def _fetched(index: int, name: str, result: Any) -> dict[str, Value]:
     return {f"fetch {index}": _value(result, name)}
 
 
-def _value(result: Any, label: str) -> Value:
+def _value(result: Any, label: str) -> RecordedValue:
     if not isinstance(result, LoDTensor):
         raise MismatchError(f"{label}: is a {type(result).__name__}")
     if not result._is_initialized():
-        return Value(np.array([]), [])
-    return Value(np.array(result), result.recursive_sequence_lengths())
+        return RecordedValue(np.array([]), [])
+    return RecordedValue(np.array(result), result.recursive_sequence_lengths())
 
 
-def _error(label: str, found: Value, expected: Value, random: bool) -> float:
+def _error(label: str, found: RecordedValue, expected: RecordedValue, random: bool) -> float:
     actual, want = found.array, expected.array
     if actual.size == want.size == 0:  # Fluid's arrays of empty tensors have lost shape and type
         return 0.0

@@ -34,17 +34,17 @@ class Loading:
     timeout: float | None = None
     lend: int = 0
 
-    def start(self, skip: int = 0) -> Source:
+    def start(self, skip: int = 0) -> BatchSource:
         """Begins a pass after its first `skip` batches, starting the workers if there are any."""
         if isinstance(self.dataset, IterableDataset):
             if self.workers == 0:
-                return Source(lambda: itertools.islice(self._iterated(), skip, None))
+                return BatchSource(lambda: itertools.islice(self._iterated(), skip, None))
             stream = self._streams()
-            return Source(lambda: _skipping(stream.items(), skip), stream.crew.cancel)
+            return BatchSource(lambda: _skipping(stream.items(), skip), stream.crew.cancel)
         assert self.sampler is not None
         numbers = itertools.islice(_begun(self.sampler), skip, None)
         if self.workers == 0:
-            return Source(lambda: map(self._load, numbers))
+            return BatchSource(lambda: map(self._load, numbers))
         tasks = Tasks(
             self.title,
             self._load,
@@ -54,7 +54,7 @@ class Loading:
             lend=self.lend,
             timeout=self.timeout,
         )
-        return Source(lambda: tasks.results(numbers, skip), tasks.crew.cancel)
+        return BatchSource(lambda: tasks.results(numbers, skip), tasks.crew.cancel)
 
     def _load(self, numbers: list[int]) -> Any:
         return self.convert([self.dataset[number] for number in numbers])
@@ -86,7 +86,7 @@ class Loading:
 
 
 @dataclass(frozen=True)
-class Source:
+class BatchSource:
     """One pass: `make()` gives its batches, `cancel()` wakes it where it waits for workers."""
 
     make: Callable[[], Iterable[Any]]

@@ -21,7 +21,7 @@ _SMALL = 32 * 1024
 _INLINE = 0xFFFFFFFF
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """What a message from a worker means."""
 
     ITEM = 1
@@ -37,7 +37,7 @@ class Disconnected(Exception):
 class Message:
     """A message of a worker: `number` says which task or item it belongs to."""
 
-    kind: Kind
+    kind: MessageKind
     number: int
     value: Any
 
@@ -49,7 +49,7 @@ class WorkerEnd:
         self._socket = connection
         self._areas = OwnAreas()
 
-    def send(self, kind: Kind, number: int, value: Any) -> None:
+    def send(self, kind: MessageKind, number: int, value: Any) -> None:
         """Sends an object; large arrays through shared memory. Disconnected if nobody listens."""
         packed = pack(value)
         if packed.size <= _SMALL:
@@ -115,14 +115,16 @@ class ReaderEnd:
             record += _exactly(self.socket, _RECORD.size - len(record))
             kind, new, area, number, size = _RECORD.unpack(record)
             if area == _INLINE:
-                return Message(Kind(kind), number, unpack(_exactly(self.socket, size)))
+                return Message(MessageKind(kind), number, unpack(_exactly(self.socket, size)))
         except (OSError, EOFError) as error:
             raise Disconnected from error
         if new:
             self._areas.attach(area, descriptors[0])
         lend = self._areas.lent < self._lend
         return Message(
-            Kind(kind), number, unpack(self._areas.lend(area) if lend else self._areas.copy(area))
+            MessageKind(kind),
+            number,
+            unpack(self._areas.lend(area) if lend else self._areas.copy(area)),
         )
 
     def close(self) -> None:

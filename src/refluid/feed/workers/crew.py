@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from refluid.core.errors import EnforceNotMet
 from refluid.feed.closing import Closeable, close_at_exit, interrupts_later, when_gone
-from refluid.feed.workers.channel import Disconnected, Kind, Message
-from refluid.feed.workers.process import Work, Worker, rebuild
+from refluid.feed.workers.channel import Disconnected, Message, MessageKind
+from refluid.feed.workers.process import Worker, WorkerFunction, rebuild
 
 _LOOK_AROUND = 1.0
 
@@ -30,7 +30,7 @@ class Crew:
     out at a time. Must be closed; the interpreter's end closes it too.
     """
 
-    def __init__(self, title: str, works: Sequence[Work], lend: int) -> None:
+    def __init__(self, title: str, works: Sequence[WorkerFunction], lend: int) -> None:
         self._title = title
         self._selector = selectors.DefaultSelector()
         self._ready: deque[Worker] = deque()
@@ -73,9 +73,9 @@ class Crew:
             message = worker.end.receive()
         except Disconnected:
             raise worker.died() from None
-        if message.kind == Kind.ERROR:
+        if message.kind == MessageKind.ERROR:
             raise rebuild(message.value)
-        if message.kind == Kind.END:
+        if message.kind == MessageKind.END:
             self._selector.unregister(worker.end)
             self._working.discard(worker)
         return worker, message

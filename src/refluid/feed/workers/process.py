@@ -19,9 +19,9 @@ import torch
 
 from refluid.core.errors import EnforceNotMet
 from refluid.feed.errors import RemoteTraceback, WorkerDied
-from refluid.feed.workers.channel import Disconnected, Kind, WorkerEnd, connect
+from refluid.feed.workers.channel import Disconnected, MessageKind, WorkerEnd, connect
 
-Work = Callable[[WorkerEnd], None]
+WorkerFunction = Callable[[WorkerEnd], None]
 
 _PARENT_CHECK = 0.5
 _GRACE = 1.0
@@ -46,7 +46,9 @@ class Worker:
     `ReaderEnd`.
     """
 
-    def __init__(self, work: Work, title: str, number: int, count: int, lend: int) -> None:
+    def __init__(
+        self, work: WorkerFunction, title: str, number: int, count: int, lend: int
+    ) -> None:
         self.number = number
         self._title = title
         self._count = count
@@ -106,7 +108,7 @@ class Worker:
         self.end.close()
 
 
-def _main(work: Work, parents: socket.socket, own: socket.socket, parent: int) -> None:
+def _main(work: WorkerFunction, parents: socket.socket, own: socket.socket, parent: int) -> None:
     parents.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -138,7 +140,7 @@ def _report(end: WorkerEnd, error: BaseException) -> None:
     except Exception:
         carried = None
     with contextlib.suppress(Disconnected):
-        end.send(Kind.ERROR, 0, (carried, f"{type(error).__name__}: {error}", text))
+        end.send(MessageKind.ERROR, 0, (carried, f"{type(error).__name__}: {error}", text))
 
 
 def rebuild(report: tuple[BaseException | None, str, str]) -> BaseException:

@@ -6,15 +6,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from refluid.feed.workers.channel import Kind, WorkerEnd
+from refluid.feed.workers.channel import MessageKind, WorkerEnd
 from refluid.feed.workers.crew import Cancelled, Crew
-from refluid.feed.workers.process import Work, Worker
+from refluid.feed.workers.process import Worker, WorkerFunction
 from refluid.feed.workers.seeds import Seeds
 
 Make = Callable[[], Iterable[Any]]
 
 
-def _producing(make: Make, credit: int, seeds: Seeds, own: int) -> Work:
+def _producing(make: Make, credit: int, seeds: Seeds, own: int) -> WorkerFunction:
     """Work that sends what `make()` gives, at most `credit` items ahead of what was taken.
 
     own: the number of the process.
@@ -26,9 +26,9 @@ def _producing(make: Make, credit: int, seeds: Seeds, own: int) -> Work:
         for item in make():
             while left == 0:
                 left += end.receive()
-            end.send(Kind.ITEM, number, item)
+            end.send(MessageKind.ITEM, number, item)
             left, number = left - 1, number + 1
-        end.send(Kind.END, number, None)
+        end.send(MessageKind.END, number, None)
 
     return work
 
@@ -63,7 +63,7 @@ class Stream:
         taken: dict[Worker, int] = dict.fromkeys(self.crew.workers, 0)
         while self.crew.working:
             worker, message = self.crew.receive()
-            if message.kind == Kind.ITEM:
+            if message.kind == MessageKind.ITEM:
                 self._grant(worker, taken)
                 yield message.value
 
@@ -82,7 +82,7 @@ class Stream:
                 turn.popleft()
             else:
                 sender, message = self.crew.receive()
-                if message.kind == Kind.ITEM:
+                if message.kind == MessageKind.ITEM:
                     waiting[sender].append(message.value)
                 else:
                     ended.add(sender)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from refluid.feed.workers.channel import Kind, WorkerEnd
+from refluid.feed.workers.channel import MessageKind, WorkerEnd
 from refluid.feed.workers.crew import Cancelled, Crew
-from refluid.feed.workers.process import Work, Worker
+from refluid.feed.workers.process import Worker, WorkerFunction
 from refluid.feed.workers.seeds import Seeds
 
 # Tasks that a worker has at a time: one that it works on and one that waits.
 _EACH = 2
 
 
-def _performing(load: Callable[[Any], Any], begin: Callable[[], None], seeds: Seeds) -> Work:
+def _performing(
+    load: Callable[[Any], Any], begin: Callable[[], None], seeds: Seeds
+) -> WorkerFunction:
     """Work that answers each order (number, task) with `load(task)`."""
 
     def work(end: WorkerEnd) -> None:
@@ -22,7 +24,7 @@ def _performing(load: Callable[[Any], Any], begin: Callable[[], None], seeds: Se
         while True:
             number, task = end.receive()
             seeds.apply(number)
-            end.send(Kind.ITEM, number, load(task))
+            end.send(MessageKind.ITEM, number, load(task))
 
     return work
 

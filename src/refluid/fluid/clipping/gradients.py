@@ -18,7 +18,7 @@ _SCOPE = "gradient_clip"
 
 
 @dataclass
-class Group:
+class ClippedGroup:
     """Parameters clipped by their common norm."""
 
     limit: float
@@ -27,7 +27,7 @@ class Group:
     factor: Variable | None = None
 
 
-Groups = dict[str, Group]
+Groups = dict[str, ClippedGroup]
 
 
 class GradientClipBase:
@@ -155,7 +155,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
     def prepare(self, groups: Groups, grad: Variable) -> None:
         group = groups.get(self.group_name)
         if group is None:
-            group = Group(self.clip_norm, self._limit(grad.dtype))
+            group = ClippedGroup(self.clip_norm, self._limit(grad.dtype))
             groups[self.group_name] = group
         elif group.limit != self.clip_norm:
             raise ValueError(

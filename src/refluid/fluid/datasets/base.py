@@ -15,7 +15,7 @@ from refluid.core.flags import environment_str
 from refluid.feed.dataset_desc import new_desc, print_desc
 from refluid.feed.dataset_feed import DatasetFeed, Shaped, feed_from_files
 from refluid.feed.dataset_position import DatasetPosition
-from refluid.feed.dataset_reading import Source
+from refluid.feed.dataset_reading import RowSource
 from refluid.fluid.datasets.slots import PROTO_TYPES, Fed, slot_of, text_slots
 from refluid.ir.variable import Variable
 
@@ -186,12 +186,12 @@ class DatasetBase:
         shapes = tuple(fed.shape for fed in self._fed if fed.slot.used)
         return Shaped(int(self.proto_desc.batch_size), shapes)
 
-    def _source(self) -> Source:
+    def _source(self) -> RowSource:
         for given, method in ((self._fed, "set_use_var"), (self.filelist, "set_filelist")):
             if not given:
                 raise ValueError(f"the dataset has nothing to read: call its {method} first")
         fed = [*text_slots(self._leading), *self._fed]
-        return Source(
+        return RowSource(
             tuple(self.filelist),
             tuple(one.slot for one in fed),
             self.proto_desc.pipe_command,

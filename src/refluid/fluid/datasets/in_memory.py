@@ -12,8 +12,8 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.joined_thread import JoinedThread
 from refluid.feed.dataset_exchange import exchange
 from refluid.feed.dataset_feed import DatasetFeed, feed_from_memory
-from refluid.feed.dataset_memory import Memory, load, load_from
-from refluid.feed.dataset_reading import Reading, Source, start_reading
+from refluid.feed.dataset_memory import DatasetMemory, load, load_from
+from refluid.feed.dataset_reading import Reading, RowSource, start_reading
 from refluid.fluid.datasets.lines import LineSettings
 from refluid.fluid.datasets.peers import all_trainers, over_trainers
 
@@ -29,7 +29,7 @@ class InMemoryDataset(LineSettings):
     def __init__(self) -> None:
         super().__init__()
         self.queue_num: int | None = None
-        self._memory: Memory | None = None
+        self._memory: DatasetMemory | None = None
         self._preloading: _Preload | None = None
         self._shuffled = False
         self._rows_at_once = 1024
@@ -68,7 +68,7 @@ class InMemoryDataset(LineSettings):
         self._shuffled = False
         self._exchanges = []
 
-    def _take(self, memory: Memory) -> None:
+    def _take(self, memory: DatasetMemory) -> None:
         self._memory = memory
         if self._position.resuming:
             self._restore()
@@ -98,14 +98,14 @@ class InMemoryDataset(LineSettings):
             self._exchange(memory, fleet)
         self._shuffled = True
 
-    def _exchange(self, memory: Memory, fleet: Any) -> None:
+    def _exchange(self, memory: DatasetMemory, fleet: Any) -> None:
         resuming = self._position.resuming
         seeds = [list(_seed())]
         if resuming and self._wanted is not None:
             seeds = self._wanted["exchanges"][len(self._exchanges) :]
         with all_trainers(fleet, "global_shuffle") as comm:
             for seed in seeds:
-                memory = Memory(exchange(memory.held, comm, seed, self._rows_at_once))
+                memory = DatasetMemory(exchange(memory.held, comm, seed, self._rows_at_once))
                 memory.shuffle([*seed, comm.rank, 1])
         self._memory = memory
         self._exchanges += seeds
@@ -199,7 +199,7 @@ class InMemoryDataset(LineSettings):
                 "global_shuffle with all trainers first, which brings back the rows of that time"
             )
 
-    def _loaded(self, asked: str) -> Memory:
+    def _loaded(self, asked: str) -> DatasetMemory:
         self.wait_preload_done()
         if self._memory is None:
             raise EnforceNotMet(f"{asked}: call load_into_memory of the InMemoryDataset first")
@@ -209,11 +209,11 @@ class InMemoryDataset(LineSettings):
 class _Preload:
     """Rows being loaded by a thread."""
 
-    def __init__(self, source: Source, threads: int) -> None:
+    def __init__(self, source: RowSource, threads: int) -> None:
         self._source, self._threads = source, threads
         self._reading: Reading | None = None
         self._dropped = False
-        self._found: Memory | None = None
+        self._found: DatasetMemory | None = None
         self._error: BaseException | None = None
         self._thread = JoinedThread(self._run, name="refluid dataset preload")
         try:
@@ -230,7 +230,7 @@ class _Preload:
         except BaseException as error:
             self._error = error
 
-    def result(self) -> Memory:
+    def result(self) -> DatasetMemory:
         """Waits for the rows."""
         self._thread.join()
         if self._error is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.pickles import dump_arrays, load_state
-from refluid.eager import Parameter, VarBase
+from refluid.eager import ParamBase, VarBase
 
 __all__ = ["load_dygraph", "save_dygraph"]
 
@@ -38,7 +38,7 @@ def save_dygraph(state_dict: Mapping[str, Any], model_path: str) -> None:
             values[name] = one
         else:
             others[name] = one
-    of_layer = any(isinstance(one, Parameter) for one in state_dict.values())
+    of_layer = any(isinstance(one, ParamBase) for one in state_dict.values())
     if of_layer:
         others[TABLE] = {name: getattr(one, "name", name) for name, one in state_dict.items()}
     if path.parent != Path():

@@ -11,7 +11,7 @@ import numpy as np
 
 from refluid.core import names
 from refluid.core.dtypes import VarType
-from refluid.eager import Parameter, VarBase
+from refluid.eager import ParamBase, VarBase
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
 from refluid.fluid.param_attr import ParamAttr
 
@@ -50,7 +50,7 @@ class Layer:
         self._helper = LayerObjectHelper(self._full_name)
         self._built = False
         self._dtype = dtype
-        self._parameters: dict[str, Parameter | None] = collections.OrderedDict()
+        self._parameters: dict[str, ParamBase | None] = collections.OrderedDict()
         self._sub_layers: dict[str, Any] = collections.OrderedDict()
         self._forward_pre_hooks: dict[int, Hook] = collections.OrderedDict()
         self._forward_post_hooks: dict[int, Hook] = collections.OrderedDict()
@@ -193,7 +193,7 @@ class Layer:
 
     def add_parameter(self, name: str, parameter: Any) -> Any:
         """Adds a parameter, which is returned; None keeps the name free of one."""
-        if parameter is not None and not isinstance(parameter, Parameter):
+        if parameter is not None and not isinstance(parameter, ParamBase):
             raise TypeError(f"a parameter is a ParamBase, not {type(parameter).__name__}")
         self._parameters[name] = parameter
         return parameter
@@ -207,7 +207,7 @@ class Layer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
-        kinds = {"_parameters": Parameter, "_sub_layers": Layer}
+        kinds = {"_parameters": ParamBase, "_sub_layers": Layer}
         for kind, of in kinds.items():
             known = own.get(kind)
             if isinstance(value, of):

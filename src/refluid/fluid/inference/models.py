@@ -44,10 +44,10 @@ def load(config: AnalysisConfig, device: torch.device) -> Model:
     return Model(program, inputs, tuple(var.name for var in ends(program, "fetch")), scope)
 
 
-Values = Callable[[list[str]], dict[str, LoDTensor]]
+ValueSource = Callable[[list[str]], dict[str, LoDTensor]]
 
 
-def _source(config: AnalysisConfig) -> tuple[Program, Values, object]:
+def _source(config: AnalysisConfig) -> tuple[Program, ValueSource, object]:
     """The program, what reads the values of names, and what to call the place in errors."""
     if config._buffers is not None:
         data, params = config._buffers

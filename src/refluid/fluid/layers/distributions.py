@@ -36,11 +36,11 @@ from refluid.ir.variable import Variable
 
 __all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]
 
-Value = float | int | Sequence[Any] | np.ndarray[Any, Any] | Variable
+Numbers = float | int | Sequence[Any] | np.ndarray[Any, Any] | Variable
 _FLOATS = ("float32", "float64")
 
 
-def _array(value: Value) -> np.ndarray[Any, Any]:
+def _array(value: Numbers) -> np.ndarray[Any, Any]:
     array = np.asarray(value)
     array = array.reshape(1) if array.ndim == 0 else array
     if array.dtype.name not in _FLOATS or isinstance(value, float | int | list | tuple):
@@ -52,7 +52,7 @@ def _array(value: Value) -> np.ndarray[Any, Any]:
     return array
 
 
-def _variables(*values: Value) -> list[Variable]:
+def _variables(*values: Numbers) -> list[Variable]:
     """The parameters as variables of one shape. ValueError where only some are variables."""
     given = [isinstance(value, Variable) for value in values]
     if all(given):
@@ -96,7 +96,7 @@ class Distribution:
 class Uniform(Distribution):
     """Uniform over [low, high)."""
 
-    def __init__(self, low: Value, high: Value) -> None:
+    def __init__(self, low: Numbers, high: Numbers) -> None:
         self.all_arg_is_float = isinstance(low, float) and isinstance(high, float)
         self.low, self.high = _variables(low, high)
 
@@ -131,7 +131,7 @@ class Uniform(Distribution):
 class Normal(Distribution):
     """Normal of mean `loc` and standard deviation `scale`."""
 
-    def __init__(self, loc: Value, scale: Value) -> None:
+    def __init__(self, loc: Numbers, scale: Numbers) -> None:
         self.all_arg_is_float = isinstance(loc, float) and isinstance(scale, float)
         self.loc, self.scale = _variables(loc, scale)
 
@@ -179,7 +179,7 @@ class Normal(Distribution):
 class Categorical(Distribution):
     """Over the classes in the last dimension of `logits`, the logarithms of their weights."""
 
-    def __init__(self, logits: Value) -> None:
+    def __init__(self, logits: Numbers) -> None:
         (self.logits,) = _variables(logits)
 
     def _shifted(self) -> Variable:
@@ -207,7 +207,7 @@ class Categorical(Distribution):
 class MultivariateNormalDiag(Distribution):
     """Normal of mean `loc`, (D,), and the diagonal covariance matrix `scale`, (D, D)."""
 
-    def __init__(self, loc: Value, scale: Value) -> None:
+    def __init__(self, loc: Numbers, scale: Numbers) -> None:
         if isinstance(loc, Variable) != isinstance(scale, Variable):
             raise ValueError("if one parameter of a distribution is a Variable, all must be")
         (self.loc,), (self.scale,) = _variables(loc), _variables(scale)

@@ -11,7 +11,7 @@ import torch
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.scope import Cell, Scope
-from refluid.eager import Parameter, Updates, VarBase, current
+from refluid.eager import ParamBase, Updates, VarBase, current
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
@@ -20,7 +20,7 @@ from refluid.ir.program import Program
 from refluid.runtime.plan import Plan
 
 
-class AtOnce:
+class UpdatesAtOnce:
     """The updates of one optimizer.
 
     append: appends those of (parameter, gradient) pairs to the default program. rate: the learning
@@ -40,7 +40,7 @@ class AtOnce:
         self._rates: dict[Program, Cell] = {}
         self.last_rate: float | None = None
 
-    def step(self, parameters: Sequence[Parameter]) -> None:
+    def step(self, parameters: Sequence[ParamBase]) -> None:
         """Updates those that have a gradient."""
         self._updates.step(parameters, self._prepare)
 

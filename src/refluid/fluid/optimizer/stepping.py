@@ -49,9 +49,9 @@ class Stepping(Accumulators):
 
     @cached_property
     def _at_once(self) -> Any:
-        from refluid.fluid.optimizer.at_once import AtOnce  # most programs are static
+        from refluid.fluid.optimizer.at_once import UpdatesAtOnce  # most programs are static
 
-        return AtOnce(self.apply_gradients, self._next_rate, self._rate_in)
+        return UpdatesAtOnce(self.apply_gradients, self._next_rate, self._rate_in)
 
     def _next_rate(self) -> float:
         given: Any = self._learning_rate

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from refluid.core.events import EPOCH, Event, Kind, Log, clock
+from refluid.core.events import EPOCH, Event, EventKind, Log, clock
 from refluid.core.profiler_pb2 import Event as EventProto
 from refluid.core.profiler_pb2 import MemEvent, Profile
-from refluid.fluid.profiling.kernels import Kernel
+from refluid.fluid.profiling.kernels import KernelEvent
 from refluid.runtime.watched import Watched
 
 _ON_CPU = -1  # device_id of what runs on no GPU; sub_device_id is then the thread
 
 
-def write_profile(log: Log, path: Path, kernels: Sequence[Kernel] = ()) -> None:
+def write_profile(log: Log, path: Path, kernels: Sequence[KernelEvent] = ()) -> None:
     """Writes what was noted; folders are made as needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(profile_of(log, kernels).SerializeToString())
 
 
-def profile_of(log: Log, kernels: Sequence[Kernel] = ()) -> Profile:
+def profile_of(log: Log, kernels: Sequence[KernelEvent] = ()) -> Profile:
     """The profile as a message: host events by thread, kernels by stream, memory."""
     end = clock()
     found = Profile(start_ns=log.start + EPOCH, end_ns=end + EPOCH)
@@ -59,7 +59,7 @@ def _host(event: Event, names: dict[int, str]) -> EventProto:
     detail = [event.kind.value, names.get(event.thread, "")]
     if isinstance(event.about, Watched):
         detail += [event.about.result, event.about.layer, event.about.line]
-    elif event.kind is Kind.USER:
+    elif event.kind is EventKind.USER:
         detail += ["", "", ""]
     return EventProto(
         type=EventProto.CPU,

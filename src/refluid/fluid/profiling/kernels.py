@@ -14,7 +14,7 @@ from refluid.core import events
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelEvent:
     """A kernel or copy: nanoseconds of `events.clock`, device number, stream."""
 
     name: str
@@ -29,7 +29,7 @@ class Kernel:
         return self.name.startswith(("Memcpy", "Memset"))
 
 
-class Kernels:
+class KernelEvents:
     """Notes kernels from `start` to `stop`; none where there is no GPU."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Kernels:
             self._profile = profile(activities=[ProfilerActivity.CUDA])
             self._profile.start()
 
-    def stop(self) -> list[Kernel]:
+    def stop(self) -> list[KernelEvent]:
         """Ends; the kernels since the start."""
         if self._profile is None:
             return []
@@ -50,7 +50,7 @@ class Kernels:
         found = self._profile.profiler.kineto_results.events()
         self._profile = None
         return [
-            Kernel(
+            KernelEvent(
                 one.name(),
                 one.start_ns() - events.EPOCH,
                 one.start_ns() - events.EPOCH + one.duration_ns(),
@@ -67,7 +67,7 @@ class Kernels:
         self.start()
 
 
-def write_kernels(kernels: Sequence[Kernel], path: Path, mode: str) -> None:
+def write_kernels(kernels: Sequence[KernelEvent], path: Path, mode: str) -> None:
     """Writes kernels as comma-separated values ("csv") or as `key=value` ("kvp")."""
     fields = ("gpustarttimestamp", "gpuendtimestamp", "streamid", "method")
     rows = [(one.start, one.end, one.stream, one.name) for one in kernels]

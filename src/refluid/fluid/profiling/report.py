@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from refluid.core.events import Event, Log
-from refluid.fluid.profiling.kernels import Kernel
+from refluid.fluid.profiling.kernels import KernelEvent
 from refluid.runtime.watched import Watched
 
 _MS = 1e-6
@@ -73,7 +73,7 @@ SORTED: dict[str | None, tuple[str, Callable[[Row], float]]] = {
 """What rows may be sorted by: how the report calls it, and the key."""
 
 
-def report(log: Log, options: ReportOptions, kernels: Sequence[Kernel] = ()) -> str:
+def report(log: Log, options: ReportOptions, kernels: Sequence[KernelEvent] = ()) -> str:
     """The report of what was noted. Ratios are shares of the time of all steps."""
     order, key = SORTED[options.key]
     found = sorted(rows(log.events, by_name=options.tracer == "AllOpDetail"), key=key)
@@ -111,7 +111,7 @@ def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole if whole else 0.0:g}%"
 
 
-def _copies(kernels: Sequence[Kernel], total: float) -> list[str]:
+def _copies(kernels: Sequence[KernelEvent], total: float) -> list[str]:
     """Copies between memories, those that wait apart from those that don't."""
     kinds: defaultdict[str, list[float]] = defaultdict(list)
     for one in kernels:

@@ -8,10 +8,10 @@ from typing import Any
 
 from refluid.core.places import CUDAPlace, Place, cpu_places, require_available
 from refluid.core.values import LoDTensor
-from refluid.feed.batches import Batch
-from refluid.feed.reader import Reader
+from refluid.feed.batches import ReaderBatch
+from refluid.feed.reader import QueueReader
 from refluid.feed.staging import Staged, double_buffers
-from refluid.fluid.reader.passes import Pass, Passes
+from refluid.fluid.reader.passes import Passes, ReaderPass
 from refluid.ir.variable import Variable
 
 
@@ -27,8 +27,8 @@ class DataLoaderBase:
 
     def __init__(self) -> None:
         self._places: list[Place] = []
-        self._source: Reader | Staged | None = None
-        self._pass: weakref.ref[Pass] | None = None
+        self._source: QueueReader | Staged | None = None
+        self._pass: weakref.ref[ReaderPass] | None = None
 
     def __call__(self) -> Any:
         return self.__iter__()
@@ -68,17 +68,17 @@ class DataLoaderBase:
         reader = self._passes.reader
         self._source = double_buffers(reader, devices) if use_double_buffer else reader
 
-    def _begin(self, present: Callable[[list[Batch]], Any]) -> Pass:
+    def _begin(self, present: Callable[[list[ReaderBatch]], Any]) -> ReaderPass:
         try:
             self._passes.start()
-            begun = Pass(self._passes, self._source, present)
+            begun = ReaderPass(self._passes, self._source, present)
         except BaseException:  # an interrupt, after which nobody would end the pass
             self._passes.give_up()
             raise
         self._pass = weakref.ref(begun)
         return begun
 
-    def _on_places(self, step: list[Batch]) -> list[Batch]:
+    def _on_places(self, step: list[ReaderBatch]) -> list[ReaderBatch]:
         """The batches of a step, each on its place."""
         return [
             [_on(one, place) for one in batch]
@@ -103,13 +103,13 @@ def as_places(places: Any) -> list[Place]:
 
 def presenter(
     feed_list: Sequence[Variable] | None, return_list: bool
-) -> Callable[[list[Batch]], Any]:
+) -> Callable[[list[ReaderBatch]], Any]:
     """What users get of a step: per place a list of tensors, or a dict by variable name."""
     if return_list:
         return lambda step: step
     names = [var.name for var in feed_list or ()]
 
-    def present(step: list[Batch]) -> list[dict[str, LoDTensor]]:
+    def present(step: list[ReaderBatch]) -> list[dict[str, LoDTensor]]:
         for batch in step:
             if len(batch) != len(names):
                 raise ValueError(

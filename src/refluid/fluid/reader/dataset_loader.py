@@ -16,7 +16,7 @@ from refluid.feed.dataset_feed import DatasetFeed
 from refluid.fluid.datasets.base import DatasetBase
 from refluid.fluid.reader.base import DataLoaderBase, as_places
 
-Step = list[dict[str, LoDTensor]]
+StepFeeds = list[dict[str, LoDTensor]]
 
 
 class DatasetLoader(DataLoaderBase):
@@ -41,11 +41,11 @@ class DatasetLoader(DataLoaderBase):
         self._begun = weakref.ref(steps)
         return steps
 
-    def __next__(self) -> Step:
+    def __next__(self) -> StepFeeds:
         steps = self._begun()
         if steps is None:
             raise StopIteration
-        step: Step = next(steps)
+        step: StepFeeds = next(steps)
         return step
 
     def state_dict(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class DatasetLoader(DataLoaderBase):
         """Has the next pass give the rows that were left: the dataset's `load_state_dict`."""
         self._dataset.load_state_dict(state)
 
-    def _pass_over(self) -> Generator[Step, None, None]:
+    def _pass_over(self) -> Generator[StepFeeds, None, None]:
         feed = self._dataset.feed(1)
         try:
             yield from self._steps(feed)
@@ -64,7 +64,7 @@ class DatasetLoader(DataLoaderBase):
         finally:
             feed.stop()
 
-    def _steps(self, feed: DatasetFeed) -> Iterator[Step]:
+    def _steps(self, feed: DatasetFeed) -> Iterator[StepFeeds]:
         """A row counts as trained when its step is given, or its batch left out."""
         waiting: list[Batch] = []
         for batch in iter(lambda: _next(feed), None):
@@ -78,7 +78,7 @@ class DatasetLoader(DataLoaderBase):
         if waiting and not self._drop_last:
             yield self._step(feed, waiting)
 
-    def _step(self, feed: DatasetFeed, batches: list[Batch]) -> Step:
+    def _step(self, feed: DatasetFeed, batches: list[Batch]) -> StepFeeds:
         step = [
             self._on_place(batch, place)
             for batch, place in zip(batches, self._places, strict=False)

@@ -11,7 +11,7 @@ import torch
 
 from refluid.core.values import LoDTensor
 from refluid.feed.batches import Column, as_column
-from refluid.feed.datasets.loading import Source
+from refluid.feed.datasets.loading import BatchSource
 from refluid.feed.decorators import batch
 from refluid.feed.sample_columns import Field, columns
 from refluid.feed.workers import Stream
@@ -76,11 +76,11 @@ def _converted(
 
 
 def _in_thread(passes: Passes, generator: Generator, convert: Callable[[Any], Any]) -> Begin:
-    return lambda skip: Source(lambda: _converted(generator, convert, skip))
+    return lambda skip: BatchSource(lambda: _converted(generator, convert, skip))
 
 
 def _in_worker(passes: Passes, generator: Generator, convert: Callable[[Any], Any]) -> Begin:
-    def begin(skip: int) -> Source:
+    def begin(skip: int) -> BatchSource:
         stream = Stream(
             passes.reader.name,
             [lambda: _converted(generator, convert, skip)],
@@ -88,7 +88,7 @@ def _in_worker(passes: Passes, generator: Generator, convert: Callable[[Any], An
             rotate=True,
             lend=passes.reader.queue.capacity() + 2 * (passes.places or 1) + _AHEAD,
         )
-        return Source(stream.items, stream.crew.cancel)
+        return BatchSource(stream.items, stream.crew.cancel)
 
     return begin
 

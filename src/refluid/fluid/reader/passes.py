@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from refluid.core.errors import EOFException
-from refluid.feed.batches import Batch, Column, as_batch, owned, pin
+from refluid.feed.batches import Column, ReaderBatch, as_batch, owned, pin
 from refluid.feed.closing import when_gone
-from refluid.feed.datasets.loading import Source
+from refluid.feed.datasets.loading import BatchSource
 from refluid.feed.position import Position
-from refluid.feed.reader import Reader
+from refluid.feed.reader import QueueReader
 
 # Starts a pass after so many of its batches.
-Begin = Callable[[int], Source]
+Begin = Callable[[int], BatchSource]
 
 
 class Passes:
@@ -31,7 +31,7 @@ class Passes:
     """
 
     def __init__(self, name: str, capacity: int, *, drop_last: bool = True) -> None:
-        self.reader = Reader(name, capacity)
+        self.reader = QueueReader(name, capacity)
         self.begin: Begin | None = None
         self.places: int | None = None
         self.copied = True
@@ -112,25 +112,25 @@ class Passes:
         between.remember_random()
         return between
 
-    def _tensors(self) -> Callable[[list[Column]], Batch]:
+    def _tensors(self) -> Callable[[list[Column]], ReaderBatch]:
         if self.pinned and torch.cuda.is_available():
             return _pinned
         return _copied if self.copied else as_batch
 
 
-def _copied(columns: list[Column]) -> Batch:
+def _copied(columns: list[Column]) -> ReaderBatch:
     return as_batch([owned(column) for column in columns])
 
 
-def _pinned(columns: list[Column]) -> Batch:
+def _pinned(columns: list[Column]) -> ReaderBatch:
     return pin(as_batch(columns))
 
 
 def _items(
-    source: Source,
+    source: BatchSource,
     places: int | None,
     drop_last: bool,
-    tensors: Callable[[list[Column]], Batch],
+    tensors: Callable[[list[Column]], ReaderBatch],
 ) -> Iterator[Any]:
     """What the reader's queue holds: batches, or lists of a batch per place."""
     batches = iter(source.make())
@@ -151,7 +151,7 @@ def _close(batches: Iterable[Any]) -> None:
         close()
 
 
-class Pass:
+class ReaderPass:
     """Iterates one pass. Another pass of the same loader ends this one.
 
     source: gives the items: the reader, or its double buffer. present: what the user gets for
@@ -166,7 +166,7 @@ class Pass:
         self._ended = False
         when_gone(self, functools.partial(passes.leave, self._generation))
 
-    def __iter__(self) -> Pass:
+    def __iter__(self) -> ReaderPass:
         return self
 
     def __next__(self) -> Any:

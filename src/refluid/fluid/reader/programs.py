@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from refluid.build import apply
 from refluid.core.dtypes import VarType
 from refluid.core.names import UniqueNameGenerator
-from refluid.feed.reader import Reader
+from refluid.feed.reader import QueueReader
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program
 from refluid.ir.readers import ReadTensor
@@ -39,7 +39,9 @@ def given_by(feed_list: Sequence[Variable]) -> list[ReadTensor]:
     return [ReadTensor(tuple(var.shape), VarType(var.dtype), var.lod_level) for var in feed_list]
 
 
-def join_program(reader: Reader, feed_list: Sequence[Variable], use_double_buffer: bool) -> None:
+def join_program(
+    reader: QueueReader, feed_list: Sequence[Variable], use_double_buffer: bool
+) -> None:
     """Has the main program read `feed_list` from `reader`, before anything uses them."""
     queue, name = _names("lod_tensor_blocking_queue"), _names("create_py_reader")
     reader.name = reader.statistics.name = name

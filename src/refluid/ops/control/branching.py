@@ -13,7 +13,7 @@ from refluid.ops.control.control import select_gradient
 from refluid.ops.describing import like
 from refluid.ops.registry import GradOp, gradient, operator
 from refluid.ops.sequence.picking import pick
-from refluid.ops.signature import Value
+from refluid.ops.signature import AttributeValue
 
 
 def _names(names: list[str]) -> list[str]:
@@ -151,7 +151,9 @@ operator(
     maker=select_gradient,
     infer=like(Out="X"),
 )
-def select_input(X: list[Value], Mask: Tensor, *, lods_X: list[Levels]) -> tuple[Value, Levels]:
+def select_input(
+    X: list[AttributeValue], Mask: Tensor, *, lods_X: list[Levels]
+) -> tuple[AttributeValue, Levels]:
     """X[Mask]; the others may have no value."""
     number = int(Mask)
     if not 0 <= number < len(X):

@@ -17,7 +17,7 @@ from refluid.ops.detection.overlaps import iou_similarity
 from refluid.ops.detection.pixel_boxes import encoded
 from refluid.ops.detection.sampling import by_image, some
 from refluid.ops.detection.shapes import ROWS, infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 from refluid.ops.signature import Random
 
@@ -41,7 +41,7 @@ class AnchorMatch:
 
 
 @dataclass(frozen=True)
-class Choice:
+class AnchorChoice:
     """Places in a match: foreground, background, and what Fluid adds to the foreground's moves.
 
     It takes the first foreground anchor once more, with a weight of 0, for each background anchor
@@ -53,7 +53,7 @@ class Choice:
     fake: Tensor
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     dtype = inputs["GtBoxes"][1]
     return {
         "LocationIndex": ((ROWS,), VarType.INT32),
@@ -84,13 +84,13 @@ def _inside(anchors: Tensor, image: Tensor, margin: float) -> Tensor:
     return (low & high).nonzero()[:, 0]
 
 
-def _choose(front: Tensor, back: Tensor) -> Choice:
+def _choose(front: Tensor, back: Tensor) -> AnchorChoice:
     both = torch.isin(front, back)
-    return Choice(front[~both], back, front[:1].repeat(int(both.sum())))
+    return AnchorChoice(front[~both], back, front[:1].repeat(int(both.sum())))
 
 
 def _targets(
-    anchors: Tensor, matches: list[AnchorMatch], chosen: list[Choice], labels: list[Tensor]
+    anchors: Tensor, matches: list[AnchorMatch], chosen: list[AnchorChoice], labels: list[Tensor]
 ) -> tuple[Any, ...]:
     """The first five outputs, from the choices in each match and the foreground's labels; LoDs."""
     location, score, targets, label, weight = [], [], [], [], []
@@ -144,7 +144,7 @@ def rpn_target_assign(
     Foreground anchors overlap a box by `rpn_positive_overlap`, or more than all other anchors;
     background ones, which take precedence, none by `rpn_negative_overlap`. Returns the places of
     the former (F) and of both, int32; the moves to the boxes (F, 4), labels 1 and 0, and weights
-    of 1 (F, 4). F counts what Fluid adds, too: see `Choice`.
+    of 1 (F, 4). F counts what Fluid adds, too: see `AnchorChoice`.
     """
     values = by_image(
         "rpn_target_assign",

@@ -13,7 +13,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.bounded import Boxes, Matrix, MaybeBoxes
 from refluid.ops.detection.overlaps import sides
 from refluid.ops.detection.shapes import infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import OperatorDef, operator
 
 ENCODE, DECODE = "encode_center_size", "decode_center_size"
@@ -46,7 +46,7 @@ def decode(prior: Tensor, difference: Tensor, normalized: bool) -> Tensor:
     return out
 
 
-def _infer_coder(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer_coder(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     shape, dtype = inputs["TargetBox"]
     if op.attrs["code_type"] == ENCODE:
         shape = (shape[0], inputs["PriorBox"][0][0], 4)

@@ -12,7 +12,7 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.detection.shapes import infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 
 
@@ -20,7 +20,7 @@ def _extent(size: int, window: int, stride: int, pad: int, dilation: int) -> int
     return -1 if size < 0 else (size + 2 * pad - (dilation * (window - 1) + 1)) // stride + 1
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     (n, _, *size), dtype = inputs["Input"]
     filters, _, *window = inputs["Filter"][0]
     steps = op.attrs["strides"], op.attrs["paddings"], op.attrs["dilations"]

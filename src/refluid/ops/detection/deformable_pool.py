@@ -13,13 +13,13 @@ from refluid.ir.operator import Operator
 from refluid.ops.detection.deformable_conv import corner_taps
 from refluid.ops.detection.rois import add_up, away_from_zero, images_of, pulled_back
 from refluid.ops.detection.shapes import infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import gradient, operator
 
 _SMALLEST = 0.1
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     size = op.attrs["pooled_height"], op.attrs["pooled_width"]
     shape = (inputs["ROIs"][0][0], op.attrs["output_dim"], *size)
     return dict.fromkeys(("TopCount", "Output"), (shape, inputs["Input"][1]))

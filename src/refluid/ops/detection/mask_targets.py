@@ -14,13 +14,13 @@ from refluid.ir.operator import Operator
 from refluid.ops.detection.overlaps import iou_similarity
 from refluid.ops.detection.rasterising import rasterised
 from refluid.ops.detection.shapes import ROWS, infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 
 _IGNORED = -1
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     width = op.attrs["num_classes"] * op.attrs["resolution"] ** 2
     return {
         "MaskRois": ((ROWS, 4), inputs["Rois"][1]),

@@ -13,14 +13,14 @@ from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Matrix
 from refluid.ops.detection.shapes import infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 
 _LEAST = 1e-6
 _TAKEN = -1.0
 
 
-def _infer_match(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer_match(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     shape, dtype = inputs["DistMat"]
     return {"ColToRowMatchIndices": (shape, VarType.INT32), "ColToRowMatchDist": (shape, dtype)}
 
@@ -89,7 +89,7 @@ def _rounds(table: Tensor) -> tuple[Tensor, Tensor]:
     return index, distance
 
 
-def _infer_assign(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer_assign(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     (*_, width), dtype = inputs["X"]
     size = inputs["MatchIndices"][0]
     return {"Out": ((*size, width), dtype), "OutWeight": ((*size, 1), VarType.FP32)}

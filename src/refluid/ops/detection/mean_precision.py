@@ -14,14 +14,14 @@ from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
 from refluid.ops.detection.overlaps import overlaps
 from refluid.ops.detection.shapes import infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 
 _RECALLS = 11
 _AP_TYPES = ("integral", "11point")
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     return {"MAP": ((1,), VarType.FP32)}
 
 

@@ -13,13 +13,13 @@ from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Matrix
 from refluid.ops.detection.shapes import ROWS, infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 
 MAX_NEGATIVE, HARD_EXAMPLE = "max_negative", "hard_example"
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     return {
         "NegIndices": ((ROWS, 1), VarType.INT32),
         "UpdatedMatchIndices": (inputs["MatchIndices"][0], VarType.INT32),

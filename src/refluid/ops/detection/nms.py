@@ -15,11 +15,11 @@ from refluid.ir.operator import Operator
 from refluid.ops.detection.overlaps import overlap_of
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.detection.suppression import Candidates, suppress
-from refluid.ops.infer import Infer, Spec
+from refluid.ops.infer import Infer, InputSpec
 from refluid.ops.registry import OperatorDef, operator
 
 
-def _shapes(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _shapes(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     """What Fluid writes down: as many rows as an image has boxes, if that is known."""
     (_, boxes, width), dtype = inputs["BBoxes"]
     rows = boxes if len(inputs["Scores"][0]) == 3 else ROWS

@@ -19,14 +19,14 @@ from refluid.ops.detection.rois import (
     pulled_back,
 )
 from refluid.ops.detection.shapes import ROWS, infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import gradient, operator
 
 _EPSILON = 1e-5
 _ON_EDGE = 1e-4
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     (_, channels, *_), dtype = inputs["X"]
     size = op.attrs["transformed_height"], op.attrs["transformed_width"]
     out = (ROWS, channels, *size)

@@ -14,11 +14,11 @@ from refluid.ops.detection.overlaps import overlap_of
 from refluid.ops.detection.pixel_boxes import clipped, decoded
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.detection.suppression import Candidates, suppress
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     dtype = inputs["Scores"][1]
     return {"RpnRois": ((ROWS, 4), dtype), "RpnRoiProbs": ((ROWS, 1), dtype)}
 

@@ -15,18 +15,18 @@ from refluid.ir.operator import Operator
 from refluid.ops.bounded import Boxes
 from refluid.ops.detection.overlaps import sides
 from refluid.ops.detection.shapes import ROWS, infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 
 _EPSILON = 1e-6
 
 
-def _distributed(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _distributed(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     dtype = inputs["FpnRois"][1]
     return {"MultiFpnRois": ((ROWS, 4), dtype), "RestoreIndex": ((ROWS, 1), VarType.INT32)}
 
 
-def _collected(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _collected(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     return {"FpnRois": ((op.attrs["post_nms_topN"], 4), inputs["MultiLevelRois"][1])}
 
 

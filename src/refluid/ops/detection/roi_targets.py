@@ -16,12 +16,12 @@ from refluid.ops.detection.overlaps import iou_similarity, sides
 from refluid.ops.detection.pixel_boxes import encoded
 from refluid.ops.detection.sampling import by_image, some
 from refluid.ops.detection.shapes import ROWS, infer_by
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 from refluid.ops.signature import Random
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     dtype = inputs["RpnRois"][1]
     wide = (ROWS, 4 * op.attrs["class_nums"])
     moves = ("BboxTargets", "BboxInsideWeights", "BboxOutsideWeights")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
-from refluid.ops.infer import Infer, Spec
+from refluid.ops.infer import Infer, InputSpec
 from refluid.ops.registry import OperatorDef
 from refluid.ops.unknown import reckoned
 
 ROWS = -1
-ShapeRule = Callable[[Operator, Mapping[str, Spec]], Mapping[str, Spec]]
+ShapeRule = Callable[[Operator, Mapping[str, InputSpec]], Mapping[str, InputSpec]]
 
 
 def infer_by(rule: ShapeRule, **levels: str) -> Infer:
@@ -22,7 +22,7 @@ def infer_by(rule: ShapeRule, **levels: str) -> Infer:
     """
 
     def infer(definition: OperatorDef, op: Operator) -> None:
-        inputs: dict[str, Spec] = {}
+        inputs: dict[str, InputSpec] = {}
         depth: dict[str, int] = {}
         for slot, names in op.inputs.items():
             var = op.block.find_var_recursive(names[0]) if names else None
@@ -46,7 +46,7 @@ def pooled(channels: Callable[[Operator, int], int], *also: tuple[str, VarType |
     their types, X's where None.
     """
 
-    def rule(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+    def rule(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
         shape, dtype = inputs["X"]
         rows = inputs["ROIs"][0][0]
         size = op.attrs["pooled_height"], op.attrs["pooled_width"]

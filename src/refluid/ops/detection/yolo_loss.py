@@ -26,13 +26,13 @@ from refluid.ops.detection.yolo_targets import (
     match_anchors,
     targets_of,
 )
-from refluid.ops.infer import Spec
+from refluid.ops.infer import InputSpec
 from refluid.ops.registry import GradOp, defined, gradient, gradient_op, operator
 
 _OBJECT, _IGNORED = 1e-5, -0.5
 
 
-def _infer(op: Operator, inputs: Mapping[str, Spec]) -> dict[str, Spec]:
+def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     shape, dtype = inputs["X"]
     _require_square(shape)
     anchors = len(op.attrs["anchor_mask"])

@@ -18,17 +18,17 @@ from refluid.ir.operator import Operator
 from refluid.ops.infer import no_inference
 from refluid.ops.registry import GradOp, operator
 
-Function = Callable[..., Any]
-_functions: list[Function] = []
+PythonFunction = Callable[..., Any]
+_functions: list[PythonFunction] = []
 
 
-def register_function(function: Function) -> int:
+def register_function(function: PythonFunction) -> int:
     """The number by which `py_func` operators of this process call `function`."""
     _functions.append(function)
     return len(_functions) - 1
 
 
-def registered_function(number: int) -> Function:
+def registered_function(number: int) -> PythonFunction:
     """The function of that number; EnforceNotMet where this process has none."""
     if not 0 <= number < len(_functions):
         raise EnforceNotMet(

@@ -9,8 +9,8 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.signature import Random
 from refluid.ops.tensor.mersenne import (
-    Engine,
     Integers,
+    MersenneTwister,
     Twister32,
     Twister64,
     Words,
@@ -20,7 +20,7 @@ from refluid.ops.tensor.mersenne import (
 )
 
 
-class Uniform:
+class UniformClasses:
     """Every class is equally likely."""
 
     engine = Twister64
@@ -28,7 +28,7 @@ class Uniform:
     def __init__(self, classes: int) -> None:
         self._classes = classes
 
-    def draw(self, engine: Engine, count: int) -> Integers:
+    def draw(self, engine: MersenneTwister, count: int) -> Integers:
         """`count` classes."""
         return integers(engine, count, self._classes)
 
@@ -46,7 +46,7 @@ class LogUniform:
         self._classes = classes
         self._span = np.log(classes + 1.0)
 
-    def draw(self, engine: Engine, count: int) -> Integers:
+    def draw(self, engine: MersenneTwister, count: int) -> Integers:
         """`count` classes."""
         values = np.exp(reals(engine, count) * self._span).astype(np.int64) - 1
         return np.asarray(values % self._classes)
@@ -67,7 +67,7 @@ class Alias:
         self._alias = alias.reshape(-1).cpu().numpy()
         self._keep = keep.reshape(-1).cpu().numpy()
 
-    def draw(self, engine: Engine, count: int) -> Integers:
+    def draw(self, engine: MersenneTwister, count: int) -> Integers:
         """`count` classes."""
         bound = self._keep.size
         words = engine.words(3 * count).reshape(count, 3)
@@ -94,13 +94,13 @@ class AnyWords:
         return self._source.integers(0, 2**64, count, dtype=np.uint64)
 
 
-Sampler = Uniform | LogUniform | Alias
+Sampler = UniformClasses | LogUniform | Alias
 
 
 def sampler(kind: int, classes: int, custom: tuple[Tensor | None, ...]) -> Sampler:
     """0 uniform, 1 log-uniform, 2 custom: (probabilities, alias, alias probabilities)."""
     if kind == 0:
-        return Uniform(classes)
+        return UniformClasses(classes)
     if kind == 1:
         return LogUniform(classes)
     probabilities, alias, keep = custom
@@ -112,7 +112,7 @@ def sampler(kind: int, classes: int, custom: tuple[Tensor | None, ...]) -> Sampl
     return Alias(probabilities, alias, keep)
 
 
-def engine_of(source: Sampler, seed: int, random: Random) -> Engine:
+def engine_of(source: Sampler, seed: int, random: Random) -> MersenneTwister:
     """The engine of that seed; for seed 0 a fast one, whose seed the program's source draws."""
     if seed != 0:
         return source.engine(seed)
@@ -123,7 +123,7 @@ def engine_of(source: Sampler, seed: int, random: Random) -> Engine:
     return engine(int(drawn.item()))
 
 
-def draw_unique(source: Sampler, engine: Engine, count: int) -> tuple[Integers, int]:
+def draw_unique(source: Sampler, engine: MersenneTwister, count: int) -> tuple[Integers, int]:
     """`count` different classes in the order in which they came, and the number of draws."""
     drawn = source.draw(engine, 2 * count)
     while True:

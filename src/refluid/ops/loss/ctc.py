@@ -20,7 +20,7 @@ from refluid.ops.sequence.padded import inside, pad_rows, unpad_rows
 from refluid.ops.sequence.padding import lengths_of
 
 
-class _Batch(NamedTuple):
+class _Labelled(NamedTuple):
     logits: Tensor  # (time, batch, classes)
     times: Offsets
     labels: Tensor  # int64 (batch, longest)
@@ -33,7 +33,7 @@ def _batch(
     logits_length: Tensor | None,
     label_length: Tensor | None,
     lods: tuple[Levels, Levels],
-) -> _Batch:
+) -> _Labelled:
     if logits_length is None:
         times = sequences_of(logits, lods[0], "Logits")
         logits = pad_rows(logits, times, times.longest).transpose(0, 1)
@@ -42,10 +42,10 @@ def _batch(
     labels, label_lengths = padded_ids(label, label_length, lods[1], "Label")
     if len(times) != len(label_lengths):
         raise EnforceNotMet(f"{len(times)} sequences of Logits but {len(label_lengths)} of Label")
-    return _Batch(logits, times, labels.long(), label_lengths)
+    return _Labelled(logits, times, labels.long(), label_lengths)
 
 
-def _loss_and_gradient(batch: _Batch, blank: int, wanted: bool) -> tuple[Tensor, Tensor | None]:
+def _loss_and_gradient(batch: _Labelled, blank: int, wanted: bool) -> tuple[Tensor, Tensor | None]:
     """Costs (batch,) and, where wanted, the gradient by the logits, as `align` gives them."""
     log_probs = torch.log_softmax(batch.logits, 2)
     labels, lengths = batch.labels, batch.label_lengths

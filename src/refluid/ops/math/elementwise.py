@@ -17,7 +17,7 @@ from refluid.ops.sparse.sparse import keeps_rows
 
 Comparison = Callable[..., Tensor]
 _HALF = {torch.float16, torch.bfloat16}
-Pair = Callable[[Tensor, Tensor], Tensor]
+OperandPair = Callable[[Tensor, Tensor], Tensor]
 _FLAGS: dict[str, Any] = {"extra": ELEMENTWISE, "amp": "promote", "infer": infer_broadcast()}
 
 
@@ -180,7 +180,7 @@ def elementwise_mul_grad(
 
 def _define(
     name: str,
-    compute: Pair,
+    compute: OperandPair,
     doc: str,
     uses: str,
     *,

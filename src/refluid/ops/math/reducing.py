@@ -56,8 +56,8 @@ def _mean(X: Tensor, dims: Dims, keep: bool) -> Tensor:
     return torch.div(total, X.numel() // max(total.numel(), 1), rounding_mode="trunc")
 
 
-Reduction = Callable[[Tensor, Dims, bool], Tensor]
-_TABLE: dict[str, tuple[Reduction, str, str | None]] = {
+ReducingKernel = Callable[[Tensor, Dims, bool], Tensor]
+_TABLE: dict[str, tuple[ReducingKernel, str, str | None]] = {
     "reduce_sum": (lambda x, d, k: x.sum(d, k, dtype=x.dtype), "Sum", "X"),
     "reduce_mean": (_mean, "Mean", "X"),
     "reduce_max": (lambda x, d, k: x.amax(d, k), "Maximum", "X Out"),
@@ -75,7 +75,7 @@ def _lod(op: Operator) -> str:
     return "" if first == 0 or op.attrs.get("reduce_all") else "X"
 
 
-def _define(name: str, reduce: Reduction, what: str, uses: str | None) -> None:
+def _define(name: str, reduce: ReducingKernel, what: str, uses: str | None) -> None:
     def body(
         X: Tensor,
         *,

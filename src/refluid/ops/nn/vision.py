@@ -18,7 +18,7 @@ from refluid.ops.registry import gradient, operator
 from refluid.ops.sequence.levels import infer_from
 from refluid.ops.signature import Long
 
-Ratio = Annotated[
+ShiftRatio = Annotated[
     float, Check("greater than 0 and less than 0.5", lambda value: bool(0.0 < value < 0.5))
 ]
 
@@ -86,7 +86,7 @@ def _shifted(X: Tensor, seg_num: int, shift_ratio: float, back: int) -> Tensor:
 
 @operator("temporal_shift", outputs="Out", uses="")
 def temporal_shift(
-    X: Images, *, seg_num: Annotated[int, at_least(1)], shift_ratio: Ratio = 0.25
+    X: Images, *, seg_num: Annotated[int, at_least(1)], shift_ratio: ShiftRatio = 0.25
 ) -> Tensor:
     """Of (N * seg_num, C, H, W): a share of the channels from the frame before, one from the next.
 

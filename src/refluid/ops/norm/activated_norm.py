@@ -15,7 +15,7 @@ from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.norm.normalization import batch_norm, batch_norm_grad, channels_first, is_single
 from refluid.ops.registry import gradient, operator
 
-Activation = Callable[[Tensor, float], Tensor]
+ActivationKernel = Callable[[Tensor, float], Tensor]
 
 
 def _identity(x: Tensor, alpha: float) -> Tensor:
@@ -41,7 +41,7 @@ def _elu_slope(y: Tensor, alpha: float) -> Tensor:
 
 
 # Activation: the function, its inverse, and its slope told by the result.
-_KINDS: dict[str, tuple[Activation, Activation, Activation]] = {
+_KINDS: dict[str, tuple[ActivationKernel, ActivationKernel, ActivationKernel]] = {
     "": (_identity, _identity, lambda y, alpha: torch.ones_like(y)),
     "identity": (_identity, _identity, lambda y, alpha: torch.ones_like(y)),
     "leaky_relu": (F.leaky_relu, _unleaky, _leaky_slope),

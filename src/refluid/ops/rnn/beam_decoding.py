@@ -15,7 +15,7 @@ from refluid.ops.registry import operator
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Beam:
     """What one step chose: words, scores; of each its prefix, of each prefix its sentence."""
 
     words: Tensor
@@ -25,7 +25,7 @@ class _Step:
     count: int
 
 
-def _step(ids: LoDTensor | Tensor, scores: LoDTensor | Tensor, number: int) -> _Step:
+def _step(ids: LoDTensor | Tensor, scores: LoDTensor | Tensor, number: int) -> _Beam:
     lod = ids.lod() if isinstance(ids, LoDTensor) else []
     if len(lod) != 2:
         raise EnforceNotMet(
@@ -37,7 +37,7 @@ def _step(ids: LoDTensor | Tensor, scores: LoDTensor | Tensor, number: int) -> _
     high, low = Offsets(lod[0]), Offsets(lod[1])
     device = words.device
     owners = low.owners(device), high.owners(device)
-    return _Step(words.reshape(-1), values.reshape(-1), *owners, len(high))
+    return _Beam(words.reshape(-1), values.reshape(-1), *owners, len(high))
 
 
 @operator(
@@ -74,7 +74,7 @@ def beam_search_decode(
     return words[order][kept], scores[order][kept], lod, lod
 
 
-def _walk_back(steps: list[_Step], end_id: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _walk_back(steps: list[_Beam], end_id: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Words, scores and which count, (sentences, steps), and each sentence's source.
 
     A source's sentences are what its last step with any chose; they are followed to the first

@@ -14,7 +14,7 @@ from refluid.ops.registry import gradient, operator
 from refluid.ops.sequence.levels import infer_from
 from refluid.ops.sequence.padded import unpad_rows
 
-Pair = tuple[int, int]
+SizePair = tuple[int, int]
 
 
 def _count(size: int, kernel: int, stride: int, pads: int) -> int:
@@ -22,7 +22,9 @@ def _count(size: int, kernel: int, stride: int, pads: int) -> int:
     return 1 + (size + pads - kernel) // stride
 
 
-def _padding(shape: Sequence[int], kernels: Pair, strides: Pair, pads: Sequence[int]) -> list[int]:
+def _padding(
+    shape: Sequence[int], kernels: SizePair, strides: SizePair, pads: Sequence[int]
+) -> list[int]:
     """What is put around the images, as `F.pad` takes it, so that the windows cover all of it.
 
     At the end it may be negative: what no window reaches is left out.
@@ -36,8 +38,8 @@ def _padding(shape: Sequence[int], kernels: Pair, strides: Pair, pads: Sequence[
 
 
 def _real_counts(
-    real: Tensor, kernels: Pair, strides: Pair, pads: Sequence[int], scale: Sequence[int]
-) -> list[Pair]:
+    real: Tensor, kernels: SizePair, strides: SizePair, pads: Sequence[int], scale: Sequence[int]
+) -> list[SizePair]:
     """Rows and columns of windows in images whose size, before it was scaled down, is known."""
     return [
         (
@@ -48,7 +50,7 @@ def _real_counts(
     ]
 
 
-def _cut(patches: Tensor, counts: list[Pair]) -> tuple[Tensor, Offsets]:
+def _cut(patches: Tensor, counts: list[SizePair]) -> tuple[Tensor, Offsets]:
     """Of the windows (N, rows, columns, K) the first rows and columns that each image has."""
     sizes = torch.tensor(counts, device=patches.device)
     rows = torch.arange(patches.shape[1], device=patches.device)

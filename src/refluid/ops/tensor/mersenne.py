@@ -27,7 +27,7 @@ _TEMPERING = (
 )
 
 
-class Engine(Protocol):
+class MersenneTwister(Protocol):
     """A source of random words of `bits` bits."""
 
     bits: int
@@ -87,7 +87,7 @@ class Twister64:
         return words
 
 
-def reals(engine: Engine, count: int) -> Reals:
+def reals(engine: MersenneTwister, count: int) -> Reals:
     """Numbers of [0, 1), each of 64 bits."""
     if engine.bits == 64:
         return _below_one(engine.words(count) / 2.0**64)
@@ -103,7 +103,7 @@ def _below_one(values: Reals) -> Reals:
     return np.minimum(values, np.nextafter(1.0, 0.0))
 
 
-def integers(engine: Engine, count: int, bound: int) -> Integers:
+def integers(engine: MersenneTwister, count: int, bound: int) -> Integers:
     """Integers of [0, bound), all equally likely."""
     width = (2**engine.bits - 1) // bound
     found = np.empty(0, np.uint64)

@@ -31,8 +31,8 @@ feature_names = [
 UCI_TRAIN_DATA: npt.NDArray[np.float64] | None = None
 UCI_TEST_DATA: npt.NDArray[np.float64] | None = None
 
-Row = npt.NDArray[np.float64]
-Reader = Callable[[], Iterator[tuple[Row, Row]]]
+Features = npt.NDArray[np.float64]
+Reader = Callable[[], Iterator[tuple[Features, Features]]]
 
 
 def feature_range(maximums: npt.ArrayLike, minimums: npt.ArrayLike) -> None:
@@ -51,7 +51,7 @@ def feature_range(maximums: npt.ArrayLike, minimums: npt.ArrayLike) -> None:
     pyplot.close(figure)
 
 
-def _values(filename: str) -> Row:
+def _values(filename: str) -> Features:
     """The numbers of housing.data (blanks between them), or of the npm package's CSV."""
     if not filename.endswith(".csv"):
         return np.array(Path(filename).read_text(encoding="ascii").split(), np.float64)
@@ -91,7 +91,7 @@ def _file() -> str:
 def _reader(of_tests: bool) -> Reader:
     load_data(_file())
 
-    def reader() -> Iterator[tuple[Row, Row]]:
+    def reader() -> Iterator[tuple[Features, Features]]:
         rows = UCI_TEST_DATA if of_tests else UCI_TRAIN_DATA
         for row in rows if rows is not None else ():
             yield fetched(row[:-1]), fetched(row[-1:])
@@ -118,7 +118,7 @@ def fluid_model() -> str:
     return os.path.join(folder, "fit_a_line.fluid.model")
 
 
-def predict_reader() -> Callable[[], Iterator[tuple[Row]]]:
+def predict_reader() -> Callable[[], Iterator[tuple[Features]]]:
     """A reader of the features alone of the houses for tests."""
     samples = test()
     return lambda: ((features,) for features, _ in samples())

@@ -34,7 +34,7 @@ Feeds = Sequence[Sequence[Tensor]]
 Rows = list[list[Cell]]
 
 
-class _Step:
+class _JointStep:
     """One joined step, what it was made for, and the variables that it is run with."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Joined:
         self._replicas, self._shared = replicas, shared
         self._threads = AdaptiveThreads()
         self._plans: list[Plan] = []
-        self._steps: list[_Step] = []
+        self._steps: list[_JointStep] = []
         self._counts: dict[Any, int] = {}
         self._makes = 0
         self._made_under: tuple[int, int] | None = None
@@ -117,7 +117,7 @@ class Joined:
         step = None if self._is_out_of_date() else self._find(feeds)
         return self._run(step, feeds) if step is not None else None
 
-    def _run(self, step: _Step, feeds: Sequence[Tensor]) -> Results:
+    def _run(self, step: _JointStep, feeds: Sequence[Tensor]) -> Results:
         results: Any
         with torch.no_grad(), threads_of_all(self._replicas.size):
             results = self._threads.run(step.code.run, feeds, step.rows, [])
@@ -143,7 +143,7 @@ class Joined:
         wanted = flags.value("refluid_replicas") == "auto"
         self._given_up = not wanted or flags.value("refluid_tier") == "interpreted"
 
-    def _find(self, feeds: Sequence[Tensor]) -> _Step | None:
+    def _find(self, feeds: Sequence[Tensor]) -> _JointStep | None:
         """The step that was made for such feeds, if it still can be used."""
         for number, step in enumerate(self._steps):
             if step.fits(feeds):
@@ -155,7 +155,7 @@ class Joined:
                 return step
         return None
 
-    def _search(self, key: Any, feeds: Feeds) -> _Step | None:
+    def _search(self, key: Any, feeds: Feeds) -> _JointStep | None:
         self._counts[key] = count = self._counts.get(key, 0) + 1
         patience = 0 if flags.value("refluid_tier") in ("recorded", "compiled") else BEFORE
         if self._makes == KEPT or len(self._counts) > SHAPES:
@@ -164,7 +164,7 @@ class Joined:
             return self._make(feeds)
         return None
 
-    def _make(self, feeds: Feeds) -> _Step | None:
+    def _make(self, feeds: Feeds) -> _JointStep | None:
         start = time.perf_counter()
         self._makes += 1
         self._plans = self._plans or [Plan(request) for request in self._requests]
@@ -176,7 +176,7 @@ class Joined:
         except (Refused, Unlike) as error:
             self._give_up(str(error))
             return None
-        step = _Step(code, _together(feeds), rows, differing)
+        step = _JointStep(code, _together(feeds), rows, differing)
         if not step.hold(self._shared):
             self._give_up("the replicas' variables differ")
             return None

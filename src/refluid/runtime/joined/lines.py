@@ -28,7 +28,7 @@ from refluid.runtime.trees import (
 
 _OUTSIDE = frozenset({FED, FED_LODS, Known("turn")})
 
-Kind = Literal[
+MeaningKind = Literal[
     "feeds", "load", "store", "sum", "wait", "ghost", "same", "return", "operator", "branch"
 ]
 
@@ -41,7 +41,7 @@ class Meaning:
     variables that a branch sets.
     """
 
-    kind: Kind
+    kind: MeaningKind
     cell: int = -1
     pairs: tuple[tuple[Value, Value], ...] = ()
     draws: bool = False

@@ -19,7 +19,7 @@ from refluid.runtime.joined.lines import Meaning, meaning
 from refluid.runtime.joined.text import JointText
 from refluid.runtime.plan import Plan
 from refluid.runtime.recorded.graph import Line, Part, equal
-from refluid.runtime.recorded.record import Recorder, Refused
+from refluid.runtime.recorded.record import Refused, StepRecorder
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.trees import Name
 
@@ -52,7 +52,7 @@ def rehearse(
     copies = _copies(cells)
 
     def record(rank: int) -> tuple[list[Part], dict[Key, Name]]:
-        recorder = Recorder(plans[rank].code)
+        recorder = StepRecorder(plans[rank].code)
         recorder.check(feeds[rank], copies[rank])
         with torch.no_grad():
             recorder.run(feeds[rank], copies[rank], [])

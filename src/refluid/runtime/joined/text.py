@@ -25,7 +25,7 @@ from refluid.runtime.joined.lines import Meaning
 from refluid.runtime.joined.values import JointValues
 from refluid.runtime.recorded.graph import Kernel, Line, Value
 from refluid.runtime.recorded.text import with_names
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind, Load, Return, Store
 from refluid.runtime.trees import (
     FED,
@@ -69,7 +69,7 @@ class JointText:
         """How many steps there are."""
         return len(self._spelling.steps)
 
-    def write(self) -> Source:
+    def write(self) -> PlanSource:
         """All steps; every value is freed after its last use."""
         for step in self._joint.steps:
             if isinstance(step, Kernel):

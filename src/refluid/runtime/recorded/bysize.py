@@ -12,7 +12,7 @@ from refluid.core.scope import Cell
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Kernel
-from refluid.runtime.recorded.record import Recording, Refused
+from refluid.runtime.recorded.record import Refused, StepRecording
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.table import Table, sizes_of
 from refluid.runtime.recorded.text import Text
@@ -65,7 +65,9 @@ class Tables:
         """Whether a step with these feeds is worth recording."""
         return not self._closed and all(feed.is_contiguous() for feed in feeds)
 
-    def add(self, recording: Recording, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> BySize:
+    def add(
+        self, recording: StepRecording, feeds: Sequence[Tensor], cells: Sequence[Cell]
+    ) -> BySize:
         """Takes one more size; what serves it from now on."""
         structure = _structure(recording, feeds, cells)
         for table in self._tables.setdefault(structure, []):
@@ -104,7 +106,7 @@ class Tables:
 
 
 def _structure(
-    recording: Recording, feeds: Sequence[Tensor], cells: Sequence[Cell]
+    recording: StepRecording, feeds: Sequence[Tensor], cells: Sequence[Cell]
 ) -> tuple[Any, ...]:
     """What recordings in one table have in common for sure: another where code chooses by size."""
     steps = [one.func if isinstance(one, Kernel) else one.step for one in recording.steps]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from refluid.core import flags
 from refluid.core.scope import Cell
-from refluid.runtime.code import Step as Run
+from refluid.runtime.code import StepFunction
 from refluid.runtime.recorded.graph import Line
 
 _log = logging.getLogger("refluid")
@@ -28,7 +28,7 @@ _log = logging.getLogger("refluid")
 WARM_UP, CAPTURES = 2, 4
 
 
-class Engine(Protocol):
+class GraphEngine(Protocol):
     """What captures a function's kernels without running them, and runs them later."""
 
     def capture(self, run: Callable[[], None]) -> None: ...
@@ -57,9 +57,9 @@ class CudaGraph:
 class Captured:
     """Runs a step by its graph, once it has been captured; as it is where that is refused."""
 
-    def __init__(self, step: Run, engine: Callable[[], Engine]) -> None:
+    def __init__(self, step: StepFunction, engine: Callable[[], GraphEngine]) -> None:
         self._step, self._make = step, engine
-        self._engine: Engine | None = None
+        self._engine: GraphEngine | None = None
         self._waits, self._captures = WARM_UP, 0
 
     def __call__(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> Any:
@@ -80,7 +80,7 @@ class Captured:
 
     def _prepare(
         self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any
-    ) -> Engine | None:
+    ) -> GraphEngine | None:
         """A new graph; None where it isn't time, or the step can't be captured."""
         self._engine = None
         self._waits -= 1

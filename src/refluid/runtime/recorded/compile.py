@@ -21,8 +21,8 @@ _ENOUGH = 4
 # oneDNN's products TorchInductor takes only those by constants. Lookups say which id is no row.
 _LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "embedding")
 
-Function = Callable[..., Any]
-Compiler = Callable[[GraphModule, list[Tensor]], Function]
+CompiledFunction = Callable[..., Any]
+Compiler = Callable[[GraphModule, list[Tensor]], CompiledFunction]
 
 
 def compile_steps(

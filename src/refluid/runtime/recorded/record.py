@@ -25,7 +25,7 @@ from refluid.runtime.recorded.settled import (
     settles,
     source_of,
 )
-from refluid.runtime.recorded.trace import Kernels, Reads, Values
+from refluid.runtime.recorded.trace import Reads, TracedKernels, Values
 from refluid.runtime.steps import Call, Compound, Free, Return, Step
 from refluid.runtime.trees import COMM, FED, FED_LODS, Name
 
@@ -35,7 +35,7 @@ _KNOWN_CONTEXT = frozenset({"need", "counts", "device", "random"})
 
 
 @dataclass
-class Recording:
+class StepRecording:
     """One step: what it did in order, and for each name of the plan its last value."""
 
     steps: list[Part]
@@ -53,7 +53,7 @@ class Refused(Exception):
 
 
 @dataclass(eq=False)
-class _Run:
+class _RecordedLine:
     """A step's kernels, and the line it is if they can't be used."""
 
     line: Line
@@ -92,7 +92,7 @@ def _prepared(code: Code, step: Step, line: int) -> PreparedStep:
     return PreparedStep(step, compiled.replace(co_firstlineno=line), loads, stores, outside)
 
 
-class Recorder:
+class StepRecorder:
     """Executes the steps of a plan, watching each. body: these, if known."""
 
     def __init__(self, code: Code, body: list[PreparedStep] | None = None) -> None:
@@ -102,9 +102,9 @@ class Recorder:
         self.values = Values()
         self.bound: dict[Name, Value] = {}
         self.last: dict[Name, Value] = {}
-        self.runs: list[_Run] = []
+        self.runs: list[_RecordedLine] = []
         self.refused: dict[str, int] = {}
-        self.tapes: dict[Value, _Run] = {}
+        self.tapes: dict[Value, _RecordedLine] = {}
         self.result: Any = None
 
     def run(self, feeds: Sequence[Tensor], cells: Sequence[Any], levels: Sequence[Any]) -> Any:
@@ -126,12 +126,12 @@ class Recorder:
         return self.result
 
     @property
-    def recording(self) -> Recording:
+    def recording(self) -> StepRecording:
         """What has been recorded."""
         steps: list[Part] = []
         for one in self.runs:
             steps += [one.line] if one.kernels is None else one.kernels
-        return Recording(steps, self.last, self.refused)
+        return StepRecording(steps, self.last, self.refused)
 
     def check(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> None:
         """Raises Refused where values would be taken for one another, or torch can't be watched."""
@@ -152,7 +152,7 @@ class Recorder:
         step, op = one.step, one.step.op
         before = {name: self.bound[name] for name in one.loads if name in self.bound}
         traced = not one.outside and self._may_trace(step, before)
-        kernels = Kernels(self.values, "" if traced else "is a line")
+        kernels = TracedKernels(self.values, "" if traced else "is a line")
         random = self.namespace["random"]
         random.seeded = False
         with kernels, Reads(kernels):
@@ -222,7 +222,7 @@ class Recorder:
                 line.stores[name] = self.values.made_anew(self.namespace[name])
 
     def _keep(self, line: Line, kernels: list[Kernel] | None = None) -> None:
-        kept = _Run(line, kernels)
+        kept = _RecordedLine(line, kernels)
         if kernels is None:
             # What reads autograd's recording of an operator needs that operator's own line.
             for value in line.loads.values():

@@ -17,8 +17,8 @@ from refluid.runtime.recorded.graph import Layout, Value
 from refluid.runtime.trees import IGNORED, Name
 from refluid.runtime.writing import CONTROL
 
-Names = Mapping[Key, Name]
-Named = Mapping[Name, Value]
+PlanNames = Mapping[Key, Name]
+NamedValues = Mapping[Name, Value]
 
 
 def source_of(op: Operator) -> OperatorDef | None:
@@ -35,7 +35,7 @@ def is_ours(op: Operator) -> bool:
     return source.body.__module__.startswith("refluid.ops.")
 
 
-def settles(op: Operator | None, before: Named) -> bool:
+def settles(op: Operator | None, before: NamedValues) -> bool:
     """Whether shapes decide those of all results, if the statement reads no elements either."""
     if not all(value.settled for value in before.values()):
         return False
@@ -54,14 +54,14 @@ def overwrites(op: Operator | None) -> bool:
     return definition is not None and bool(definition.mutates)
 
 
-def is_gathered(made: Tensor, before: Named) -> bool:
+def is_gathered(made: Tensor, before: NamedValues) -> bool:
     """Whether a tensor that replicas exchanged may have a shape that those of others decide."""
     shapes = [value.layout.shape for value in before.values() if value.layout is not None]
     return made.shape not in shapes
 
 
 def decided(
-    op: Operator | None, names: Names, known: Named, made: Mapping[str, object]
+    op: Operator | None, names: PlanNames, known: NamedValues, made: Mapping[str, object]
 ) -> set[str]:
     """Results of a statement that read elements, whose shapes these cannot have changed.
 
@@ -82,14 +82,14 @@ def decided(
     }
 
 
-def _layout(op: Operator, variable: str, names: Names, known: Named) -> Layout | None:
+def _layout(op: Operator, variable: str, names: PlanNames, known: NamedValues) -> Layout | None:
     """Shape and type of a variable, if the shapes of what is fed decide it."""
     value = known.get(names.get(key_of(op.block, variable), IGNORED))
     return value.layout if value is not None and value.settled else None
 
 
 def _of_body(
-    op: Operator, definition: OperatorDef, names: Names, known: Named
+    op: Operator, definition: OperatorDef, names: PlanNames, known: NamedValues
 ) -> dict[str, tuple[int, ...]]:
     """By the body on tensors of these shapes that have no elements."""
     specs = []
@@ -116,7 +116,7 @@ def _of_body(
     }
 
 
-def _of_gradients(op: Operator, names: Names, known: Named) -> dict[str, tuple[int, ...]]:
+def _of_gradients(op: Operator, names: PlanNames, known: NamedValues) -> dict[str, tuple[int, ...]]:
     """A gradient has the shape of what it is the gradient of."""
     shapes = {}
     for made in op.output_arg_names:

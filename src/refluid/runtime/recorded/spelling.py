@@ -11,7 +11,7 @@ from refluid.kernels.calls import FAST
 from refluid.kernels.rows.lookup import look_up
 from refluid.kernels.watching import OpOverload
 from refluid.runtime.recorded.graph import Entry, Value
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Free, Step
 from refluid.runtime.trees import Known, Name, Reference, Tree, mapped
 
@@ -26,7 +26,7 @@ class Spelling:
     def __init__(
         self, namespace: Mapping[str, Any], named: Callable[[Value], Tree] | None = None
     ) -> None:
-        self.source = Source(namespace)
+        self.source = PlanSource(namespace)
         self.steps: list[Step] = []
         self.kept: set[Reference] = set()
         self._named = named or self.plain
@@ -71,7 +71,7 @@ class Spelling:
             return self.source.constant(value.name, value.constant)
         return Name(value.name)
 
-    def finished(self) -> Source:
+    def finished(self) -> PlanSource:
         """All steps; each name is given up after its last use."""
         found = [
             {one for one in step.reads | step.writes if isinstance(one, Name)} - self.kept

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from refluid.runtime.recorded.graph import Entry, Kernel, Line, Part, Value, equal
-from refluid.runtime.recorded.record import Recording, Refused
+from refluid.runtime.recorded.record import Refused, StepRecording
 from refluid.runtime.trees import mapped
 
 # The shapes of all that is fed.
@@ -30,11 +30,11 @@ class Table:
     as the same shapes are fed. A size that was never recorded has no row: nothing is interpolated.
     """
 
-    def __init__(self, recording: Recording, sizes: Sizes) -> None:
+    def __init__(self, recording: StepRecording, sizes: Sizes) -> None:
         self._common = recording
         self.rows: dict[Sizes, tuple[Any, ...]] = {sizes: ()}
 
-    def add(self, recording: Recording, sizes: Sizes) -> bool:
+    def add(self, recording: StepRecording, sizes: Sizes) -> bool:
         """Takes one more size. Whether `recording` is another one now.
 
         Raises Refused, and stays as it was, where the recording differs in more than numbers.
@@ -53,7 +53,7 @@ class Table:
         return True
 
     @property
-    def recording(self) -> Recording:
+    def recording(self) -> StepRecording:
         """The steps for all sizes in the table: where those differ stands an `Entry` of the row.
 
         A copy, since what is found out about its values holds for the sizes there are now.
@@ -75,7 +75,7 @@ class Table:
             else:
                 loads, stores = mapped((step.loads, step.stores), leaf)
                 steps.append(with_fields(step, loads=loads, stores=stores))
-        return Recording(steps, mapped(self._common.names, leaf), self._common.refused)
+        return StepRecording(steps, mapped(self._common.names, leaf), self._common.refused)
 
     def __str__(self) -> str:
         """The shapes, with the range of those sizes that change: [6 to 8, 3 to 59], [6 to 8, 1]."""
@@ -102,12 +102,12 @@ class _Overlay:
         self._storages: dict[int | None, int | None] = {None: None}
         self._taken_storages: set[int | None] = {None}
 
-    def laid(self, common: Recording, new: Recording) -> Recording:
+    def laid(self, common: StepRecording, new: StepRecording) -> StepRecording:
         """What both have in common. Raises Refused where they differ in more than numbers."""
         if len(common.steps) != len(new.steps):
             raise Refused("it does something else for another size")
         steps = [self._step(*both) for both in zip(common.steps, new.steps, strict=True)]
-        return Recording(steps, self._tree(common.names, new.names), common.refused)
+        return StepRecording(steps, self._tree(common.names, new.names), common.refused)
 
     def _step(self, common: Part, new: Part) -> Part:
         if isinstance(common, Kernel) and isinstance(new, Kernel) and common.func is new.func:

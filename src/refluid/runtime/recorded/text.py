@@ -7,7 +7,7 @@ from typing import Any
 
 from refluid.runtime.recorded.graph import Compiled, Kernel, Line, Part, Value
 from refluid.runtime.recorded.spelling import Spelling
-from refluid.runtime.source import Source
+from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind, Call, Clear, Compound, Step
 from refluid.runtime.trees import IGNORED, ROW, Name, Tree
 
@@ -19,7 +19,7 @@ class Text:
         self.to = Spelling(namespace)
         self.to.kept.add(ROW)
 
-    def write(self, parts: Sequence[Part | Compiled]) -> Source:
+    def write(self, parts: Sequence[Part | Compiled]) -> PlanSource:
         """All parts; every value is freed after its last use."""
         read = {value for part in parts for value in part.uses}
         for part in parts:

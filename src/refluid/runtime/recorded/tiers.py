@@ -22,7 +22,7 @@ from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Part
 from refluid.runtime.recorded.large_results import large_at_once
-from refluid.runtime.recorded.record import PreparedStep, Recorder, Refused
+from refluid.runtime.recorded.record import PreparedStep, Refused, StepRecorder
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.recorded.trial import Trial
@@ -124,14 +124,14 @@ class Tiers:
         self._current = self._tables.add(recorder.recording, feeds, cells)
         return results
 
-    def _recorder(self) -> Recorder:
+    def _recorder(self) -> StepRecorder:
         """A new one; the plan is prepared once."""
-        recorder = Recorder(self.interpreted, self._body)
+        recorder = StepRecorder(self.interpreted, self._body)
         self._body = recorder.body
         return recorder
 
     def _recorded_run(
-        self, recorder: Recorder, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any
+        self, recorder: StepRecorder, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any
     ) -> Results:
         # What recording makes stays, as what kernels make in their first run does.
         with first_run(self.interpreted.source.constants["device"]):

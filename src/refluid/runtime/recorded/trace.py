@@ -118,7 +118,7 @@ def _geometry(tensor: Tensor) -> Geometry:
     return memory_of(tensor), offset, tensor.shape, tensor.stride(), tensor.dtype
 
 
-class Kernels(DispatchMode):
+class TracedKernels(DispatchMode):
     """Lists the kernels that are called while it is active.
 
     `refused` says why a statement cannot be replaced by its kernels, "" while it can. `unsettled`:
@@ -223,7 +223,7 @@ class Kernels(DispatchMode):
 class Reads(TorchFunctionMode):
     """Refuses statements whose Python code looks at the elements of a tensor."""
 
-    def __init__(self, kernels: Kernels) -> None:
+    def __init__(self, kernels: TracedKernels) -> None:
         super().__init__()
         self.kernels = kernels
 

@@ -17,7 +17,7 @@ from refluid.ir.block import Block
 from refluid.ir.variable import Variable
 
 
-class _Array:
+class _StateArray:
     """A state, one element of an array per step."""
 
     def __init__(self, decoder: BeamSearchDecoder, init: InitState) -> None:
@@ -97,7 +97,7 @@ class BeamSearchDecoder:
         self._status = self.AFTER_BEAM_SEARCH_DECODER
 
     def _keeper(self, init: InitState) -> Keeper:
-        return _Array(self, init)
+        return _StateArray(self, init)
 
     @property
     def state_cell(self) -> StateCell:

@@ -12,7 +12,7 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 
-class _Memory:
+class _StateMemory:
     """A state as memory of a DynamicRNN."""
 
     def __init__(self, rnn: DynamicRNN, init: InitState) -> None:
@@ -63,7 +63,7 @@ class TrainingDecoder:
         self._status = self.AFTER_DECODER
 
     def _keeper(self, init: InitState) -> Keeper:
-        return _Memory(self._rnn, init)
+        return _StateMemory(self._rnn, init)
 
     @property
     def state_cell(self) -> StateCell:

@@ -8,14 +8,14 @@ from typing import Any
 
 from refluid.fluid import layers
 from refluid.fluid.functions.control.static_rnn import StaticRNN
-from refluid.fluid.functions.rnn.units import Activation, BasicGRUUnit, BasicLSTMUnit
+from refluid.fluid.functions.rnn.units import ActivationLayer, BasicGRUUnit, BasicLSTMUnit
 from refluid.fluid.functions.rnn.unrolled import kept_where_over
 from refluid.fluid.param_attr import to_attr
 from refluid.ir.variable import Variable
 
 __all__ = ["BasicGRUUnit", "BasicLSTMUnit", "basic_gru", "basic_lstm"]
 
-Step = Callable[[Variable, list[Variable]], list[Variable]]
+CellStep = Callable[[Variable, list[Variable]], list[Variable]]
 
 
 def basic_gru(
@@ -29,8 +29,8 @@ def basic_gru(
     batch_first: bool = True,
     param_attr: Any = None,
     bias_attr: Any = None,
-    gate_activation: Activation | None = None,
-    activation: Activation | None = None,
+    gate_activation: ActivationLayer | None = None,
+    activation: ActivationLayer | None = None,
     dtype: Any = "float32",
     name: str = "basic_gru",
 ) -> tuple[Variable, Variable]:
@@ -41,7 +41,7 @@ def basic_gru(
     directions, batch, hidden_size). sequence_length: (batch,). Dropout follows each layer.
     """
 
-    def unit(layer: int, direction: str, infix: str) -> Step:
+    def unit(layer: int, direction: str, infix: str) -> CellStep:
         made = BasicGRUUnit(
             f"{name}_{direction}layers_{layer}",
             hidden_size,
@@ -70,8 +70,8 @@ def basic_lstm(
     batch_first: bool = True,
     param_attr: Any = None,
     bias_attr: Any = None,
-    gate_activation: Activation | None = None,
-    activation: Activation | None = None,
+    gate_activation: ActivationLayer | None = None,
+    activation: ActivationLayer | None = None,
     forget_bias: float = 1.0,
     dtype: Any = "float32",
     name: str = "basic_lstm",
@@ -81,7 +81,7 @@ def basic_lstm(
     Shapes are those of `basic_gru`.
     """
 
-    def unit(layer: int, direction: str, infix: str) -> Step:
+    def unit(layer: int, direction: str, infix: str) -> CellStep:
         made = BasicLSTMUnit(
             f"{name}_{direction}layers_{layer}",
             hidden_size,
@@ -118,7 +118,7 @@ class _Stack:
 
     def __init__(
         self,
-        unit: Callable[[int, str, str], Step],
+        unit: Callable[[int, str, str], CellStep],
         hidden_size: int,
         num_layers: int,
         bidirectional: bool,
@@ -199,7 +199,7 @@ class _Stack:
     def _step(
         self,
         rnn: StaticRNN,
-        unit: Step,
+        unit: CellStep,
         x: Variable,
         states: list[Variable],
         goes_on: Variable | None,

@@ -11,11 +11,11 @@ from refluid.ops.io.python_functions import register_function
 
 __all__ = ["py_func"]
 
-Function = Callable[..., Any]
-Variables = Variable | Sequence[Variable] | None
+PythonFunction = Callable[..., Any]
+SeveralVariables = Variable | Sequence[Variable] | None
 
 
-def _listed(values: Variables, what: str) -> list[Variable]:
+def _listed(values: SeveralVariables, what: str) -> list[Variable]:
     if values is None:
         return []
     found = [values] if isinstance(values, Variable) else values
@@ -25,12 +25,12 @@ def _listed(values: Variables, what: str) -> list[Variable]:
 
 
 def py_func(
-    func: Function,
-    x: Variables,
-    out: Variables,
-    backward_func: Function | None = None,
-    skip_vars_in_backward_input: Variables = None,
-) -> Variables:
+    func: PythonFunction,
+    x: SeveralVariables,
+    out: SeveralVariables,
+    backward_func: PythonFunction | None = None,
+    skip_vars_in_backward_input: SeveralVariables = None,
+) -> SeveralVariables:
     """Calls `func` with the values of `x` in every run; what it returns are the values of `out`.
 
     func: takes one LoDTensor per variable (`numpy.array(t)` gives the data) and returns arrays

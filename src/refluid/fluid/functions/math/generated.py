@@ -10,7 +10,7 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.schema import find
 from refluid.ir.variable import Variable
 
-Layer = TypeVar("Layer", bound=Callable[..., Variable])
+LayerFunction = TypeVar("LayerFunction", bound=Callable[..., Variable])
 
 
 class UnaryLayer(Protocol):
@@ -69,7 +69,7 @@ def generate_activation_fn(op_type: str) -> UnaryLayer:
     return unary(op_type, getattr(found, "doc", ""))
 
 
-def _called(layer: Layer, name: str, doc: str) -> Layer:
+def _called(layer: LayerFunction, name: str, doc: str) -> LayerFunction:
     layer.__name__ = layer.__qualname__ = name
     layer.__doc__ = doc
     return layer

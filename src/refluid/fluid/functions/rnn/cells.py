@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.fluid.functions.control.structures import flatten
-from refluid.fluid.functions.rnn.units import Activation, BasicGRUUnit, BasicLSTMUnit
+from refluid.fluid.functions.rnn.units import ActivationLayer, BasicGRUUnit, BasicLSTMUnit
 from refluid.fluid.functions.tensor.creation import fill_constant_batch_size_like
 from refluid.ir.variable import Variable
 
@@ -78,8 +78,8 @@ class GRUCell(RNNCell):
         hidden_size: int,
         param_attr: Any = None,
         bias_attr: Any = None,
-        gate_activation: Activation | None = None,
-        activation: Activation | None = None,
+        gate_activation: ActivationLayer | None = None,
+        activation: ActivationLayer | None = None,
         dtype: Any = "float32",
         name: str = "GRUCell",
     ) -> None:
@@ -109,8 +109,8 @@ class LSTMCell(RNNCell):
         hidden_size: int,
         param_attr: Any = None,
         bias_attr: Any = None,
-        gate_activation: Activation | None = None,
-        activation: Activation | None = None,
+        gate_activation: ActivationLayer | None = None,
+        activation: ActivationLayer | None = None,
         forget_bias: float = 1.0,
         dtype: Any = "float32",
         name: str = "LSTMCell",

@@ -16,7 +16,7 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.param_attr import to_attr
 from refluid.ir.variable import Parameter, Variable
 
-Activation = Callable[[Variable], Variable]
+ActivationLayer = Callable[[Variable], Variable]
 
 
 class _Unit:
@@ -66,8 +66,8 @@ class BasicGRUUnit(_Unit):
         hidden_size: int,
         param_attr: Any = None,
         bias_attr: Any = None,
-        gate_activation: Activation | None = None,
-        activation: Activation | None = None,
+        gate_activation: ActivationLayer | None = None,
+        activation: ActivationLayer | None = None,
         dtype: Any = "float32",
     ) -> None:
         super().__init__(name_scope, param_attr, bias_attr, dtype)
@@ -107,8 +107,8 @@ class BasicLSTMUnit(_Unit):
         hidden_size: int,
         param_attr: Any = None,
         bias_attr: Any = None,
-        gate_activation: Activation | None = None,
-        activation: Activation | None = None,
+        gate_activation: ActivationLayer | None = None,
+        activation: ActivationLayer | None = None,
         forget_bias: float = 1.0,
         dtype: Any = "float32",
     ) -> None:
