@@ -12,6 +12,7 @@ from refluid.ir.block import Block
 from refluid.ir.checks import check
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
+from refluid.ops.registry import facts_of
 from refluid.ir.variable import Variable
 
 OP_KEY = "__current_op_desc__"
@@ -55,7 +56,7 @@ def _declare(block: Block, name: str, op: Operator, forward: Variable) -> None:
 
 def _sparse(block: Block, op: Operator, parameter: bool) -> bool:
     """Whether the operator gives rows of the gradient only."""
-    if op.type == "sum":
+    if facts_of(op.type).adds:
         parts = [block.var_recursive(name) for name in op.input_arg_names]
         return all(part.type == VarType.SELECTED_ROWS for part in parts)
     return parameter and bool(op.attrs.get("is_sparse"))

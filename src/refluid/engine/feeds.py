@@ -17,6 +17,7 @@ from refluid.core.values import LoDTensor
 from refluid.ir.callstack import users_level
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
+from refluid.ops.registry import facts_of
 
 Lod = list[list[int]]
 
@@ -107,7 +108,7 @@ def _is_made_a_column(var: Variable) -> bool:
     `npair_loss` reshapes its labels in place: they are declared as what they become.
     """
     return var.shape[1:] == (1,) and any(
-        op.type == "reshape2" and op.input("X") == op.output("Out") == [var.name]
+        "Out" in facts_of(op.type).views and op.input("X") == op.output("Out") == [var.name]
         for op in var.block.ops
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+from refluid.core.dtypes import VarType
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels
 from refluid.core.scope import Scope
@@ -50,8 +51,9 @@ def _only(program: Program, reading: bool) -> Program:
 def without_reads(program: Program) -> tuple[Program, Program, tuple[str, ...]]:
     """The reading part of a program, the rest, and the names of what the first gives the second."""
     reads = _only(program, True)
-    found = [op for op in reads.global_block().ops if op.type == "read"]
-    names = tuple(dict.fromkeys(name for op in found for name in op.output("Out")))
+    main = reads.global_block()
+    made = dict.fromkeys(name for op in main.ops for name in op.output_arg_names)
+    names = tuple(name for name in made if main.var(name).type != VarType.READER)
     return reads, _only(program, False), names
 
 

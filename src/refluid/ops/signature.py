@@ -16,7 +16,7 @@ supplies them (`counts` says how many variables each output slot has), as it doe
 another operator that the decorator names (`like="batch_norm"`), but for those named before.
 
 A slot that takes other values than tensors says so: `Tensor | SelectedRows`, `SelectedRows`,
-`LoDTensorArray`, or `AttributeValue` for whatever another operator made.
+`LoDTensorArray`, or `AnyValue` for whatever another operator made.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from refluid.ir.schema import Attribute, Slot
 Long = Annotated[int, AttrType.LONG]
 Longs = Annotated[Sequence[int], AttrType.LONGS]
 Body = Callable[..., Any]
-AttributeValue = Any
+AnyValue = Any
 
 CONTEXT = frozenset({"comm", "counts", "device", "need", "random"})
 
@@ -77,8 +77,8 @@ _SLOT: dict[Any, tuple[bool, bool]] = {
     SelectedRows: (False, False),
     LoDTensorArray: (False, False),
     LoDTensorArray | None: (False, True),
-    AttributeValue: (False, False),
-    list[AttributeValue]: (True, False),
+    AnyValue: (False, False),
+    list[AnyValue]: (True, False),
 }
 _LOD = {Levels: "lod_", list[Levels]: "lods_"}
 

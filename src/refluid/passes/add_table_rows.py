@@ -22,7 +22,7 @@ def add_table_rows(program: Program, options: Options) -> Report:
     for block in blocks_in_use(program):
         uses = uses_in(block)
         for position, op in enumerate(block.ops):
-            if op.type == "sum":
+            if facts_of(op.type).adds:
                 report.made += _rewrite(op, position, uses, options.kept)
     return report
 

@@ -78,7 +78,7 @@ class _Caster:
         Editor(self.block).assign(self.ops)
 
     def _convert(self, op: Operator) -> None:
-        if op.type == "cast":
+        if facts_of(op.type).casts:
             source = self._variable(op.input("X")[0])
             if source is not None and source.dtype in _HALVES:
                 op.set_attr("in_dtype", int(source.dtype))

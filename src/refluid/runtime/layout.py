@@ -14,7 +14,7 @@ import torch
 
 from refluid.core.scope import Cell
 from refluid.ir.operator import Operator
-from refluid.ops.registry import find
+from refluid.ops.registry import facts_of, find
 
 # Channels that make a convolution wide, and how many such a network needs. On the CPU nets of two
 # to eight convolutions of 8 to 64 channels gain 1.2 to 1.5, LeNet's of 6 and 16 lose 0.05.
@@ -32,7 +32,7 @@ def channels_last_state(ops: Sequence[Operator], device: torch.device) -> set[st
     filters: dict[str, tuple[int, ...]] = {}
     wide: set[str] = set()
     # In mixed precision a filter is cast first, which keeps its layout.
-    casts = {op.output("Out")[0]: op.input("X")[0] for op in ops if op.type == "cast"}
+    casts = {op.output("Out")[0]: op.input("X")[0] for op in ops if facts_of(op.type).casts}
     for op in ops:
         definition = find(op.type)
         if definition is None or not definition.filter or op.attr("data_format") == "NHWC":

@@ -13,7 +13,7 @@ from refluid.ops.control.control import select_gradient
 from refluid.ops.describing import like
 from refluid.ops.registry import GradOp, gradient, operator
 from refluid.ops.sequence.picking import pick
-from refluid.ops.signature import AttributeValue
+from refluid.ops.signature import AnyValue
 
 
 def _names(names: list[str]) -> list[str]:
@@ -152,8 +152,8 @@ operator(
     infer=like(Out="X"),
 )
 def select_input(
-    X: list[AttributeValue], Mask: Tensor, *, lods_X: list[Levels]
-) -> tuple[AttributeValue, Levels]:
+    X: list[AnyValue], Mask: Tensor, *, lods_X: list[Levels]
+) -> tuple[AnyValue, Levels]:
     """X[Mask]; the others may have no value."""
     number = int(Mask)
     if not 0 <= number < len(X):

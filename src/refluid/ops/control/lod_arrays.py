@@ -13,7 +13,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.describing import like
 from refluid.ops.registry import GradOp, Maker, operator
 from refluid.ops.sequence.picking import one_after_another, pick
-from refluid.ops.signature import AttributeValue
+from refluid.ops.signature import AnyValue
 
 Item = LoDTensor | Tensor
 
@@ -51,7 +51,7 @@ def _gradient_by(type: str) -> Maker:
     maker=_gradient_by("array_to_lod_tensor"),
     infer=like(-1, Out="X"),
 )
-def lod_tensor_to_array(X: Tensor, RankTable: AttributeValue, *, lod_X: Levels) -> LoDTensorArray:
+def lod_tensor_to_array(X: Tensor, RankTable: AnyValue, *, lod_X: Levels) -> LoDTensorArray:
     """Element t holds the t-th elements of all sequences that have one, the longest first.
 
     Elements are rows, or where X has levels below the one that the table ranks, sequences.
@@ -82,7 +82,7 @@ def lod_tensor_to_array(X: Tensor, RankTable: AttributeValue, *, lod_X: Levels) 
     maker=_gradient_by("lod_tensor_to_array"),
     infer=like(1, Out="X"),
 )
-def array_to_lod_tensor(X: LoDTensorArray, RankTable: AttributeValue) -> tuple[Tensor, Levels]:
+def array_to_lod_tensor(X: LoDTensorArray, RankTable: AnyValue) -> tuple[Tensor, Levels]:
     """The inverse of `lod_tensor_to_array`: the elements of each step back in their sequences."""
     steps = RankTable.steps()
     if len(X) < len(steps.sizes):

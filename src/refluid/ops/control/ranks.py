@@ -15,7 +15,7 @@ from refluid.ops.infer import no_inference
 from refluid.ops.registry import GradOp, gradient, operator
 from refluid.ops.sequence.batching import TimeMajor, time_major
 from refluid.ops.sequence.picking import first, inverse, pick
-from refluid.ops.signature import AttributeValue
+from refluid.ops.signature import AnyValue
 
 _CPU = torch.device("cpu")
 
@@ -55,7 +55,7 @@ class RankTable:
 
 
 @operator("lod_rank_table", outputs="Out", uses=None, lod="", infer=no_inference)
-def lod_rank_table(X: Tensor, *, lod_X: Levels, level: int = 0) -> AttributeValue:
+def lod_rank_table(X: Tensor, *, lod_X: Levels, level: int = 0) -> AnyValue:
     """The sequences of X on that LoD level, ranked by length."""
     if level >= len(lod_X):
         raise EnforceNotMet(
@@ -72,7 +72,7 @@ def lod_rank_table(X: Tensor, *, lod_X: Levels, level: int = 0) -> AttributeValu
     lod="",
     infer=constant_shape(VarType.INT64, 1),
 )
-def max_sequence_len(RankTable: AttributeValue, *, device: torch.device) -> Tensor:
+def max_sequence_len(RankTable: AnyValue, *, device: torch.device) -> Tensor:
     """The length of the longest sequence, int64 of shape (1,)."""
     return torch.tensor([RankTable.offsets.longest], device=device)
 
@@ -88,7 +88,7 @@ def max_sequence_len(RankTable: AttributeValue, *, device: torch.device) -> Tens
 )
 def shrink_rnn_memory(
     X: Tensor,
-    RankTable: AttributeValue,
+    RankTable: AnyValue,
     I: Tensor,  # noqa: E741
     *,
     lod_X: Levels,
@@ -131,7 +131,7 @@ def _reordered(X: Tensor, lod: Levels, order: Tensor) -> tuple[Tensor, Levels]:
     infer=like(Out="X"),
 )
 def reorder_lod_tensor_by_rank(
-    X: Tensor, RankTable: AttributeValue, *, lod_X: Levels
+    X: Tensor, RankTable: AnyValue, *, lod_X: Levels
 ) -> tuple[Tensor, Levels]:
     """The sequences of X (its rows, if it has no LoD) in the order of the table."""
     return _reordered(X, lod_X, torch.tensor(RankTable.order, dtype=torch.int64))
@@ -145,7 +145,7 @@ def reorder_lod_tensor_by_rank(
     infer=like(Out="X"),
 )
 def reorder_lod_tensor_by_rank_grad(
-    X: Tensor, RankTable: AttributeValue, *, lod_X: Levels
+    X: Tensor, RankTable: AnyValue, *, lod_X: Levels
 ) -> tuple[Tensor, Levels]:
     """Undoes the order of the table."""
     return _reordered(X, lod_X, inverse(RankTable.order))

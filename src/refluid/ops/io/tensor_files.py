@@ -23,7 +23,7 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.core.writing import write_file
 from refluid.ops.infer import no_inference
 from refluid.ops.registry import operator
-from refluid.ops.signature import AttributeValue, Long, Longs
+from refluid.ops.signature import AnyValue, Long, Longs
 
 
 def _write(file: object, value: Tensor | SelectedRows, levels: Levels, half: bool) -> None:
@@ -94,7 +94,7 @@ def load(
     seek: Long = -1,
     shape: Longs = (),
     device: torch.device,
-) -> tuple[AttributeValue, Levels]:
+) -> tuple[AnyValue, Levels]:
     """What `save` wrote to `file_path`; with `seek` a part of `shape` from that element on."""
     data = map_file(file_path)
     try:

@@ -11,7 +11,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.extras import MKLDNN
 from refluid.ops.infer import infer_by_probing
 from refluid.ops.registry import GradOp, gradient, in_place, operator
-from refluid.ops.signature import AttributeValue
+from refluid.ops.signature import AnyValue
 from refluid.ops.sparse.sparse import same_kind, total
 from refluid.ops.tensor.array_sums import sum_of_arrays
 
@@ -44,9 +44,10 @@ def sum_gradient(op: Operator) -> list[GradOp]:
     maker=sum_gradient,
     infer=same_kind(infer_by_probing),
     starts_without="X",
+    adds=True,
     by_autograd=True,
 )
-def sum(X: list[AttributeValue]) -> Tensor | SelectedRows | LoDTensorArray:
+def sum(X: list[AnyValue]) -> Tensor | SelectedRows | LoDTensorArray:
     """The sum of all X, which have one shape; sparse where all of them are.
 
     Arrays are added element by element. A variable without a value counts for nothing.
@@ -58,7 +59,7 @@ def sum(X: list[AttributeValue]) -> Tensor | SelectedRows | LoDTensorArray:
 
 
 @in_place("sum", "X")
-def sum_(X: list[AttributeValue]) -> Tensor | SelectedRows | LoDTensorArray:
+def sum_(X: list[AnyValue]) -> Tensor | SelectedRows | LoDTensorArray:
     """`sum` over the first X."""
     if any(not isinstance(one, Tensor | SelectedRows) for one in X):
         added: Tensor | SelectedRows | LoDTensorArray = sum(X)

@@ -8,7 +8,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, operator
-from refluid.ops.signature import AttributeValue, Random
+from refluid.ops.signature import AnyValue, Random
 
 
 def _infer(definition: OperatorDef, op: Operator) -> None:
@@ -65,7 +65,7 @@ def cudnn_lstm(
     InitH: Tensor,
     InitC: Tensor,
     W: Tensor,
-    Cache: AttributeValue = None,
+    Cache: AnyValue = None,
     *,
     max_len: int = 20,
     dropout_prob: float = 0.0,

@@ -18,7 +18,14 @@ def cast_gradient(op: Operator) -> list[GradOp]:
     return gradient_through(op, "cast", **kinds)
 
 
-@operator("cast", outputs="Out", maker=cast_gradient, views={"Out": "X"}, by_autograd=True)
+@operator(
+    "cast",
+    outputs="Out",
+    maker=cast_gradient,
+    views={"Out": "X"},
+    casts=True,
+    by_autograd=True,
+)
 def cast(X: Tensor, *, in_dtype: int, out_dtype: int) -> Tensor:
     """X with element type `out_dtype`."""
     return X.to(to_torch(VarType(out_dtype)))

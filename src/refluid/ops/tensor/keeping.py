@@ -11,7 +11,7 @@ from refluid.core.dtypes import VarType, to_torch
 from refluid.core.places import CPUPlace, CUDAPlace, Place
 from refluid.ops.infer import no_inference
 from refluid.ops.registry import operator
-from refluid.ops.signature import AttributeValue
+from refluid.ops.signature import AnyValue
 
 
 @operator("fill", outputs="Out", uses=None, lod="")
@@ -67,7 +67,7 @@ def delete_var(X: list[Tensor]) -> None:
 
 
 @operator("get_places", outputs="Out", uses=None, lod="", infer=no_inference)
-def get_places(*, device_count: int = 0, device_type: str = "AUTO") -> AttributeValue:
+def get_places(*, device_count: int = 0, device_type: str = "AUTO") -> AnyValue:
     """The list of the machine's places: CUDA, CPU, or CUDA if there is any (AUTO).
 
     device_count: how many, 0 for all there are.

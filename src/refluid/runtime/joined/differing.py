@@ -81,12 +81,13 @@ class Differing:
             # Rows of the replicas one after the other are the sum over all.
             sparse = facts_of(step.op.type).gives_rows and step.op.attrs.get("is_sparse")
             given = step.loads.values()
-            if sparse or (step.op.type == "sum" and all(one in makers for one in given)):
+            if sparse or (facts_of(step.op.type).adds and all(one in makers for one in given)):
                 makers[out] = step
         wanted = [makers[value] for value in self.summed if value in makers]
         while wanted:
             line = wanted.pop()
-            parts = list(line.loads.values()) if line.op and line.op.type == "sum" else []
+            adds = line.op is not None and facts_of(line.op.type).adds
+            parts = list(line.loads.values()) if adds else []
             if all(map(self._is_used_once, parts)):
                 found.add(line)
                 wanted += [makers[value] for value in parts]

@@ -114,7 +114,7 @@ def _branch(line: Line, step: If) -> Meaning:
 
 def _exchange(line: Line, step: Step) -> Meaning:
     op = line.op
-    if op is not None and op.type == "replica_barrier":
+    if op is not None and not (op.input_arg_names or op.output_arg_names):
         return Meaning("wait")
     if op is None or not facts_of(op.type).sums_replicas or not isinstance(step, Call):
         raise Unlike(f"the replicas exchange values by {op.type if op else 'a line'}")
