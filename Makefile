@@ -63,8 +63,9 @@ bench: $(READY) ## measure small networks, operators and feeding against eager P
 bench-full: $(READY) ## measure every network against every installed peer; keeps the results
 	@$(BIN)/python -m benchmarks.suite --fresh --record
 
-docs: $(READY) ## write docs/operators.md from code; RECORDINGS=shared/golden/ops replays those anew
+docs: $(READY) ## write docs/operators.md and the tables of docs/knobs.md from code; RECORDINGS=shared/golden/ops replays those anew
 	@$(BIN)/python scripts/build_docs.py $(if $(RECORDINGS),--recordings $(RECORDINGS))
+	@$(BIN)/python scripts/knob_page.py
 
 gpu: $(READY) ## tests and benchmark on a CUDA device, where there is one
 	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \

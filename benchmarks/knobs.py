@@ -19,8 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -33,35 +32,25 @@ from benchmarks.fusions import measure as measure_fusion
 from benchmarks.knob_cases import CASES, Case, Setting
 from benchmarks.knob_networks import NETWORKS, Network, trained
 from benchmarks.machine import facts
-from benchmarks.report import record
 from refluid import fluid
 from refluid.core import flags
-from refluid.engine.knob_table import knobs
-from refluid.engine.knobs import Knob
+from refluid.engine.knob_effects import FILE
+from refluid.engine.knobs import MeasuredEffect
 from refluid.engine.strategy import BUILD
 from refluid.measure.peak import peak_bytes
 from refluid.measure.timing import Feed, TrainStep, alternate, first_losses, ratio
+from scripts.knob_page import COLUMNS, PAGE, cells_of, write
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "knobs.md"
-COLUMNS = ("knob", "default", "what it does here", "measured on", "time", "peak memory")
 CHILDREN = 2
-NOT_RECORDED = "not recorded yet"
 BLOCK = 0.3  # seconds of one block, at most
 
 
 @dataclass(frozen=True)
-class Effect:
-    """Ratios with against without the knob; low and high over the blocks."""
+class Found:
+    """What was measured of one knob, and whether losses agree with and without it."""
 
-    network: str
-    time: tuple[float, float, float]
-    peak: float | None
+    effect: MeasuredEffect
     agrees: bool = True
-
-    def cells(self) -> tuple[str, str, str]:
-        value, low, high = self.time
-        peak = "" if self.peak is None else f"{self.peak:.2f}"
-        return self.network, f"{value:.2f} ({low:.2f} to {high:.2f})", peak
 
 
 class Run:
@@ -91,12 +80,12 @@ class Run:
         return float(loss.mean())
 
 
-def measure(case: Case, blocks: int) -> Effect:
+def measure(case: Case, blocks: int) -> Found:
     """Both settings, in turns."""
     network = NETWORKS[case.network]
     title = network.title if case.what == "step" else f"{network.title}, {case.what}"
     if case.apart:
-        return Effect(title, _in_processes(case), None)
+        return Found(_effect(title, _in_processes(case), None))
     rivals: dict[str, TrainStep] = {
         name: Run(network, setting)
         for name, setting in (("with", case.with_), ("without", case.without))
@@ -111,7 +100,14 @@ def measure(case: Case, blocks: int) -> Effect:
     steps = max(1, min(network.steps, steps))
     times = alternate(rivals, feeds, blocks=blocks, steps=steps, warmup=1)
     found = ratio(times["without"], times["with"])
-    return Effect(title, (found.value, found.low, found.high), peaks[0] / peaks[1], agrees)
+    times_of = found.value, found.low, found.high
+    peak = peaks[0] / peaks[1] if all(peaks) else None  # not of operators in threads
+    return Found(_effect(title, times_of, peak), agrees)
+
+
+def _effect(network: str, times: tuple[float, float, float], peak: float | None) -> MeasuredEffect:
+    value, low, high = (round(one, 3) for one in times)
+    return MeasuredEffect(network, value, low, high, None if peak is None else round(peak, 3))
 
 
 def _in_processes(case: Case) -> tuple[float, float, float]:
@@ -145,7 +141,7 @@ def child(name: str) -> None:
     print(json.dumps({"first step": times[0], "step": later}))
 
 
-def fusions(blocks: int, only: set[str]) -> dict[str, Effect]:
+def fusions(blocks: int, only: set[str]) -> dict[str, Found]:
     """The fusing options, as `benchmarks/fusions.py` measures them."""
     found = {}
     for case in FUSIONS:
@@ -155,7 +151,7 @@ def fusions(blocks: int, only: set[str]) -> dict[str, Effect]:
             gain = measure_fusion(case, blocks)
             speed, (before, after) = gain.speed, gain.peaks
             times = 1 / speed.value, 1 / speed.high, 1 / speed.low
-            found[name] = Effect(case.title, times, after / before, gain.agrees)
+            found[name] = Found(_effect(case.title, times, after / before), gain.agrees)
     return found
 
 
@@ -165,31 +161,21 @@ def measured_names() -> set[str]:
     return {case.knob for case in CASES} | names | {"enable_auto_fusion"}
 
 
-def cells_of(knob: Knob, effect: Effect | None) -> tuple[str, ...]:
-    """The row of a knob."""
-    reason = knob.ignored or knob.unmeasured or NOT_RECORDED
-    does = knob.does[:1].upper() + knob.does[1:]
-    cells = effect.cells() if effect else (reason, "", "")
-    return f"`{knob.name}`", f"`{knob.shown}`", does, *cells
-
-
-def markdown(effects: Mapping[str, Effect], known: Mapping[str, str]) -> str:
-    """A table for each group."""
-    lines: list[str] = []
-    for scope, found in groupby(knobs(), key=lambda knob: knob.scope):
-        lines += ["", f"## {scope.value}", "", "| " + " | ".join(COLUMNS) + " |"]
-        lines.append("|" + "---|" * len(COLUMNS))
-        for knob in found:
-            lines.append("| " + " | ".join(cells_of(knob, effects.get(knob.name))) + " |")
-    caption = ", ".join(f"{name} {value}" for name, value in known.items())
-    return "\n".join([*lines, "", f"Measured: {caption}."])
+def keep(found: Mapping[str, Found], known: Mapping[str, str]) -> None:
+    """Writes the effects down, for the knobs' records, and the page that is made of these."""
+    effects = {name: asdict(one.effect) for name, one in found.items()}
+    text = json.dumps({"measured": dict(known), "effects": effects}, indent=1)
+    FILE.write_text(text + "\n", encoding="utf-8")
+    write()
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure what each knob gains.")
     parser.add_argument("--only", nargs="+", default=[], help="names of knobs")
     parser.add_argument("--blocks", type=int, default=3)
-    parser.add_argument("--record", action="store_true", help=f"update docs/{PAGE.name}")
+    parser.add_argument(
+        "--record", action="store_true", help=f"update docs/{PAGE.name} and the knobs' records"
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
@@ -198,7 +184,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.only and options.record:
         parser.error("--record needs all knobs, so no --only")
     only = set(options.only)
-    effects: dict[str, Effect] = {}
+    effects: dict[str, Found] = {}
     for case in CASES:
         if not only or case.knob in only:
             print(f"{case.knob} ...", file=sys.stderr)
@@ -206,11 +192,11 @@ def main(arguments: list[str] | None = None) -> int:
     effects |= fusions(options.blocks, only)
     known = facts("cpu")
     table = Table("knob", *COLUMNS[3:], caption=", ".join(known.values()))
-    for name, effect in effects.items():
-        table.add_row(name, *effect.cells(), style=None if effect.agrees else "red")
+    for name, one in effects.items():
+        table.add_row(name, *cells_of(one.effect), style=None if one.agrees else "red")
     Console(width=None if sys.stdout.isatty() else 160).print(table)
     if options.record:
-        record(PAGE, "knobs", markdown(effects, known))
+        keep(effects, known)
     return 0 if all(effect.agrees for effect in effects.values()) else 1
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.knob_cases import Case, Setting
 from benchmarks.knob_networks import NETWORKS
-from benchmarks.knobs import Effect, markdown, measure, measured_names
+from benchmarks.knobs import measure, measured_names
 from refluid import fluid
 from refluid.core.flag_table import FLAGS
+from refluid.engine.knob_effects import measured
 from refluid.engine.knob_table import knobs
-from refluid.engine.knobs import KnobScope
+from refluid.engine.knobs import KnobScope, MeasuredEffect
 from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, decorate
+from scripts.knob_page import PAGE, cells_of, markdown
 from tests.golden import GOLDEN, needs_golden
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "knobs.md"
 
 
 @needs_golden
@@ -34,30 +33,43 @@ def test_no_knob_of_fluid_is_missing() -> None:
 
 
 def test_every_knob_is_measured_or_says_why_not() -> None:
-    measured = measured_names()
-    assert measured <= {knob.name for knob in knobs()}
+    effects, _ = measured()
+    assert measured_names() == effects.keys() <= {knob.name for knob in knobs()}
     for knob in knobs():
         assert knob.does, knob.name
-        assert (knob.name in measured) != bool(knob.ignored or knob.unmeasured), knob.name
+        assert bool(knob.measured) != bool(knob.ignored or knob.unmeasured), knob.name
 
 
-def test_the_page_holds_every_knob() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert not [knob.name for knob in knobs() if f"| `{knob.name}` |" not in text]
+def test_what_was_measured_can_be() -> None:
+    for knob in knobs():
+        if (effect := knob.measured) is not None:
+            assert effect.network and 0 < effect.low <= effect.time <= effect.high, knob.name
+            assert effect.peak is None or effect.peak > 0, knob.name
+
+
+def test_the_page_is_made_of_the_records() -> None:
+    text = markdown(knobs(), measured()[1])
+    assert text in PAGE.read_text(encoding="utf-8"), "`make docs` writes the page"
 
 
 def test_the_table_shows_ratios_and_reasons() -> None:
-    text = markdown({"enable_inplace": Effect("sums", (0.5, 0.4, 0.6), 0.75)}, {"date": "today"})
-    assert "| sums | 0.50 (0.40 to 0.60) | 0.75 |" in text
+    effect = MeasuredEffect("sums", 0.5, 0.4, 0.6, 0.75)
+    assert cells_of(effect) == ("sums", "0.50 (0.40 to 0.60)", "0.75")
+    assert cells_of(MeasuredEffect("sums", 0.9, 0.8, 1.1))[1:] == (
+        "0.90 (0.80 to 1.10), neutral",
+        "",
+    )
+    text = markdown(knobs(), {"date": "today"})
     assert "| the replicas are in one process |" in text and "Measured: date today." in text
 
 
 def test_a_case_is_measured() -> None:
     case = Case("some", Setting(flags={"FLAGS_eager_delete_tensor_gb": -1.0}), "small")
-    effect = measure(case, 1)
-    assert effect.network == NETWORKS["small"].title and effect.agrees
+    found = measure(case, 1)
+    effect = found.effect
+    assert effect.network == NETWORKS["small"].title and found.agrees
     assert effect.peak is not None and effect.peak > 1
-    assert effect.time[1] <= effect.time[0] <= effect.time[2]
+    assert effect.low <= effect.time <= effect.high
 
 
 @pytest.mark.parametrize(

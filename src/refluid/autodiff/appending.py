@@ -12,8 +12,8 @@ from refluid.ir.block import Block
 from refluid.ir.checks import check
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
-from refluid.ops.registry import facts_of
 from refluid.ir.variable import Variable
+from refluid.ops.registry import facts_of
 
 OP_KEY = "__current_op_desc__"
 Callback = Callable[[Block, dict[str, Any]], None]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from refluid.core.flag_table import FLAGS, Flag, Status
+from refluid.engine.knob_effects import measured
 from refluid.engine.knobs import Knob, KnobScope
 from refluid.engine.strategy import BUILD, EXECUTION, NUMBERS
 
@@ -92,7 +94,12 @@ _UNMEASURED_FLAGS = {
 
 
 def knobs() -> Iterator[Knob]:
-    """All knobs, those of one scope together."""
+    """All knobs, those of one scope together, with what was measured of them."""
+    effects, _ = measured()
+    return (replace(knob, measured=effects.get(knob.name)) for knob in _all())
+
+
+def _all() -> Iterator[Knob]:
     yield from BUILD.values()
     yield from EXECUTION.values()
     yield from (_of_flag(name, flag) for name, flag in sorted(FLAGS.items()))

@@ -25,12 +25,32 @@ class KnobScope(Enum):
 
 
 @dataclass(frozen=True)
+class MeasuredEffect:
+    """What a knob gains on a network that it is meant for: ratios of with to without it.
+
+    time: of a step, from `low` to `high` over the blocks; peak: of memory, None where that isn't
+    what the case is about.
+    """
+
+    network: str
+    time: float
+    low: float
+    high: float
+    peak: float | None = None
+
+    @property
+    def is_neutral(self) -> bool:
+        """Whether steps take as long with the knob as without it, as far as was seen."""
+        return self.low <= 1.0 <= self.high
+
+
+@dataclass(frozen=True)
 class Knob:
     """One knob; the type of its values is that of `default`.
 
     does: what setting it does here. ignored: why it changes nothing here, empty where it does.
-    unmeasured: why there is no figure of what it gains, empty where `benchmarks/knobs.py` measures
-    it. most: the largest number.
+    unmeasured: why there is no figure of what it gains; else `measured` is that. most: the largest
+    number.
     """
 
     name: str
@@ -40,6 +60,7 @@ class Knob:
     ignored: str = ""
     unmeasured: str = ""
     most: int = MOST
+    measured: MeasuredEffect | None = None
 
     @property
     def kinds(self) -> tuple[type[Any], ...]:
