@@ -166,12 +166,7 @@ def c_allgather(X: Tensor, *, comm: Communicator, nranks: int) -> Tensor:
 @operator("c_reducescatter", outputs="Out", uses=None, extra=_STREAM)
 def c_reducescatter(X: Tensor, *, comm: Communicator, nranks: int = 1) -> Tensor:
     """This replica's share, along dimension 0, of the sum of X over all replicas."""
-    rows = X.shape[0] // nranks
-    if X.is_meta:
-        return X[:rows]
-    out = X.clone()
-    comm.all_reduce([out])
-    return out[comm.rank * rows : (comm.rank + 1) * rows].clone()
+    return X[: X.shape[0] // nranks] if X.is_meta else comm.reduce_scatter(X)
 
 
 for _name, _extra in (("c_sync_calc_stream", {}), ("c_sync_comm_stream", {"ring_id": 0})):
