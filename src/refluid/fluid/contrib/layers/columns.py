@@ -30,8 +30,6 @@ def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
     seed: of the first run, or an int64 variable; None for one that NumPy draws.
     """
     helper = LayerHelper("shuffle_batch")
-    out = helper.create_variable_for_type_inference(x.dtype)
-    order = helper.create_variable_for_type_inference(VarType.INT64)
     attrs: dict[str, Any] = {}
     if seed is None:
         seed = int(np.random.randint(-_SEEDS, _SEEDS))
@@ -43,7 +41,7 @@ def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
             dtype=VarType.INT64,
             persistable=True,
         )
-    makes = {"Out": out, "ShuffleIdx": order, "SeedOut": seed}
+    makes = {"Out": x.dtype, "ShuffleIdx": VarType.INT64, "SeedOut": seed}
     return op("shuffle_batch", {"X": x, "Seed": seed}, attrs, makes, layer=helper)[0]
 
 

@@ -48,12 +48,11 @@ def ctc_greedy_decoder(
     """
     helper = LayerHelper("ctc_greedy_decoder", name=name)
     _, best = topk(input, k=1)
-    out = helper.create_variable_for_type_inference(VarType.INT64)
     attrs: dict[str, Any] = {"merge_repeated": True, "blank": blank}
     if input_length is None:
-        return op("ctc_align", {"Input": [best]}, attrs, out=out, layer=helper)
+        return op("ctc_align", {"Input": [best]}, attrs, dtype=VarType.INT64, layer=helper)
     attrs["padding_value"] = padding_value
-    length = helper.create_variable_for_type_inference(VarType.INT64)
     inputs = {"Input": [squeeze(best, [2])], "InputLength": [input_length]}
-    op("ctc_align", inputs, attrs, {"Output": out, "OutputLength": length}, layer=helper)
+    makes = ("Output", "OutputLength")
+    out, length = op("ctc_align", inputs, attrs, makes, dtype=VarType.INT64, layer=helper)
     return out, length

@@ -103,12 +103,10 @@ def nce(
         helper.bias_attr, [num_total_classes, 1], input.dtype, is_bias=True
     )
     inputs |= {"Bias": bias, "SampleWeight": [] if sample_weight is None else sample_weight}
-    kinds = input.dtype, input.dtype, label.dtype
-    made = map(helper.create_variable_for_type_inference, kinds)
-    makes = dict(zip(("Cost", "SampleLogits", "SampleLabels"), made, strict=True))
     if custom_dist is not None and sampler == "custom_dist":
         inputs |= distribution_tables(helper, custom_dist)
     attrs = nce_attributes(num_total_classes, num_neg_samples, sampler, seed, is_sparse)
+    makes = {"Cost": None, "SampleLogits": None, "SampleLabels": label.dtype}
     return over_samples(op("nce", inputs, attrs, makes, layer=helper)[0], attrs)
 
 
@@ -148,8 +146,6 @@ def hsigmoid(
         "hierarchical_sigmoid", param_attr=param_attr, bias_attr=bias_attr, name=name
     )
     check_variables("hsigmoid", {"input": input, "label": label})
-    out = helper.create_variable_for_type_inference(input.dtype)
-    pre_out = helper.create_variable_for_type_inference(input.dtype)
     nodes = num_classes if is_custom else num_classes - 1
     weight = helper.create_parameter(helper.param_attr, [nodes, input.shape[1]], input.dtype)
     inputs = {"X": input, "W": weight, "Label": label}
@@ -158,8 +154,8 @@ def hsigmoid(
     bias = helper.create_parameter(helper.bias_attr, [nodes, 1], input.dtype, is_bias=True)
     inputs["Bias"] = bias
     attrs = {"num_classes": num_classes, "is_sparse": is_sparse, "remote_prefetch": is_sparse}
-    makes = {"Out": out, "PreOut": pre_out, "W_Out": weight}
-    op("hierarchical_sigmoid", inputs, attrs, makes, layer=helper)
+    makes = {"Out": None, "PreOut": None, "W_Out": weight}
+    out: Variable = op("hierarchical_sigmoid", inputs, attrs, makes, layer=helper)[0]
     return out
 
 

@@ -135,11 +135,10 @@ def bilinear_tensor_product(
     )
     shape = [size, x.shape[1], y.shape[1]]
     weight = helper.create_parameter(helper.param_attr, shape, x.dtype)
-    out = helper.create_variable_for_type_inference(x.dtype)
     inputs = {"X": x, "Y": y, "Weight": weight}
     if helper.bias_attr:
         inputs["Bias"] = helper.create_parameter(helper.bias_attr, [1, size], x.dtype, is_bias=True)
-    return helper.append_activation(op("bilinear_tensor_product", inputs, out=out, layer=helper))
+    return helper.append_activation(op("bilinear_tensor_product", inputs, layer=helper))
 
 
 def allclose(

@@ -169,7 +169,6 @@ def lstm(
     weight = helper.create_parameter(
         helper.param_attr, [total], dtype, default_initializer=default_initializer
     )
-    made = [helper.create_variable_for_type_inference(dtype) for _ in range(3)]
     cache = helper.create_variable(persistable=True, type=VarType.RAW, stop_gradient=True)
     inputs = {"Input": input, "InitH": init_h, "InitC": init_c, "W": weight, "Cache": cache}
     attrs = {
@@ -182,6 +181,6 @@ def lstm(
         "dropout_prob": dropout_prob,
         "seed": seed,
     }
-    makes = dict(zip(("Out", "last_h", "last_c"), made, strict=True))
+    makes = ("Out", "last_h", "last_c")
     out, last_h, last_c = op("cudnn_lstm", inputs, attrs, makes, layer=helper)
     return out, last_h, last_c

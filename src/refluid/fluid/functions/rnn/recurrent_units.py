@@ -41,12 +41,11 @@ def gru_unit(
     helper = LayerHelper("gru_unit", param_attr=param_attr, bias_attr=bias_attr)
     dtype, width = input.dtype, size // 3
     weight = helper.create_parameter(helper.param_attr, [width, 3 * width], dtype)
-    made = [helper.create_variable_for_type_inference(dtype) for _ in range(3)]
     bias = helper.create_parameter(helper.bias_attr, [1, 3 * width], dtype, is_bias=True)
     inputs = {"Input": input, "HiddenPrev": hidden, "Weight": weight, "Bias": bias}
     attrs = {name: _UNIT_ACTIVATIONS[used] for name, used in _USED.items()}
     attrs["origin_mode"] = origin_mode
-    makes = dict(zip(("Gate", "ResetHiddenPrev", "Hidden"), made, strict=True))
+    makes = ("Gate", "ResetHiddenPrev", "Hidden")
     gate, reset, updated = op("gru_unit", inputs, attrs, makes, layer=helper)
     return updated, reset, gate
 

@@ -43,21 +43,20 @@ def constant_of(helper: LayerHelper) -> MakeConstant:
     """Makes int32 constants that belong to the layer `helper` is for."""
 
     def make(value: int) -> Variable:
-        return _constant(value, helper.create_variable_for_type_inference(VarType.INT32))
+        return _constant(value, helper)
 
     return make
 
 
 def free_constant(value: int) -> Variable:
     """An int32 constant of its own."""
-    return _constant(value, None)
+    return _constant(value, LayerHelper("fill_constant"))
 
 
-def _constant(value: int, out: Variable | None) -> Variable:
+def _constant(value: int, layer: LayerHelper) -> Variable:
     attrs = {"dtype": int(VarType.INT32), "shape": [1], "force_cpu": True}
     attrs |= {"value": float(value), "str_value": str(value)}
-    layer = LayerHelper("fill_constant")
-    made = op("fill_constant", {}, attrs, dtype=VarType.INT32, out=out, layer=layer)
+    made = op("fill_constant", {}, attrs, dtype=VarType.INT32, layer=layer)
     made.stop_gradient = True
     return made
 
