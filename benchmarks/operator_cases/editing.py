@@ -41,7 +41,7 @@ def _cut(given: Rows, start: Tensor, length: Tensor) -> Tensor:
 
 
 def _windows(given: Rows) -> Tensor:
-    """3 words from each place on, 0 behind the end."""
+    """3 words from each place on, 0 after the end."""
     table = F.pad(padded(given)[..., 0], (0, 2)).unfold(1, 3, 1)
     return table[present(given)]
 

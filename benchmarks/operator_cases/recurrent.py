@@ -71,7 +71,7 @@ def _gates(random: Random) -> Mapping[str, Any]:
 
 
 def _torch_gru(given: Rows, weight: Tensor, bias: Tensor) -> Tensor:
-    """Step by step: torch.gru applies the reset gate behind the product, Fluid before it."""
+    """Step by step: torch.gru applies the reset gate after the product, Fluid before it."""
     packed = _packed(given)
     early, late = weight.reshape(-1)[: 2 * HIDDEN * HIDDEN], weight.reshape(-1)[2 * HIDDEN**2 :]
     early, late = early.view(HIDDEN, 2 * HIDDEN), late.view(HIDDEN, HIDDEN)

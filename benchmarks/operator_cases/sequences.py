@@ -170,7 +170,7 @@ CASES = (
         op("sequence_pad"),
         lambda given, _: padded(given),
         ("X",),
-        reason="one index for all rows, on any device, after a copy with the padding behind them",
+        reason="one index for all rows, on any device, after a copy with the padding after them",
     ),
     Case("sequence_unpad", _dense, op("sequence_unpad"), _unpad, ("X",)),
     Case("sequence_reverse", _alone(), op("sequence_reverse", "Y"), _reverse, ("X",)),

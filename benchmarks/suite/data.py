@@ -59,7 +59,7 @@ def tagging(
 
 def translation(batch: int, length: int, words: int) -> Maker:
     """source, target [batch, length]; next [batch, length, 1]; source_bias [batch, 1, 1, length]:
-    0 at words, -1e9 behind the end of the source; causal_bias [1, 1, length, length] alike"""
+    0 at words, -1e9 after the end of the source; causal_bias [1, 1, length, length] alike"""
 
     def make(random: np.random.Generator) -> Feed:
         target = random.integers(0, words, (batch, length + 1))

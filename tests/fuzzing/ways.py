@@ -69,7 +69,7 @@ def _strategies(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
 
 
 def _replicas(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
-    """Fed the same, they do what one does; fed parts, joined ones do what threads do."""
+    """Fed the same, they do what one does; fed parts, batched ones do what threads do."""
     if built.loss is None or _RANDOM & {*built.used}:
         return
     places = draw.choice((2, 2, 4))

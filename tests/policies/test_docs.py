@@ -57,6 +57,6 @@ def test_files_that_pages_name_exist(page: Path) -> None:
 
 
 def test_what_is_missing_is_found() -> None:
-    page = "`ops/probing.py`, `ops/gone.py`, `runtime/joined/`, `no/where/`, [x](gone.md)"
-    files = ["src/refluid/ops/probing.py", "src/refluid/runtime/joined/text.py"]
+    page = "`ops/probing.py`, `ops/gone.py`, `runtime/batched/`, `no/where/`, [x](gone.md)"
+    files = ["src/refluid/ops/probing.py", "src/refluid/runtime/batched/text.py"]
     assert missing(page, files) == ["ops/gone.py", "no/where/", "gone.md"]

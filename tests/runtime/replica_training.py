@@ -123,12 +123,12 @@ class Training:
         return [self.step(seed) for seed in range(count)]
 
     @property
-    def joined(self) -> bool:
-        """Whether there are joined steps."""
+    def batched(self) -> bool:
+        """Whether there are batched steps."""
         replicated = self.program._replicated
         assert replicated is not None
         made = [step for one in replicated.group.cache.values() for step in one.steps.values()]
-        return any(step.is_joined for step in made)
+        return any(step.is_batched for step in made)
 
     def value(self, name: str, rank: int = 0) -> np.ndarray:
         """A variable of one replica."""
@@ -150,7 +150,7 @@ class Training:
 
 @contextmanager
 def in_threads_only() -> Iterator[None]:
-    """Replicas are not joined within the block."""
+    """Replicas are not batched within the block."""
     fluid.set_flags({"FLAGS_refluid_replicas": "threads"})
     try:
         yield
@@ -166,9 +166,9 @@ def agree(one: list[Any], other: list[Any]) -> None:
 
 
 def as_in_threads(train: Callable[[Training], list[Any]]) -> None:
-    """The same losses in threads and joined."""
+    """The same losses in threads and batched."""
     with in_threads_only():
         expected = train(Training(mlp, "momentum"))
     run = Training(mlp, "momentum")
     agree(train(run), expected)
-    assert run.joined
+    assert run.batched

@@ -150,13 +150,13 @@ def test_the_steps_of_a_compiled_program(monkeypatch: pytest.MonkeyPatch) -> Non
     assert seen_threads(compiled) == [1] * 6
 
 
-def test_the_joined_steps_of_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_batched_steps_of_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     made = choosing(monkeypatch, 1)
     training = Training(places=2)
     training.steps()
-    assert training.joined
+    assert training.batched
     assert made[-1].ended >= 2, "and replicas in threads of their own have one thread each"
-    assert len(made) == 2  # the startup program, the joined steps
+    assert len(made) == 2  # the startup program, the batched steps
 
 
 def test_watched_steps_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from refluid import fluid
-from refluid.analysis.ghosts import ghost, is_ghost
+from refluid.analysis.placeholders import is_placeholder, placeholder
 from refluid.core import flags
 from refluid.engine import replicated
 from refluid.fluid.contrib.memory_report import memory_report
@@ -94,12 +94,12 @@ def test_garbage_is_freed_when_there_is_enough_of_it() -> None:
     assert all(one.expired() for one in stored)
 
 
-def test_ghosts_have_the_shape_and_nothing_else() -> None:
+def test_placeholders_have_the_shape_and_nothing_else() -> None:
     value = torch.ones(3, 4, dtype=torch.float64)
-    found = ghost(value)
-    assert (found.shape, found.dtype, is_ghost(found)) == (value.shape, value.dtype, True)
+    found = placeholder(value)
+    assert (found.shape, found.dtype, is_placeholder(found)) == (value.shape, value.dtype, True)
     assert found.untyped_storage().nbytes() == 8
-    assert ghost(None) is None and not is_ghost(value)
+    assert placeholder(None) is None and not is_placeholder(value)
 
 
 def test_inplace_decides_whether_inputs_are_overwritten() -> None:
@@ -111,8 +111,8 @@ def test_inplace_decides_whether_inputs_are_overwritten() -> None:
 
 def test_terms_of_a_sum_are_not_kept_for_their_shape() -> None:
     net = Net()
-    assert "= ghost(" in net.text(Memory())
-    assert "ghost" not in net.text(Memory(garbage=math.inf))
+    assert "= placeholder(" in net.text(Memory())
+    assert "placeholder" not in net.text(Memory(garbage=math.inf))
 
 
 def test_the_largest_share_is_freed_early() -> None:

@@ -26,7 +26,7 @@ def attention(
 
 
 def inner(fluid: Any, x: Any, name: str, width: int, act: str) -> Any:
-    """The two layers behind attention, and the sum with what went in, normed."""
+    """The two layers after attention, and the sum with what went in, normed."""
     hidden = linear(fluid, x, f"{name}.wide", 4 * width, act, dims=2)
     return norm(fluid, x + linear(fluid, hidden, f"{name}.narrow", width, dims=2), f"{name}.norm2")
 

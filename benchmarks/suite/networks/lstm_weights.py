@@ -25,7 +25,7 @@ def cell_parts(weight: Array, bias: Array) -> dict[str, Array]:
 
 
 def lod_parts(inputs: Array, weight: Array, bias: Array) -> dict[str, Array]:
-    """Of `dynamic_lstm` behind its fc (gates c, i, f, o)."""
+    """Of `dynamic_lstm` after its fc (gates c, i, f, o)."""
 
     def ordered(value: Array) -> Array:
         c, i, f, o = np.split(value.reshape(-1, value.shape[-1]), 4, axis=1)

@@ -76,7 +76,7 @@ class PaddleLayers:
     def embedding_v2(
         self, input: Any, size: list[int], is_sparse: bool = False, param_attr: Any = None
     ) -> Any:
-        """`fluid.embedding`: rows get an axis of their own behind those of the ids."""
+        """`fluid.embedding`: rows get an axis of their own after those of the ids."""
         weight = self.parameters.make(param_attr, list(size))
         return functional.embedding(input, weight, sparse=is_sparse)
 

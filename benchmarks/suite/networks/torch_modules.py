@@ -60,7 +60,7 @@ class Lstm(nn.Module):
 
 
 class LodLstm(Lstm):
-    """nn.LSTM from `dynamic_lstm` behind its fc."""
+    """nn.LSTM from `dynamic_lstm` after its fc."""
 
     def parts(self, weights: Mapping[str, Array]) -> dict[str, Array]:
         return lod_parts(weights["input.weight"], weights["weight"], weights["bias"])

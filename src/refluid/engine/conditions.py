@@ -42,7 +42,7 @@ class Conditions:
         return shares_parameters(self.strategy, self.devices)
 
     @property
-    def joins(self) -> bool:
+    def batches(self) -> bool:
         """Whether the replicas may run as one step of one thread."""
         on_cpu = all(device.type == "cpu" for device in self.devices)
         one_thread = self.threads == 1 and not self.strategy.compiles and not self.watched

@@ -8,7 +8,7 @@ from itertools import chain
 import torch
 
 from refluid.core.values import LoDTensor, lengths_to_offsets
-from refluid.runtime.joined.together import Together
+from refluid.runtime.batched.together import Together
 from refluid.runtime.plan import Fetched
 
 

@@ -11,8 +11,8 @@ from refluid.core.scope import Scope
 from refluid.engine.cache import Cache
 from refluid.engine.conditions import Conditions, conditions
 from refluid.engine.strategy import Strategy
+from refluid.runtime.batched.shared import Shared
 from refluid.runtime.instrument import instruments
-from refluid.runtime.joined.shared import Shared
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.request import Instruments
 

@@ -1,7 +1,7 @@
 """`prepare`: makes a step that can be run of a program, what is fed and what is fetched.
 
 The program is rewritten by all passes that are wanted; each replica gets a plan; the step runs the
-plan, or the plans in threads, or joins them.
+plan, or the plans in threads, or batches them.
 """
 
 from __future__ import annotations
@@ -141,16 +141,16 @@ class Prepared:
             return self.plans(lods)[0]
         from refluid.engine.replica_step import ReplicaStep  # most programs run in one place
 
-        joined = None
-        if now.joins and not lods:
-            from refluid.runtime.joined.joined import Joined
+        batched = None
+        if now.batches and not lods:
+            from refluid.runtime.batched.replicas import BatchedReplicas
 
             whole = self.rewritten
-            if self.settings[0].reduces:  # joined replicas make all updates
+            if self.settings[0].reduces:  # batched replicas make all updates
                 whole = rewrite(self.program, self._settings(owning=False))
             requests = self._requests(whole, lods)
-            joined = Joined(requests, group.scopes, group.replicas, group.held)
-        return ReplicaStep(self.program, self.plans(lods), joined, group.replicas, group.held)
+            batched = BatchedReplicas(requests, group.scopes, group.replicas, group.held)
+        return ReplicaStep(self.program, self.plans(lods), batched, group.replicas, group.held)
 
     def _reading_step(self, lods: frozenset[str]) -> ReadingStep:
         reads, rest, names = without_reads(self.program)

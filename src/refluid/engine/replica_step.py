@@ -1,4 +1,4 @@
-"""One step of all replicas: joined where that is possible, else each in its thread."""
+"""One step of all replicas: batched where that is possible, else each in its thread."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from refluid.core.lod import Lod
 from refluid.core.scope import Scope
 from refluid.engine.replica_scopes import updates_variables
 from refluid.ir.program import Program
-from refluid.runtime.joined.joined import Joined
-from refluid.runtime.joined.shared import Shared
-from refluid.runtime.joined.together import Results
+from refluid.runtime.batched.replicas import BatchedReplicas
+from refluid.runtime.batched.shared import Shared
+from refluid.runtime.batched.together import Results
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.replicas import Replicas
 
 
 class ReplicaStep:
-    """plans: of the replicas, by rank. joined: makes one step of them, where that can be."""
+    """plans: of the replicas, by rank. batched: makes one step of them, where that can be."""
 
     def __init__(
         self,
         program: Program,
         plans: list[Plan],
-        joined: Joined | None,
+        batched: BatchedReplicas | None,
         replicas: Replicas,
         held: Shared,
     ) -> None:
-        self.plans, self.joined = plans, joined
+        self.plans, self.batched = plans, batched
         self._program, self._replicas, self._held = program, replicas, held
 
     def run(
@@ -43,7 +43,7 @@ class ReplicaStep:
         def step(rank: int) -> list[Fetched]:
             return self.plans[rank].run(scopes[rank], feeds[rank], lods[rank])
 
-        found = self.joined.run(feeds) if self.joined is not None else None
+        found = self.batched.run(feeds) if self.batched is not None else None
         if found is not None:
             return found
         if len(self.plans) == 1:
@@ -53,13 +53,13 @@ class ReplicaStep:
         return list(zip(*self._replicas.run(step), strict=True))
 
     @property
-    def is_joined(self) -> bool:
-        """Whether there are joined steps."""
-        return self.joined is not None and self.joined.is_used
+    def is_batched(self) -> bool:
+        """Whether there are batched steps."""
+        return self.batched is not None and self.batched.is_used
 
     def run_whole(self, feeds: Sequence[Tensor]) -> Results | None:
-        """A joined step with tensors of the rows of all replicas; None where none fits."""
-        return None if self.joined is None else self.joined.run_whole(feeds)
+        """A batched step with tensors of the rows of all replicas; None where none fits."""
+        return None if self.batched is None else self.batched.run_whole(feeds)
 
     @cached_property
     def _updates(self) -> bool:

@@ -1,4 +1,4 @@
-"""A program on several places at once: the batch split, gradients exchanged, results joined."""
+"""A program on several places at once: the batch split, gradients exchanged, results combined."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from refluid.engine.splitting import split_feed
 from refluid.engine.strategy import EXECUTION, Strategy
 from refluid.ir.program import Program
 from refluid.runtime.allocator import end_step, release
-from refluid.runtime.joined.together import Results
+from refluid.runtime.batched.together import Results
 
 # No variable is fed with LoD.
 _DENSE: frozenset[str] = frozenset()
@@ -88,9 +88,9 @@ class Replicated:
         return results
 
     def _run_whole(self, ready: Prepared | None, feed: Any) -> Results | None:
-        """The joined step with the batch as it is, where there is one."""
+        """The batched step with the batch as it is, where there is one."""
         step = None if ready is None or self.iterations > 1 else ready.steps.get(_DENSE)
-        if ready is None or step is None or not step.is_joined:
+        if ready is None or step is None or not step.is_batched:
             return None
         values = []
         for slot in ready.slots[0]:

@@ -103,7 +103,7 @@ class PassBuilder:
         return list(self._passes)
 
     def append_pass(self, name: str) -> Pass:
-        """Asks for a pass, behind the others."""
+        """Asks for a pass, after the others."""
         return self.insert_pass(len(self._passes), name)
 
     def insert_pass(self, index: int, name: str) -> Pass:

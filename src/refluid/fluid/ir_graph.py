@@ -107,7 +107,7 @@ class IrGraph:
         return IrOpNode(self.graph.add(op.type, copy))
 
     def create_control_dep_var(self) -> IrVarNode:
-        """Adds a node that only orders operators: those before it and those behind it."""
+        """Adds a node that only orders operators: those before it and those after it."""
         return IrVarNode(self.graph.add(f"{_ORDER}@{len(self.graph.nodes)}", None))
 
     def link_to(self, node_in: IrNode, node_out: IrNode) -> None:

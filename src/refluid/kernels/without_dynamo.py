@@ -51,7 +51,7 @@ def _plain(function: Callable[..., Any], inner: Callable[..., Any]) -> Callable[
 def call_all_plainly() -> int:
     """`call_plainly` for all shape rules that torch has marked; how many there are.
 
-    They are looked for where they stand, behind each other's decorators: asking the collector who
+    They are looked for where they stand, under each other's decorators: asking the collector who
     refers to the mark's code takes five times as long.
     """
     rules = [module for name, module in list(sys.modules.items()) if name.startswith(_RULES)]

@@ -27,7 +27,7 @@ def while_rows_stay(lods: Sequence[Levels], out: Tensor) -> Levels:
 
 
 def joined(lods: Sequence[Levels], out: Tensor) -> Levels:
-    """The sequences of all inputs that have any, one behind the other; none where the first has.
+    """The sequences of all inputs that have any, one after the other; none where the first has.
 
     EnforceNotMet where they have different numbers of levels.
     """

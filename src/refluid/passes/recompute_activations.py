@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from refluid.analysis.ghosts import values_read
+from refluid.analysis.placeholders import values_read
 from refluid.analysis.uses import blocks_in_use, shared_names, uses_of
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block

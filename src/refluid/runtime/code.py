@@ -58,7 +58,7 @@ class Code:
 
     @property
     def origin(self) -> Mapping[int, Operator]:
-        """The operator behind each line."""
+        """The operator of each line."""
         return self.source.origin
 
     def explain(self, error: Exception) -> Exception:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.analysis.ghosts import is_ghost
+from refluid.analysis.placeholders import is_placeholder
 from refluid.kernels.holders import Storage, storage_of
 from refluid.kernels.watching import DispatchMode
 from refluid.runtime.request import Request
@@ -167,7 +167,7 @@ class MeteredKernels(DispatchMode):
     def hold(self, value: Any, operator: int, name: str = "") -> None:
         """Notes the memory of a tensor, unless it is known."""
         storage = storage_of(value)
-        if storage is None or storage.key in self._live or is_ghost(value):
+        if storage is None or storage.key in self._live or is_placeholder(value):
             return
         size = value.untyped_storage().nbytes()
         held = Held(size, operator, len(self.found.curve), tuple(value.shape), value.dtype, name)

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from refluid.analysis.batching import batches
-from refluid.analysis.ghosts import ghost, value_uses
 from refluid.analysis.liveness import last_uses, unread_slots, views_to_copy
+from refluid.analysis.placeholders import placeholder, value_uses
 from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
@@ -41,7 +41,7 @@ def write_operators(
     mine = kept | writer.variables.fed
     owned = Ownership(ops, last | valued, mine, pairs, captured(ops), in_place=memory.in_place)
     releases = Releases(block, ops, last, kept, owned, memory)
-    ghosts = _by_position(block, valued, outside)
+    placeholders = _by_position(block, valued, outside)
     batched = {index for group in groups.values() for index in group}
     for position, op in enumerate(ops):
         if position in batched and position not in groups:
@@ -60,8 +60,11 @@ def write_operators(
                 alone = owned.alone(op, position)
                 how = CallOptions(pairs.get(position), reuse, position in copies, unread, alone)
                 write_call(writer, op, how)
-        for key in ghosts.get(position, ()):
-            name, shape = writer.variables.names[key], writer.source.constant("ghost", ghost)
+        for key in placeholders.get(position, ()):
+            name, shape = (
+                writer.variables.names[key],
+                writer.source.constant("placeholder", placeholder),
+            )
             writer.source.add(Call(name, shape, (name,)))
         dead = releases.after(position)
         overwritten = {key_of(op.block, reuse[1])} & dead if reuse else set()

@@ -79,7 +79,7 @@ class PlanSource:
 
     @cached_property
     def origin(self) -> Mapping[int, Operator]:
-        """The operator behind each line."""
+        """The operator of each line."""
         return {line: step.op for line, step in self.lines.items() if step.op is not None}
 
 

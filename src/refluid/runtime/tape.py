@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from refluid.analysis.ghosts import ghost, values_read
+from refluid.analysis.placeholders import placeholder, values_read
 from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
@@ -40,7 +40,7 @@ class Tape:
 
     def kept(self, source: PlanSource, variables: Variables, lods: Lods) -> tuple[Tree, ...]:
         """What is kept of a run of the forward block."""
-        shape = source.constant("ghost", ghost) if self.shaped else None
+        shape = source.constant("placeholder", placeholder) if self.shaped else None
         names = variables.names
         kept: list[Tree] = [
             called(shape, names[key]) if key in self.shaped else names[key]

@@ -1,6 +1,6 @@
 """What a group of variables should be off by, told from what all others are off by.
 
-What rounding flips moves every variable behind the flip, in proportions that repetitions show: a
+What rounding flips moves every variable after the flip, in proportions that repetitions show: a
 ridge regression on repetitions predicts each group from the others. What one wrong gradient, decay
 or update does shows in one group alone, and no other predicts it.
 """

@@ -124,7 +124,7 @@ def _convolve(
 
 
 def _whole_groups(out: Tensor, size: int) -> Tensor:
-    """With the faults of Fluid's CPU zeros for the images behind the last whole group of `size`."""
+    """With the faults of Fluid's CPU zeros for the images after the last whole group of `size`."""
     count = out.shape[0]
     left_out = out.device.type == "cpu" and flags.value("refluid_fluid_cpu_faults")
     if not left_out or count % size == 0:

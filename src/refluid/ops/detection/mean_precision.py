@@ -108,7 +108,7 @@ def _mean(precision: Tensor, positives: Tensor, background: int) -> Tensor:
 
 
 def _earlier(judged: Judged, table: Tensor | None, lod: Levels) -> Judged:
-    """`judged` behind the detections of a state: rows of score and whether true, by class."""
+    """`judged` after the detections of a state: rows of score and whether true, by class."""
     if table is None or not lod or not lod[-1].total:
         return judged
     return Judged(

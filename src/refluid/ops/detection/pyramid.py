@@ -87,7 +87,7 @@ def collect_fpn_proposals(
 ) -> tuple[Tensor, Levels]:
     """The `post_nms_topN` best RoIs of all levels and images, by image and falling score.
 
-    As in Fluid, of equal scores the last is the best, and images behind the last one that has a
+    As in Fluid, of equal scores the last is the best, and images after the last one that has a
     RoI are missing in the LoD.
     """
     if not all(lods_MultiLevelRois):
@@ -105,7 +105,7 @@ def collect_fpn_proposals(
 def _images(images: Offsets, device: torch.device) -> Tensor:
     """The image of each RoI.
 
-    Fluid's CPU goes on by one image at most from one RoI to the next, so that those behind empty
+    Fluid's CPU goes on by one image at most from one RoI to the next, so that those after empty
     images count as of an earlier one.
     """
     owners = images.owners(device)

@@ -97,7 +97,7 @@ def _nearest_below(x: Tensor, wanted: Sequence[int], corners: bool, mode: int) -
     return F.interpolate(x, tuple(wanted), mode="nearest")
 
 
-# The weight, half an element off, of the neighbour behind the next one of a cubic kernel.
+# The weight, half an element off, of the neighbour after the next one of a cubic kernel.
 _FAR = -0.09375
 
 

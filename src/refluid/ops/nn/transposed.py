@@ -64,7 +64,7 @@ def _whole_groups(x: Tensor, kernel: Tensor, groups: int) -> tuple[Tensor, Tenso
 
 
 def _with_zeros(value: Tensor | None, dim: int, count: int) -> Tensor | None:
-    """`value` with so many zeros behind it along `dim`."""
+    """`value` with so many zeros after it along `dim`."""
     if value is None:
         return None
     shape = list(value.shape)

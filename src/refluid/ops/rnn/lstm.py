@@ -73,7 +73,7 @@ def _end(
     """Gradients of Input, H0, C0, Weight and Bias; `given` are H0, C0, Weight and Bias.
 
     As in Fluid a sequence without rows is taken to have one where H0 is multiplied: that of the
-    rows behind the first step.
+    rows after the first step.
     """
     h0, c0, weight, bias = given
     state = None if h0 is None else layout.sorted(h0)

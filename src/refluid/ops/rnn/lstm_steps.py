@@ -20,7 +20,7 @@ from refluid.ops.sequence.batching import TimeMajor, cut
 
 @dataclass(frozen=True)
 class Projection:
-    """What LSTMP puts behind a cell: hidden @ weight, activated and clipped."""
+    """What LSTMP puts after a cell: hidden @ weight, activated and clipped."""
 
     weight: Tensor
     act: Activation

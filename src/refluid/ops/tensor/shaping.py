@@ -1,7 +1,7 @@
 """Other shapes of the same elements: reshape, flatten, squeeze, unsqueeze.
 
 The operators whose names end in 2 also make XShape, an empty tensor that carries the shape of X
-(behind a 0) to the gradient operator.
+(after a 0) to the gradient operator.
 """
 
 from __future__ import annotations

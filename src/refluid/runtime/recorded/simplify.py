@@ -24,20 +24,20 @@ def simplify(steps: list[Part]) -> list[Part]:
     Order stays. A result is merged with an earlier one only if nobody writes to the memory of
     either, and if no line of the plan, which might keep or change it, gets it.
     """
-    steps = _without_repeats(_folded(_without_ghosts(steps)))
+    steps = _without_repeats(_folded(_without_placeholders(steps)))
     return _read(steps)
 
 
-def _without_ghosts(steps: list[Part]) -> list[Part]:
+def _without_placeholders(steps: list[Part]) -> list[Part]:
     """Without stand-ins for values whose shape is known: memory is freed after the last use."""
     used = {value for step in steps for value in step.uses}
-    return [step for step in steps if not _is_ghost(step) or not used.isdisjoint(step.outs)]
+    return [step for step in steps if not _is_placeholder(step) or not used.isdisjoint(step.outs)]
 
 
-def _is_ghost(step: Part) -> bool:
+def _is_placeholder(step: Part) -> bool:
     if not isinstance(step, Line):
         return False
-    return isinstance(step.step, Call) and step.step.function == "ghost"
+    return isinstance(step.step, Call) and step.step.function == "placeholder"
 
 
 class _Writes:

@@ -35,7 +35,7 @@ def tree_conv(
     """Tree-based convolution: (B, nodes, output_size, num_filters).
 
     nodes_vector: (B, nodes, features). edge_set: int32 (B, edges, 2), parent and child counted
-    from 1, zeros behind the last edge. max_depth: levels of a window.
+    from 1, zeros after the last edge. max_depth: levels of a window.
     """
     helper = LayerHelper(
         "tree_conv", act=act, param_attr=param_attr, bias_attr=bias_attr, name=name

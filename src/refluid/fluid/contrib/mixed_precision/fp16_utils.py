@@ -58,7 +58,7 @@ def update_role_var_grad(main_prog: Program, params_grads: Pairs) -> None:
     """Lets replicas exchange half-precision gradients.
 
     The operator that writes the half gradient, not the cast of it to float32, gets the role of
-    making the parameter's gradient; the casts move behind the backward pass, where the exchange
+    making the parameter's gradient; the casts move after the backward pass, where the exchange
     is done. A gradient that is a sum of several stays float32.
     """
     block = main_prog.global_block()
@@ -77,10 +77,10 @@ def update_role_var_grad(main_prog: Program, params_grads: Pairs) -> None:
             source[0].set_attr(ROLE_VAR, [*(source[0].attr(ROLE_VAR) or []), param.name, half])
             made[0].set_attr(ROLE_VAR, [])
             casts.append(made[0])
-    _move_behind_backward(block, casts)
+    _move_after_backward(block, casts)
 
 
-def _move_behind_backward(block: Block, moved: Sequence[Operator]) -> None:
+def _move_after_backward(block: Block, moved: Sequence[Operator]) -> None:
     backward = [at for at, op in enumerate(block.ops) if op.role & OpRole.BACKWARD]
     if moved:
         end = backward[-1] + 1

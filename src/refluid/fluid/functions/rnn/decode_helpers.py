@@ -51,7 +51,7 @@ class TrainingHelper(DecodeHelper):
         self.inputs_ = map_structure(self._one_more, inputs)
 
     def _one_more(self, x: Variable) -> Variable:
-        """A step of zeros behind the last one, which the last step takes as its next input."""
+        """A step of zeros after the last one, which the last step takes as its next input."""
         paddings = [0, 0] * len(x.shape)
         paddings[2 * self._axis + 1] = 1
         return pad(x, paddings=paddings)

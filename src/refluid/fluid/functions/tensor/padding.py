@@ -22,7 +22,7 @@ def pad(
 def pad_constant_like(
     x: Variable, y: Variable, pad_value: float = 0.0, name: str | None = None
 ) -> Variable:
-    """`y` with `pad_value` behind it in every dimension, up to the shape of `x`."""
+    """`y` with `pad_value` after it in every dimension, up to the shape of `x`."""
     attrs = {"pad_value": float(pad_value)}
     return op("pad_constant_like", {"X": x, "Y": y}, attrs, dtype=y.dtype, name=name)
 

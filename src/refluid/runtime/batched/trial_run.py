@@ -1,4 +1,4 @@
-"""One step of all replicas recorded on copies of their variables, joined, and tried out."""
+"""One step of all replicas recorded on copies of their variables, batched, and tried out."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 from refluid.analysis.uses import Key
 from refluid.core.random import unchanged
 from refluid.core.scope import Cell
+from refluid.runtime.batched.align import Aligned, Unlike, align
+from refluid.runtime.batched.differing import Differing
+from refluid.runtime.batched.exchange import whole
+from refluid.runtime.batched.lines import Meaning, meaning
+from refluid.runtime.batched.text import BatchedText
 from refluid.runtime.code import Code
-from refluid.runtime.joined.align import Joint, Unlike, align
-from refluid.runtime.joined.differing import Differing
-from refluid.runtime.joined.exchange import whole
-from refluid.runtime.joined.lines import Meaning, meaning
-from refluid.runtime.joined.text import JointText
 from refluid.runtime.plan import Plan
 from refluid.runtime.recorded.graph import Line, Part, equal
 from refluid.runtime.recorded.record import Refused, StepRecorder
@@ -27,20 +27,20 @@ Feeds = Sequence[Sequence[Tensor]]
 Cells = Sequence[Sequence[Cell]]
 Everywhere = Callable[[Callable[[int], Any]], list[Any]]
 
-# How far results of the joined step may be from those of the replicas' own kernels, relative to
+# How far results of the batched step may be from those of the replicas' own kernels, relative to
 # their norm: sums are taken in another order.
 _CLOSE, _CLOSE_IN_HALF = 1e-3, 2e-2
-# With more calls than so many times those of one replica, too little was joined to be worth it.
+# With more calls than so many times those of one replica, too little was batched to be worth it.
 _CALLS = 1.5
 
 
-def rehearse(
+def trial_run(
     plans: Sequence[Plan], feeds: Feeds, cells: Cells, everywhere: Everywhere
 ) -> tuple[Code, set[int]]:
-    """The code of the joined step, and the numbers of the variables that differ.
+    """The code of the batched step, and the numbers of the variables that differ.
 
     everywhere: runs a function of the rank in every replica's thread. Variables and random
-    numbers stay as they are. Raises Unlike, or Refused, where the replicas cannot be joined.
+    numbers stay as they are. Raises Unlike, or Refused, where the replicas cannot be batched.
     """
     first = cells[0]
     for number, cell in enumerate(first):
@@ -61,24 +61,24 @@ def rehearse(
 
     with unchanged(device):
         recorded = everywhere(record)
-    joint = align([steps for steps, _ in recorded])
+    aligned = align([steps for steps, _ in recorded])
     means: dict[Line, Meaning] = {
-        step: meaning(step) for step in joint.steps if isinstance(step, Line)
+        step: meaning(step) for step in aligned.steps if isinstance(step, Line)
     }
     cells_differ = {n for n in range(len(first)) if not _equal([row[n].value for row in cells])}
-    differing = Differing(joint, means, cells_differ)
+    differing = Differing(aligned, means, cells_differ)
     names = recorded[0][1]
     constants = plans[0].code.source.constants
     codes = []
     for together in (True, False):
-        text = JointText(constants, joint, means, differing, together=together)
-        codes.append(Code(text.write(), names, "joint step"))
-        if together and text.calls > _CALLS * len(joint.steps) + len(first):
-            raise Unlike(f"{text.calls} calls instead of {len(joint.steps)} of each replica")
+        text = BatchedText(constants, aligned, means, differing, together=together)
+        codes.append(Code(text.write(), names, "batched step"))
+        if together and text.calls > _CALLS * len(aligned.steps) + len(first):
+            raise Unlike(f"{text.calls} calls instead of {len(aligned.steps)} of each replica")
     try:
-        _try_out(codes, device, feeds, cells, _closeness(joint))
+        _try_out(codes, device, feeds, cells, _closeness(aligned))
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise Unlike(f"the joined step failed: {error}") from error
+        raise Unlike(f"the batched step failed: {error}") from error
     return codes[0], differing.cells
 
 
@@ -108,9 +108,9 @@ def _equal(values: Sequence[Tensor | None]) -> bool:
     )
 
 
-def _closeness(joint: Joint) -> float:
+def _closeness(aligned: Aligned) -> float:
     """How far results may be apart: more where something is computed in half precision."""
-    layouts = [value.layout for value in joint.counterparts if value.layout is not None]
+    layouts = [value.layout for value in aligned.counterparts if value.layout is not None]
     half = any(one.dtype in (torch.bfloat16, torch.float16) for one in layouts)
     return _CLOSE_IN_HALF if half else _CLOSE
 
@@ -129,7 +129,7 @@ def _try_out(
         outcomes.append([*values, *(cell.value for row in copies for cell in row)])
     for one, other in zip(*outcomes, strict=True):
         if not _close(one, other, within):
-            raise Unlike("the joined step has other results")
+            raise Unlike("the batched step has other results")
 
 
 def _close(one: Any, other: Any, within: float) -> bool:
@@ -143,4 +143,4 @@ def _close(one: Any, other: Any, within: float) -> bool:
     return bool((first - second).norm() <= within * second.norm() + 1e-6)
 
 
-__all__ = ["Refused", "Unlike", "rehearse"]
+__all__ = ["Refused", "Unlike", "trial_run"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.analysis import ghosts
+from refluid.analysis import placeholders as placeholders
 from refluid.core import flags
 from refluid.ops.registry import operators
 
@@ -58,14 +58,14 @@ def test_each_has_an_example() -> None:
 @pytest.mark.parametrize("op_type", sorted(BUILDS))
 def test_only_the_shape_is_needed(op_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = 0
-    original = ghosts.ghost
+    original = placeholders.placeholder
 
     def counted(value: Any) -> Any:
         nonlocal made
         made += 1
         return original(value)
 
-    monkeypatch.setattr("refluid.runtime.operators.ghost", counted)
+    monkeypatch.setattr("refluid.runtime.operators.placeholder", counted)
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 2
     with fluid.program_guard(main, startup), fluid.unique_name.guard():

@@ -1,4 +1,4 @@
-"""What users do between the steps of joined replicas."""
+"""What users do between the steps of batched replicas."""
 
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,9 @@ def test_saved_parameters_are_those_that_training_goes_on_with(tmp_path: Path) -
     expected = [run.step(seed) for seed in range(50, 56)]
     with fluid.scope_guard(run.scope):
         fluid.io.load_persistables(run.executor, str(tmp_path), run.main)
-    assert run.joined
+    assert run.batched
     agree([run.step(seed) for seed in range(50, 56)], expected)
-    assert run.joined
+    assert run.batched
 
 
 def test_a_parameter_set_before_the_replicas_run_apart_is_used_by_all() -> None:
@@ -113,7 +113,7 @@ def test_fetched_variables_are_nobody_elses_memory() -> None:
     run = Training(normalised, "momentum")
     names = [v.name for v in run.main.list_vars() if v.persistable and "w_" in v.name]
     fetched = [run.run(run.feed(seed), fetch_list=names) for seed in range(STEPS)]
-    assert run.joined
+    assert run.batched
     copies = [[value.copy() for value in one] for one in fetched]
     for seed in range(3):
         run.run(run.feed(seed), fetch_list=names)
@@ -128,7 +128,7 @@ def test_fetches_of_each_place() -> None:
         expected = [other.run(other.feed(seed), return_merged=False) for seed in range(STEPS)]
     run = Training()
     found = [run.run(run.feed(seed), return_merged=False) for seed in range(STEPS)]
-    assert run.joined
+    assert run.batched
     for one, two in zip(found, expected, strict=True):
         agree(one, two)
     assert [len(values) for values in found[-1]] == [2, 2]
@@ -143,8 +143,8 @@ def test_a_dict_for_each_place() -> None:
         parts = [{k: v[:half] for k, v in feed.items()}, {k: v[half:] for k, v in feed.items()}]
         copies = [{k: v.copy() for k, v in part.items()} for part in parts]
         agree([run.run(parts if seed % 2 else copies)], [other.run(feed)])
-    assert run.joined
-    assert other.joined
+    assert run.batched
+    assert other.batched
 
 
 BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
@@ -164,7 +164,7 @@ def test_wrong_feeds_are_the_same_errors(bad: str) -> None:
     with pytest.raises(kind, match=message):
         run.run(run.feed(0) | given)
     run.step(1)
-    assert run.joined
+    assert run.batched
 
 
 def test_operators_have_the_threads_of_all_replicas() -> None:

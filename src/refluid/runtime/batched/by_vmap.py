@@ -50,7 +50,7 @@ class _Listed(DispatchMode):
 
 
 def empty(layout: Layout, size: int = 0) -> Tensor:
-    """A tensor like that without elements; of `size` replicas one behind the other."""
+    """A tensor like that without elements; of `size` replicas one after the other."""
     shape, stride = tuple(layout.shape), tuple(layout.stride)
     if size:
         span = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))

@@ -19,11 +19,11 @@ from refluid.runtime.recorded.graph import (
 
 
 class Unlike(Exception):
-    """These replicas cannot be joined; the message says why."""
+    """These replicas cannot be batched; the message says why."""
 
 
 @dataclass(frozen=True)
-class Joint:
+class Aligned:
     """One recording that stands for all: the steps of replica 0, and each value's counterparts."""
 
     steps: list[Part]
@@ -40,7 +40,7 @@ class Joint:
         return any(not equal(first, other) for other in others)
 
 
-def align(recordings: Sequence[list[Part]]) -> Joint:
+def align(recordings: Sequence[list[Part]]) -> Aligned:
     """Raises Unlike where the replicas did not do the same with the same shapes."""
     if len({len(steps) for steps in recordings}) > 1:
         raise Unlike("the replicas' steps differ in length")
@@ -60,7 +60,7 @@ def align(recordings: Sequence[list[Part]]) -> Joint:
             replace_together([_parts(step) for step in together], match)
         except Differs as error:
             raise Unlike("the replicas' steps differ") from error
-    return Joint(recordings[0], len(recordings), found)
+    return Aligned(recordings[0], len(recordings), found)
 
 
 def _parts(step: Part) -> Any:

@@ -33,7 +33,7 @@ def in_threads() -> Callable[..., Training]:
         with in_threads_only():
             made = Training(*arguments, **options)
             found = made.steps(steps)
-            assert not made.joined
+            assert not made.batched
         return made, found
 
     return train
@@ -47,14 +47,14 @@ def test_losses_and_outputs(in_threads, network: str, optimizer: str, reduce: bo
     run = Training(NETWORKS[network], optimizer, reduce=reduce)
     agree(run.steps(), expected)
     agree([run.parameters()], [other.parameters()])
-    assert run.joined or network in ("images", "normalised")
+    assert run.batched or network in ("images", "normalised")
 
 
 def test_three_replicas(in_threads) -> None:
     _, expected = in_threads(mlp, "adam", 3)
     run = Training(mlp, "adam", 3)
     agree(run.steps(), expected)
-    assert run.joined
+    assert run.batched
 
 
 def test_batches_that_do_not_part_evenly_run_in_threads(in_threads) -> None:
@@ -73,7 +73,7 @@ def test_a_parameter_that_the_user_sets_is_used_by_all() -> None:
         assert cell is not None
         cell.get_tensor().set(np.zeros(parameter.shape, "float32"), fluid.CPUPlace())
     loss, out = run.step(99)
-    assert run.joined
+    assert run.batched
     assert not out.any()
     np.testing.assert_allclose(loss, np.log(5), rtol=1e-6)
 
@@ -90,7 +90,7 @@ def test_an_error_names_the_operator_and_training_goes_on() -> None:
     with pytest.raises(EnforceNotMet, match=message):
         run.executor.run(run.program, bad, [run.loss, run.out], scope=run.scope)
     assert np.isfinite(run.step(5)[0]).all()
-    assert run.joined
+    assert run.batched
 
 
 def test_random_numbers_go_on() -> None:
@@ -112,5 +112,5 @@ def test_what_has_other_effects_stays_in_threads(caplog: pytest.LogCaptureFixtur
     run = Training(printed)
     with caplog.at_level(logging.INFO, logger="refluid"):
         run.steps()
-    assert not run.joined
+    assert not run.batched
     assert "replicas stay in their threads: operator print has effects" in caplog.text

@@ -11,7 +11,7 @@ from refluid.runtime.plan import Fetched
 
 
 class Together(Sequence[Fetched]):
-    """The values of all replicas by rank; they lie one behind the other in `stacked`."""
+    """The values of all replicas by rank; they lie one after the other in `stacked`."""
 
     def __init__(self, stacked: Tensor) -> None:
         self._stacked = stacked

@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from refluid.ir.operator import Operator
-from refluid.runtime.joined.align import Joint, Unlike
-from refluid.runtime.joined.differing import Differing
-from refluid.runtime.joined.exchange import each, total
-from refluid.runtime.joined.kernels import JointKernels
-from refluid.runtime.joined.lines import Meaning
-from refluid.runtime.joined.values import JointValues
+from refluid.runtime.batched.align import Aligned, Unlike
+from refluid.runtime.batched.differing import Differing
+from refluid.runtime.batched.exchange import each, total
+from refluid.runtime.batched.kernels import BatchedKernels
+from refluid.runtime.batched.lines import Meaning
+from refluid.runtime.batched.values import BatchedValues
 from refluid.runtime.recorded.graph import Kernel, Line, Value
 from refluid.runtime.recorded.text import with_names
 from refluid.runtime.source import PlanSource
@@ -41,7 +41,7 @@ from refluid.runtime.trees import (
 )
 
 
-class JointText:
+class BatchedText:
     """Writes the step: what is fed, kernels, operators that stay as they are, and what is kept.
 
     together: kernels are called once for all replicas where that can be; else each makes its own.
@@ -50,17 +50,17 @@ class JointText:
     def __init__(
         self,
         namespace: Mapping[str, Any],
-        joint: Joint,
+        aligned: Aligned,
         means: Mapping[Line, Meaning],
         differing: Differing,
         *,
         together: bool,
     ) -> None:
-        self._joint, self._means, self._differing = joint, means, differing
+        self._aligned, self._means, self._differing = aligned, means, differing
         self._together = together
-        self._to = JointValues(namespace, joint, differing)
-        self._spelling, self.size = self._to.spelling, joint.size
-        self._kernels = JointKernels(self._to, together=together)
+        self._to = BatchedValues(namespace, aligned, differing)
+        self._spelling, self.size = self._to.spelling, aligned.size
+        self._kernels = BatchedKernels(self._to, together=together)
         self._total = self._spelling.source.constant("total", total)
         self._copies = self._spelling.source.constant("each", each)
 
@@ -71,7 +71,7 @@ class JointText:
 
     def write(self) -> PlanSource:
         """All steps; every value is freed after its last use."""
-        for step in self._joint.steps:
+        for step in self._aligned.steps:
             if isinstance(step, Kernel):
                 self._kernels.write(step)
             else:
@@ -84,7 +84,7 @@ class JointText:
             "load": self._load,
             "store": self._store,
             "sum": self._sum,
-            "ghost": self._ghost,
+            "placeholder": self._placeholder,
             "return": self._return,
             "operator": self._operator,
             "branch": self._branch,
@@ -141,7 +141,7 @@ class JointText:
         self._to.set(self._to.of_each(value), called(self._copies, result, self.size), op)
         self._to.parts.add(value)
 
-    def _ghost(self, line: Line, _mean: Meaning) -> None:
+    def _placeholder(self, line: Line, _mean: Meaning) -> None:
         (given,), (out,) = line.loads.values(), line.stores.values()
         if not self._differing.uses[out] or given is out:
             return

@@ -8,7 +8,7 @@ from typing import Literal
 from refluid.ir.operator import Operator
 from refluid.ops.effects import Effect
 from refluid.ops.registry import OperatorDef, facts_of, find
-from refluid.runtime.joined.align import Unlike
+from refluid.runtime.batched.align import Unlike
 from refluid.runtime.printing import text_of
 from refluid.runtime.recorded.graph import Line, Value
 from refluid.runtime.steps import Bind, Call, Compound, If, Load, Return, Step, Store
@@ -29,7 +29,7 @@ from refluid.runtime.trees import (
 _OUTSIDE = frozenset({FED, FED_LODS, Known("turn")})
 
 MeaningKind = Literal[
-    "feeds", "load", "store", "sum", "wait", "ghost", "same", "return", "operator", "branch"
+    "feeds", "load", "store", "sum", "wait", "placeholder", "same", "return", "operator", "branch"
 ]
 
 
@@ -73,8 +73,8 @@ def meaning(line: Line) -> Meaning:
     if isinstance(step, Bind) and not isinstance(step.value, Name | Formula):
         return Meaning("operator")
     if line.op is None:
-        if isinstance(step, Call) and step.function == "ghost":
-            return Meaning("ghost")
+        if isinstance(step, Call) and step.function == "placeholder":
+            return Meaning("placeholder")
         raise Unlike(f"the plan has the line {text_of(step)!r}")
     return _operator(line, RANDOM in step.known)
 

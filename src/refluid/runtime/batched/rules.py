@@ -1,6 +1,6 @@
 """How products, and what is done to each element, are called once for all replicas.
 
-Their values lie one behind the other: a value of shape [3, 4] in each of 2 replicas is then one
+Their values lie one after the other: a value of shape [3, 4] in each of 2 replicas is then one
 tensor of shape [2, 3, 4], or a matrix [6, 4]. A rule gives the call, WRITTEN if it wrote that down
 itself, or None where it has no way. What no rule is for is called as vmap does (`batched`).
 """
@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from refluid.kernels.watching import name_of
-from refluid.runtime.joined.values import JointValues
+from refluid.runtime.batched.values import BatchedValues
 from refluid.runtime.recorded.graph import Kernel, Value
 from refluid.runtime.trees import Tree, method
 
-CallRule = Callable[[JointValues, Kernel], Tree | None]
+CallRule = Callable[[BatchedValues, Kernel], Tree | None]
 
 RULES: dict[str, CallRule] = {}
 SUMMED: dict[str, CallRule] = {}
@@ -56,13 +56,13 @@ def _dims(value: Value) -> int:
     return len(value.layout.shape)
 
 
-def _flat(to: JointValues, kernel: Kernel, call: Tree) -> Tree:
+def _flat(to: BatchedValues, kernel: Kernel, call: Tree) -> Tree:
     """The call of one that returns a matrix, a new one or one that it was given."""
     (out,) = kernel.outs
     return call if out is None or out in set(kernel.uses) else to.made_flat(out, call)
 
 
-def _elementwise(to: JointValues, kernel: Kernel) -> Tree | None:
+def _elementwise(to: BatchedValues, kernel: Kernel) -> Tree | None:
     if to.is_flat(kernel):
         options = {name: to.rows(one) for name, one in kernel.kwargs.items()}
         return _flat(to, kernel, to.call(kernel, *map(to.rows, kernel.args), **options))
@@ -76,7 +76,7 @@ def _elementwise(to: JointValues, kernel: Kernel) -> Tree | None:
 
 
 @rule("addmm", "mm", "mkldnn::_linear_pointwise")
-def _product(to: JointValues, kernel: Kernel) -> Tree | None:
+def _product(to: BatchedValues, kernel: Kernel) -> Tree | None:
     if name_of(kernel.func) == "mm" and to.differs(kernel.args[1]):
         return _matrices(to, kernel)
     given, (out,) = list(kernel.args), kernel.outs
@@ -90,7 +90,7 @@ def _product(to: JointValues, kernel: Kernel) -> Tree | None:
     return to.made_flat(out, to.call(kernel, *parts[:place], to.flat(rows), *parts[place:]))
 
 
-def _matrices(to: JointValues, kernel: Kernel) -> Tree | None:
+def _matrices(to: BatchedValues, kernel: Kernel) -> Tree | None:
     one, other = kernel.args
     if to.differs(one):
         return method(to.stacked(one), "bmm", to.stacked(other))
@@ -102,7 +102,7 @@ def _matrices(to: JointValues, kernel: Kernel) -> Tree | None:
 
 
 @rule("mm", table=SUMMED)
-def _summed_product(to: JointValues, kernel: Kernel) -> Tree | None:
+def _summed_product(to: BatchedValues, kernel: Kernel) -> Tree | None:
     one, other = kernel.args
     if not (to.differs(one) and to.differs(other)):
         return None
@@ -110,7 +110,7 @@ def _summed_product(to: JointValues, kernel: Kernel) -> Tree | None:
 
 
 @rule("mkldnn::_linear_pointwise", table=SUMMED)
-def _summed_linear(to: JointValues, kernel: Kernel) -> Tree | None:
+def _summed_linear(to: BatchedValues, kernel: Kernel) -> Tree | None:
     one, other, bias, *rest = kernel.args
     if not (to.differs(one) and to.differs(other)) or bias is not None:
         return None
@@ -119,7 +119,7 @@ def _summed_linear(to: JointValues, kernel: Kernel) -> Tree | None:
 
 
 @rule("sum", table=SUMMED)
-def _summed_sum(to: JointValues, kernel: Kernel) -> Tree | None:
+def _summed_sum(to: BatchedValues, kernel: Kernel) -> Tree | None:
     value, *rest = kernel.args
     if len(rest) != 1 or not rest[0] or kernel.kwargs:
         return None
@@ -130,7 +130,7 @@ def _summed_sum(to: JointValues, kernel: Kernel) -> Tree | None:
 
 
 @rule("embedding_dense_backward", table=SUMMED)
-def _summed_rows(to: JointValues, kernel: Kernel) -> Tree | None:
+def _summed_rows(to: BatchedValues, kernel: Kernel) -> Tree | None:
     slopes, ids, *rest = kernel.args
     if kernel.kwargs or rest[-1]:  # scaled by how often an id comes
         return None

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from refluid.ops.registry import facts_of
-from refluid.runtime.joined.align import Joint, Unlike
-from refluid.runtime.joined.lines import Meaning
+from refluid.runtime.batched.align import Aligned, Unlike
+from refluid.runtime.batched.lines import Meaning
 from refluid.runtime.recorded.graph import Kernel, Line, Value
 
 
@@ -26,27 +26,27 @@ class Differing:
     so can take the ids of all replicas at once.
     """
 
-    def __init__(self, joint: Joint, means: Mapping[Line, Meaning], cells: set[int]) -> None:
+    def __init__(self, aligned: Aligned, means: Mapping[Line, Meaning], cells: set[int]) -> None:
         self._values: set[Value] = set()
         self._storages: set[int] = set()
         self._means, self._cells = means, cells
-        self.uses = Counter(value for step in joint.steps for value in set(step.uses))
+        self.uses = Counter(value for step in aligned.steps for value in set(step.uses))
         self.written = {
             place
-            for step in joint.steps
+            for step in aligned.steps
             for place in (step.writes if isinstance(step, Kernel) else _places(step, means[step]))
         }
-        self._lying = Counter(value.storage for value in joint.counterparts)
+        self._lying = Counter(value.storage for value in aligned.counterparts)
         sums = (pair for mean in means.values() for pair in mean.pairs)
         self.summed = {given for given, _ in sums if self._is_used_once(given)}
-        self.all_rows = self._sparse_sums(joint)
-        for value in joint.counterparts:
-            if value.constant is not None and joint.constant_differs(value):
+        self.all_rows = self._sparse_sums(aligned)
+        for value in aligned.counterparts:
+            if value.constant is not None and aligned.constant_differs(value):
                 self._add(value)
         before = -1
         while before != (now := len(self._values) + len(self._storages) + len(self._cells)):
             before = now
-            for step in joint.steps:
+            for step in aligned.steps:
                 if isinstance(step, Kernel):
                     self._kernel(step)
                 else:
@@ -71,10 +71,10 @@ class Differing:
         alone = value.storage is None or self._lying[value.storage] == 1
         return self.uses[value] == 1 and alone and value.storage not in self.written
 
-    def _sparse_sums(self, joint: Joint) -> set[Line]:
+    def _sparse_sums(self, aligned: Aligned) -> set[Line]:
         makers: dict[Value, Line] = {}
         found: set[Line] = set()
-        for step in joint.steps:
+        for step in aligned.steps:
             if not isinstance(step, Line) or step.op is None or len(step.stores) != 1:
                 continue
             (out,) = step.stores.values()
@@ -116,7 +116,7 @@ class Differing:
             return
         if mean.kind == "store":
             self._cells.add(mean.cell)
-        if mean.kind == "ghost":  # all ghosts lie in the same memory
+        if mean.kind == "placeholder":  # all placeholders lie in the same memory
             self._values.update(line.stores.values())
             return
         for value in line.stores.values():

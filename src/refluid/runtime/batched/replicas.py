@@ -14,11 +14,11 @@ from refluid.core import flags
 from refluid.core.scope import Cell, Scope
 from refluid.core.threads import threads_of_all
 from refluid.runtime.adaptive import AdaptiveThreads
+from refluid.runtime.batched.exchange import whole
+from refluid.runtime.batched.shared import Shared
+from refluid.runtime.batched.together import Results, Together
+from refluid.runtime.batched.trial_run import Refused, Unlike, trial_run
 from refluid.runtime.code import Code
-from refluid.runtime.joined.exchange import whole
-from refluid.runtime.joined.rehearsal import Refused, Unlike, rehearse
-from refluid.runtime.joined.shared import Shared
-from refluid.runtime.joined.together import Results, Together
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.recorded.fitting import Recorded
 from refluid.runtime.recorded.tiers import BEFORE, KEPT
@@ -34,8 +34,8 @@ Feeds = Sequence[Sequence[Tensor]]
 Rows = list[list[Cell]]
 
 
-class _JointStep:
-    """One joined step, what it was made for, and the variables that it is run with."""
+class _BatchedStep:
+    """One batched step, what it was made for, and the variables that it is run with."""
 
     def __init__(
         self, code: Code, feeds: Sequence[Tensor], rows: Rows, differing: set[int]
@@ -68,8 +68,8 @@ class _JointStep:
         return True
 
 
-class Joined:
-    """The joined steps of one program, its feeds and its fetches.
+class BatchedReplicas:
+    """The batched steps of one program, its feeds and its fetches.
 
     requests: the program of each replica, all of which make every update. scopes: those of the
     replicas. `run` and `run_whole` are None where the replicas have to run in their threads.
@@ -86,7 +86,7 @@ class Joined:
         self._replicas, self._shared = replicas, shared
         self._threads = AdaptiveThreads()
         self._plans: list[Plan] = []
-        self._steps: list[_JointStep] = []
+        self._steps: list[_BatchedStep] = []
         self._counts: dict[Any, int] = {}
         self._makes = 0
         self._made_under: tuple[int, int] | None = None
@@ -94,7 +94,7 @@ class Joined:
 
     @property
     def is_used(self) -> bool:
-        """Whether there are joined steps."""
+        """Whether there are batched steps."""
         return bool(self._steps)
 
     def run(self, feeds: Feeds) -> Results | None:
@@ -113,11 +113,11 @@ class Joined:
         return found
 
     def run_whole(self, feeds: Sequence[Tensor]) -> Results | None:
-        """`run` with tensors of the rows of all replicas, one behind the other."""
+        """`run` with tensors of the rows of all replicas, one after the other."""
         step = None if self._is_out_of_date() else self._find(feeds)
         return self._run(step, feeds) if step is not None else None
 
-    def _run(self, step: _JointStep, feeds: Sequence[Tensor]) -> Results:
+    def _run(self, step: _BatchedStep, feeds: Sequence[Tensor]) -> Results:
         results: Any
         with torch.no_grad(), threads_of_all(self._replicas.size):
             results = self._threads.run(step.code.run, feeds, step.rows, [])
@@ -143,7 +143,7 @@ class Joined:
         wanted = flags.value("refluid_replicas") == "auto"
         self._given_up = not wanted or flags.value("refluid_tier") == "interpreted"
 
-    def _find(self, feeds: Sequence[Tensor]) -> _JointStep | None:
+    def _find(self, feeds: Sequence[Tensor]) -> _BatchedStep | None:
         """The step that was made for such feeds, if it still can be used."""
         for number, step in enumerate(self._steps):
             if step.fits(feeds):
@@ -155,7 +155,7 @@ class Joined:
                 return step
         return None
 
-    def _search(self, key: Any, feeds: Feeds) -> _JointStep | None:
+    def _search(self, key: Any, feeds: Feeds) -> _BatchedStep | None:
         self._counts[key] = count = self._counts.get(key, 0) + 1
         patience = 0 if flags.value("refluid_tier") in ("recorded", "compiled") else BEFORE
         if self._makes == KEPT or len(self._counts) > SHAPES:
@@ -164,7 +164,7 @@ class Joined:
             return self._make(feeds)
         return None
 
-    def _make(self, feeds: Feeds) -> _JointStep | None:
+    def _make(self, feeds: Feeds) -> _BatchedStep | None:
         start = time.perf_counter()
         self._makes += 1
         self._plans = self._plans or [Plan(request) for request in self._requests]
@@ -172,17 +172,17 @@ class Joined:
         try:
             if not all(plan.is_recordable for plan in self._plans):
                 raise Unlike("their plans cannot be recorded")
-            code, differing = rehearse(self._plans, feeds, rows, self._replicas.run)
+            code, differing = trial_run(self._plans, feeds, rows, self._replicas.run)
         except (Refused, Unlike) as error:
             self._give_up(str(error))
             return None
-        step = _JointStep(code, _together(feeds), rows, differing)
+        step = _BatchedStep(code, _together(feeds), rows, differing)
         if not step.hold(self._shared):
             self._give_up("the replicas' variables differ")
             return None
         self._steps.insert(0, step)
         seconds, shapes = time.perf_counter() - start, [list(one.shape) for one in feeds[0]]
-        _log.info("joined replicas for feeds of shapes %s in %.2f s", shapes, seconds)
+        _log.info("batched replicas for feeds of shapes %s in %.2f s", shapes, seconds)
         return step
 
     def _give_up(self, reason: str) -> None:
@@ -192,5 +192,5 @@ class Joined:
 
 
 def _together(feeds: Feeds) -> list[Tensor]:
-    """What all replicas are fed, the rows of one behind those of the other."""
+    """What all replicas are fed, the rows of one after those of the other."""
     return [whole(parts) for parts in zip(*feeds, strict=True)]

@@ -1,4 +1,4 @@
-"""What programs and strategies ask for is the same in joined replicas and in threads."""
+"""What programs and strategies ask for is the same in batched replicas and in threads."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,11 +23,11 @@ layers = fluid.layers
 
 
 def _compared(*arguments: Any, **options: Any) -> tuple[Training, Training]:
-    """A training in threads and one that joins, whose losses agree."""
+    """A training in threads and one that batches, whose losses agree."""
     with in_threads_only():
         other = Training(*arguments, **options)
         expected = other.steps(STEPS)
-        assert not other.joined
+        assert not other.batched
     run = Training(*arguments, **options)
     agree(run.steps(STEPS), expected)
     agree([run.parameters()], [other.parameters()])
@@ -50,14 +50,14 @@ CLIPS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("rate", RATES)
 def test_learning_rate_schedules(rate: str) -> None:
     run, _ = _compared(mlp, lambda: fluid.optimizer.Momentum(RATES[rate](), 0.9))
-    assert run.joined
+    assert run.batched
 
 
 @pytest.mark.parametrize("network", [mlp, sparse])
 @pytest.mark.parametrize("clip", CLIPS)
 def test_clipped_gradients(clip: str, network: Callable[[], Any]) -> None:
     run, _ = _compared(network, lambda: fluid.optimizer.SGD(0.5, grad_clip=CLIPS[clip]()))
-    assert run.joined
+    assert run.batched
 
 
 def test_half_precision() -> None:
@@ -72,7 +72,7 @@ def test_half_precision() -> None:
     run = Training(mlp, decorated)
     for (loss, _), (other, _) in zip(run.steps(), expected, strict=True):
         np.testing.assert_allclose(loss, other, rtol=1e-2)
-    assert run.joined
+    assert run.batched
 
 
 @pytest.mark.parametrize("scale", ["CoeffNumDevice", "One", "Customized"])
@@ -86,7 +86,7 @@ def test_gradient_scales(scale: str) -> None:
         expected = Training(strategy=strategy()).steps()
     run = Training(strategy=strategy())
     agree(run.steps(), expected)
-    assert run.joined
+    assert run.batched
 
 
 def test_statistics_of_batch_norm_are_those_of_each_replica() -> None:
@@ -99,7 +99,7 @@ def test_statistics_of_batch_norm_are_those_of_each_replica() -> None:
             [[other.value(name, 0), other.value(name, 1)]],
         )
     means = [name for name in moving if not np.array_equal(run.value(name, 0), run.value(name, 1))]
-    assert run.joined
+    assert run.batched
     assert len(means) >= 2
 
 
@@ -121,13 +121,13 @@ def test_dropout_with_a_seed_is_repeated(seed: int) -> None:
     run = Training(dropped, seed=5)
     outs = [out for _, out in run.steps(12)]
     again = [out for _, out in Training(dropped, seed=5).steps(12)]
-    assert run.joined
+    assert run.batched
     agree([outs], [again])
 
 
 def test_several_steps_of_one_run() -> None:
     run, _ = _compared(mlp, "momentum", iterations=3)
-    assert run.joined
+    assert run.batched
 
 
 def test_replicas_that_share_variables() -> None:
@@ -147,7 +147,7 @@ def test_replicas_that_share_variables() -> None:
         _, expected = train()
     run, losses = train()
     agree(losses, expected)
-    assert run.joined
+    assert run.batched
 
 
 def test_feeds_of_several_dimensions_and_kinds() -> None:
@@ -167,7 +167,7 @@ def test_feeds_of_several_dimensions_and_kinds() -> None:
                 extra[::-1][::-1],
             ]
             found.append(run.run(run.feed(seed) | {"extra": kinds[seed % 3]}))
-        assert run.joined == (not threads)
+        assert run.batched == (not threads)
         return found
 
     threads = True

@@ -1,4 +1,4 @@
-"""Values of which only the shape is still needed: `v7 = ghost(v7)` frees their memory.
+"""Values of which only the shape is still needed: `v7 = placeholder(v7)` frees their memory.
 
 Fluid's gradient operators read some inputs for nothing but their shape.
 """
@@ -19,15 +19,15 @@ from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of
 
 
-def ghost(value: Any) -> Any:
+def placeholder(value: Any) -> Any:
     """A tensor of the same shape and element type without memory of its own; others as given."""
     if not isinstance(value, Tensor) or value.layout is not torch.strided or value.requires_grad:
         return value
     return _nothing(value.dtype, value.device).expand(value.shape)
 
 
-def is_ghost(value: Tensor) -> bool:
-    """Whether all elements lie in one place, as those of a ghost do."""
+def is_placeholder(value: Tensor) -> bool:
+    """Whether all elements lie in one place, as those of a placeholder do."""
     return value.dim() > 0 and not any(value.stride())
 
 

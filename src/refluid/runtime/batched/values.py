@@ -1,4 +1,4 @@
-"""How the values of all replicas stand in the joined step: under which names, in which tensors."""
+"""How the values of all replicas stand in the batched step: under which names, in which tensors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from torch import Tensor
 
 from refluid.ir.operator import Operator
-from refluid.runtime.joined.align import Joint, Unlike
-from refluid.runtime.joined.differing import Differing
-from refluid.runtime.joined.exchange import stack
+from refluid.runtime.batched.align import Aligned, Unlike
+from refluid.runtime.batched.differing import Differing
+from refluid.runtime.batched.exchange import stack
 from refluid.runtime.recorded.graph import Kernel, Value, values_in
 from refluid.runtime.recorded.spelling import Spelling
 from refluid.runtime.steps import Bind
@@ -20,7 +20,7 @@ from refluid.runtime.trees import Formula, Name, Tree, called, method
 WRITTEN = Formula("", ())
 
 
-class JointValues:
+class BatchedValues:
     """What holds which values, in the steps that `spelling` has so far.
 
     one: values that one tensor holds for all replicas; own: those of them that lie there and
@@ -28,9 +28,11 @@ class JointValues:
     are not written down yet. same: values that are another one.
     """
 
-    def __init__(self, namespace: Mapping[str, Any], joint: Joint, differing: Differing) -> None:
+    def __init__(
+        self, namespace: Mapping[str, Any], aligned: Aligned, differing: Differing
+    ) -> None:
         self.spelling = Spelling(namespace, self.name)
-        self.size, self.joint, self.differing = joint.size, joint, differing
+        self.size, self.aligned, self.differing = aligned.size, aligned, differing
         self.one: set[Value] = set()
         self.own: set[Value] = set()
         self.parts: set[Value] = set()
@@ -74,7 +76,7 @@ class JointValues:
         if value not in self.differing:
             return self.spelling.plain(value)
         if value.constant is not None:
-            constant = self.joint.of(value, self._rank).constant
+            constant = self.aligned.of(value, self._rank).constant
             return self.spelling.source.constant(f"k{value.name}_{self._rank}", constant)
         if value not in self.parts:
             self.stacked(value)

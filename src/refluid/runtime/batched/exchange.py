@@ -30,7 +30,7 @@ def each(value: Any, size: int) -> list[Any]:
 
 
 def whole(parts: Sequence[Tensor]) -> Tensor:
-    """The rows of all replicas one behind the other; no copy where they already are.
+    """The rows of all replicas one after the other; no copy where they already are.
 
     Numbers without dimensions become rows.
     """
@@ -52,5 +52,5 @@ def whole(parts: Sequence[Tensor]) -> Tensor:
 
 
 def stack(parts: Sequence[Tensor]) -> Tensor:
-    """The values of all replicas one behind the other; no copy where they already are."""
+    """The values of all replicas one after the other; no copy where they already are."""
     return whole(parts).view(len(parts), *parts[0].shape)

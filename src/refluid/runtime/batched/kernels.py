@@ -1,23 +1,23 @@
-"""One kernel of a joined step: called once for all replicas where that can be, else by each."""
+"""One kernel of a batched step: called once for all replicas where that can be, else by each."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from refluid.kernels.watching import gives_view, name_of
-from refluid.runtime.joined.align import Unlike
-from refluid.runtime.joined.batched import batched, empty
-from refluid.runtime.joined.rules import SUMMED, rule_of
-from refluid.runtime.joined.values import WRITTEN, JointValues
+from refluid.runtime.batched.align import Unlike
+from refluid.runtime.batched.by_vmap import batched, empty
+from refluid.runtime.batched.rules import SUMMED, rule_of
+from refluid.runtime.batched.values import WRITTEN, BatchedValues
 from refluid.runtime.recorded.graph import Kernel, Value
 from refluid.runtime.recorded.text import targets
 from refluid.runtime.trees import IGNORED, Name, Tree, called, mapped
 
 
-class JointKernels:
-    """Writes kernels into a joined step. together: once for all where that can be."""
+class BatchedKernels:
+    """Writes kernels into a batched step. together: once for all where that can be."""
 
-    def __init__(self, values: JointValues, *, together: bool) -> None:
+    def __init__(self, values: BatchedValues, *, together: bool) -> None:
         self._to, self._together = values, together
         self._empties: dict[Value, Tensor] = {}
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from refluid.runtime.joined.batched import batched, empty
+from refluid.runtime.batched.by_vmap import batched, empty
 from refluid.runtime.recorded.graph import Kernel, Layout, Value
 from refluid.runtime.trees import mapped
 

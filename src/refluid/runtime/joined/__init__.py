@@ -1,1 +1,0 @@
-"""The joined tier: the recorded steps of all replicas on the CPU as one step of one thread."""
