@@ -17,7 +17,7 @@ from refluid.fluid.clipping.gradients import (
     point_roles_at_clipped,
 )
 from refluid.ir.ambient import name_scope
-from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.attributes import OpRole
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
@@ -65,7 +65,7 @@ def set_gradient_clip(
             f"not {type(clip).__name__}"
         )
     program = default_main_program() if program is None else program
-    if any(int(op.attr(ROLE) or 0) == OpRole.OPTIMIZE for op in program.global_block().ops):
+    if any(op.role == OpRole.OPTIMIZE for op in program.global_block().ops):
         warnings.warn(
             "'minimize' has been called before, so this 'set_gradient_clip' has no effect; "
             "call it before 'minimize'",

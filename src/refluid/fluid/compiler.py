@@ -24,7 +24,7 @@ from refluid.engine.strategy import (
     ReduceStrategy,
     Strategy,
 )
-from refluid.fluid.graphs.graph import ProgramGraph
+from refluid.fluid.graphs.graph import Graph
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 
@@ -181,9 +181,9 @@ class CompiledProgram:
     """
 
     def __init__(
-        self, program_or_graph: Program | ProgramGraph, build_strategy: BuildStrategy | None = None
+        self, program_or_graph: Program | Graph, build_strategy: BuildStrategy | None = None
     ) -> None:
-        if isinstance(program_or_graph, ProgramGraph):
+        if isinstance(program_or_graph, Graph):
             program_or_graph = program_or_graph.to_program()
         if not isinstance(program_or_graph, Program):
             raise TypeError(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from refluid.core import names
 from refluid.core.fetched import fetched
-from refluid.fluid.detection_map import DetectionMAP as _MapMetric
+from refluid.fluid.functions.detection.map_metric import DetectionMAP as _MapMetric
 from refluid.fluid.functions.math.comparison import equal
 from refluid.fluid.functions.math.elementwise import elementwise_sub
 from refluid.fluid.functions.math.reduction import reduce_sum, sums

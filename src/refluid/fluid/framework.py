@@ -17,7 +17,7 @@ from refluid.core.places import (
     cuda_places,
     is_compiled_with_cuda,
 )
-from refluid.fluid.operator_protos import operator_proto, operator_types
+from refluid.fluid.graphs.operator_protos import operator_proto, operator_types
 from refluid.ir.ambient import device_guard, name_scope
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.block import Block

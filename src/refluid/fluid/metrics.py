@@ -9,7 +9,7 @@ import numpy as np
 
 from refluid.core import names
 from refluid.core.fetched import fetched
-from refluid.fluid.detection_map import DetectionMAP
+from refluid.fluid.functions.detection.map_metric import DetectionMAP
 
 __all__ = [
     "Accuracy",

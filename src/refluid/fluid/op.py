@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from refluid.fluid.operator_protos import operator_proto, operator_types
+from refluid.fluid.graphs.operator_protos import operator_proto, operator_types
 from refluid.ir import framework_pb2 as pb
 from refluid.ir.attributes import AttrType
 

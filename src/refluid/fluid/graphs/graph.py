@@ -1,6 +1,6 @@
 """Graph: the first block of a program as nodes. A variable has a node for each time it is written.
 
-`ProgramGraph(program)` copies the program, and `to_program` makes one of the nodes that are there
+`Graph(program)` copies the program, and `to_program` makes one of the nodes that are there
 then: operators in an order that edges allow, and that has each version of a variable read before
 the next one is written; where several may come next, the one that was made first does.
 """
@@ -33,7 +33,7 @@ class GraphNode:
         return isinstance(self.value, Operator)
 
 
-class ProgramGraph:
+class Graph:
     """Nodes and edges, made of a program."""
 
     def __init__(self, program: Program) -> None:

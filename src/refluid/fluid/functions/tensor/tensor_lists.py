@@ -43,20 +43,21 @@ def constant_of(helper: LayerHelper) -> MakeConstant:
     """Makes int32 constants that belong to the layer `helper` is for."""
 
     def make(value: int) -> Variable:
-        return _constant(value, helper)
+        return _constant(value, helper.create_variable_for_type_inference(VarType.INT32))
 
     return make
 
 
 def free_constant(value: int) -> Variable:
     """An int32 constant of its own."""
-    return _constant(value, LayerHelper("fill_constant"))
+    return _constant(value, None)
 
 
-def _constant(value: int, layer: LayerHelper) -> Variable:
+def _constant(value: int, out: Variable | None) -> Variable:
     attrs = {"dtype": int(VarType.INT32), "shape": [1], "force_cpu": True}
     attrs |= {"value": float(value), "str_value": str(value)}
-    made = op("fill_constant", {}, attrs, dtype=VarType.INT32, layer=layer)
+    layer = LayerHelper("fill_constant")
+    made = op("fill_constant", {}, attrs, dtype=VarType.INT32, out=out, layer=layer)
     made.stop_gradient = True
     return made
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from refluid.core.dtypes import VarType
-from refluid.fluid.graphs.graph import ProgramGraph
+from refluid.fluid.graphs.graph import Graph
 from refluid.fluid.graphs.nodes import IrNode, IrOpNode, IrVarNode, shown
 from refluid.ir.dot import print_blocks
 from refluid.ir.operator import Operator
@@ -28,15 +28,15 @@ class IrGraph:
     graph: a `core.Graph`. for_test: whether it is one for inference.
     """
 
-    def __init__(self, graph: ProgramGraph, for_test: bool = False) -> None:
-        if not isinstance(graph, ProgramGraph):
+    def __init__(self, graph: Graph, for_test: bool = False) -> None:
+        if not isinstance(graph, Graph):
             raise TypeError(f"graph must be a core.Graph, not {type(graph).__name__}")
         self.graph = graph
         self._for_test = for_test
 
     def clone(self) -> IrGraph:
         """A graph of a copy of the program."""
-        return IrGraph(ProgramGraph(self.graph.to_program()), self._for_test)
+        return IrGraph(Graph(self.graph.to_program()), self._for_test)
 
     def is_test(self) -> bool:
         """Whether the graph is for inference."""
