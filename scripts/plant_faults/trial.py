@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
-from refluid.verify.conditioning import Repetitions, Results
+from refluid.verify.conditioning import Repetitions, RunResults
 from refluid.verify.judge import STRICT, Fetch, judge, spread_of
 from refluid.verify.metrics import digest, digest_error, relative_error
 from refluid.verify.recordings import Recording
@@ -38,7 +38,7 @@ def beginning(recording: Recording) -> Recording:
     return replace(recording, steps=recording.steps[: first + 1], digests=digests)
 
 
-def plant(recording: Recording, base: Results, kind: str, seed: int) -> Planted | None:
+def plant(recording: Recording, base: RunResults, kind: str, seed: int) -> Planted | None:
     """Plants a fault of that kind at random; None where there is nowhere to.
 
     A fault counts if it alters some result by more than refluid's results usually are off, and by
@@ -71,7 +71,7 @@ def plant(recording: Recording, base: Results, kind: str, seed: int) -> Planted 
     return None
 
 
-def _altered(found: Results, base: Results, limits: Mapping[Fetch, float]) -> float:
+def _altered(found: RunResults, base: RunResults, limits: Mapping[Fetch, float]) -> float:
     """The most that any result is altered by beyond its limit; 0 if none is."""
     most = 0.0
     for number, (one, other) in enumerate(zip(found, base, strict=True)):
@@ -88,7 +88,7 @@ def _altered(found: Results, base: Results, limits: Mapping[Fetch, float]) -> fl
     return most
 
 
-def _found(faulty: Recording, short: Results) -> tuple[bool, str]:
+def _found(faulty: Recording, short: RunResults) -> tuple[bool, str]:
     """Judges the first steps, and where these pass all of them."""
     for part, results in ((beginning(faulty), short), (faulty, None)):
         try:

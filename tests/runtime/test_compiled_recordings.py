@@ -14,7 +14,7 @@ from refluid.core import flags
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Holder, Trial
 from refluid.verify import replay as replaying
-from refluid.verify.conditioning import Repetitions, Results, Run
+from refluid.verify.conditioning import Repetitions, Run, RunResults
 from refluid.verify.recordings import Recording, load_recording
 from tests.golden import GOLDEN, needs_golden, recorded_models
 
@@ -41,7 +41,7 @@ def test_compiled_recording(model: str, monkeypatch: pytest.MonkeyPatch) -> None
         return trial._compiled
 
     def repetitions(recording: Recording, run: Run) -> Repetitions:
-        def recorded(one: Recording) -> Results:
+        def recorded(one: Recording) -> RunResults:
             with flags.override({"FLAGS_refluid_tier": "recorded"}):
                 return run(one)
 

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from refluid.core.random import RandomSource
 from refluid.eager.calls import OperatorCall, detached
-from refluid.eager.results import Asked, Results, Run, Values
-from refluid.eager.written import Written
+from refluid.eager.results import Asked, ResultVariables, Run, SlotValues
+from refluid.eager.written import WrittenGradient
 from refluid.ir.attributes import AttrType, convert
 from refluid.ir.checks import check
 from refluid.ir.operator import Operator
@@ -64,7 +64,7 @@ class Direct:
         cut = _constant(self.call, asked) if asked.takes else ()
         everything = cut is None
         if asked.takes and not everything and not self.call.derived:
-            written = Written(self.call, self.op, asked.given, compute).run
+            written = WrittenGradient(self.call, self.op, asked.given, compute).run
             small = definition.by_autograd and bool(definition.matrix_product)
             compute = _by_size(compute, written) if small else written
         elif cut is None or cut:
@@ -72,7 +72,7 @@ class Direct:
         if definition.views:
             compute = _anew(compute)
         watched = asked.takes and not everything
-        return Results(definition, asked, _apart(self.call, asked), watched).of(compute)
+        return ResultVariables(definition, asked, _apart(self.call, asked), watched).of(compute)
 
 
 def usable(call: OperatorCall, asked: Asked) -> bool:
@@ -100,7 +100,7 @@ def usable(call: OperatorCall, asked: Asked) -> bool:
     ):
         return False
     constant = _constant(call, asked) is None
-    return not asked.takes or constant or call.derived or Written.usable(call)
+    return not asked.takes or constant or call.derived or WrittenGradient.usable(call)
 
 
 def bound(definition: OperatorDef, op: Operator, call: OperatorCall) -> Callable[..., Any]:
@@ -164,14 +164,14 @@ def _apart(call: OperatorCall, asked: Asked) -> frozenset[str]:
 
 def _arrange(
     definition: OperatorDef, given: Sequence[tuple[str, int | None]]
-) -> Callable[[Values], Values] | None:
+) -> Callable[[SlotValues], SlotValues] | None:
     """Makes the body's arguments of the values as they were given; None where they are."""
     natural = [(slot.name, slot.many) for slot in definition.inputs[: len(given)]]
     if natural == [(slot, count is not None and count >= 0) for slot, count in given]:
         return None
     position = {slot: number for number, (slot, _) in enumerate(given)}
     counts = dict(given)
-    steps: list[Callable[[Values], Any]] = []
+    steps: list[Callable[[SlotValues], Any]] = []
     for slot in definition.inputs:
         number, count = position.get(slot.name), counts.get(slot.name)
         if number is None or count is None or count == 0:
@@ -185,14 +185,16 @@ def _arrange(
     return lambda values: [step(values) for step in steps]
 
 
-def _after(arrange: Callable[[Values], Values], body: Callable[..., Any]) -> Callable[..., Any]:
+def _after(
+    arrange: Callable[[SlotValues], SlotValues], body: Callable[..., Any]
+) -> Callable[..., Any]:
     return lambda *values: body(*arrange(values))
 
 
 def _anew(body: Callable[..., Any]) -> Callable[..., Any]:
     """The body, but that what it returns as it was given is a tensor of its own."""
 
-    def apart(value: Any, given: Values) -> Any:
+    def apart(value: Any, given: SlotValues) -> Any:
         same = isinstance(value, Tensor) and any(value is one for one in given)
         return value.view_as(value) if same else value
 

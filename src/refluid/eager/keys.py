@@ -16,7 +16,7 @@ _KINDS: set[Any] = {VarBase, ParamBase}
 NUMBER = "a number"
 
 
-class Unlike(Exception):
+class LikeNone(Exception):
     """A call that none looks like: it has values other than tensors, or LoDs."""
 
 
@@ -31,7 +31,7 @@ def key_of(
     """What decides how the call is done; whether an input takes gradients; whether it has numbers
     with a point as attributes, which stand at the end of the key.
 
-    values: gets the tensors, one entry for each slot. Raises Unlike.
+    values: gets the tensors, one entry for each slot. Raises LikeNone.
     """
     key: list[Any] = [type]
     takes = False
@@ -40,7 +40,7 @@ def key_of(
         if one.__class__ in _KINDS:
             value = one._value
             if value.__class__ is not Tensor or one._lod:
-                raise Unlike
+                raise LikeNone
             key += value.dtype, value.dim()
             takes = takes or value.requires_grad
             values.append(value)
@@ -53,13 +53,13 @@ def key_of(
             for var in one:
                 value = var._value if var.__class__ in _KINDS else None
                 if value.__class__ is not Tensor or var._lod:
-                    raise Unlike
+                    raise LikeNone
                 key += value.dtype, value.dim()
                 takes = takes or value.requires_grad
                 several.append(value)
             values.append(several)
         else:
-            raise Unlike
+            raise LikeNone
     if makes is not None:
         key.append(_made(makes))
     if how:
@@ -90,7 +90,7 @@ def _add_options(key: list[Any], how: Mapping[str, Any]) -> None:
         elif name == "stop_gradient":
             key += name, value if isinstance(value, bool) else tuple(value)
         elif name == "out" and value is not None:
-            raise Unlike
+            raise LikeNone
 
 
 def _made(makes: Any) -> Any:

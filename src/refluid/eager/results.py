@@ -16,8 +16,8 @@ from refluid.ir.variable import Variable
 from refluid.ops.definition import OperatorDef
 
 # A value for each slot that was given: a tensor, a list of them, or None.
-Values = Sequence[Any]
-Run = Callable[[Values, Any], Any]
+SlotValues = Sequence[Any]
+Run = Callable[[SlotValues, Any], Any]
 _LISTS = (list, tuple)
 
 
@@ -35,7 +35,7 @@ class Asked:
     takes: bool
 
 
-class Results:
+class ResultVariables:
     """Makes variables of what the body of an operator returns.
 
     apart: slots whose values pass no gradient on. watched: whether the others may take one.
@@ -62,7 +62,7 @@ class Results:
             return lambda values, _: self._made(compute(*values), slot)
         new, note = VarBase.__new__, live.add if self._watched else None
 
-        def plain(values: Values, _: Any) -> Any:
+        def plain(values: SlotValues, _: Any) -> Any:
             one = new(VarBase)
             one._value = compute(*values)
             if note is not None:

@@ -23,7 +23,7 @@ Place = tuple[str, int]
 _CONTEXT = {"device", "need", "counts"}
 
 
-class Written:
+class WrittenGradient:
     """A call whose gradient is that of one written operator.
 
     given: slot -> how many variables in a list, -1 for a single one, None for none. body: the
@@ -197,11 +197,11 @@ def _flat(values: Sequence[Any]) -> Iterator[Any]:
             yield one
 
 
-class _Function(torch.autograd.Function):
+class _WrittenFunction(torch.autograd.Function):
     """A call of an operator with a written gradient."""
 
     @staticmethod
-    def forward(ctx: Any, call: Written, *flat: Any) -> Any:
+    def forward(ctx: Any, call: WrittenGradient, *flat: Any) -> Any:
         found = call.forward(flat)
         ctx.call = call
         ctx.set_materialize_grads(False)
@@ -221,4 +221,4 @@ class _Function(torch.autograd.Function):
         return (None, *call.backward(ctx.saved_tensors, given, ctx.needs_input_grad[1:]))
 
 
-_apply: Callable[..., Any] = _Function.apply
+_apply: Callable[..., Any] = _WrittenFunction.apply

@@ -13,7 +13,7 @@ from refluid.engine.replica_scopes import updates_variables
 from refluid.ir.program import Program
 from refluid.runtime.batched.replicas import BatchedReplicas
 from refluid.runtime.batched.shared import Shared
-from refluid.runtime.batched.together import Results
+from refluid.runtime.batched.together import ReplicaResults
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.replicas import Replicas
 
@@ -37,7 +37,7 @@ class ReplicaStep:
         scopes: Sequence[Scope],
         feeds: Sequence[Sequence[Tensor]],
         lods: Sequence[Sequence[Lod]],
-    ) -> Results:
+    ) -> ReplicaResults:
         """For each fetch all replicas' values, by rank."""
 
         def step(rank: int) -> list[Fetched]:
@@ -57,7 +57,7 @@ class ReplicaStep:
         """Whether there are batched steps."""
         return self.batched is not None and self.batched.is_used
 
-    def run_whole(self, feeds: Sequence[Tensor]) -> Results | None:
+    def run_whole(self, feeds: Sequence[Tensor]) -> ReplicaResults | None:
         """A batched step with tensors of the rows of all replicas; None where none fits."""
         return None if self.batched is None else self.batched.run_whole(feeds)
 

@@ -19,7 +19,7 @@ from refluid.engine.splitting import split_feed
 from refluid.engine.strategy import EXECUTION, Strategy
 from refluid.ir.program import Program
 from refluid.runtime.allocator import end_step, release
-from refluid.runtime.batched.together import Results
+from refluid.runtime.batched.together import ReplicaResults
 
 # No variable is fed with LoD.
 _DENSE: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ class Replicated:
         threads = self.strategy.num_threads or len(self.places) * (4 if on_gpu else 2)
         return {"num_threads": threads, "use_cuda": on_gpu}
 
-    def run(self, feed: Any, fetches: tuple[str, ...]) -> Results:
+    def run(self, feed: Any, fetches: tuple[str, ...]) -> ReplicaResults:
         """One step, or num_iteration_per_run of them; for each fetch all replicas' values, by rank.
 
         Several steps have the same feed, and the fetches are those of the last.
@@ -87,7 +87,7 @@ class Replicated:
                 release(device)
         return results
 
-    def _run_whole(self, ready: Prepared | None, feed: Any) -> Results | None:
+    def _run_whole(self, ready: Prepared | None, feed: Any) -> ReplicaResults | None:
         """The batched step with the batch as it is, where there is one."""
         step = None if ready is None or self.iterations > 1 else ready.steps.get(_DENSE)
         if ready is None or step is None or not step.is_batched:
@@ -98,10 +98,12 @@ class Replicated:
             if value is None:
                 return None
             values.append(value)
-        found: Results | None = step.run_whole(values)
+        found: ReplicaResults | None = step.run_whole(values)
         return found
 
-    def _run_split(self, ready: Prepared | None, feed: Any, fetches: tuple[str, ...]) -> Results:
+    def _run_split(
+        self, ready: Prepared | None, feed: Any, fetches: tuple[str, ...]
+    ) -> ReplicaResults:
         feeds = split_feed(feed, self.program, len(self.places))
         ready = ready or self._prepared(tuple(feeds[0]), fetches)
         values = [
@@ -114,7 +116,7 @@ class Replicated:
             name for fed in lods for name, lod in zip(ready.feeds, fed, strict=True) if lod
         )
         step = ready.step(with_lod)
-        results: Results = []
+        results: ReplicaResults = []
         for _ in range(self.iterations):
             results = step.run(self.group.scopes, tensors, lods)
         return results

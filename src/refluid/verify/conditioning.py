@@ -25,8 +25,8 @@ ROUNDING = 8 * UNIT
 
 
 Digest = tuple[Array, int]
-Results = list[dict[str, RecordedValue]]
-Run = Callable[[Recording], Results]
+RunResults = list[dict[str, RecordedValue]]
+Run = Callable[[Recording], RunResults]
 
 
 def perturbed(
@@ -164,7 +164,7 @@ class Repetitions:
         return repetition(self._recording, seed, noise)
 
 
-def _digests(results: Results) -> dict[Fetch, Digest]:
+def _digests(results: RunResults) -> dict[Fetch, Digest]:
     return {
         (number, label): (digest(value.array), value.array.size)
         for number, found in enumerate(results)

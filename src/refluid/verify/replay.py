@@ -19,7 +19,7 @@ from refluid.fluid.executor import Executor
 from refluid.ir.program import Program
 from refluid.ops import registry
 from refluid.runtime.writing import CONTROL, FEEDING
-from refluid.verify.conditioning import Repetitions, Results, Run
+from refluid.verify.conditioning import Repetitions, Run, RunResults
 from refluid.verify.judge import judge
 from refluid.verify.metrics import (
     OPERATOR_BOUND,
@@ -88,7 +88,7 @@ def replay(recording: Recording, case: str) -> Outcome:
     return outcome(verdict.passed, worst, verdict.reason, verdict.ill_conditioned)
 
 
-def run(recording: Recording) -> Results:
+def run(recording: Recording) -> RunResults:
     """Per step: every fetch (`fetch N`) and every persistable variable to compare.
 
     Recordings were made on a CPU: Fluid's faults there are computed too.
@@ -101,7 +101,7 @@ def repeating() -> Run:
     """As `run`, for recordings with the same programs: plans them once, and records none."""
     executor = Executor(CPUPlace())
 
-    def run(recording: Recording) -> Results:
+    def run(recording: Recording) -> RunResults:
         here: dict[str, Any] = {"FLAGS_refluid_fluid_cpu_faults": True}
         if flags.value("refluid_tier") == "auto":
             here["FLAGS_refluid_tier"] = "interpreted"
@@ -111,14 +111,14 @@ def repeating() -> Run:
     return run
 
 
-def steps(recording: Recording, executor: Executor | None = None) -> Results:
+def steps(recording: Recording, executor: Executor | None = None) -> RunResults:
     """As `run`, with the numbers that refluid computes by default."""
     executor = executor or Executor(CPUPlace())
     scope = Scope()
     for name, value in recording.state.items():
         scope.var(name).get_tensor().set(value.array, CPUPlace())
         scope.var(name).get_tensor().set_recursive_sequence_lengths(value.lengths)
-    results: Results = []
+    results: RunResults = []
     for number, step in enumerate(recording.steps):
         program = recording.programs[step.program]
         fetched = executor.run(
@@ -152,7 +152,7 @@ def _compiled(program: Program, parallel: Mapping[str, Any]) -> CompiledProgram:
     )
 
 
-def compare(recording: Recording, results: Results) -> list[Deviation]:
+def compare(recording: Recording, results: RunResults) -> list[Deviation]:
     """How far each result is from Fluid's; MismatchError where shape, type or LoD differ."""
     bound = STEP_BOUND if recording.training else OPERATOR_BOUND
     updated = _updated(recording.programs.values())

@@ -16,7 +16,7 @@ from refluid.core.threads import threads_of_all
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.batched.exchange import whole
 from refluid.runtime.batched.shared import Shared
-from refluid.runtime.batched.together import Results, Together
+from refluid.runtime.batched.together import ReplicaResults, Together
 from refluid.runtime.batched.trial_run import Refused, Unlike, trial_run
 from refluid.runtime.code import Code
 from refluid.runtime.plan import Fetched, Plan
@@ -97,7 +97,7 @@ class BatchedReplicas:
         """Whether there are batched steps."""
         return bool(self._steps)
 
-    def run(self, feeds: Feeds) -> Results | None:
+    def run(self, feeds: Feeds) -> ReplicaResults | None:
         """One step with what each replica is fed; for each fetch all replicas' values, by rank."""
         if self._is_out_of_date():
             self._forget()
@@ -112,12 +112,12 @@ class BatchedReplicas:
             found = self._run(step, _together(feeds)) if step is not None else None
         return found
 
-    def run_whole(self, feeds: Sequence[Tensor]) -> Results | None:
+    def run_whole(self, feeds: Sequence[Tensor]) -> ReplicaResults | None:
         """`run` with tensors of the rows of all replicas, one after the other."""
         step = None if self._is_out_of_date() else self._find(feeds)
         return self._run(step, feeds) if step is not None else None
 
-    def _run(self, step: _BatchedStep, feeds: Sequence[Tensor]) -> Results:
+    def _run(self, step: _BatchedStep, feeds: Sequence[Tensor]) -> ReplicaResults:
         results: Any
         with torch.no_grad(), threads_of_all(self._replicas.size):
             results = self._threads.run(step.code.run, feeds, step.rows, [])

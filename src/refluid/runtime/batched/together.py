@@ -36,4 +36,4 @@ class Together(Sequence[Fetched]):
 
 
 # For each fetch the values of all replicas by rank.
-Results = list[Sequence[Fetched]]
+ReplicaResults = list[Sequence[Fetched]]

@@ -35,7 +35,7 @@ _log = logging.getLogger("refluid")
 # there: recording takes as long as ten steps of a small network, and has to be worth it.
 BEFORE, KEPT, VARIED, MANY = 3, 8, 5, 32
 
-Results = tuple[Any, Any]
+StepResults = tuple[Any, Any]
 
 
 class Tiers:
@@ -89,7 +89,7 @@ class Tiers:
             return self.interpreted.with_step(self._record)
         return self.interpreted
 
-    def _record(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> Results:
+    def _record(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> StepResults:
         """Runs one step, operator by operator, and keeps a recording of it."""
         start = time.perf_counter()
         code = self.interpreted
@@ -112,7 +112,7 @@ class Tiers:
         _log.info("recorded a step for feeds of shapes %s in %.2f s", shapes, seconds)
         return results
 
-    def _tabulate(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> Results:
+    def _tabulate(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> StepResults:
         """Runs one step, operator by operator, and adds it to the table of sizes it fits."""
         recorder = self._recorder()
         try:
@@ -132,10 +132,10 @@ class Tiers:
 
     def _recorded_run(
         self, recorder: StepRecorder, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any
-    ) -> Results:
+    ) -> StepResults:
         # What recording makes stays, as what kernels make in their first run does.
         with first_run(self.interpreted.source.constants["device"]):
-            results: Results = recorder.run(feeds, cells, levels)
+            results: StepResults = recorder.run(feeds, cells, levels)
         return results
 
     def _give_up(self, reason: str) -> None:
