@@ -51,8 +51,14 @@ def networks(path: Path) -> Iterator[tuple[Source, dict[str, object]]]:
         feeds = {name: fed(one.array, one.lengths) for name, one in step.feeds.items()}
         unknown = [name for name in source.feeds if name not in feeds]
         if unknown:
-            raise NoCounterpart(f"what is fetched needs gradients ({len(unknown)} variables)")
+            raise NoCounterpart(f"variables that the network doesn't compute: {_kinds(unknown)}")
         yield source, {name: feeds[name] for name in source.feeds}
+
+
+def _kinds(names: list[str]) -> str:
+    """`a_0, a_1, b@GRAD` -> `gradients, a`."""
+    kinds = {"gradients" if one.endswith("@GRAD") else one.rstrip("0123456789_") for one in names}
+    return ", ".join(sorted(kinds))
 
 
 def error_of(path: Path) -> float:

@@ -12,7 +12,8 @@ import torch
 import refluid.fluid as fluid
 from refluid.convert.source import Source, from_training
 
-Build = Callable[[], tuple[list[str], list[Any], Any]]
+Network = tuple[list[str], list[Any], Any]
+Build = Callable[[], Network]
 layers = fluid.layers
 
 

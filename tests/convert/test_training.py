@@ -48,9 +48,9 @@ def both_trained(build: Build, optimizer: Callable[[], Any], steps: int) -> tupl
         stepper.step()
         losses[1].append(loss.item())
     after, state = net.values(), model.state_dict()
-    for key, (name, _, turned) in converted.written.origins.items():
+    for key, origin in converted.written.origins.items():
         if not key.endswith("running_var"):  # of which PyTorch has the unbiased estimate
-            expected = after[name].t() if turned else after[name]
+            expected = origin.weight.of(after[origin.weight.name])
             torch.testing.assert_close(state[key], expected, rtol=1e-3, atol=1e-6)
     return *losses, net
 

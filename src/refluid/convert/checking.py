@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from refluid.convert.members import Written
 from refluid.convert.source import Source
-from refluid.convert.writer import Written
 from refluid.core.dtypes import to_numpy
 from refluid.core.lod_tensor import LoDTensor
 from refluid.core.places import CPUPlace
@@ -32,13 +32,13 @@ def build(text: str, written: Written, name: str = "model") -> torch.nn.Module:
     return model.eval()
 
 
-def run_program(source: Source, feeds: Mapping[str, Any]) -> list[Tensor]:
-    """What the program gives for these feeds: tensors, or LoDTensors for sequences."""
+def run_program(source: Source, feeds: Mapping[str, Any], more: Sequence[str] = ()) -> list[Tensor]:
+    """What the program gives for these feeds, with the variables `more`."""
     scope = Scope()
     for name, value in source.values.items():
         scope.var(name).value = value.clone()
     group = Group([CPUPlace()])
-    ready = prepared(Wanted(source.program, source.feeds, source.fetches, DEFAULT, group))
+    ready = prepared(Wanted(source.program, source.feeds, (*source.fetches, *more), DEFAULT, group))
     converted = [slot.convert(feeds[slot.name]) for slot in ready.slots[0]]
     lods = [lod for _, lod in converted]
     fed = frozenset(s.name for s, lod in zip(ready.slots[0], lods, strict=True) if lod)
@@ -55,6 +55,22 @@ def run_module(
     with torch.no_grad():
         found = model(*given.values(), *lengths)
     return found if isinstance(found, tuple) else (found,)
+
+
+def compare(
+    model: torch.nn.Module, written: Written, source: Source, feeds: Mapping[str, Any]
+) -> float:
+    """The largest relative difference of both, with the same random numbers."""
+    found = run_program(source, feeds, written.draws)
+    count = len(source.fetches)
+    drawn = iter(found[count:])
+    space = type(model).forward.__globals__
+    own: dict[str, Any] = {name: space[name] for name in ("uniform", "gaussian") if name in space}
+    try:
+        space.update(dict.fromkeys(own, lambda *_given: next(drawn)))
+        return largest_error(run_module(model, source, feeds), found[:count])
+    finally:
+        space.update(own)
 
 
 def largest_error(actual: Sequence[Tensor], expected: Sequence[Tensor]) -> float:

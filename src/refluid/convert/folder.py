@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from refluid.convert.checking import build, largest_error, run_module, run_program, sample_feeds
+from refluid.convert.checking import build, compare, sample_feeds
+from refluid.convert.members import Written
 from refluid.convert.optional import require
 from refluid.convert.printer import print_module
 from refluid.convert.source import Source
 from refluid.convert.training import print_optimizer
-from refluid.convert.writer import Written, write
+from refluid.convert.weights import Origin, Weight, to_variable
+from refluid.convert.writer import write
 from refluid.core.codec import write_lod_tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.folders import file_to_write
@@ -46,16 +49,13 @@ def check(converted: Converted, feeds: dict[str, object] | None = None) -> float
     """The largest relative difference of the outputs, on random feeds where none are given."""
     source = converted.source
     given = sample_feeds(source) if feeds is None else feeds
-    return largest_error(run_module(converted.model, source, given), run_program(source, given))
+    return compare(converted.model, converted.written, source, given)
 
 
 def save(converted: Converted, folder: Path) -> None:
     """Writes the code, the state_dict, and what the way back to Fluid needs."""
     state, origins = converted.written.state, converted.written.origins
-    names = {
-        key: {"fluid": name, "shape": shape, "transposed": turned}
-        for key, (name, shape, turned) in origins.items()
-    }
+    names = {key: origin.to_json() for key, origin in origins.items()}
     program = converted.source.whole or converted.source.program
     write_files(
         [
@@ -85,14 +85,19 @@ def back_to_fluid(folder: Path, out: Path) -> list[str]:
         raise EnforceNotMet(
             f"{folder} is no folder of `refluid convert --to torch`: {error}"
         ) from error
+    parts: dict[str, list[tuple[Weight, Tensor]]] = defaultdict(list)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for key, saved in names.items():
+        origin, value = Origin.of_json(saved), state[key].detach().cpu()
+        weight = origin.weight
+        wanted = weight.shape or (origin.whole[::-1] if weight.turned else origin.whole)
+        if value.numel() != torch.Size(wanted).numel():
+            raise EnforceNotMet(f"{key} has shape {list(value.shape)}, not {list(wanted)}")
+        parts[weight.name].append((weight, value))
+        shapes[weight.name] = origin.whole
     files: dict[str, tuple[Path, Write]] = {}
-    for key, origin in names.items():
-        value = state[key].detach().cpu()
-        value = value.t() if origin["transposed"] else value
-        if value.numel() != torch.Size(origin["shape"]).numel():
-            raise EnforceNotMet(f"{key} has shape {list(value.shape)}, not {origin['shape']}")
-        value = value.reshape(origin["shape"]).contiguous()
-        files[origin["fluid"]] = file_to_write(out, origin["fluid"]), _writing(value)
+    for name, found in parts.items():
+        files[name] = file_to_write(out, name), _writing(to_variable(found, shapes[name]))
     write_files([*files.values(), (out / "__model__", lambda file: file.write(program))])
     return sorted(files)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from refluid.analysis.uses import Key, key_of
+from refluid.convert.reading import keys_read
 from refluid.convert.source import Source
 from refluid.ir.operator import Operator
 
@@ -31,21 +33,28 @@ class Biases:
 
 def join_biases(source: Source) -> Biases:
     """Finds sums of a layer's result and a parameter of one number per channel."""
-    readers = Counter(name for op in source.ops for name in op.input_arg_names)
-    readers.update(source.fetches)
-    makers = {name: op for op in source.ops for name in op.output_arg_names}
     found = Biases()
-    for op in source.ops:
-        if op.type != "elementwise_add":
-            continue
-        (x,), (y,) = op.input("X"), op.input("Y")
-        layer = makers.get(x)
-        if layer is None or layer.type not in _LAYERS or readers[x] != 1:
-            continue
-        if y in source.values and source.values[y].dim() == 1 and _fits(source, layer, op, y):
-            found.of[id(layer)] = y
-            found.added_by[id(op)] = x, op.output("Out")[0]
+    readers = Counter((0, name) for name in source.fetches)
+    for block in source.program.blocks:
+        for op in block.ops:
+            readers.update(keys_read(op))
+    for block in source.program.blocks:
+        makers = {key_of(block, name): op for op in block.ops for name in op.output_arg_names}
+        for op in block.ops:
+            if op.type == "elementwise_add":
+                _join(source, op, makers.get(key_of(block, op.input("X")[0])), readers, found)
     return found
+
+
+def _join(
+    source: Source, add: Operator, layer: Operator | None, readers: Counter[Key], found: Biases
+) -> None:
+    (x,), (y,) = add.input("X"), add.input("Y")
+    if layer is None or layer.type not in _LAYERS or readers[key_of(add.block, x)] != 1:
+        return
+    if y in source.values and source.values[y].dim() == 1 and _fits(source, layer, add, y):
+        found.of[id(layer)] = y
+        found.added_by[id(add)] = x, add.output("Out")[0]
 
 
 def _fits(source: Source, layer: Operator, add: Operator, bias: str) -> bool:
@@ -53,7 +62,8 @@ def _fits(source: Source, layer: Operator, add: Operator, bias: str) -> bool:
     weight = layer.input(weight_slot)[0]
     if weight not in source.values or layer.input("Bias"):
         return False
-    rank, axis = len(source.var(layer.output(slot)[0]).shape), add.attrs.get("axis", -1)
+    result = layer.block.var_recursive(layer.output(slot)[0])
+    rank, axis = len(result.shape), add.attrs.get("axis", -1)
     weights, size = source.values[weight], source.values[bias].shape[0]
     if weight_slot == "Y":
         plain = layer.type == "mul" or _is_plain(layer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections import Counter
 from collections.abc import Container, Iterable
 
 # What Fluid and the layers of its model zoo end parameters' names with.
@@ -48,6 +49,7 @@ class Locals:
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken)
         self._live: set[str] = set()
+        self._pinned: Counter[str] = Counter()
 
     def take(self, preferred: str | None = None, avoided: Container[str] = ()) -> str:
         """A name for a new value, none of `avoided`."""
@@ -64,10 +66,30 @@ class Locals:
                     return name
             number += 1
 
+    def named(self, name: str) -> str:
+        """A name like this for a value that stays."""
+        found, number = name, 1
+        while found in self._live or found in self._taken:
+            number += 1
+            found = f"{name}_{number}"
+        self._taken.add(found)
+        return found
+
     def keep(self, name: str) -> None:
         """The value of that name is needed on."""
         self._live.add(name)
 
-    def free(self, name: str) -> None:
-        """The value of that name is no longer needed."""
+    def pin(self, name: str) -> None:
+        """The name isn't free before it was unpinned as often."""
+        self._pinned[name] += 1
+
+    def unpin(self, name: str) -> None:
+        """The inverse of `pin`."""
+        self._pinned[name] -= 1
+
+    def free(self, name: str) -> bool:
+        """The value of that name is no longer needed; whether the name is free now."""
+        if self._pinned[name] > 0:
+            return False
         self._live.discard(name)
+        return True

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from refluid.convert.members import Written
+from refluid.convert.parts import used_by
 from refluid.convert.source import Source
-from refluid.convert.writer import Written
+from refluid.convert.stacks import Stack
 
 _WIDTH = 100
 _HEAD = '''"""{title}, as PyTorch.
@@ -15,12 +19,23 @@ _HEAD = '''"""{title}, as PyTorch.
     model.load_state_dict(torch.load("{weights}"))
 """
 
+import math
+from collections.abc import Callable
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch import Tensor
+'''
+_IMPORTS = {
+    "import math": r"\bmath\.",
+    "from collections.abc import Callable": r"\bCallable\b",
+    "import torch.nn.functional as F": r"\bF\.",
+    "from torch import Tensor": r"\bTensor\b",
+}
+_CLASS = '''
 
-
-class Model(nn.Module):
+class {kind}(nn.Module):
     """{about}"""
 
     def __init__(self):
@@ -30,11 +45,30 @@ class Model(nn.Module):
 
 def print_module(source: Source, written: Written, weights: str = "model.pt") -> str:
     """The source text; it is formatted as Python code usually is."""
-    head = _HEAD.format(title=_title(source), weights=weights, about=_about(source, written))
-    lines = [*_init(written), "", *_forward(source, written)]
+    stacks = [_class(one.kind, _one_of(one), one.written, one.results) for one in written.stacks]
+    results = [written.results[name] for name in source.fetches]
+    classes = "".join((*stacks, _class("Model", _about(source, written), written, results)))
+    helpers = "".join(f"\n\n{part.text}\n" for part in used_by(classes))
+    code = helpers + classes
+    return _imports(_HEAD.format(title=_title(source), weights=weights), code) + code
+
+
+def _class(kind: str, about: str, written: Written, results: Sequence[str]) -> str:
+    lines = [*_init(written), "", *_forward(written, results)]
     body = "\n".join(f"    {line}" if line else "" for line in lines)
-    text = head + body + "\n"
-    return text if "F." in body else text.replace("import torch.nn.functional as F\n", "")
+    return f"{_CLASS.format(kind=kind, about=about)}{body}\n"
+
+
+def _one_of(stack: Stack) -> str:
+    return f"One of {stack.count}."
+
+
+def _imports(head: str, code: str) -> str:
+    """The head with the imports that the code needs."""
+    for line, use in _IMPORTS.items():
+        if not re.search(use, code):
+            head = head.replace(f"{line}\n", "")
+    return head.replace('"""\n\n\nimport torch\n', '"""\n\nimport torch\n')
 
 
 def _title(source: Source) -> str:
@@ -59,15 +93,23 @@ def _shape(source: Source, fed: str) -> str:
 
 def _init(written: Written) -> Iterator[str]:
     for name, maker in written.makers.items():
-        yield f"    self.{name} = {maker}"
+        yield from (f"    {part}" for part in _wrapped(f"self.{name} = {maker}"))
+    for stack in written.stacks:
+        made = f"{stack.kind}() for _ in range({stack.count})"
+        yield f"    self.{stack.attribute} = nn.ModuleList({made})"
     for name in written.parameters:
         yield f"    self.{name} = nn.Parameter({_zeros(written, name)})"
     for name in written.buffers:
         yield f'    self.register_buffer("{name}", {_zeros(written, name)})'
+    for key, first in written.ties.items():
+        if key not in written.parameters and not re.search(r"\.\d+\.", key):
+            yield f"    self.{key} = self.{first}"
+    used = "\n".join((*written.lines, *written.results.values()))
     for name, text in written.constants.items():
-        yield f'    self.register_buffer("{name}", {text}, persistent=False)'
-    if not (written.makers or written.parameters or written.buffers or written.constants):
-        yield "    pass"
+        if not re.search(rf"self\.{name}\b", used):
+            continue
+        line = f'self.register_buffer("{name}", {text}, persistent=False)'
+        yield from (f"    {part}" for part in _wrapped(line))
 
 
 def _zeros(written: Written, name: str) -> str:
@@ -76,30 +118,72 @@ def _zeros(written: Written, name: str) -> str:
     return f"torch.zeros({', '.join(map(str, value.shape)) or '()'}{kind})"
 
 
-def _forward(source: Source, written: Written) -> Iterator[str]:
-    yield f"def forward(self, {', '.join(written.arguments.values())}):"
+def _forward(written: Written, results: Sequence[str]) -> Iterator[str]:
+    yield from _wrapped(f"def forward(self, {', '.join(written.arguments.values())}):")
     for line in written.lines:
         yield from (f"    {part}" for part in _wrapped(line))
-    results = [written.results[name] for name in source.fetches]
     yield from (f"    {part}" for part in _wrapped(f"return {', '.join(results)}"))
 
 
 def _wrapped(line: str) -> list[str]:
-    """A long call with its arguments on lines of their own."""
-    if len(line) <= _WIDTH - 8 or "(" not in line or not line.endswith(")"):
+    """A long line with the arguments of its longest call on lines of their own."""
+    if len(line) <= _WIDTH - 8:
         return [line]
-    start = _opening(line)
-    if start is None:
+    span = _longest_call(line)
+    if span is None:
         return [line]
-    inner = line[start + 1 : -1]
-    return [line[: start + 1], f"    {inner}", ")"]
+    start, end = span
+    indent = line[: len(line) - len(line.lstrip())] + "    "
+    inner = line[start + 1 : end]
+    is_call = start > 0 and (line[start - 1].isalnum() or line[start - 1] in "_])")
+    if len(indent) + len(inner) <= _WIDTH - 8:
+        lines = [indent + inner]
+    elif not is_call:
+        lines = _wrapped(indent + inner)
+    else:
+        lines = [part for one in _arguments(inner) for part in _wrapped(f"{indent}{one},")]
+    return [line[: start + 1], *lines, *_wrapped(indent[4:] + line[end:])]
 
 
-def _opening(line: str) -> int | None:
-    """Where the parenthesis opens that the line's last one closes."""
-    depth = 0
-    for place in range(len(line) - 1, -1, -1):
-        depth += {")": 1, "(": -1}.get(line[place], 0)
-        if depth == 0:
-            return place
-    return None
+def _groups(line: str) -> Iterator[tuple[int, int]]:
+    """Where parentheses that stand in no others open and close."""
+    depth, start, quote = 0, 0, ""
+    for place, letter in enumerate(line):
+        if quote or letter in "\"'":
+            quote = ("" if letter == quote else quote) if quote else letter
+        elif letter in "([{":
+            start, depth = (place if depth == 0 else start), depth + 1
+        elif letter in ")]}":
+            depth -= 1
+            if depth == 0 and letter == ")":
+                yield start, place
+
+
+def _longest_call(line: str) -> tuple[int, int] | None:
+    found = [one for one in _groups(line) if one[1] - one[0] > 20]
+    return max(found, key=lambda one: one[1] - one[0], default=None)
+
+
+def _arguments(inner: str) -> list[str]:
+    """The arguments of a call."""
+    nested = list(_all_groups(inner))
+    commas = [
+        place
+        for place, letter in enumerate(inner)
+        if letter == "," and not any(start < place < end for start, end in nested)
+    ]
+    ends = [-1, *commas, len(inner)]
+    return [
+        inner[a + 1 : b].strip() for a, b in itertools.pairwise(ends) if inner[a + 1 : b].strip()
+    ]
+
+
+def _all_groups(line: str) -> Iterator[tuple[int, int]]:
+    depth, start = 0, 0
+    for place, letter in enumerate(line):
+        if letter in "([{":
+            start, depth = (place if depth == 0 else start), depth + 1
+        elif letter in ")]}":
+            depth -= 1
+            if depth == 0:
+                yield start, place

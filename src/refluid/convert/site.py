@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+import numpy as np
 
+from refluid.analysis.uses import Key
 from refluid.convert.table import NoCounterpart
+from refluid.convert.weights import Weight
 from refluid.core.dtypes import VarType, to_torch
+from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
+from refluid.ops import registry
 
 if TYPE_CHECKING:
     from refluid.convert.writer import Writer
-
-Change = Callable[[Tensor], Tensor]
-
-
-def turned(value: Tensor) -> Tensor:
-    """Fluid's matrix (inputs, outputs) as torch.nn.Linear has it."""
-    return value.t().contiguous()
-
-
-@dataclass(frozen=True)
-class Weight:
-    """A parameter of a submodule: Fluid's name, and how its values lie in PyTorch."""
-
-    name: str
-    change: Change | None = None
 
 
 @dataclass
@@ -44,6 +33,18 @@ class Expression:
     loose: bool = False
     scalar: bool = False
     lengths: str = ""
+
+
+@dataclass
+class LoopState:
+    """A variable that a loop carries: its name before a round and after it, and its local.
+
+    before and after are the same variable where a round changes it in place.
+    """
+
+    before: Key
+    after: Key
+    local: str
 
 
 class Site:
@@ -71,7 +72,7 @@ class Site:
 
     def var(self, slot: str, index: int = 0) -> Variable:
         """The variable's description."""
-        return self.writer.source.var(self.names(slot)[index])
+        return self.op.block.var_recursive(self.names(slot)[index])
 
     def shape(self, slot: str, index: int = 0) -> tuple[int, ...]:
         """Declared sizes of an input; -1 is unknown."""
@@ -79,11 +80,15 @@ class Site:
 
     def out_shape(self, slot: str = "Out", index: int = 0) -> tuple[int, ...]:
         """Declared sizes of an output."""
-        return tuple(self.writer.source.var(self.op.output(slot)[index]).shape)
+        return tuple(self.op.block.var_recursive(self.op.output(slot)[index]).shape)
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """An attribute; `default` where the program doesn't say."""
-        return self.op.attrs.get(name, default)
+        """An attribute; where the program doesn't say `default`, else the operator's own."""
+        if name in self.op.attrs or default is not None:
+            return self.op.attrs.get(name, default)
+        definition = registry.find(self.op.type)
+        known = definition.attributes.get(name) if definition is not None else None
+        return None if known is None else known.default
 
     def is_parameter(self, slot: str) -> bool:
         """Whether the input's values are saved with the model."""
@@ -93,6 +98,10 @@ class Site:
         """Whether anybody reads that output."""
         names = self.op.output(slot)
         return index < len(names) and self.writer.needs(names[index])
+
+    def block(self) -> Block:
+        """The block that the operator runs."""
+        return next(iter(self.op.sub_blocks()))
 
     # -- expressions ----------------------------------------------------------
 
@@ -123,7 +132,7 @@ class Site:
 
     def module(self, maker: str, weights: Mapping[str, Weight]) -> str:
         """The submodule that has these parameters: `self.conv`."""
-        return self.writer.module(maker, weights)
+        return self.writer.members.module(maker, weights)
 
     # -- results --------------------------------------------------------------
 
@@ -139,29 +148,46 @@ class Site:
     ) -> None:
         """Says what an output is. lengths: of its sequences; None: those of the first input."""
         if self.needed(slot, index):
-            lengths = self._lengths() if lengths is None else lengths
+            lengths = self._lengths() if lengths is None else self.writer.kept(lengths)
             value = Expression(text, loose, scalar, lengths)
             self.writer.give(self.op.output(slot)[index], value)
 
-    def give_all(self, text: str, outputs: Sequence[tuple[str, int]]) -> None:
+    def give_all(
+        self, text: str, outputs: Sequence[tuple[str, int]], lengths: str | None = None
+    ) -> None:
         """Says what several outputs are, as a tuple."""
         names = [
             self.op.output(slot)[index] if self.needed(slot, index) else None
             for slot, index in outputs
         ]
-        self.writer.give_all(names, text, self._lengths())
+        lengths = self._lengths() if lengths is None else self.writer.kept(lengths)
+        self.writer.give_all(names, text, lengths)
+
+    def parts_of(self, text: str, count: int) -> list[str]:
+        """Writes a call that gives a tuple; the names of its parts."""
+        names: list[str] = []
+        for _ in range(count):
+            names.append(self.writer.fresh(*names))
+        self.writer.line(f"{', '.join(names)} = {text}")
+        return names
+
+    def give_with_lengths(self, text: str, slot: str = "Out") -> None:
+        """Says what an output is by a call that gives it and its sequences' lengths."""
+        local, lengths = self.writer.fresh(), self.writer.fresh_lengths()
+        self.writer.line(f"{local}, {lengths} = {text}")
+        self.give(local, slot, lengths=lengths)
 
     def _lengths(self) -> str:
         for slot in self.op.inputs:
             for name in self.op.input(slot):
-                known = self.writer.values.get(name)
+                known = self.writer.known(name)
                 if known is not None and known.lengths:
                     return known.lengths
         return ""
 
-    def lengths(self, slot: str = "X") -> str:
+    def lengths(self, slot: str = "X", index: int = 0) -> str:
         """The lengths of the input's sequences; NoCounterpart where it has none."""
-        found = self.value(slot).lengths
+        found = self.value(slot, index).lengths
         if not found:
             self.refuse("what it reads has no sequences in the converted part")
         return found
@@ -178,6 +204,13 @@ class Site:
 
 def _closed(value: Expression) -> str:
     return f"({value.text})" if value.loose else value.text
+
+
+def short(value: Any) -> Any:
+    """Float32 numbers that were read as floats, with the digits that they were written with."""
+    if isinstance(value, list | tuple):
+        return [short(one) for one in value]
+    return float(str(np.float32(value))) if isinstance(value, float) else value
 
 
 def torch_dtype(kind: Any) -> str:

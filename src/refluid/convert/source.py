@@ -48,6 +48,25 @@ class Source:
         """The description of a variable."""
         return self.program.global_block().var(name)
 
+    def every_op(self) -> Iterable[Operator]:
+        """The operators of all blocks."""
+        return (op for block in self.program.blocks for op in block.ops)
+
+    def constant_of(self, name: str) -> float | None:
+        """The number that a variable is filled with; None where it isn't."""
+        makers = [op for op in self.every_op() if name in op.output_arg_names]
+        while len(makers) == 1 and makers[0].type in ("assign", "cast"):
+            (name,) = makers[0].input("X")
+            makers = [op for op in self.every_op() if name in op.output_arg_names]
+        if len(makers) != 1:
+            return None
+        attrs = makers[0].attrs
+        if makers[0].type == "fill_constant":
+            return float(attrs.get("str_value") or attrs.get("value", 0.0))
+        values = list(attrs.get("fp32_values") or attrs.get("int32_values") or [])
+        single = makers[0].type == "assign_value" and len(values) == 1
+        return float(values[0]) if single else None
+
     def sequences(self) -> list[str]:
         """Names of what is fed as sequences."""
         return [name for name in self.feeds if self.var(name).lod_level]
@@ -85,7 +104,9 @@ def from_training(
     """
     forward = program.clone(for_test=True) if test else _forward(program)
     known = {one for op in forward.global_block().ops for one in op.output_arg_names}
-    computed = [one for one in fetches if one in known and not _counts(forward, one)]
+    found = [one for one in fetches if one in known]
+    own = [one for one in found if not _is_beside(forward, one, values)]
+    computed = own or found
     if not computed:
         raise EnforceNotMet(f"the network computes none of what is fetched: {', '.join(fetches)}")
     pruned = prune(forward, computed, [])
@@ -99,10 +120,11 @@ def from_training(
     )
 
 
-def _counts(program: Program, name: str) -> bool:
-    """Whether a metric that is kept over many batches gives it: no part of a network."""
+def _is_beside(program: Program, name: str, values: Mapping[str, Tensor]) -> bool:
+    """Whether no part of the network gives it: a metric of many batches, the learning rate."""
     makers = [op for op in program.global_block().ops if name in op.output_arg_names]
-    return any(op.type in _METRICS for op in makers)
+    kept = any(op.type in _METRICS for op in makers)
+    return kept or not list(_fed(prune(program, [name], []), values))
 
 
 def _forward(program: Program) -> Program:

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from refluid.convert.checking import run_program
-from refluid.convert.rules.arithmetic import short
+from refluid.convert.members import Written
+from refluid.convert.site import short
 from refluid.convert.source import Source
 from refluid.convert.table import NoCounterpart
-from refluid.convert.writer import Written
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.passes.prune import prune
@@ -56,16 +56,16 @@ def print_optimizer(source: Source, written: Written) -> str:
     if len(kinds) > 1 or kinds[0] not in _OPTIMIZERS:
         raise NoCounterpart(f"no PyTorch for the optimizer {' + '.join(kinds)}")
     name, options = _OPTIMIZERS[kinds[0]]
-    keys = {origin[0]: key for key, origin in written.origins.items()}
+    keys = keys_of(written)
     groups: dict[float, list[str]] = defaultdict(list)
     for op in updates:
         parameter = op.input("Param")[0]
         if parameter in keys:
-            groups[_decay(source, op)].append(keys[parameter])
+            groups[_decay(source, op)].extend(keys[parameter])
     rate, notes = _rate(source, updates[0])
     notes = [*notes, *_clipping(source)]
-    known = {key for key in written.origins if key.rsplit(".", 1)[-1] in ("weight", "bias")}
-    known |= set(written.parameters)
+    known = set(written.origins) - set(written.untrained) - set(written.ties)
+    known = {key for key in known if not key.endswith((".running_mean", ".running_var"))}
     whole = len(groups) == 1 and {*groups[next(iter(groups))]} == known
     lines = ["", "", "def make_optimizer(model):"]
     lines.append(f'    """{name} as the Fluid program has it."""')
@@ -89,6 +89,15 @@ def print_optimizer(source: Source, written: Written) -> str:
     return "\n".join(lines) + "\n"
 
 
+def keys_of(written: Written) -> dict[str, list[str]]:
+    """Fluid's name of a variable -> its parts in the state_dict."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for key, origin in written.origins.items():
+        if key not in written.ties:
+            found[origin.weight.name].append(key)
+    return found
+
+
 def _makers(source: Source) -> dict[str, Operator]:
     assert source.whole is not None
     return {name: op for op in source.whole.global_block().ops for name in op.output_arg_names}
@@ -109,7 +118,7 @@ def _decay(source: Source, update: Operator) -> float:
     for name in maker.input("X"):
         one = makers.get(name)
         if one is not None and one.type == "scale" and one.input("X") == [parameter]:
-            return float(short(one.attrs["scale"]))  # type: ignore[arg-type]
+            return float(short(one.attrs["scale"]))
         if one is not None and one.type == "scale" and one.input("X") != [parameter]:
             inner = makers.get(one.input("X")[0])
             if inner is not None and inner.type == "sign":
@@ -121,14 +130,14 @@ def _rate(source: Source, update: Operator) -> tuple[float, list[str]]:
     """The learning rate of the first step, and what is to be said of it."""
     name = update.input("LearningRate")[0]
     if name in source.values and name not in _makers(source):
-        return float(short(float(source.values[name].flatten()[0]))), []  # type: ignore[arg-type]
+        return float(short(float(source.values[name].flatten()[0]))), []
     assert source.whole is not None
     program = prune(source.whole.clone(), [name], [])
     schedule = Source("rate", program, source.values, (), (name,))
     value = float(run_program(schedule, {})[0].flatten()[0])
     kinds = ", ".join(dict.fromkeys(op.type for op in schedule.ops))
     note = f"The rate of the first step; Fluid's operators change it ({kinds}):"
-    return float(short(value)), [note, "choose a torch.optim.lr_scheduler for it."]  # type: ignore[arg-type]
+    return float(short(value)), [note, "choose a torch.optim.lr_scheduler for it."]
 
 
 def _clipping(source: Source) -> list[str]:

@@ -4,40 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from torch import Tensor
-
+from refluid.analysis.uses import Key
 from refluid.convert import rules
 from refluid.convert.joining import join_biases
+from refluid.convert.members import Members, Written
 from refluid.convert.naming import Locals, Unique, identifier, module_name
-from refluid.convert.site import Expression, Site, Weight, turned
+from refluid.convert.reading import Kept, count_reads, counters_of, needed_ops
+from refluid.convert.repeats import Repeat, find_repeats
+from refluid.convert.site import Expression, LoopState, Site
 from refluid.convert.source import Source
+from refluid.convert.stacks import write_stack
+from refluid.convert.statements import Statements, names_in
 from refluid.convert.table import NoCounterpart, converter_of
+from refluid.ir.block import Block
 from refluid.ir.operator import Operator
-
-# A result that is used once, by the next operator, becomes a part of its line up to this length.
-_INLINE = 48
-
-
-@dataclass
-class Written:
-    """What the printer needs: submodules (name -> maker), statements, arguments, and the values.
-
-    origins: key of `state` -> name and shape in Fluid, and whether it is transposed.
-    """
-
-    makers: dict[str, str] = field(default_factory=dict)
-    state: dict[str, Tensor] = field(default_factory=dict)
-    parameters: list[str] = field(default_factory=list)
-    buffers: list[str] = field(default_factory=list)
-    constants: dict[str, str] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-    arguments: dict[str, str] = field(default_factory=dict)
-    results: dict[str, str] = field(default_factory=dict)
-    origins: dict[str, tuple[str, list[int], bool]] = field(default_factory=dict)
-    homes: dict[str, str] = field(default_factory=dict)
 
 
 def write(source: Source) -> Written:
@@ -48,26 +31,30 @@ def write(source: Source) -> Written:
     return Writer(source).write()
 
 
-class Writer:
+class Writer(Statements):
     """Goes through the operators once."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.done = Written()
-        self.values: dict[str, Expression] = {}
+    def __init__(
+        self,
+        source: Source,
+        kept: Kept | None = None,
+        left: Counter[Key] | None = None,
+        naming: Callable[[str], str] = module_name,
+    ) -> None:
+        """kept, left: some operators alone, and how often their values are read."""
+        self.kept_ops = needed_ops(source) if kept is None else kept
+        left = count_reads(self.kept_ops, source) if left is None else left
+        super().__init__(source, Members(source, naming), left)
         self.biases = join_biases(source)
-        self._ops = _needed_ops(source)
-        self._left = _reads(self._ops, source.fetches)
-        self._names = Unique(("forward", "training", "train", "eval", "load_state_dict"))
-        self._modules: dict[tuple[str, ...], str] = {}
-        self._pending: dict[str, Expression] = {}
-        self._next: Operator | None = None
-        self._holders: dict[str, str] = {}
+        self.counters = counters_of(self.kept_ops)
+        self._left_out = {id(op) for one in self.counters.values() for op in one.tests}
+        self._repeats: dict[int, Repeat] = {}
 
     def write(self) -> Written:
         source, done = self.source, self.done
         rules.load()
-        lacking = sorted({op.type for op in self._ops if converter_of(op.type) is None})
+        ops = [op for kept in self.kept_ops.values() for op in kept]
+        lacking = sorted({op.type for op in ops if converter_of(op.type) is None})
         if lacking:
             raise NoCounterpart(f"no PyTorch for {len(lacking)} operators: {', '.join(lacking)}")
         unique = Unique(("self",))
@@ -78,178 +65,89 @@ class Writer:
         self._locals = Locals(done.arguments.values())
         for name in source.feeds:
             lengths = done.arguments.get(f"{name}@LENGTHS", "")
-            self.values[name] = Expression(done.arguments[name], lengths=lengths)
-        for position, op in enumerate(self._ops):
-            self._next = self._ops[position + 1] if position + 1 < len(self._ops) else None
-            self._write(op)
+            self.values[0, name] = Expression(done.arguments[name], lengths=lengths)
+        repeats = find_repeats(source, self.kept_ops[0], self.biases)
+        self._repeats = {one.start: one for one in repeats}
+        self.write_block(self._block)
         for name in source.fetches:
             done.results[name] = self.value(name).text
         return done
+
+    def write_block(self, block: Block) -> None:
+        """Writes the operators of a block."""
+        around = self._block, self._next
+        ops = self.kept_ops.get(block.idx, [])
+        position = 0
+        while position < len(ops):
+            self._block = block
+            repeat = self._repeats.get(position) if block.idx == 0 else None
+            if repeat is not None and write_stack(self, repeat, ops):
+                position = repeat.end
+                continue
+            self._next = ops[position + 1] if position + 1 < len(ops) else None
+            self._write(ops[position])
+            position += 1
+        self._block, self._next = around
 
     def _write(self, op: Operator) -> None:
         skipped = self.biases.added_by.get(id(op))
         if skipped is not None:  # its result is the one of the operator that has the bias now
             source, result = skipped
-            self._settle(op, {result: self.values[source]})
+            self._settle(op, {self.key(result): self.values[self.key(source)]})
+            return
+        if id(op) in self._left_out:
+            self._settle(op, {})
             return
         converter = converter_of(op.type)
         assert converter is not None
-        self._given: dict[str, Expression] = {}
-        self._tuple: tuple[Sequence[str | None], str, str] | None = None
+        around = self._given
+        self._given, self._tuple = {}, None
         converter(Site(self, op))
-        self._settle(op, self._given)
+        given, self._given = self._given, around
+        self._settle(op, given)
 
-    # -- what sites ask -------------------------------------------------------
+    # -- loops and branches ---------------------------------------------------
 
-    def needs(self, name: str) -> bool:
-        """Whether an operator that is written, or the user, reads a variable."""
-        return self._left.get(name, 0) > 0
+    def state(self, before: Key, after: Key, first: Expression) -> LoopState:
+        """Gives a variable that a loop carries its local, with its first value."""
+        local = self.fresh(*names_in([first]))
+        self.line(f"{local} = {first.text}")
+        self._locals.pin(local)
+        return LoopState(before, after, local)
 
-    def value(self, name: str) -> Expression:
-        """The expression of a variable."""
-        if name in self.values:
-            return self.values[name]
-        if name in self.source.values:
-            found = self.values[name] = Expression(self._loose_parameter(name))
-            return found
-        raise NoCounterpart(f"variable {name!r} is neither fed nor saved nor computed before")
+    @contextmanager
+    def nested(self, block: Block, states: Sequence[LoopState] = ()) -> Iterator[None]:
+        """Writes a block one step further in; what it carries is set at its end."""
+        outer, self._states = self._states, {one.after: one for one in states}
+        live = dict(self._holders)
+        for local in live.values():
+            self._locals.pin(local)
+        self._depth += 1
+        start = len(self.done.lines)
+        self.write_block(block)
+        inside = self._block
+        self._block = block
+        yield
+        self._block = inside
+        self._carry(states)
+        if len(self.done.lines) == start:
+            self.line("pass")
+        self._depth -= 1
+        self._states = outer
+        for local in live.values():
+            self._locals.unpin(local)
+        for one in states:
+            self.values[one.after] = Expression(one.local)
+            self._holders[one.after] = one.local
+            self._locals.unpin(one.local)
 
-    def give(self, name: str, value: Expression) -> None:
-        """An output of the operator at hand."""
-        self._given[name] = value
-
-    def give_all(self, names: Sequence[str | None], text: str, lengths: str) -> None:
-        """Outputs of the operator at hand that come as a tuple."""
-        self._tuple = names, text, lengths
-
-    def module(self, maker: str, weights: Mapping[str, Weight]) -> str:
-        """The submodule that has these parameters, made where there is none."""
-        key = maker, *(f"{slot}={one.name}" for slot, one in sorted(weights.items()))
-        name = self._modules.get(key)
-        if name is None:
-            first = next(iter(weights.values()))
-            name = self._modules[key] = self._names(module_name(first.name))
-            self.done.makers[name] = maker
-            for slot, weight in weights.items():
-                self._place(f"{name}.{slot}", weight)
-        return f"self.{name}"
-
-    def constant(self, name: str, text: str) -> str:
-        """A tensor that is made once and moves with the module."""
-        found = self._names(identifier(name))
-        self.done.constants[found] = text
-        return f"self.{found}"
-
-    def _place(self, key: str, weight: Weight) -> None:
-        value = self.source.values[weight.name]
-        self.done.state[key] = value if weight.change is None else weight.change(value)
-        self.done.origins[key] = weight.name, list(value.shape), weight.change is turned
-        if weight.change is None:
-            self.done.homes.setdefault(weight.name, key)
-
-    def _loose_parameter(self, name: str) -> str:
-        """A saved value that belongs to no submodule, or is read beside it."""
-        if name in self.done.homes:
-            return f"self.{self.done.homes[name]}"
-        attribute = self._names(identifier(name))
-        self.done.state[attribute] = value = self.source.values[name]
-        self.done.origins[attribute] = name, list(value.shape), False
-        self.done.homes[name] = attribute
-        is_trained = self.source.values[name].is_floating_point() and _is_trained(self.source, name)
-        (self.done.parameters if is_trained else self.done.buffers).append(attribute)
-        return f"self.{attribute}"
-
-    def held(self, name: str) -> str:
-        """The variable as a name, put into a local variable where it is more than that."""
-        value = self.value(name)
-        simple = re.fullmatch(r"[\w.]+", value.text) is not None
-        if not simple:
-            local = self._locals.take(None, _names_in([value]))
-            self._line(f"{local} = {value.text}")
-            self._holders[name] = local
-            self.values[name] = Expression(local, scalar=value.scalar, lengths=value.lengths)
-        return self.values[name].text
-
-    # -- statements -----------------------------------------------------------
-
-    def _settle(self, op: Operator, given: Mapping[str, Expression]) -> None:
-        """Puts what was given into variables, or into the next operator's line."""
-        for name in op.input_arg_names:
-            self._left[name] -= 1
-        dying = [
-            self._holders.pop(name)
-            for name in dict.fromkeys(op.input_arg_names)
-            if name in self._holders and not self._left.get(name)
-        ]
-        kept = dict.fromkeys(self._holders.values())
-        dying = [one for one in dict.fromkeys(dying) if one not in kept]
-        for name in dying:
-            self._locals.free(name)
-        self._avoided = _names_in(given.values()) if len(given) > 1 else set()
-        if getattr(self, "_tuple", None) is not None:
-            self._settle_tuple()
-        for name, value in given.items():
-            self.values[name] = value
-            held = self._holder_of(value)
-            if held is not None:
-                self._holders[name] = held
-            elif not self._stays_expression(name, value):
-                local = self._locals.take(dying[0] if dying else None, self._avoided)
-                dying = dying[1:]
-                self._line(f"{local} = {value.text}")
-                self._holders[name] = local
-                self.values[name] = Expression(local, scalar=value.scalar, lengths=value.lengths)
-
-    def _settle_tuple(self) -> None:
-        assert self._tuple is not None
-        names, text, lengths = self._tuple
-        self._tuple = None
-        found = []
-        for name in names:
-            local = "_" if name is None else self._locals.take()
-            found.append(local)
-            if name is not None:
-                self._holders[name], self.values[name] = local, Expression(local, lengths=lengths)
-        self._line(f"{', '.join(found)} = {text}")
-
-    def _holder_of(self, value: Expression) -> str | None:
-        """The local variable that a value is, where it is one already: it lives on."""
-        if not value.text.isidentifier() or value.text in self.done.arguments.values():
-            return None
-        self._locals.keep(value.text)
-        return value.text
-
-    def _stays_expression(self, name: str, value: Expression) -> bool:
-        if value.text.isidentifier() or (value.text.startswith("self.") and "(" not in value.text):
-            return True
-        following = self._next
-        once = self._left.get(name) == 1 and name not in self.source.fetches
-        if not once or following is None or name not in following.input_arg_names:
-            return False
-        return len(value.text) <= _INLINE
-
-    def _line(self, text: str) -> None:
-        self.done.lines.append(text)
-
-
-def _needed_ops(source: Source) -> list[Operator]:
-    """Operators that the fetches depend on, in order."""
-    wanted, kept = set(source.fetches), []
-    for op in reversed(source.ops):
-        if wanted & set(op.output_arg_names):
-            kept.append(op)
-            wanted |= set(op.input_arg_names)
-    return kept[::-1]
-
-
-def _names_in(values: Iterable[Expression]) -> set[str]:
-    return {word for value in values for word in re.findall(r"\w+", value.text)}
-
-
-def _reads(ops: Sequence[Operator], fetches: Sequence[str]) -> Counter[str]:
-    return Counter([*fetches, *(name for op in ops for name in op.input_arg_names)])
-
-
-def _is_trained(source: Source, name: str) -> bool:
-    var = source.program.global_block().vars.get(name)
-    return bool(getattr(var, "trainable", False))
+    def _carry(self, states: Sequence[LoopState]) -> None:
+        """Sets the locals of what a loop carries, all at once where one reads another."""
+        texts = {one.local: self.values[one.after].text for one in states}
+        changed = {local: text for local, text in texts.items() if text != local}
+        read = {word for text in changed.values() for word in re.findall(r"\w+", text)}
+        if len(changed) > 1 and read & set(changed):
+            self.line(f"{', '.join(changed)} = {', '.join(changed.values())}")
+        else:
+            for local, text in changed.items():
+                self.line(f"{local} = {text}")

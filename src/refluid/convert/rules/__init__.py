@@ -2,7 +2,21 @@
 
 from importlib import import_module
 
-_FAMILIES = ("layers", "arithmetic", "shaping", "reductions", "losses", "pooling", "sequences")
+_FAMILIES = (
+    "layers",
+    "arithmetic",
+    "shaping",
+    "creation",
+    "reductions",
+    "losses",
+    "pooling",
+    "images",
+    "sequences",
+    "recurrent",
+    "labelling",
+    "detection",
+    "control",
+)
 
 
 def load() -> None:

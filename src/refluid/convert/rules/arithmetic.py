@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from refluid.convert.rules.indices import aligned
-from refluid.convert.site import Site, torch_dtype
+from refluid.convert.site import Site, short, torch_dtype
 from refluid.convert.table import converts
 
 # Fluid's type -> what is written of x.
@@ -75,11 +73,6 @@ def one_argument(site: Site) -> None:
     site.give(text, loose=kind in _LOOSE, scalar=value.scalar)
 
 
-def short(number: object) -> object:
-    """A float32 that was read as a float, with the digits that it was written with."""
-    return float(str(np.float32(number))) if isinstance(number, float) else number
-
-
 _TWO = {
     "elementwise_add": "{x} + {y}",
     "elementwise_div": "{x} / {y}",
@@ -128,7 +121,7 @@ def scale(site: Site) -> None:
     factor, bias = short(site.attr("scale", 1.0)), short(site.attr("bias", 0.0))
     site.require(not site.has("ScaleTensor"), "its factor is computed")
     if not _is_float(site):
-        factor, bias = int(factor), int(bias)  # type: ignore[call-overload]
+        factor, bias = int(factor), int(bias)
     if factor == 1.0 and bias == 0.0:
         site.give(value.text, loose=value.loose, scalar=value.scalar)
         return
@@ -180,13 +173,13 @@ def dropout(site: Site) -> None:
     chance = short(site.attr("dropout_prob", 0.5))
     downgrades = site.attr("dropout_implementation", "downgrade_in_infer") == "downgrade_in_infer"
     if site.attr("is_test"):
-        keep = short(1.0 - chance) if downgrades else 1.0  # type: ignore[operator]
+        keep = short(1.0 - chance) if downgrades else 1.0
         text = f"{site.x()} * {keep!r}" if keep != 1.0 else site.value("X").text
         site.give(text, loose=keep != 1.0 or site.value("X").loose)
         return
     text = f"F.dropout({site.arg()}, {chance!r}, self.training)" if chance else site.value("X").text
     if downgrades and chance:
-        text += f" * {short(1.0 - chance)!r}"  # type: ignore[operator]
+        text += f" * {short(1.0 - chance)!r}"
     site.give(text, loose=(downgrades and bool(chance)) or site.value("X").loose)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
-from refluid.convert.site import Site, Weight, turned
+from refluid.convert.site import Site
 from refluid.convert.table import converts
+from refluid.convert.weights import Weight
 
 
 def _bias(site: Site, weights: dict[str, Weight], slot: str = "Bias") -> str:
@@ -33,12 +31,12 @@ def mul(site: Site) -> None:
     flat = columns != x_rank - 1
     x = f"{site.x()}.flatten({columns})" if flat else site.arg()
     linear = site.is_parameter("Y") and len(site.shape("Y")) == 2 and y_columns == 1
-    if not linear or site.name("Y") in site.writer.done.homes:
+    if not linear or _is_read_otherwise(site):
         site.require(len(site.shape("Y")) == 2 and y_columns == 1, "its right side is no matrix")
-        site.give(f"{x if flat else site.x()} @ {site.x('Y')}", loose=True)
+        site.give(f"{x if flat else site.x()} @ {site.x('Y')}{_added(site)}", loose=True)
         return
     inputs, outputs = site.writer.source.values[site.name("Y")].shape
-    weights = {"weight": Weight(site.name("Y"), turned)}
+    weights = {"weight": Weight(site.name("Y"), turned=True)}
     maker = f"nn.Linear({inputs}, {outputs}{_bias(site, weights)})"
     site.give(f"{site.module(maker, weights)}({x})")
 
@@ -48,16 +46,32 @@ def matmul(site: Site) -> None:
     alpha, turned_x = site.attr("alpha", 1.0), site.attr("transpose_X")
     shape = site.shape("Y")
     plain = len(shape) == 2 and not turned_x and alpha == 1.0 and not site.attr("transpose_Y")
-    own = site.is_parameter("Y") and site.name("Y") not in site.writer.done.homes
+    own = site.is_parameter("Y") and not _is_read_otherwise(site)
     if plain and own and len(site.shape("X")) >= 2:
-        weights = {"weight": Weight(site.name("Y"), turned)}
+        weights = {"weight": Weight(site.name("Y"), turned=True)}
         maker = f"nn.Linear({shape[0]}, {shape[1]}{_bias(site, weights)})"
         site.give(f"{site.module(maker, weights)}({site.arg('X')})")
         return
     x = f"{site.x('X')}.mT" if turned_x and len(site.shape("X")) > 1 else site.x("X")
     y = f"{site.x('Y')}.mT" if site.attr("transpose_Y") and len(shape) > 1 else site.x("Y")
     both = len(site.shape("X")) == 1 and len(shape) == 1
-    site.give(f"{x} @ {y}" + (f" * {alpha!r}" if alpha != 1.0 else ""), loose=True, scalar=both)
+    factor = f" * {alpha!r}" if alpha != 1.0 else ""
+    site.give(f"{x} @ {y}{factor}{_added(site)}", loose=True, scalar=both)
+
+
+def _added(site: Site) -> str:
+    """The bias that was joined with a product that became no layer."""
+    name = site.writer.biases.of.get(id(site.op))
+    return f" + {site.writer.value(name).text}" if name is not None else ""
+
+
+def _is_read_otherwise(site: Site) -> bool:
+    """Whether the right side is something else than a layer's weight too: then it isn't turned."""
+    name, products = site.name("Y"), ("mul", "matmul")
+    others = (op for op in site.writer.source.every_op() if name in op.input_arg_names)
+    return name in site.writer.done.homes or any(
+        op.type not in products or op.attrs.get("transpose_Y") for op in others
+    )
 
 
 _CONVOLUTIONS = {
@@ -165,7 +179,7 @@ def layer_norm(site: Site) -> None:
     weights = {}
     for slot, name in (("Scale", "weight"), ("Bias", "bias")):
         if site.has(slot):
-            weights[name] = Weight(site.name(slot), lambda value: value.reshape(sizes))
+            weights[name] = Weight(site.name(slot), shape=None if len(sizes) == 1 else tuple(sizes))
     epsilon = f"eps={site.attr('epsilon', 1e-5):.7g}"
     if "weight" not in weights:
         call = f"F.layer_norm({site.arg()}, {list(sizes)}, {epsilon})"
@@ -204,18 +218,13 @@ def embedding(site: Site) -> None:
     padding = site.attr("padding_idx", -1)
     padding = padding + rows if padding < -1 else padding
 
-    def without_padding(table: Tensor) -> Tensor:
-        table = table.clone()
-        table[padding] = 0.0
-        return table
-
     shared = any(
         site.name("W") in op.input_arg_names and op.type != site.op.type
-        for op in site.writer.source.ops
+        for op in site.writer.source.every_op()
     )
     zeroes = padding >= 0 and not shared
     option = f", padding_idx={padding}" if zeroes else ""
-    weight = Weight(site.name("W"), without_padding if zeroes else None)
+    weight = Weight(site.name("W"), zeroed=padding if zeroes else -1)
     maker = f"nn.Embedding({rows}, {width}{option})"
     ids = site.held("Ids")
     if site.op.type == "lookup_table" and site.shape("Ids")[-1:] == (1,):
@@ -230,6 +239,18 @@ def embedding(site: Site) -> None:
 def prelu(site: Site) -> None:
     mode = site.attr("mode", "all")
     site.require(mode in ("all", "channel"), f"mode {mode!r}")
-    weight = Weight(site.name("Alpha"), torch.flatten)
     count = site.writer.source.values[site.name("Alpha")].numel()
+    weight = Weight(site.name("Alpha"), shape=(count,))
     site.give(f"{site.module(f'nn.PReLU({count})', {'weight': weight})}({site.arg()})")
+
+
+@converts("bilinear_tensor_product")
+def bilinear(site: Site) -> None:
+    site.require(site.is_parameter("Weight"), "its weight is computed")
+    outputs, left, right = site.writer.source.values[site.name("Weight")].shape
+    weights = {"weight": Weight(site.name("Weight"))}
+    if site.has("Bias"):
+        weights["bias"] = Weight(site.name("Bias"), shape=(outputs,))
+    option = "" if site.has("Bias") else ", bias=False"
+    module = site.module(f"nn.Bilinear({left}, {right}, {outputs}{option})", weights)
+    site.give(f"{module}({site.arg('X')}, {site.arg('Y')})")

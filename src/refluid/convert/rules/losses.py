@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from refluid.convert.rules.arithmetic import short
-from refluid.convert.site import Site
+from refluid.convert.rules.calls import Template, calls
+from refluid.convert.site import Site, short
 from refluid.convert.table import converts
 
 
@@ -91,7 +91,7 @@ def label_smooth(site: Site) -> None:
     size = site.shape("X")[-1]
     x = site.x() if size > 0 else site.held()
     classes = str(size) if size > 0 else f"{x}.shape[-1]"
-    rest = short(1.0 - share)  # type: ignore[operator]
+    rest = short(1.0 - share)
     site.give(f"{x} * {rest!r} + {share!r} / {classes}", loose=True)
 
 
@@ -106,3 +106,6 @@ def kldiv(site: Site) -> None:
     kind = reduction[site.attr("reduction", "mean")]
     text = f'F.kl_div({site.arg()}, {site.arg("Target")}, reduction="{kind}")'
     site.give(text, "Loss", scalar=kind != "none")
+
+
+calls({"bpr_loss": Template("bpr_loss({X}, {Label})", "Y", lengths="")})

@@ -27,6 +27,15 @@ def pool(site: Site) -> None:
     strides = [int(one) for one in site.attr("strides")]
     paddings = _paddings(site, sizes, strides, dims)
     images = site.shape("X")[1:-1] if last else site.shape("X")[2:]
+    if not any(paddings) and all(
+        0 < size < window < size + stride
+        for size, window, stride in zip(images, sizes, strides, strict=True)
+    ):  # one window, larger than the image
+        axes = ", ".join(str(one) for one in range(2, 2 + dims))
+        site.require(kind == "max" or site.attr("exclusive", True), "a mean of more than the image")
+        method = "amax" if kind == "max" else "mean"
+        site.give(channels_last(f"{site.x()}.{method}(({axes}), keepdim=True)", last))
+        return
     for size, window, padding in zip(images, sizes, paddings, strict=True):
         site.require(size < 0 or size + 2 * padding >= window, "a window larger than the image")
     if site.attr("ceil_mode") and any(paddings):
@@ -76,16 +85,12 @@ def interpolate(site: Site) -> None:
     size = f"scale_factor={int(scale)}" if known else f"size=({height}, {width})"
     site.require(known or (height > 0 and width > 0), "its size is not known")
     if mode == "nearest":
-        site.require(not corners, "nearest with aligned corners")
-        site.give(f"F.interpolate({site.arg()}, {size})")
+        if corners:
+            wanted = f"scale={int(scale)}" if known else f"size=({height}, {width})"
+            site.give(f"nearest_corners({site.arg()}, {wanted})")
+        else:
+            site.give(f"F.interpolate({site.arg()}, {size})")
         return
     site.require(corners or site.attr("align_mode", 1) == 0, "align_mode 1")
     option = ", align_corners=True" if corners else ""
     site.give(f'F.interpolate({site.arg()}, {size}, mode="{mode}"{option})')
-
-
-@converts("affine_channel")
-def affine_channel(site: Site) -> None:
-    site.require(site.attr("data_layout", "NCHW") == "NCHW", "channels last")
-    scale, bias = (f"{site.x(slot)}[:, None, None]" for slot in ("Scale", "Bias"))
-    site.give(f"{site.x()} * {scale} + {bias}", loose=True)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from refluid.convert.rules.arithmetic import short
 from refluid.convert.rules.indices import shape_text
-from refluid.convert.site import Site, torch_dtype
+from refluid.convert.site import Site, short
 from refluid.convert.table import converts
 
 
 @converts("reshape", "reshape2")
 def reshape(site: Site) -> None:
-    site.require(not site.has("Shape") and not site.has("ShapeTensor"), "its shape is computed")
+    if site.has("ShapeTensor"):
+        count = range(len(site.names("ShapeTensor")))
+        sizes = ", ".join(f"int({site.arg('ShapeTensor', place)})" for place in count)
+        site.give(f"{site.x()}.reshape({sizes})")
+        return
+    if site.has("Shape"):
+        site.give(f"{site.x()}.reshape({site.x('Shape')}.tolist())")
+        return
     shape, before = [int(one) for one in site.attr("shape")], site.shape("X")
     if site.value("X").scalar and shape in ([1], [-1]):
         site.give(site.value("X").text, scalar=True)
@@ -149,60 +155,6 @@ def shape(site: Site) -> None:
     site.give(f"torch.tensor({x}.shape, dtype=torch.int32, device={x}.device)")
 
 
-@converts("one_hot", "one_hot_v2")
-def one_hot(site: Site) -> None:
-    site.require(not site.has("depth_tensor"), "its depth is computed")
-    x = site.x()
-    if site.op.type == "one_hot" and site.shape("X")[-1:] == (1,):
-        x += ".squeeze(-1)"
-    site.give(f"F.one_hot({x}, {site.attr('depth')}).float()")
-
-
-@converts("fill_constant")
-def fill_constant(site: Site) -> None:
-    site.require(not site.has("ShapeTensorList"), "its shape is put together of several")
-    site.require(not site.has("ValueTensor"), "its value is computed")
-    kind = torch_dtype(site.attr("dtype"))
-    number = site.attr("str_value") or site.attr("value", 0.0)
-    value = short(float(number)) if "float" in kind else int(float(number))
-    if site.has("ShapeTensor"):
-        sizes_ = site.held("ShapeTensor")
-        option = f", dtype={kind}, device={sizes_}.device"
-        site.give(f"torch.full({sizes_}.tolist(), {value!r}{option})", lengths="")
-        return
-    sizes = [int(one) for one in site.attr("shape")]
-    name = site.op.output("Out")[0]
-    text = f"torch.full({tuple(sizes)}, {value!r}, dtype={kind})"
-    site.give(site.writer.constant(name, text), lengths="")
-
-
-@converts("assign_value")
-def assign_value(site: Site) -> None:
-    kind = torch_dtype(site.attr("dtype"))
-    slots = ("fp32_values", "int32_values", "int64_values", "bool_values")
-    numbers = next((list(site.attr(slot)) for slot in slots if site.attr(slot)), [])
-    shape_ = [int(one) for one in site.attr("shape")]
-    text = f"torch.tensor({[short(one) for one in numbers]}, dtype={kind})"
-    text += f".reshape({shape_})" if len(shape_) != 1 else ""
-    site.give(site.writer.constant(site.op.output("Out")[0], text), lengths="")
-
-
-@converts("fill_constant_batch_size_like")
-def like_batch(site: Site) -> None:
-    kind, sizes = torch_dtype(site.attr("dtype")), [int(one) for one in site.attr("shape")]
-    value = short(float(site.attr("str_value") or site.attr("value", 0.0)))
-    x, place = site.held("Input"), site.attr("output_dim_idx", 0)
-    texts = [str(one) for one in sizes]
-    texts[place] = f"{x}.shape[{site.attr('input_dim_idx', 0)}]"
-    like = "" if kind == "torch.float32" else f", dtype={kind}"
-    site.give(f"{x}.new_full(({', '.join(texts)},), {value!r}{like})", lengths="")
-
-
-@converts("fill_zeros_like")
-def zeros_like(site: Site) -> None:
-    site.give(f"torch.zeros_like({site.arg()})")
-
-
 @converts("pad")
 def pad(site: Site) -> None:
     ends = [int(one) for one in site.attr("paddings")]
@@ -224,17 +176,13 @@ def pad2d(site: Site) -> None:
     site.give(f"F.pad({site.arg()}, {sizes}{mode[site.attr('mode', 'constant')]}{fill})")
 
 
-@converts("shuffle_channel")
-def shuffle_channel(site: Site) -> None:
-    site.give(f"F.channel_shuffle({site.arg()}, {site.attr('group')})")
-
-
-@converts("pixel_shuffle")
-def pixel_shuffle(site: Site) -> None:
-    site.give(f"F.pixel_shuffle({site.arg()}, {site.attr('upscale_factor')})")
-
-
 @converts("cumsum")
 def cumsum(site: Site) -> None:
-    site.require(not site.attr("exclusive") and not site.attr("reverse"), "exclusive or reversed")
-    site.give(f"{site.x()}.cumsum({site.attr('axis', -1)})")
+    axis = int(site.attr("axis", -1))
+    before = site.attr("exclusive")
+    x = site.held() if before else site.x()
+    if site.attr("flatten"):
+        x, axis = f"{x}.flatten()", 0
+    turned = f".flip({axis})" if site.attr("reverse") else ""
+    text = f"{x}{turned}.cumsum({axis}){turned}"
+    site.give(f"{text} - {x}" if before else text, loose=bool(before))
