@@ -27,11 +27,11 @@ _PLAN = {"feed", "fetch"}
 class AtOnce:
     """The variables of a program, which its operators fill one by one.
 
-    direct: each is called a second time, without a plan where that can be; `done` has which.
+    direct: each is called a second time, without a plan where that can be.
     """
 
     def __init__(self, recording: Recording, *, direct: bool = False) -> None:
-        self.direct, self.done = direct, set[str]()
+        self.direct = direct
         (self.step,) = recording.steps
         self.program: Program = recording.programs[self.step.program]
         self.block = self.program.global_block()
@@ -57,20 +57,18 @@ class AtOnce:
         attrs = {name: value for name, value in op.attrs.items() if not name.startswith("op_")}
         makes: dict[str, Any] = {slot: [None] * len(one) for slot, one in made.items()}
         call = self.backend.direct
-        missed = call(op.type, given, attrs, makes, {}) if self.direct else MISSED
-        assert missed is MISSED or op.type in self.done
-        if missed is MISSED:
+        found = call(op.type, given, attrs, makes, {}) if self.direct else MISSED
+        if found is MISSED:
             self.backend.run(op.type, given, made, attrs)
-        overwritten = set(op.input_arg_names) & set(op.output_arg_names)
-        if not self.direct or overwritten or defined(op.type).mutates:
+            overwritten = set(op.input_arg_names) & set(op.output_arg_names)
+            if self.direct and not overwritten and not defined(op.type).mutates:
+                found = call(op.type, given, attrs, makes, {})
+        if found is MISSED:
             return
-        again = call(op.type, given, attrs, makes, {})
-        if again is not MISSED:
-            self.done.add(op.type)
-            for variables, values in zip(made.values(), again, strict=True):
-                for var, value in zip(variables, values, strict=True):
-                    self.vars[var.name] = value
-                    value.name = var.name
+        for variables, values in zip(made.values(), found, strict=True):
+            for var, value in zip(variables, values, strict=True):
+                self.vars[var.name] = value
+                value.name = var.name
 
     def _of(self, names: list[str]) -> Iterator[VarBase]:
         for name in names:

@@ -14,7 +14,8 @@ RECORDED = json.loads((GOLDEN / "op_types.json").read_text()) if GOLDEN.is_dir()
 PROTOS = json.loads((GOLDEN / "op_protos.json").read_text())["ops"] if GOLDEN.is_dir() else {}
 # The protos and recordings are those of a Fluid without CUDA.
 _CUDA_ONLY = {"dgc"}
-# What replicas of one process do, and fusions, which Fluid 1.8 has no CPU operators for.
+# What replicas of one process do, and fusions, which Fluid 1.8 has no CPU operators for;
+# softmax_loss is dygraph's.
 _OWN = {
     kind + suffix
     for kind in (
@@ -25,6 +26,7 @@ _OWN = {
         "fused_bn_add_activation",
         "fused_gemm_epilogue",
         "replica_barrier",
+        "softmax_loss",
         "sync_batch_norm",
         "update_loss_scaling",
     )

@@ -21,10 +21,14 @@ MISSED = object()
 class Backend(Protocol):
     """What layers need of the place where they put operators.
 
-    names_results: whether results have names from the start.
+    names_results: whether results have names from the start. fuses: whether layers may use the
+    operators that programs have only after passes, or never.
     """
 
     names_results: bool
+
+    @property
+    def fuses(self) -> bool: ...
 
     def variable(self, *args: Any, **options: Any) -> Variable:
         """A variable for results, with the arguments of `Variable`."""
@@ -58,7 +62,7 @@ class Blocks:
     index: the position where operators go, at the end unless given.
     """
 
-    names_results = True
+    names_results, fuses = True, False
 
     def __init__(self, block: Block | None = None, index: int | None = None) -> None:
         self._block, self._index = block, index

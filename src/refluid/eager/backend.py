@@ -84,6 +84,11 @@ class Eager:
             return MISSED
         return self._shortcuts.call(type, inputs, attrs, makes, how)
 
+    @property
+    def fuses(self) -> bool:
+        """Whether layers may use operators that programs have only after passes."""
+        return self.ran is None and bool(flags.value("refluid_eager_direct"))
+
     def _look_at_flags(self) -> None:
         """Forgets what flags decided."""
         self._flags, self._shortens = flags.state(), flags.value("refluid_eager_direct")

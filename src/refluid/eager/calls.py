@@ -94,9 +94,10 @@ class OperatorCall:
     @cached_property
     def derived(self) -> bool:
         """Whether its gradient is that of its body."""
-        if self.definition.by_autograd and flags.value("refluid_eager_direct"):
-            multiplies = self.definition.matrix_product and not torch_multiplies(sys.maxsize)
-            return not (self.op.attrs.get("is_sparse") or multiplies or self.whole is None)
+        how = self.definition.by_autograd
+        if how and flags.value("refluid_eager_direct"):
+            faster = how == "products" and not torch_multiplies(sys.maxsize)
+            return not (self.op.attrs.get("is_sparse") or faster or self.whole is None)
         return all(defined(one.type).body is None for one in self.gradients)
 
     @cached_property

@@ -65,7 +65,7 @@ class Direct:
         everything = cut is None
         if asked.takes and not everything and not self.call.derived:
             written = WrittenGradient(self.call, self.op, asked.given, compute).run
-            small = definition.by_autograd and bool(definition.matrix_product)
+            small = definition.by_autograd == "products"
             compute = _by_size(compute, written) if small else written
         elif cut is None or cut:
             compute = _cutting(cut, compute)
@@ -210,9 +210,9 @@ def _anew(body: Callable[..., Any]) -> Callable[..., Any]:
 def _by_size(torchs: Callable[..., Any], written: Callable[..., Any]) -> Callable[..., Any]:
     """A product of matrices by autograd, but where refluid multiplies faster than torch."""
 
-    def run(x: Tensor, y: Tensor) -> Any:
+    def run(x: Tensor, y: Tensor, *bias: Tensor) -> Any:
         small = torch_multiplies(x.numel() * max(y.shape))
-        return torchs(x, y) if small else written(x, y)
+        return torchs(x, y, *bias) if small else written(x, y, *bias)
 
     return run
 

@@ -16,6 +16,16 @@ _KINDS: set[Any] = {VarBase, ParamBase}
 NUMBER = "a number"
 
 
+class Settings(dict[str, Any]):
+    """Attributes that a layer gives with every call, and their part of the key. They stay."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        parts: list[Any] = []
+        _add_attributes(parts, given)
+        self.key = tuple(parts)
+
+
 class LikeNone(Exception):
     """A call that none looks like: it has values other than tensors, or LoDs."""
 
@@ -34,37 +44,50 @@ def key_of(
     values: gets the tensors, one entry for each slot. Raises LikeNone.
     """
     key: list[Any] = [type]
-    takes = False
-    for slot, one in inputs.items() if inputs else ():
-        key.append(slot)
-        if one.__class__ in _KINDS:
-            value = one._value
-            if value.__class__ is not Tensor or one._lod:
-                raise LikeNone
-            key += value.dtype, value.dim()
-            takes = takes or value.requires_grad
-            values.append(value)
-        elif one is None:
-            key.append(None)
-            values.append(None)
-        elif one.__class__ in _LISTS:
-            several = []
-            key.append(len(one))
-            for var in one:
-                value = var._value if var.__class__ in _KINDS else None
-                if value.__class__ is not Tensor or var._lod:
+    add, takes = key.append, False
+    if inputs:
+        key += inputs
+        for one in inputs.values():
+            kind: Any = one.__class__
+            if kind is VarBase or kind is ParamBase:
+                value = one._value
+                if value.__class__ is not Tensor or one._lod:
                     raise LikeNone
-                key += value.dtype, value.dim()
+                add(value.dtype)
+                add(value.ndim)
                 takes = takes or value.requires_grad
-                several.append(value)
-            values.append(several)
-        else:
-            raise LikeNone
+                values.append(value)
+            elif one is None:
+                add(None)
+                values.append(None)
+            elif kind is list or kind is tuple:
+                takes = _add_list(key, one, values) or takes
+            else:
+                raise LikeNone
     if makes is not None:
-        key.append(_made(makes))
+        add(_made(makes))
     if how:
         _add_options(key, how)
-    return key, takes, _add_attributes(key, attrs) if attrs else False
+    if not attrs:
+        return key, takes, False
+    if attrs.__class__ is Settings:
+        add(attrs.key)
+        return key, takes, False
+    return key, takes, _add_attributes(key, attrs)
+
+
+def _add_list(key: list[Any], variables: Any, values: list[Any]) -> bool:
+    several, takes = [], False
+    key.append(len(variables))
+    for var in variables:
+        value = var._value if var.__class__ in _KINDS else None
+        if value.__class__ is not Tensor or var._lod:
+            raise LikeNone
+        key += value.dtype, value.ndim
+        takes = takes or value.requires_grad
+        several.append(value)
+    values.append(several)
+    return takes
 
 
 def _add_attributes(key: list[Any], attrs: Mapping[str, Any]) -> bool:
@@ -85,11 +108,13 @@ def _add_attributes(key: list[Any], attrs: Mapping[str, Any]) -> bool:
 
 def _add_options(key: list[Any], how: Mapping[str, Any]) -> None:
     for name, value in how.items():
+        if value is None or name == "name":
+            continue
         if name == "layer":
             key.append(value if isinstance(value, str) else value.layer_type)
         elif name == "stop_gradient":
             key += name, value if isinstance(value, bool) else tuple(value)
-        elif name == "out" and value is not None:
+        elif name == "out":
             raise LikeNone
 
 

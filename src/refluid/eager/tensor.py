@@ -167,8 +167,9 @@ class VarBase(Variable):
 
     def numpy(self) -> Array:
         """A copy of the value. EnforceNotMet if there is none yet."""
-        value: Array = self.tensor.detach().cpu().numpy().copy()
-        return value
+        value = self.tensor.detach()
+        array: Array = value.numpy().copy() if value.is_cpu else value.cpu().numpy()
+        return array
 
     def set_value(self, value: Any) -> None:
         """Overwrites the value by another of its shape and element type. Takes arrays and tensors.

@@ -68,7 +68,8 @@ class Facts:
       measurement, for each of its `num_layers`.
     - `chooses_on`: devices on which torch's settings choose its kernel (class `fast`: on all).
     - `by_autograd`: its gradient operator, though written, computes what torch's derivative of the
-      body is; where operators run at once, autograd has it.
+      body is; where operators run at once, autograd has it: `always`, or of `products` of matrices
+      where refluid doesn't multiply faster than torch (`kernels/products.py`).
     - `made_of`: what strategies call it by, as it was fused of that.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
       returns them; None for all inputs.
@@ -105,7 +106,7 @@ class Facts:
     layer: str = ""
     working: Mapping[str, float] = field(default_factory=dict)
     chooses_on: Slots = ()
-    by_autograd: bool = False
+    by_autograd: str = ""
     made_of: Slots = ()
     differentiable: Slots | None = None
 

@@ -28,3 +28,12 @@ def require_equal(what: str, value: Tensor, other: str, shape: Sequence[int]) ->
             f"{what} has shape {list(value.shape)}, but {other} has shape {list(shape)}: they "
             "must be equal"
         )
+
+
+def require_labels(Logits: Tensor, Label: Tensor, axis: int) -> None:
+    """EnforceNotMet unless there is one label where Logits have the classes."""
+    if Label.dim() != Logits.dim() or Label.shape[axis] != 1:
+        raise EnforceNotMet(
+            f"If Attr(soft_label) == false, the axis dimension of Input(Label) should be 1, but "
+            f"Label is {list(Label.shape)}, Logits {list(Logits.shape)} and axis {axis}"
+        )

@@ -94,17 +94,19 @@ class Layer:
         raise ValueError("Layer shouldn't implement backward")
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        for hook in [*self._forward_pre_hooks.values()]:
-            changed = hook(self, inputs)
-            if changed is not None:
-                inputs = changed if isinstance(changed, tuple) else (changed,)
+        if self._forward_pre_hooks:
+            for hook in [*self._forward_pre_hooks.values()]:
+                changed = hook(self, inputs)
+                if changed is not None:
+                    inputs = changed if isinstance(changed, tuple) else (changed,)
         if not self._built:
             self._build_once(*inputs, **kwargs)
             self._built = True
         outputs = self.forward(*inputs, **kwargs)
-        for hook in [*self._forward_post_hooks.values()]:
-            changed = hook(self, inputs, outputs)
-            outputs = outputs if changed is None else changed
+        if self._forward_post_hooks:
+            for hook in [*self._forward_post_hooks.values()]:
+                changed = hook(self, inputs, outputs)
+                outputs = outputs if changed is None else changed
         return outputs
 
     # -- what it consists of --------------------------------------------------

@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.indicating import indicator
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.required import require_axis
+from refluid.ops.sizes import require_labels
 
 
 def _hard(rank: int, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
@@ -108,14 +108,6 @@ def cross_entropy_grad2(
     return d_Y.new_zeros(XShape.shape[:-1]).scatter_(-1, index, value)
 
 
-def _require_labels(Logits: Tensor, Label: Tensor, axis: int) -> None:
-    if Label.dim() != Logits.dim() or Label.shape[axis] != 1:
-        raise EnforceNotMet(
-            f"If Attr(soft_label) == false, the axis dimension of Input(Label) should be 1, but "
-            f"Label is {list(Label.shape)}, Logits {list(Logits.shape)} and axis {axis}"
-        )
-
-
 def _infer_softmax_loss(definition: OperatorDef, op: Operator) -> None:
     """By the Logits alone: the number of rows that Fluid infers for labels may be a wrong one."""
     for slot in ("Softmax", "Loss"):
@@ -154,7 +146,7 @@ def softmax_with_cross_entropy(
     """
     require_axis(Logits, axis)
     if not soft_label and not Label.is_meta:
-        _require_labels(Logits, Label, axis)
+        require_labels(Logits, Label, axis)
     if not need[0]:
         log = torch.log_softmax(Logits, axis)
         if soft_label:

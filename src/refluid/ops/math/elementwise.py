@@ -89,7 +89,7 @@ def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
     stacked="beside Y",
     recomputable="X Y",
     **_FLAGS,
-    by_autograd=True,
+    by_autograd="always",
 )
 def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X + Y."""
@@ -130,7 +130,7 @@ def elementwise_add_grad(
 
 
 @operator(
-    "elementwise_sub", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS, by_autograd=True
+    "elementwise_sub", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS, by_autograd="always"
 )
 def elementwise_sub(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X - Y."""
@@ -154,7 +154,7 @@ def elementwise_sub_grad(
 
 
 @operator(
-    "elementwise_mul", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS, by_autograd=True
+    "elementwise_mul", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS, by_autograd="always"
 )
 @keeps_rows()
 def elementwise_mul(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
@@ -185,7 +185,7 @@ def _define(
     uses: str,
     *,
     exchanges: bool = False,
-    by_autograd: bool = False,
+    by_autograd: str = "",
 ) -> None:
     """exchanges: the one of lower rank is always the second operand, as Fluid has it."""
 
@@ -212,7 +212,7 @@ _define(
     _divide,
     "X / Y; integers are cut towards zero.",
     "X Y Out",
-    by_autograd=True,
+    by_autograd="always",
 )
 _define("elementwise_max", torch.maximum, "The larger of X and Y.", "X Y")
 _define("elementwise_min", torch.minimum, "The smaller of X and Y.", "X Y")

@@ -30,7 +30,7 @@ def _matrix(value: Tensor, columns: int) -> Tensor:
     extra=MUL,
     amp="fast",
     matrix_product={"x_num_col_dims": 1, "y_num_col_dims": 1},
-    by_autograd=True,
+    by_autograd="products",
 )
 def mul(X: Tensor, Y: Tensor, *, x_num_col_dims: int = 1, y_num_col_dims: int = 1) -> Tensor:
     """X · Y, X and Y seen as matrices: the first `num_col_dims` dimensions are the rows.
@@ -88,7 +88,7 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
     extra=MATMUL,
     amp="fast",
     matrix_product={"transpose_X": False, "transpose_Y": False, "alpha": 1.0},
-    by_autograd=True,
+    by_autograd="products",
 )
 def matmul(
     X: Tensor,
@@ -163,7 +163,7 @@ def dot(X: Tensor, Y: Tensor) -> Tensor:
     return (X * Y).sum(-1, keepdim=True)
 
 
-@operator("bmm", outputs="Out", uses="X Y", amp="fast", by_autograd=True)
+@operator("bmm", outputs="Out", uses="X Y", amp="fast", by_autograd="always")
 def bmm(X: Tensor, Y: Tensor) -> Tensor:
     """The product of each matrix of X (B, N, K) with that of Y (B, K, M)."""
     return torch.bmm(X, Y)

@@ -90,7 +90,11 @@ def _define(name: str, reduce: ReducingKernel, what: str, uses: str | None) -> N
 
     body.__name__ = name
     body.__doc__ = f"{what} of X along the dimensions `dim`, or of all of X with reduce_all."
-    flags: dict[str, Any] = {"amp": "keep", "lod": _lod, "by_autograd": name in _BY_AUTOGRAD}
+    flags: dict[str, Any] = {
+        "amp": "keep",
+        "lod": _lod,
+        "by_autograd": "always" if name in _BY_AUTOGRAD else "",
+    }
     operator(name, outputs="Out", uses=uses, **flags)(body)
 
 

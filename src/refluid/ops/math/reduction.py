@@ -16,7 +16,7 @@ from refluid.ops.sparse.sparse import same_kind, total
 from refluid.ops.tensor.array_sums import sum_of_arrays
 
 
-@operator("mean", outputs="Out", uses="X", amp="keep", lod="", by_autograd=True)
+@operator("mean", outputs="Out", uses="X", amp="keep", lod="", by_autograd="always")
 def mean(X: Tensor) -> Tensor:
     """The mean of all elements, of shape (1,)."""
     return X.mean().reshape(1)
@@ -45,7 +45,7 @@ def sum_gradient(op: Operator) -> list[GradOp]:
     infer=same_kind(infer_by_probing),
     starts_without="X",
     adds=True,
-    by_autograd=True,
+    by_autograd="always",
 )
 def sum(X: list[AnyValue]) -> Tensor | SelectedRows | LoDTensorArray:
     """The sum of all X, which have one shape; sparse where all of them are.

@@ -18,7 +18,7 @@ def scale_gradient(op: Operator) -> list[GradOp]:
     return [GradOp("scale", inputs, made.outputs, made.attrs)]
 
 
-@operator("scale", outputs="Out", maker=scale_gradient, by_autograd=True)
+@operator("scale", outputs="Out", maker=scale_gradient, by_autograd="always")
 @keeps_rows()
 def scale(
     X: Tensor,
@@ -48,7 +48,7 @@ def minus_gradient(op: Operator) -> list[GradOp]:
     ]
 
 
-@operator("minus", outputs="Out", maker=minus_gradient, by_autograd=True)
+@operator("minus", outputs="Out", maker=minus_gradient, by_autograd="always")
 def minus(X: Tensor, Y: Tensor) -> Tensor:
     """X - Y."""
     return X - Y

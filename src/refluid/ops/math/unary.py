@@ -23,7 +23,7 @@ aten = torch.ops.aten
     activation=True,
     recomputable="X",
     stacked="alike",
-    by_autograd=True,
+    by_autograd="always",
 )
 def relu(X: Tensor) -> Tensor:
     """max(X, 0)."""
@@ -59,7 +59,7 @@ def relu_grad_(Out: Tensor, d_Out: Tensor) -> Tensor:
     activation=True,
     recomputable="X",
     stacked="alike",
-    by_autograd=True,
+    by_autograd="always",
 )
 def sigmoid(X: Tensor) -> Tensor:
     """1 / (1 + exp(-X))."""
@@ -82,7 +82,7 @@ def sigmoid_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     activation=True,
     recomputable="X",
     stacked="alike",
-    by_autograd=True,
+    by_autograd="always",
 )
 def tanh(X: Tensor) -> Tensor:
     """Hyperbolic tangent."""
@@ -97,7 +97,7 @@ def tanh_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
 
 
 @operator(
-    "square", gradient_lod="given", outputs="Out", uses="X", extra=ACTIVATION, by_autograd=True
+    "square", gradient_lod="given", outputs="Out", uses="X", extra=ACTIVATION, by_autograd="always"
 )
 def square(X: Tensor) -> Tensor:
     """X²."""
@@ -111,7 +111,7 @@ def square_grad(X: Tensor, d_Out: Tensor) -> Tensor:
 
 
 @operator(
-    "exp", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION, by_autograd=True
+    "exp", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION, by_autograd="always"
 )
 def exp(X: Tensor) -> Tensor:
     """e to the power of X; of integers cut towards zero."""
@@ -125,7 +125,7 @@ def exp_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
 
 
 @operator(
-    "sqrt", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION, by_autograd=True
+    "sqrt", gradient_lod="given", outputs="Out", uses="Out", extra=ACTIVATION, by_autograd="always"
 )
 def sqrt(X: Tensor) -> Tensor:
     """Square root of X."""
@@ -156,7 +156,7 @@ def rsqrt_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     outputs="Out",
     uses="Out",
     extra=ACTIVATION,
-    by_autograd=True,
+    by_autograd="always",
 )
 def reciprocal(X: Tensor) -> Tensor:
     """1 / X."""

@@ -148,7 +148,7 @@ def _define(name: str, forward: Callable[..., Tensor], extra: dict[str, object])
         differentiable="Bias Filter Input",
         amp="fast",
         filter="Filter",
-        by_autograd=True,
+        by_autograd="always",
         extra=extra,
         gradient_lod="none",
     )(forward)

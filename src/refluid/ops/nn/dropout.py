@@ -24,7 +24,7 @@ _WAYS = ("downgrade_in_infer", "upscale_in_train")
     seeded="Seed",
     views={"Out": "X"},
     without_lod="Mask",
-    by_autograd=True,
+    by_autograd="always",
 )
 def dropout(
     X: Tensor,

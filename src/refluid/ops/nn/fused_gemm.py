@@ -27,7 +27,12 @@ def _weights(y: Tensor, columns: int, transposed: bool) -> Tensor:
 
 
 @operator(
-    "fused_gemm_epilogue", outputs="Out", uses="X Y Bias Out", amp="fast", made_of="mul matmul fc"
+    "fused_gemm_epilogue",
+    outputs="Out",
+    uses="X Y Bias Out",
+    amp="fast",
+    made_of="mul matmul fc",
+    by_autograd="products",
 )
 def fused_gemm_epilogue(
     X: Tensor,

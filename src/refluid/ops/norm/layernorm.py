@@ -32,7 +32,7 @@ def _rows(X: Tensor, axis: int) -> tuple[int, int]:
     full_precision="Scale Bias",
     infer=infer_layer_norm,
     without_lod="Mean Variance",
-    by_autograd=True,
+    by_autograd="always",
 )
 def layer_norm(
     X: Tensor,

@@ -24,7 +24,7 @@ def cast_gradient(op: Operator) -> list[GradOp]:
     maker=cast_gradient,
     views={"Out": "X"},
     casts=True,
-    by_autograd=True,
+    by_autograd="always",
 )
 def cast(X: Tensor, *, in_dtype: int, out_dtype: int) -> Tensor:
     """X with element type `out_dtype`."""

@@ -24,7 +24,7 @@ def _inverse(axis: Sequence[int]) -> list[int]:
 
 
 @operator(
-    "transpose", outputs="Out", views={"Out": "X"}, extra=_TRANSPOSE, lod="", by_autograd=True
+    "transpose", outputs="Out", views={"Out": "X"}, extra=_TRANSPOSE, lod="", by_autograd="always"
 )
 def transpose(X: Tensor, *, axis: Sequence[int]) -> Tensor:
     """X with its dimensions in the order `axis`."""
@@ -44,7 +44,7 @@ def transpose_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, axis: Sequence[int]
     views={"Out": "X"},
     extra=_TRANSPOSE,
     lod="",
-    by_autograd=True,
+    by_autograd="always",
 )
 def transpose2(X: Tensor, *, axis: Sequence[int]) -> tuple[Tensor, Tensor]:
     """`transpose`, and XShape."""
@@ -99,7 +99,7 @@ def _joined(op: Operator, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] 
     extra={"use_mkldnn": False, "use_quantizer": False},
     infer=infer_concat,
     lod_by=joins_rows,
-    by_autograd=True,
+    by_autograd="always",
 )
 def concat(X: list[Tensor], AxisTensor: Tensor | None = None, *, axis: int = 0) -> Tensor:
     """All X one after the other along `axis`.
@@ -151,7 +151,7 @@ def split_gradient(op: Operator) -> list[GradOp]:
     maker=split_gradient,
     views={"Out": "X"},
     lod_by=keeps_rows,
-    by_autograd=True,
+    by_autograd="always",
 )
 def split(
     X: Tensor,
@@ -187,7 +187,7 @@ def split(
     return list(torch.split(X, sizes, axis))
 
 
-@operator("stack", gradient_lod="none", outputs="Y", uses="", by_autograd=True)
+@operator("stack", gradient_lod="none", outputs="Y", uses="", by_autograd="always")
 def stack(X: list[Tensor], *, axis: int = 0) -> Tensor:
     """All X, which have one shape, along a new dimension."""
     return torch.stack(X, axis)
@@ -206,7 +206,7 @@ def stack_grad(d_Y: Tensor, *, axis: int = 0) -> list[Tensor]:
     uses="",
     views={"Y": "X"},
     lod="",
-    by_autograd=True,
+    by_autograd="always",
 )
 def unstack(X: Tensor, *, axis: int = 0, num: int) -> list[Tensor]:
     """The slices of X along `axis`, whose dimension goes away."""

@@ -200,7 +200,7 @@ def _folded(d_Out: Tensor, X: Tensor) -> Tensor:
     uses="X ExpandTimes expand_times_tensor",
     differentiable="X",
     lod_by=keeps_rows,
-    by_autograd=True,
+    by_autograd="always",
 )
 def expand(
     X: Tensor,

@@ -67,7 +67,12 @@ def _require_int32(sizes: Sequence[Tensor | None]) -> None:
 
 
 @operator(
-    "reshape", gradient_lod="none", outputs="Out", views=SAME, lod_by=keeps_rows, by_autograd=True
+    "reshape",
+    gradient_lod="none",
+    outputs="Out",
+    views=SAME,
+    lod_by=keeps_rows,
+    by_autograd="always",
 )
 def reshape(
     X: Tensor,
@@ -91,7 +96,7 @@ def reshape(
     views=SAME,
     extra={"use_quantizer": False},
     lod_by=keeps_rows,
-    by_autograd=True,
+    by_autograd="always",
 )
 def reshape2(
     X: Tensor,
@@ -117,7 +122,7 @@ def _flatten(X: Tensor, axis: int) -> Tensor:
     views=SAME,
     infer=infer_flat,
     lod_by=keeps_rows,
-    by_autograd=True,
+    by_autograd="always",
 )
 def flatten(X: Tensor, *, axis: int = 1) -> Tensor:
     """X as a matrix whose rows are its first `axis` dimensions."""
@@ -131,7 +136,7 @@ def flatten(X: Tensor, *, axis: int = 1) -> Tensor:
     views=SAME,
     infer=infer_flat,
     lod_by=keeps_rows,
-    by_autograd=True,
+    by_autograd="always",
 )
 def flatten2(X: Tensor, *, axis: int = 1) -> tuple[Tensor, Tensor]:
     """`flatten`, and XShape."""
@@ -158,14 +163,19 @@ def _squeeze(X: Tensor, axes: Sequence[int]) -> Tensor:
     return X.squeeze(tuple(gone))
 
 
-@operator("squeeze", outputs="Out", uses="X", views=SAME, lod_by=keeps_rows, by_autograd=True)
+@operator("squeeze", outputs="Out", uses="X", views=SAME, lod_by=keeps_rows, by_autograd="always")
 def squeeze(X: Tensor, *, axes: Sequence[int] = ()) -> Tensor:
     """X without the dimensions `axes`, which have size 1; no axes: without all such."""
     return _squeeze(X, axes)
 
 
 @operator(
-    "squeeze2", outputs="Out XShape", uses="XShape", views=SAME, lod_by=keeps_rows, by_autograd=True
+    "squeeze2",
+    outputs="Out XShape",
+    uses="XShape",
+    views=SAME,
+    lod_by=keeps_rows,
+    by_autograd="always",
 )
 def squeeze2(X: Tensor, *, axes: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
     """`squeeze`, and XShape."""
@@ -185,7 +195,7 @@ def _unsqueeze(X: Tensor, axes: Sequence[int]) -> Tensor:
     differentiable="X",
     views=SAME,
     lod_by=keeps_rows,
-    by_autograd=True,
+    by_autograd="always",
 )
 def unsqueeze(
     X: Tensor,
@@ -205,7 +215,7 @@ def unsqueeze(
     differentiable="X",
     views=SAME,
     lod_by=keeps_rows,
-    by_autograd=True,
+    by_autograd="always",
 )
 def unsqueeze2(
     X: Tensor,

@@ -85,7 +85,7 @@ def _lod(op: Operator) -> str:
     differentiable="Input",
     views={"Out": "Input"},
     lod=_lod,
-    by_autograd=True,
+    by_autograd="always",
 )
 def slice_(
     Input: Tensor,

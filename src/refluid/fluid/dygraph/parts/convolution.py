@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
+from refluid.eager import Settings
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated, several
 from refluid.fluid.initializer import Normal
@@ -42,13 +43,14 @@ class _Convolution(Activated):
         if num_channels % self._groups:
             raise ValueError("num_channels must be divisible by groups.")
         sizes = several(filter_size, self.rank)
-        self._options = {
+        options = {
             "strides": several(stride, self.rank),
             "paddings": several(padding, self.rank),
             "dilations": several(dilation, self.rank),
             "groups": self._groups,
             "use_cudnn": use_cudnn,
         }
+        self._options = Settings(options)
         self._alone = not use_cudnn and num_channels == self._groups
         self.weight = self._kernel(num_channels, num_filters, sizes, param_attr, dtype)
         self.bias = self.create_parameter([num_filters], bias_attr, dtype, is_bias=True)
@@ -61,7 +63,7 @@ class _Convolution(Activated):
 
     def _convolved(self, type: str, input: Any, **more: Any) -> Any:
         slots = {"Input": input, "Filter": self.weight}
-        out = op(type, slots, self._options | more)
+        out = op(type, slots, self._options | more if more else self._options)
         return self._finished(out, self.bias, 1)
 
 
@@ -174,7 +176,7 @@ class Pool2D(Layer):
         if not isinstance(use_cudnn, bool):
             raise ValueError("use_cudnn should be True or False")
         super().__init__()
-        self._options = {
+        options = {
             "pooling_type": pool_type,
             "ksize": several(pool_size, 2),
             "global_pooling": global_pooling,
@@ -184,6 +186,7 @@ class Pool2D(Layer):
             "ceil_mode": ceil_mode,
             "exclusive": exclusive,
         }
+        self._options = Settings(options)
 
     def forward(self, input: Any) -> Any:
         """The pooled maps."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
+from refluid.eager import Settings
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated
 from refluid.fluid.initializer import Constant, Normal
@@ -55,16 +56,16 @@ class BatchNorm(Activated):
             made = self.create_parameter(size, attr, kind)
             made.stop_gradient = True
             setattr(self, name, made)
-        self._is_test = is_test
-        self._in_place = in_place
+        self._is_test, self._in_place = is_test, in_place
         self._trainable_statistics = trainable_statistics
-        self._options = {
+        options = {
             "momentum": momentum,
             "epsilon": epsilon,
             "data_layout": data_layout,
             "use_global_stats": use_global_stats,
             "trainable_statistics": trainable_statistics,
         }
+        self._options, self._testing = (Settings(options | {"is_test": x}) for x in (False, True))
 
     def forward(self, input: Any) -> Any:
         """The normalised input; the moving statistics follow it while the layer trains."""
@@ -82,7 +83,7 @@ class BatchNorm(Activated):
             "SavedMean": None,
             "SavedVariance": None,
         }
-        attrs = self._options | {"is_test": self._is_test or not self.training}
+        attrs = self._testing if self._is_test or not self.training else self._options
         return self._activated(op("batch_norm", slots, attrs, makes)[0])
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.build import op
+from refluid.build import backend, op
+from refluid.eager import Settings
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated
 from refluid.fluid.functions.nn.dropout import dropout
 from refluid.fluid.initializer import Constant
 
+# Those that the fused product does, as the pass that fuses it in programs.
+ACTIVATIONS = (None, "relu", "tanh", "sigmoid")
 _UNIT_ACTIVATIONS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
 
 
@@ -29,9 +32,15 @@ class Linear(Activated):
         super().__init__(dtype, act)
         self.weight = self.create_parameter([input_dim, output_dim], param_attr, dtype)
         self.bias = self.create_parameter([output_dim], bias_attr, dtype, is_bias=True)
+        fused = {"x_num_col_dims": -1, "activation": act or ""}
+        self._fused = Settings(fused) if act in ACTIVATIONS else None
 
     def forward(self, input: Any) -> Any:
         """(..., input_dim) gives (..., output_dim)."""
+        own = self._parameters
+        weight, bias = own["weight"], own.get("bias")
+        if self._fused is not None and bias is not None and backend().fuses:
+            return op("fused_gemm_epilogue", {"X": input, "Y": weight, "Bias": bias}, self._fused)
         attrs = {"transpose_X": False, "transpose_Y": False, "alpha": 1.0}
         out = op("matmul", {"X": input, "Y": self.weight}, attrs)
         return self._finished(out, self.bias, len(input.shape) - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from refluid.build import How, op
+from refluid.build import How, backend, op
 from refluid.fluid.functions.math.reduction import reduce_mean
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
@@ -45,6 +45,9 @@ def softmax_with_cross_entropy(
 
     return_softmax: returns `(loss, softmax)`.
     """
+    if backend().fuses and not soft_label and not return_softmax:
+        slots = {"Logits": logits, "Label": label}
+        return op("softmax_loss", slots, {"ignore_index": ignore_index, "axis": axis})
     attrs = {
         "soft_label": soft_label,
         "ignore_index": ignore_index,
