@@ -40,7 +40,7 @@ def last_uses(
 
 
 def unread_slots(
-    op: Operator, position: int, last: Mapping[Key, int], kept: set[Key]
+    op: Operator, position: int, last: Mapping[Key, int], live: set[Key]
 ) -> frozenset[str]:
     """Output slots of a forward operator that no later operator uses and nobody keeps."""
     return frozenset(
@@ -48,7 +48,7 @@ def unread_slots(
         for slot, names in op.outputs.items()
         if not slot.endswith(GRAD)
         and all(
-            last[key] == position and key not in kept and key[0] == op.block.idx
+            last[key] == position and key not in live and key[0] == op.block.idx
             for key in (key_of(op.block, name) for name in names if name != EMPTY)
         )
     )
@@ -81,7 +81,7 @@ def view_roots(ops: Sequence[Operator]) -> dict[Key, tuple[Key, int]]:
 
 
 def views_to_copy(
-    ops: Sequence[Operator], last: dict[Key, int], kept: set[Key], repeated: bool = False
+    ops: Sequence[Operator], last: dict[Key, int], live: set[Key], repeated: bool = False
 ) -> set[int]:
     """Positions of operators whose result must be copied because it is a view of something
     that a later operator overwrites while the view is still needed; where the operators are
@@ -92,8 +92,8 @@ def views_to_copy(
         definition = find(op.type)
         for _, target in written_in_place(op, definition) if definition else ():
             for view, (root, maker) in roots.items():
-                needed = view in kept or last.get(view, -1) > position
-                later = maker < position or (repeated and view in kept)
+                needed = view in live or last.get(view, -1) > position
+                later = maker < position or (repeated and view in live)
                 if root == target and view != target and later and needed:
                     copies.add(maker)
     return copies

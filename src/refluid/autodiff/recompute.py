@@ -33,7 +33,7 @@ Renames = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Segments:
-    """Forward operators parted at checkpoints; `tail` is what comes after the last one.
+    """Forward operators split at checkpoints; `tail` is what comes after the last one.
 
     held: variables that stay from the forward pass, all others of a segment are made again.
     """

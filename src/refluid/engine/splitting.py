@@ -1,4 +1,4 @@
-"""How a batch is parted among replicas."""
+"""How a batch is split among replicas."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def split_feed(feed: Any, program: Program, count: int) -> list[Mapping[str, Any
     for name in feed:
         if count > 1 and not block.has_var(name):
             raise ValueError(f"feed names {name!r}, which the program doesn't have")
-    parted = {name: split_batch(name, value, count) for name, value in feed.items()}
-    return [{name: parts[rank] for name, parts in parted.items()} for rank in range(count)]
+    split = {name: split_batch(name, value, count) for name, value in feed.items()}
+    return [{name: parts[rank] for name, parts in split.items()} for rank in range(count)]
 
 
 def _alike(feed: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -86,7 +86,7 @@ def split_batch(name: str, value: Any, count: int) -> list[Any]:
 def _rows(value: Any) -> int:
     shape = value.shape() if callable(value.shape) else value.shape
     if not len(shape):
-        raise EnforceNotMet("a number without dimensions can't be parted among devices")
+        raise EnforceNotMet("a number without dimensions can't be split among devices")
     return int(shape[0])
 
 

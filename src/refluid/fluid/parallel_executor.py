@@ -65,7 +65,7 @@ class ParallelExecutor:
     ) -> list[Any]:
         """One step on every place; each fetch holds the values of all places, joined.
 
-        feed: a dict whose arrays are parted among the places, or a list with a dict per place.
+        feed: a dict whose arrays are split among the places, or a list with a dict per place.
         feed_dict: an older name of feed. Errors as of `Executor.run`.
         """
         return self._executor.run(

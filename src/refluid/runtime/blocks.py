@@ -29,9 +29,9 @@ def append(values: Name | None, value: Tree, op: Operator | None = None) -> Step
 
 
 def write_sub_block(
-    writer: Writing, block: Block, kept: set[Key], pairs: Mapping[int, Pair]
+    writer: Writing, block: Block, live: set[Key], pairs: Mapping[int, Pair]
 ) -> None:
-    """Writes a block that a loop or a branch runs; `kept` of its variables are used after it.
+    """Writes a block that a loop or a branch runs; `live` of its variables are used after it.
 
     What the block reads before anything wrote it starts as None, as in a new scope.
     """
@@ -45,7 +45,7 @@ def write_sub_block(
                 writer.source.add(Bind(writer.local(block, key[1]), None))
         written |= writes(op)
     outside = {key for op in block.ops for key in reads(op) | writes(op) if key[0] != block.idx}
-    write_operators(writer, block, block.ops, kept | outside | writer.entered, pairs)
+    write_operators(writer, block, block.ops, live | outside | writer.entered, pairs)
 
 
 def write_forward(
@@ -86,8 +86,8 @@ def write_gradient(
         raise EnforceNotMet(_without_forward(op))
     names = tape.targets(writer.variables, writer.lods)
     writer.source.add(Bind(names or IGNORED, record, op=op))
-    kept = {key_of(block, name) for name in (*(one + GRAD for one in wanted), *others)}
-    write_sub_block(writer, block, kept, tape.gradient_pairs)
+    live = {key_of(block, name) for name in (*(one + GRAD for one in wanted), *others)}
+    write_sub_block(writer, block, live, tape.gradient_pairs)
 
 
 def _without_forward(op: Operator) -> str:

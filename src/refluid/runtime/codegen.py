@@ -76,8 +76,8 @@ def write_plan(request: Request) -> WrittenPlan:
     block, variables, source = request.block, writer.variables, writer.source
     ops = [op for op in block.ops if op.type not in FEEDING]
     required = _write_prologue(writer, ops)
-    kept = {key_of(block, name) for name in request.fetches}
-    write_operators(writer, block, ops, kept | set(variables.state))
+    live = {key_of(block, name) for name in request.fetches}
+    write_operators(writer, block, ops, live | set(variables.state))
     _write_epilogue(writer)
     if request.overlaps:
         source.steps[:] = overlapping(source.steps)

@@ -24,23 +24,23 @@ def write_operators(
     writer: Writing,
     block: Block,
     ops: Sequence[Operator],
-    kept: set[Key],
+    live: set[Key],
     outer_pairs: Mapping[int, Pair] | None = None,
 ) -> None:
     """Writes operators in order, and frees what none of the later ones uses.
 
-    kept: what is used after them. outer_pairs: of operators in a loop, with those of its gradient.
+    live: what is used after them. outer_pairs: of operators in a loop, with those of its gradient.
     """
     memory = writer.request.memory
     groups = batches(ops)
     last = last_uses(ops, groups)
-    copies = views_to_copy(ops, last, kept, repeated=outer_pairs is not None)
+    copies = views_to_copy(ops, last, live, repeated=outer_pairs is not None)
     pairs = pair_gradients(ops) | dict(outer_pairs or {})
-    outside = kept | writer.variables.fed | held(ops)
+    outside = live | writer.variables.fed | held(ops)
     valued = value_uses(ops, last) if memory.frees else {}
-    mine = kept | writer.variables.fed
+    mine = live | writer.variables.fed
     owned = Ownership(ops, last | valued, mine, pairs, captured(ops), in_place=memory.in_place)
-    releases = Releases(block, ops, last, kept, owned, memory)
+    releases = Releases(block, ops, last, live, owned, memory)
     placeholders = _by_position(block, valued, outside)
     batched = {index for group in groups.values() for index in group}
     for position, op in enumerate(ops):
@@ -56,7 +56,7 @@ def write_operators(
                 CONTROL[op.type](writer, op)
             else:
                 reuse = owned.reusable(op, position)
-                unread = unread_slots(op, position, last, kept)
+                unread = unread_slots(op, position, last, live)
                 alone = owned.alone(op, position)
                 how = CallOptions(pairs.get(position), reuse, position in copies, unread, alone)
                 write_call(writer, op, how)
@@ -81,12 +81,12 @@ def _drop(writer: Writing, keys: set[Key], *, at_once: bool = False) -> None:
 
 
 def _by_position(
-    block: Block, uses: Mapping[Key, int], kept: set[Key]
+    block: Block, uses: Mapping[Key, int], live: set[Key]
 ) -> defaultdict[int, list[Key]]:
     """The block's own variables whose value nobody needs after a position."""
     found: defaultdict[int, list[Key]] = defaultdict(list)
     for key in sorted(uses):
-        if key[0] == block.idx and key not in kept:
+        if key[0] == block.idx and key not in live:
             found[uses[key]].append(key)
     return found
 

@@ -16,7 +16,7 @@ from refluid.runtime.pairing import Pair
 class Ownership:
     """Answers for one list of operators of a block.
 
-    last: position of the last use of each variable. kept: variables that outlive the operators.
+    last: position of the last use of each variable. live: variables that outlive the operators.
     pairs: forward operators recorded for a gradient, whose values autograd still holds until then.
     captured: variables that a loop, a branch or an array may hold on to, with the position of the
     first operator that could. in_place: whether operators may overwrite inputs where nothing
@@ -27,15 +27,15 @@ class Ownership:
         self,
         ops: Sequence[Operator],
         last: Mapping[Key, int],
-        kept: set[Key],
+        live: set[Key],
         pairs: Mapping[int, Pair],
         captured: Mapping[Key, int] | None = None,
         *,
         in_place: bool = True,
     ) -> None:
         self.last, self.in_place = last, in_place
-        self.outside, self.captured = kept, captured or {}
-        self.kept = kept | self.captured.keys()
+        self.outside, self.captured = live, captured or {}
+        self.live = live | self.captured.keys()
         self.roots = {view: root for view, (root, _) in view_roots(ops).items()}
         self.groups: defaultdict[Key, set[Key]] = defaultdict(set)
         for view, root in self.roots.items():
@@ -103,7 +103,7 @@ class Ownership:
             and self.made[root] == 1
             and self.made[key] == 1
             and self.held[root] <= position
-            and not sharing & self.kept
+            and not sharing & self.live
             and not sharing & set(others)
             and all(self.last.get(one, -1) <= position for one in sharing)
         )

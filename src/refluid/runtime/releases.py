@@ -16,7 +16,7 @@ from refluid.runtime.ownership import Ownership
 class Releases:
     """Answers for one list of operators of a block.
 
-    last: position of the last use of each variable. kept: variables that outlive the operators.
+    last: position of the last use of each variable. live: variables that outlive the operators.
     owned: which values share memory.
     """
 
@@ -25,19 +25,19 @@ class Releases:
         block: Block,
         ops: Sequence[Operator],
         last: Mapping[Key, int],
-        kept: set[Key],
+        live: set[Key],
         owned: Ownership,
         memory: Memory,
     ) -> None:
         self._block, self._ops, self._owned = block, ops, owned
         self._dead: defaultdict[int, set[Key]] = defaultdict(set)
         for key, position in last.items():
-            if key not in kept and key[0] == block.idx:
+            if key not in live and key[0] == block.idx:
                 self._dead[position].add(key)
         self._early = self._largest(memory.share) if memory.frees else set()
         self._passed: dict[int, set[Key]] = {}
         if memory.optimize and (memory.share < 1 or memory.garbage > 0):
-            self._passed = self._pass_on(last, kept)
+            self._passed = self._pass_on(last, live)
         self._handed = {key for keys in self._passed.values() for key in keys}
 
     def after(self, position: int) -> set[Key]:
@@ -66,14 +66,14 @@ class Releases:
             left -= sizes[key]
         return chosen
 
-    def _pass_on(self, last: Mapping[Key, int], kept: set[Key]) -> dict[int, set[Key]]:
+    def _pass_on(self, last: Mapping[Key, int], live: set[Key]) -> dict[int, set[Key]]:
         """Position -> values without use whose sizes are those of what is made there."""
         waiting: defaultdict[Size, list[Key]] = defaultdict(list)
         passed: defaultdict[int, set[Key]] = defaultdict(set)
         made: set[Key] = set()
         for position, op in enumerate(self._ops):
             if self._owned.reusable(op, position) is None:
-                for key in sorted(writes(op) - made - kept):
+                for key in sorted(writes(op) - made - live):
                     if waiting[self._size(key)]:
                         passed[position].add(waiting[self._size(key)].pop())
             made |= writes(op)

@@ -1,4 +1,4 @@
-"""Values in branches: rows or sequences parted by a mask, and one of several values chosen."""
+"""Values in branches: rows or sequences split by a mask, and one of several values chosen."""
 
 from __future__ import annotations
 
