@@ -46,10 +46,10 @@ class PlainRun:
 
     def require(
         self,
-        found: replay.Results,
+        found: replay.RunResults,
         bound: float,
         what: Any,
-        expected: replay.Results | None = None,
+        expected: replay.RunResults | None = None,
     ) -> None:
         """That these results, one per batch, are the same within `bound`, or up to rounding.
 

@@ -131,7 +131,7 @@ def running(row: Combination) -> Any:
     return flags.override(flags_of(row))
 
 
-def run_as(recording: Recording, row: Combination) -> replay.Results:
+def run_as(recording: Recording, row: Combination) -> replay.RunResults:
     """What a recording gives when its programs are compiled so."""
     made: Any = {
         tag: compile_as(program, loss_of(program), row)
