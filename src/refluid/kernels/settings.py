@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-Settings = tuple[tuple[str, Any], ...]
+TorchSettings = tuple[tuple[str, Any], ...]
 KernelFunction = Callable[..., Any]
 
 _cudnn: Any = torch.backends.cudnn
@@ -28,7 +28,7 @@ _PLACES: dict[str, tuple[Any, str]] = {
 }
 
 
-def under(settings: Settings, function: KernelFunction) -> KernelFunction:
+def under(settings: TorchSettings, function: KernelFunction) -> KernelFunction:
     """The function, called under these settings."""
 
     def run(*arguments: Any, **options: Any) -> Any:
@@ -47,10 +47,10 @@ class _Gate:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._inside = 0
-        self._settings: Settings = ()
-        self._former: Settings = ()
+        self._settings: TorchSettings = ()
+        self._former: TorchSettings = ()
 
-    def enter(self, settings: Settings) -> None:
+    def enter(self, settings: TorchSettings) -> None:
         with self._changed:
             while self._inside and self._settings != settings:
                 self._changed.wait()
@@ -66,7 +66,7 @@ class _Gate:
                 self._changed.notify_all()
 
 
-def _set(settings: Settings) -> Settings:
+def _set(settings: TorchSettings) -> TorchSettings:
     """Changes what differs; returns what it was."""
     former = []
     for name, value in settings:

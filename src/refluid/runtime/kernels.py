@@ -16,7 +16,7 @@ from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
-from refluid.kernels.settings import KernelFunction, Settings, under
+from refluid.kernels.settings import KernelFunction, TorchSettings, under
 from refluid.ops.registry import facts_of
 
 _WORKSPACE = "CUDNN_CONV_WSCAP_DBG"
@@ -68,7 +68,7 @@ def _has_choice(kind: str, device: str) -> bool:
     return facts.amp == "fast" or device in facts.chooses_on
 
 
-def settings_for(op: Operator, device: torch.device, kernels: KernelSettings) -> Settings:
+def settings_for(op: Operator, device: torch.device, kernels: KernelSettings) -> TorchSettings:
     """The settings under which an operator is to be called, none where it is torch's choice."""
     kind = op.type.removesuffix("_grad")
     if not _has_choice(kind, device.type):
@@ -76,7 +76,7 @@ def settings_for(op: Operator, device: torch.device, kernels: KernelSettings) ->
     return _ON[device.type](op, kind, kernels) if device.type in _ON else ()
 
 
-def _on_cpu(op: Operator, kind: str, kernels: KernelSettings) -> Settings:
+def _on_cpu(op: Operator, kind: str, kernels: KernelSettings) -> TorchSettings:
     types = kernels.onednn_types
     named = not types.isdisjoint((kind, *facts_of(kind).made_of))
     if op.attrs.get("use_mkldnn") or named or (kernels.onednn and not types):
@@ -84,7 +84,7 @@ def _on_cpu(op: Operator, kind: str, kernels: KernelSettings) -> Settings:
     return (("onednn", False),) if types else ()
 
 
-def _on_gpu(op: Operator, kind: str, kernels: KernelSettings) -> Settings:
+def _on_gpu(op: Operator, kind: str, kernels: KernelSettings) -> TorchSettings:
     if "cuda" not in facts_of(kind).chooses_on and "Filter" not in op.inputs:
         return _of_products(op, kernels)
     if not op.attrs.get("use_cudnn", True):
@@ -96,7 +96,7 @@ def _on_gpu(op: Operator, kind: str, kernels: KernelSettings) -> Settings:
     return tuple((name, True) for name, wanted in asked.items() if wanted)
 
 
-def _of_products(op: Operator, kernels: KernelSettings) -> Settings:
+def _of_products(op: Operator, kernels: KernelSettings) -> TorchSettings:
     found = (find_variable(op.block, name) for name in op.input_arg_names)
     half = any(var is not None and var.dtype in _HALVES for var in found)
     if half:
@@ -105,7 +105,7 @@ def _of_products(op: Operator, kernels: KernelSettings) -> Settings:
     return (("products", "tf32"),) if kernels.tensor_math else ()
 
 
-_ON: dict[str, Callable[[Operator, str, KernelSettings], Settings]] = {
+_ON: dict[str, Callable[[Operator, str, KernelSettings], TorchSettings]] = {
     "cpu": _on_cpu,
     "cuda": _on_gpu,
 }
@@ -116,7 +116,7 @@ class KernelChoice:
 
     def __init__(self, device: torch.device, kernels: KernelSettings) -> None:
         self._device, self._kernels = device, kernels
-        self._made: dict[tuple[KernelFunction, Settings], KernelFunction] = {}
+        self._made: dict[tuple[KernelFunction, TorchSettings], KernelFunction] = {}
 
     def __call__(self, op: Operator, function: KernelFunction) -> KernelFunction:
         """The function itself where nothing is asked for."""
