@@ -49,6 +49,18 @@ def test_what_is_no_tensor_is_refused_by_name(value: Any, says: str, checked: bo
         _run(value, [None, 2], checked=checked)
 
 
+def test_shape_and_type_count_for_fluid_data_only() -> None:
+    """`fluid.layers.data` takes what it is given, as Fluid documents."""
+    other = SIX.astype("int64").reshape(6, 1)
+    found = np.array(_run(other, [-1, 2], checked=False))
+    assert found.dtype == np.int64
+    assert np.array_equal(found, other)
+    with pytest.raises(ValueError, match="The data type of fed Variable 'x'"):
+        _run(other, [None, 2])
+    with pytest.raises(ValueError, match="should have dimensions = 2"):
+        _run(other.astype("float32"), [None, 2])
+
+
 def test_an_empty_tensor_is_refused_by_name() -> None:
     with pytest.raises(EnforceNotMet, match="feed of 'x': the LoDTensor holds no data"):
         _run(LoDTensor(), [None, 2])

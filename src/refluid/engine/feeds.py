@@ -31,7 +31,7 @@ class FeedSlot:
 
     def __init__(self, var: Variable, device: torch.device) -> None:
         self.name = var.name
-        self.checked = var.need_check_feed or var.is_data
+        self.checked = bool(var.need_check_feed)  # not of fluid.layers.data, as in Fluid
         self.shape = var.shape
         self.column = _is_made_a_column(var)
         self.kind = var.dtype
