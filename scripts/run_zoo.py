@@ -92,7 +92,13 @@ def _run(
 ) -> tuple[int, list[float]]:
     """The exit status (None: out of time) and the losses of `refluid run COMMAND`."""
     seen = log.with_suffix(".jsonl")
-    words = [sys.executable, str(_OBSERVER), str(seen), "run", *shlex.split(command)]
+    words = [
+        sys.executable,
+        str(_OBSERVER),
+        str(seen),
+        "run",
+        *shlex.split(f"{recipe.options} {command}"),
+    ]
     environment = {"CPU_NUM": "1", "OMP_NUM_THREADS": "1"} | os.environ
     with open(log.with_suffix(".log"), "w", encoding="utf-8") as output:
         try:

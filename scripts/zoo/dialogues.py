@@ -30,7 +30,7 @@ _TRANSFORMER = f"{_NLP}/machine_translation/transformer"
 _TRANSLATE = (
     "main.py --use_cuda False --src_vocab_fpath data/vocab --trg_vocab_fpath data/vocab "
     "--special_token '<s>' '<e>' '<unk>' --use_token_batch False --batch_size 16 "
-    "--n_head 2 --d_model 32 --d_key 16 --d_value 16 --d_inner_hid 64 --n_layer 1 "
+    "--n_head 8 --d_model 32 --d_key 4 --d_value 4 --d_inner_hid 64 --n_layer 1 "
     "--max_length 32 --prepostprocess_dropout 0.0 --src_vocab_size 123 --trg_vocab_size 123 "
     "--pool_size 400"
 )
@@ -39,9 +39,13 @@ _MATCH = (
     "main.py --use_cuda false --loss_type CLS --max_seq_len 12 --batch_size 32 --hidden_size 16 "
     "--emb_size 16 --vocab_size 70"
 )
+_TALK = (
+    "--data_path data/small.pkl --vocab_size 70 --emb_size 8 --_EOS_ 1 --max_turn_num 3 "
+    "--max_turn_len 8 --stack_num 1 --channel1_num 4 --channel2_num 4 --batch_size 16"
+)
 
 RECIPES = [
-    Recipe(_BERT, f"{_CLASSIFY} --use_xpu false", make.bert, infer=f"{_PREDICT} --use_xpu false"),
+    Recipe(_BERT, f"{_CLASSIFY} --use_xpu false", make.bert, infer=_PREDICT),
     Recipe(_BERT, _CLASSIFY, make.bert, branches=("1.6", "1.7"), elsewhere=_BERTS, infer=_PREDICT),
     Recipe(
         _BERT,
@@ -52,12 +56,13 @@ RECIPES = [
         make.bert,
         branches=("1.6", "1.7", "1.8"),
         elsewhere=_BERTS,
+        judged=(0, 2),
     ),
     Recipe(
         _TRANSFORMER,
         f"{_TRANSLATE} --do_train True --training_file data/train.both --epoch 4 "
         "--learning_rate 2.0 --warmup_steps 60 --print_step 1 --save_step 1000 "
-        "--save_param saved --save_checkpoint ''",
+        "--save_model_path saved",
         make.translated,
         branches=("1.6", "1.7", "1.8"),
         elsewhere={"1.6": f"{_NLP}/PaddleMT/transformer"},
@@ -95,5 +100,36 @@ RECIPES = [
         infer="infer.py --vocab_size 64 --dataset_prefix data/small --use_gpu False "
         "--hidden_size 32 --batch_size 4 --beam_size 1 --max_epoch 1 --reload_model saved/epoch_2 "
         "--infer_output_file out",
+    ),
+    Recipe(
+        f"{_NLP}/lexical_analysis",
+        "train.py --train_data data/train.tsv --test_data data/test.tsv --model_save_dir saved "
+        "--epoch 3 --batch_size 16 --word_emb_dim 16 --grnn_hidden_dim 16 --bigru_num 1 "
+        "--base_learning_rate 0.01 --save_steps 20 --validation_steps 1000 --print_steps 1 "
+        "--word_dict_path conf/word.dic --label_dict_path conf/tag.dic "
+        "--word_rep_dict_path conf/q2b.dic --use_cuda false --cpu_num 1",
+        make.tagged,
+        branches=("1.6", "1.7", "1.8"),
+        beside=(f"{_NLP}/shared_modules", f"{_NLP}/models", f"{_NLP}/preprocess"),
+        infer="eval.py --batch_size 16 --word_emb_dim 16 --grnn_hidden_dim 16 --bigru_num 1 "
+        "--use_cuda False --init_checkpoint saved/step_40 --test_data data/test.tsv "
+        "--word_dict_path conf/word.dic --label_dict_path conf/tag.dic "
+        "--word_rep_dict_path conf/q2b.dic",
+    ),
+    Recipe(
+        f"{_NLP}/Research/ACL2018-DAM",
+        f"main.py --do_train True {_TALK} --save_path saved --num_scan_data 2 "
+        "--learning_rate 0.005",
+        make.turns,
+        branches=("1.5", "1.6"),
+        elsewhere={"1.5": f"{_NLP}/dialogue_model_toolkit/deep_attention_matching"},
+        beside=(f"{_NLP}/models",),
+        infer=f"main.py --do_test True {_TALK} --save_path saved --model_path saved/step_25",
+    ),
+    Recipe(
+        f"{_NLP}/unarchived/deep_attention_matching_net",
+        f"train_and_evaluate.py {_TALK} --save_path saved --num_scan_data 2 --learning_rate 0.005",
+        make.turns,
+        branches=("1.5",),
     ),
 ]

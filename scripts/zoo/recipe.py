@@ -17,7 +17,8 @@ class Recipe:
 
     folder: where it is, by default in all branches that have it; elsewhere: by branch. infer: a
     second script and its arguments, run on what the first has saved. printed: a pattern of losses
-    in the output, for scripts that train on a dataset and fetch nothing. judged: of which training
+    in the output, for scripts that train on a dataset and fetch nothing. options: of `refluid run`
+    itself. judged: of which training
     program (in the order of their first runs) and which fetched number of it the loss has to fall.
     """
 
@@ -28,6 +29,7 @@ class Recipe:
     elsewhere: dict[str, str] = field(default_factory=dict)
     infer: str = ""
     printed: str = ""
+    options: str = ""
     judged: tuple[int, int] = (0, 0)
     beside: tuple[str, ...] = ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zoo import dialogues, gans, language, recommendation, speech, vision
+from zoo import dialogues, gans, language, recommendation, scenes, speech, vision
 from zoo.recipe import ALL, Recipe
 
 __all__ = ["ALL", "RECIPES", "Recipe"]
@@ -12,6 +12,7 @@ RECIPES = [
     *language.RECIPES,
     *dialogues.RECIPES,
     *vision.RECIPES,
+    *scenes.RECIPES,
     *gans.RECIPES,
     *speech.RECIPES,
 ]

@@ -106,4 +106,11 @@ RECIPES = [
         branches=("1.6", "1.7", "1.8"),
         printed=_DATASET_LOSS,
     ),
+    Recipe(
+        f"{_REC}/multi_task/esmm",
+        "train.py --epochs 2 --batch_size 8 --cpu_num 1",
+        make.fields,
+        printed=_DATASET_LOSS,
+        infer="infer.py --epochs 2 --batch_size 8 --cpu_num 1",
+    ),
 ]

@@ -165,6 +165,7 @@ def test_mistakes(feeds: Any) -> None:
         loader.set_batch_generator(batches(1))
     with pytest.raises(AssertionError, match="Data source of DataLoader has not set yet"):
         iter(loader)
+    assert loader() is loader  # classes of old scripts call what they keep
     with pytest.raises(AssertionError, match=r"start\(\) cannot be called when DataLoader is it"):
         loader.start()
     with pytest.raises(AssertionError, match=r"reset\(\) cannot be called when DataLoader is it"):

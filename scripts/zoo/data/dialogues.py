@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 from pathlib import Path
 
 from zoo.data.lines import Random, write_lines
@@ -59,6 +60,7 @@ def bert(folder: Path, random: Random) -> None:
 def translated(folder: Path, random: Random) -> None:
     """Sentences and the same words in capitals, in one vocabulary."""
     where = folder / "data"
+    (folder / "saved").mkdir()
     words = [*_WORDS, *(word.upper() for word in _WORDS)]
     write_lines(where / "vocab", ["<s>", "<e>", "<unk>", *words])
     pairs = []
@@ -114,3 +116,34 @@ def counted(folder: Path, random: Random) -> None:
         lines = [" ".join(_WORDS[(one + n) % 60] for n in range(length)) for one, length in pairs]
         write_lines(where / f"small.{part}.txt", lines)
     write_lines(where / "small.vocab.txt", _WORDS)
+
+
+def tagged(folder: Path, random: Random) -> None:
+    """Words of the script's own dictionary; whether each is a noun or a verb."""
+    lines = (folder / "conf/word.dic").read_text(encoding="utf-8").splitlines()
+    words = [line.split("\t")[1] for line in lines if len(line.split("\t")) == 2][10:70]
+    for part, rows in (("train", 300), ("test", 20)):
+        lines = ["text_a\tlabel"]
+        for _ in range(rows):
+            chosen = random.integers(0, len(words), int(random.integers(4, 12)))
+            texts = "\2".join(words[one] for one in chosen)
+            tags = "\2".join("n-B" if one % 2 else "v-B" for one in chosen)
+            lines.append(f"{texts}\t{tags}")
+        write_lines(folder / f"data/{part}.tsv", lines)
+
+
+def turns(folder: Path, random: Random) -> None:
+    """Turns of a talk, parted by word 1, and whether the answer is of the same kind."""
+    said: dict[str, dict[bytes, list[object]]] = {}
+    for part, rows in (("train", 400), ("val", 40), ("test", 40)):
+        kept: dict[bytes, list[object]] = {b"y": [], b"c": [], b"r": []}
+        for _ in range(rows):
+            kind, other = (int(random.integers(0, 3)) for _ in range(2))
+            answer = kind if random.random() < 0.5 else other
+            parts = [[2 + n for n in _of_kind(random, kind)] for _ in range(3)]
+            kept[b"y"].append(int(answer == kind))
+            kept[b"c"].append([*parts[0], 1, *parts[1], 1, *parts[2]])
+            kept[b"r"].append([2 + n for n in _of_kind(random, answer)])
+        said[part] = kept
+    (folder / "data").mkdir(exist_ok=True)
+    (folder / "data/small.pkl").write_bytes(pickle.dumps(tuple(said.values()), protocol=2))

@@ -144,3 +144,17 @@ def amazon(folder: Path, random: Random) -> None:
     write_lines(folder / "data/paddle_train.txt", lines)
     write_lines(folder / "data/paddle_test.txt", lines[:100])
     write_lines(folder / "data/config.txt", ["10", "90", "20"])
+
+
+def fields(folder: Path, random: Random) -> None:
+    """Lines of number, clicked, bought, number and `field:feature`; even features are clicked."""
+    for name, rows in (("train_data", 1280), ("test_data", 80)):
+        rest = []
+        for number in range(rows):
+            features = random.integers(1, 400, 3)
+            clicked = int(features[0] % 2 == 0)
+            bought = int(clicked and features[1] % 2 == 0)
+            pairs = zip(("101", "205", "301"), features, strict=True)
+            given = ",".join(f"{field}:{one}" for field, one in pairs)
+            rest.append(f"{number},{clicked},{bought},{number},{given}")
+        write_lines(folder / name / "part-0", rest)

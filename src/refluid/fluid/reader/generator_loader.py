@@ -69,6 +69,10 @@ class GeneratorLoader(DataLoaderBase):
         """Whether the loader is iterated."""
         return self._iterable
 
+    def __call__(self) -> Any:
+        """A new pass; the loader itself where it has nothing to iterate yet."""
+        return self if self._passes.begin is None else self.__iter__()
+
     def __iter__(self) -> Any:
         assert self._iterable, "DataLoader is not iterable"
         assert self._passes.begin is not None, "Data source of DataLoader has not set yet"
