@@ -19,7 +19,7 @@ RECIPES = [
             infer=f"predict.py --model_name={net} --config=data/{net}.yaml --use_gpu=False "
             f"--weights=saved/{net}_epoch3.pdparams --save_dir=out",
         )
-        for net in ("AttentionCluster", "AttentionLSTM", "NEXTVLAD")
+        for net in ("AttentionCluster", "NEXTVLAD", "AttentionLSTM")
     ),
     Recipe(
         f"{_CV}/ssd",

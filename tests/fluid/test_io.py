@@ -117,7 +117,8 @@ def test_an_inference_model_survives(exe, tmp_path: Path, filename) -> None:
     np.testing.assert_array_equal(got, want)
 
 
-def test_training_resumes_from_a_checkpoint(exe, tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", ["", ".pdparams", ".pdopt", ".pdmodel"])
+def test_training_resumes_from_a_checkpoint(exe, tmp_path: Path, suffix: str) -> None:
     main, startup, targets = small_model()
     exe.run(startup)
     feed = {"x": np.random.RandomState(0).rand(5, 4).astype("float32")}
@@ -125,7 +126,7 @@ def test_training_resumes_from_a_checkpoint(exe, tmp_path: Path) -> None:
     fluid.save(main, str(tmp_path / "step1"))
     (want,) = exe.run(main, feed, targets)
     with fluid.scope_guard(fluid.Scope()):
-        fluid.load(main, str(tmp_path / "step1"), exe)
+        fluid.load(main, str(tmp_path / f"step1{suffix}"), exe)
         (got,) = exe.run(main, feed, targets)
         second = exe.run(main, feed, targets)[0]
     np.testing.assert_array_equal(got, want)

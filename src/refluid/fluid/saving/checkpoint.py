@@ -3,6 +3,7 @@ program (`.pdmodel`) as three files."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,8 +86,12 @@ def load_program_state(
     model_path: str | Path, var_list: Sequence[Variable] | None = None
 ) -> dict[str, Any]:
     """Arrays by name, from `model_path.pdparams`/`.pdopt` or from a folder or file of
-    `save_persistables` and the like (a single file needs `var_list`)."""
+    `save_persistables` and the like (a single file needs `var_list`). The name of one of the
+    files that `save` wrote stands for all."""
     base = _base(model_path)
+    stem, suffix = os.path.splitext(base)
+    if suffix in (".pdparams", ".pdopt", ".pdmodel"):
+        base = stem
     path = Path(base)
     if Path(base + ".pdparams").is_file():
         arrays = dict(load_arrays(base + ".pdparams"))
