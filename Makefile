@@ -9,7 +9,8 @@ READY := $(VENV)/.ready
 PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo examples test test-all test-avx2 check format bench bench-full docs gpu proto clean
+.PHONY: help setup demo examples test test-all test-avx2 check format bench bench-full docs site gpu \
+  proto clean
 MAKEFLAGS += --no-print-directory
 
 help: ## list the targets
@@ -66,6 +67,11 @@ bench-full: $(READY) ## measure every network against every installed peer; keep
 docs: $(READY) ## write docs/operators.md and the tables of docs/knobs.md from code; RECORDINGS=shared/golden/ops replays those anew
 	@$(BIN)/python scripts/build_docs.py $(if $(RECORDINGS),--recordings $(RECORDINGS))
 	@$(BIN)/python scripts/knob_page.py
+
+site: $(READY) ## build the documentation as web pages in build/site and check them in Chromium
+	@$(PIP) install -qq -e ".[site]"
+	@$(BIN)/python -m scripts.site.build
+	@$(BIN)/python -m scripts.site.check
 
 gpu: $(READY) ## tests and benchmark on a CUDA device, where there is one
 	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \

@@ -1,0 +1,1 @@
+"""The documentation as web pages: `make site`."""
