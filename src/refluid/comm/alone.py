@@ -42,6 +42,9 @@ class _Alone:
     def broadcast(self, tensors: Sequence[Tensor], root: int) -> None:
         pass
 
+    def agree(self, what: Sequence[str]) -> None:
+        pass
+
     def barrier(self) -> None:
         pass
 

@@ -95,6 +95,13 @@ class Communicator(Protocol):
     def broadcast(self, tensors: Sequence[Tensor], root: int) -> None:
         """Overwrites each tensor with that of member `root`."""
 
+    def agree(self, what: Sequence[str]) -> None:
+        """EnforceNotMet at all members, naming the first difference, unless all bring the same.
+
+        what: lines, the first of which says what this member is about to do, as a verb: members
+        that are about to do different things, exchanges included, learn of it here or there.
+        """
+
     def barrier(self) -> None:
         """Returns when all members have come here."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.comm.agreeing import require_alike
 from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
 from refluid.comm.reducing import part, reduce_all, reduced
 from refluid.core.errors import EnforceNotMet, PeerFailed
@@ -122,6 +123,11 @@ class _LocalMember:
             group.met.wait(group.timeout)
         except threading.BrokenBarrierError as broken:
             raise PeerFailed(group.reason()) from broken
+
+    def agree(self, what: Sequence[str]) -> None:
+        everyone = list(self._exchange(what))
+        self.barrier()
+        require_alike(everyone, "replica")
 
     def _exchange(self, value: Any) -> list[Any]:
         """What each member brought; all must call `barrier` when done with it."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.comm.agreeing import described, require_alike
 from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
 from refluid.comm.layouts import bytes_of, empty_head, head_of, tensor_for
 from refluid.comm.meeting import Address, Meeting, meet_at
@@ -149,24 +149,37 @@ class Processes:
         """Drops the connections: those who wait for this process see it go."""
         self._link.group, self._sent = None, []
 
-    def _agree(self, *what: Any) -> None:
-        """EnforceNotMet at all members where they don't bring the same."""
-        digest = hashlib.sha256(json.dumps(what).encode()).digest()
-        mine = torch.frombuffer(bytearray(digest), dtype=torch.uint8)
-        found = [torch.empty_like(mine) for _ in range(self.size)]
-        self._swap([mine] * self.size, found)
-        if any(not torch.equal(one, mine) for one in found):
-            everyone = gather_values(self, what)
-            raise EnforceNotMet(f"trainers can't exchange tensors of different shapes: {everyone}")
-
     # -- the methods of Communicator --------------------------------------------------------------
 
+    def agree(self, what: Sequence[str]) -> None:
+        # All exchanges begin with this one, of one length, so none is taken for another.
+        data = "\n".join(line.replace("\n", " ") for line in what).encode()
+        mine = torch.frombuffer(bytearray(hashlib.sha256(data).digest()), dtype=torch.uint8)
+        found = self._brought(mine, [torch.empty_like(mine)] * self.size)
+        if any(not torch.equal(one, mine) for one in found):
+            text = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+            everyone = [bytes(one.numpy()).decode().split("\n") for one in self._told(text)]
+            require_alike(everyone, "trainer")
+
+    def _brought(self, mine: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+        """What each member gives all others, by rank; like: of those shapes."""
+        found = list(map(torch.empty_like, like))
+        self._swap([mine] * self.size, found)
+        return found
+
+    def _told(self, data: Tensor) -> list[Tensor]:
+        """Bytes of each member, of any length."""
+        length = torch.tensor([data.numel()])
+        lengths = self._brought(length, [length] * self.size)
+        return self._brought(data, [data.new_empty(int(one)) for one in lengths])
+
     def barrier(self) -> None:
-        self._swap([_byte()] * self.size, [_byte() for _ in range(self.size)])
+        self.agree(["wait for all"])
 
     def all_to_all(self, parts: Sequence[Tensor]) -> list[Tensor]:
         if len(parts) != self.size:
             raise EnforceNotMet(f"each of {self.size} members needs a part, not {len(parts)}")
+        self.agree(["give each its part"])
         given = [one.detach().to(_CPU).contiguous() for one in parts]
         heads = [empty_head() for _ in parts]
         self._swap([head_of(one) for one in given], heads)
@@ -188,7 +201,7 @@ class Processes:
         if not wait:
             other, thread = self._beside = self._beside or self._with_thread()
             return thread.start(other.all_reduce, tensors, reduction)
-        self._agree("all_reduce", reduction, *map(_described, tensors))
+        self.agree([f"reduce by {reduction}", *described(tensors)])
         for tensor in tensors:
             whole = tensor.detach().to(_CPU).contiguous().view(-1)
             parts = list(whole.tensor_split(self.size))
@@ -211,13 +224,13 @@ class Processes:
         return other, Beside(f"refluid-exchange-{self.rank}")
 
     def reduce_scatter(self, tensor: Tensor, reduction: str = "sum") -> Tensor:
-        self._agree("reduce_scatter", reduction, _described(tensor))
+        self.agree([f"reduce and share by {reduction}", *described([tensor])])
         rows = [share_of(tensor, one, self.size) for one in range(self.size)]
         whole = tensor.detach().to(_CPU).contiguous()
         return self._reduced([whole[one] for one in rows], reduction).to(tensor.device)
 
     def broadcast(self, tensors: Sequence[Tensor], root: int) -> None:
-        self._agree("broadcast", root, *map(_described, tensors))
+        self.agree([f"take from trainer {root}", *described(tensors)])
         nothing = torch.empty(0, dtype=torch.uint8)
         for tensor in tensors:
             whole = tensor.detach().to(_CPU, copy=True).contiguous()
@@ -280,11 +293,3 @@ class Processes:
 def _said(error: RuntimeError) -> str:
     """What torch says, without the place in its source, and without advice."""
     return re.sub(r"\[\S+\.(cc|h):\d+\] ", "", str(error)).split(". ")[0]
-
-
-def _byte() -> Tensor:
-    return torch.zeros(1, dtype=torch.uint8)
-
-
-def _described(tensor: Tensor) -> list[Any]:
-    return [str(tensor.dtype), *tensor.shape]

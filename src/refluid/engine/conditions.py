@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from refluid.comm import Communicator
 from refluid.core import flags
 from refluid.engine.strategy import ReduceStrategy, Strategy
 from refluid.runtime.kernels import KernelSettings, asked_for
@@ -18,7 +19,8 @@ from refluid.runtime.request import Instruments
 class Conditions:
     """Equal ones give the same plans. alone: one place, as `Executor` runs plain programs.
 
-    overlaps: exchanges go on while a plan computes, where the communicator can.
+    overlaps: exchanges go on while a plan computes, where the communicator can. trainers: how many
+    processes train together, this being number `trainer`.
     """
 
     strategy: Strategy
@@ -28,6 +30,13 @@ class Conditions:
     watched: Instruments
     alone: bool
     overlaps: bool = False
+    trainers: int = 1
+    trainer: int = 0
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas there are, in all processes."""
+        return len(self.devices) * self.trainers
 
     @property
     def threads(self) -> int:
@@ -39,20 +48,26 @@ class Conditions:
     @property
     def shares(self) -> bool:
         """Whether all replicas share the parameters."""
-        return shares_parameters(self.strategy, self.devices)
+        return self.trainers == 1 and shares_parameters(self.strategy, self.devices)
 
     @property
     def batches(self) -> bool:
         """Whether the replicas may run as one step of one thread."""
         on_cpu = all(device.type == "cpu" for device in self.devices)
         one_thread = self.threads == 1 and not self.strategy.compiles and not self.watched
-        return on_cpu and len(self.devices) > 1 and one_thread
+        in_one_process = self.trainers == 1 and len(self.devices) > 1
+        return on_cpu and in_one_process and one_thread
 
 
 def conditions(
-    strategy: Strategy, devices: Sequence[torch.device], watched: Instruments, *, alone: bool
+    strategy: Strategy,
+    devices: Sequence[torch.device],
+    watched: Instruments,
+    trainers: Communicator,
+    *,
+    alone: bool,
 ) -> Conditions:
-    """The conditions of now."""
+    """The conditions of now. trainers: the processes that train together."""
     optimize = False if alone else strategy.memory_optimize
     memories = tuple(
         memory_as_set(device, in_place=strategy.enable_inplace, optimize=optimize)
@@ -60,7 +75,10 @@ def conditions(
     )
     kernels = asked_for(strategy.mkldnn_enabled_op_types)
     overlaps = bool(flags.value("refluid_overlap_exchange")) and not alone
-    return Conditions(strategy, tuple(devices), memories, kernels, watched, alone, overlaps)
+    together = trainers.size, trainers.rank
+    return Conditions(
+        strategy, tuple(devices), memories, kernels, watched, alone, overlaps, *together
+    )
 
 
 def shares_parameters(strategy: Strategy, devices: Sequence[torch.device]) -> bool:

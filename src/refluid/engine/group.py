@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refluid.comm import ALONE, Communicator
+from refluid.comm.grid import Grid
+from refluid.comm.world import world
 from refluid.core import flags
 from refluid.core.places import Place
 from refluid.core.scope import Scope
@@ -21,29 +23,57 @@ class Group:
     """The places of replicas, their threads and scopes, and the one cache of what they run.
 
     scopes: one for each replica, replica 0's is the user's; none for a single place that runs
-    programs in any scope.
+    programs in any scope. trainers: the processes that have such replicas; where there are no
+    scopes, those of the job at the time, with whom programs exchange what they say themselves.
     """
 
-    def __init__(self, places: Sequence[Place], scopes: Sequence[Scope] = ()) -> None:
+    def __init__(
+        self,
+        places: Sequence[Place],
+        scopes: Sequence[Scope] = (),
+        trainers: Communicator = ALONE,
+    ) -> None:
         self.places = list(places)
         self.devices = [place.device for place in places]
         self.scopes = list(scopes)
         self.replicas = Replicas(len(places)) if scopes else None
+        self._trainers = trainers
+        self._members = _members(self.replicas, trainers)
         self.held = Shared()
         self.cache = Cache()
-        self._now: tuple[int, Strategy, Instruments, Conditions] | None = None
+        self._now: tuple[tuple[int, Communicator, Instruments], Strategy, Conditions] | None = None
         self._known: dict[Conditions, Conditions] = {}
 
     def member(self, rank: int) -> Communicator:
         """By which a replica reaches the others."""
-        return ALONE if self.replicas is None else self.replicas.group.member(rank)
+        return self._members[rank] if self._members else self.trainers
+
+    @property
+    def trainers(self) -> Communicator:
+        """The processes that train together."""
+        return self._trainers if self._members else world()
 
     def conditions(self, strategy: Strategy) -> Conditions:
         """Those of now: the same object as long as they are equal."""
-        state, watched, now = flags.state(), instruments(), self._now
-        if now is None or now[0] != state or now[1] is not strategy or now[2] != watched:
+        told = flags.state(), self.trainers, instruments()
+        now = self._now
+        if now is None or now[0] != told or now[1] is not strategy:
+            _, trainers, watched = told
             alone = self.replicas is None
-            found = conditions(strategy, self.devices, watched, alone=alone)
+            found = conditions(strategy, self.devices, watched, trainers, alone=alone)
             found = self._known.setdefault(found, found)
-            self._now = now = state, strategy, watched, found
-        return now[3]
+            self._now = now = told, strategy, found
+        return now[2]
+
+
+def _members(replicas: Replicas | None, trainers: Communicator) -> list[Communicator]:
+    """By which each replica reaches all others."""
+    if replicas is None:
+        return []
+    row = [replicas.group.member(rank) for rank in range(replicas.size)]
+    if trainers.size == 1:
+        return row
+    if replicas.size == 1:
+        return [trainers]
+    columns = [trainers.split(0) for _ in row]
+    return [Grid(one, column) for one, column in zip(row, columns, strict=True) if column]

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from refluid.core.threads import use_operator_threads
+from refluid.engine.agreement import agree_on_program
 from refluid.engine.conditions import Conditions
 from refluid.engine.exchanging import require_loss_gradient
 from refluid.engine.explaining import explained
@@ -93,8 +94,8 @@ class Prepared:
                 saves=now.memories[0].optimize,
                 threads=now.threads,
                 loss=self.loss,
-                replicas=len(now.devices),
-                rank=rank,
+                replicas=1 if now.alone else now.replicas,
+                rank=now.trainer * len(now.devices) + rank,
                 shares=now.shares,
                 owning=owning,
                 inference=self.inference,
@@ -199,6 +200,10 @@ def prepared(wanted: Wanted, seen: Seen | None = None) -> Prepared:
     if found is None:
         found = Prepared(wanted, now, seen)
         found.add_slots()
+        if not now.alone and now.trainers > 1:
+            agree_on_program(
+                wanted.group.trainers, wanted.program, now.strategy, found.feeds, found.fetches
+            )
         cache.keep(key, found)
     return found
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from refluid.comm import ALONE, Communicator
 from refluid.core.bounds import MOST_PLACES, whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
 from refluid.core.scope import Scope
+from refluid.engine.agreement import begin_alike
 from refluid.engine.conditions import shares_parameters
 from refluid.engine.exchanging import optimized
 from refluid.engine.group import Group
@@ -30,7 +32,8 @@ class Replicated:
 
     Parameters of the other replicas are copies, made once. In Reduce mode on CPU all replicas
     share the parameters and optimizer states, and each updates its own part of them.
-    shared: replicas of another program, whose threads and variables these use.
+    shared: replicas of another program, whose threads and variables these use. trainers: the
+    processes that have such replicas each; all begin with the variables of the first.
     """
 
     def __init__(
@@ -41,10 +44,13 @@ class Replicated:
         places: Sequence[Place],
         scope: Scope,
         shared: Replicated | None,
+        trainers: Communicator = ALONE,
     ) -> None:
         whole_number("the number of places", len(places), MOST_PLACES, 1)
         self.program, self.loss, self.strategy = program, loss, strategy
-        self.group: Group = shared.group if shared else _group(program, strategy, places, scope)
+        self.group: Group = (
+            shared.group if shared else _group(program, strategy, places, scope, trainers)
+        )
         self.places = self.group.places
         self.iterations = strategy.num_iteration_per_run
         self.runs_until_drop = max(1, strategy.num_iteration_per_drop_scope)
@@ -139,7 +145,15 @@ class Replicated:
             self.group.replicas.close()
 
 
-def _group(program: Program, strategy: Strategy, places: Sequence[Place], scope: Scope) -> Group:
-    shares = shares_parameters(strategy, [place.device for place in places])
+def _group(
+    program: Program,
+    strategy: Strategy,
+    places: Sequence[Place],
+    scope: Scope,
+    trainers: Communicator,
+) -> Group:
+    shares = trainers.size == 1 and shares_parameters(strategy, [place.device for place in places])
     shared = optimized(program) if shares else ()
-    return Group(places, replica_scopes(scope, program, places, shared))
+    if trainers.size > 1:
+        begin_alike(trainers, program, scope)
+    return Group(places, replica_scopes(scope, program, places, shared), trainers)

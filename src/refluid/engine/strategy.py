@@ -130,6 +130,16 @@ class Strategy:
         bool, _build("statistics over all places' batches", unmeasured=NUMBERS)
     ] = False
 
+    # -- processes ------------------------------------------------------------
+    num_trainers: Annotated[
+        int, _build("how many processes train together", unmeasured=NUMBERS)
+    ] = 1
+    trainer_id: Annotated[int, _build("which of the processes this is", unmeasured=NUMBERS)] = 0
+    trainers_endpoints: Annotated[
+        tuple[str, ...],
+        _build("where the processes are; else the environment says", unmeasured=NUMBERS),
+    ] = ()
+
     # -- without effect -------------------------------------------------------
     async_mode: Annotated[
         bool, _build(ignored="the replicas of one process always work in step")
@@ -138,14 +148,13 @@ class Strategy:
         bool, _build(ignored="plans keep what their operators need between runs anyhow")
     ] = False
     hierarchical_allreduce_inter_nranks: Annotated[int, _build(ignored=_ONE_PROCESS)] = 0
-    is_distribution: Annotated[bool, _build(ignored=_ONE_PROCESS)] = False
+    is_distribution: Annotated[
+        bool, _build(ignored="`num_trainers` says whether there are several processes")
+    ] = False
     nccl_comm_num: Annotated[
         int, _build(ignored=f"{_ONE_PROCESS}, which has one way to exchange gradients")
     ] = 1
-    num_trainers: Annotated[int, _build(ignored=_ONE_PROCESS)] = 1
     remove_unnecessary_lock: Annotated[bool, _build(ignored="plans have no locks")] = True
-    trainer_id: Annotated[int, _build(ignored=_ONE_PROCESS)] = 0
-    trainers_endpoints: Annotated[tuple[str, ...], _build(ignored=_ONE_PROCESS)] = ()
     use_hierarchical_allreduce: Annotated[bool, _build(ignored=_ONE_PROCESS)] = False
     allow_op_delay: Annotated[
         bool, _execution(ignored="operators run as soon as what they need is there")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar
 
+from refluid.comm import ALONE, Communicator
 from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
@@ -243,17 +244,28 @@ class CompiledProgram:
                 raise RuntimeError(
                     "share_vars_from must be a program that has been run with data parallelism"
                 )
+            strategy = _strategy(self._build_strategy, self._exec_strategy)
             self._replicated = Replicated(
                 self._program,
                 self._loss_name,
-                _strategy(self._build_strategy, self._exec_strategy),
+                strategy,
                 places,
                 scope,
                 shared._replicated if shared is not None else None,
+                _trainers(strategy),
             )
             self._exec_strategy._finalize(**self._replicated.resolved)
             self._build_strategy._finalize()
         return self._replicated
+
+
+def _trainers(strategy: Strategy) -> Communicator:
+    """The processes that train together; this one joins them at the first time."""
+    if strategy.num_trainers <= 1:
+        return ALONE
+    from refluid.collective.job import joined_as
+
+    return joined_as(strategy.trainer_id, strategy.num_trainers, strategy.trainers_endpoints)
 
 
 def _as_place(place: Place | str) -> Place:

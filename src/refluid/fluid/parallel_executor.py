@@ -21,7 +21,9 @@ class ParallelExecutor:
 
     loss_name: the loss, for training. main_program: the default main program where None.
     share_vars_from: another ParallelExecutor that has run, whose variables this one uses.
-    scope: the global scope where None. More than one trainer belongs to `fluid.transpiler`.
+    scope: the global scope where None. num_trainers, trainer_id: how many processes train
+    together, and which this is; where they are, build_strategy.trainers_endpoints says, else the
+    environment.
     """
 
     def __init__(
@@ -36,17 +38,16 @@ class ParallelExecutor:
         trainer_id: int = 0,
         scope: Scope | None = None,
     ) -> None:
-        if num_trainers != 1:
-            raise NotImplementedError(
-                "ParallelExecutor runs the replicas of one process; several trainers need "
-                "collective training, which refluid doesn't have yet"
-            )
         self._place = CUDAPlace(0) if use_cuda else CPUPlace()
         self._scope = global_scope() if scope is None else scope
         program = default_main_program() if main_program is None else main_program
         if share_vars_from is not None and not isinstance(share_vars_from, ParallelExecutor):
             raise TypeError("share_vars_from must be ParallelExecutor")
         shared: CompiledProgram | None = share_vars_from._compiled if share_vars_from else None
+        if num_trainers > 1:
+            build_strategy = build_strategy or BuildStrategy()
+            build_strategy.num_trainers = num_trainers
+            build_strategy.trainer_id = trainer_id
         self._compiled: CompiledProgram = CompiledProgram(program).with_data_parallel(
             loss_name=loss_name,
             build_strategy=build_strategy,

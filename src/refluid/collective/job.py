@@ -1,0 +1,131 @@
+"""`Job`: which trainer this process is, and where the others are.
+
+Told by the variables that Fluid's launcher sets, or by those of torchrun and SLURM.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from refluid.comm.communicator import Communicator
+from refluid.comm.world import enter, leave, world
+from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
+from refluid.core.flags import environment_int, environment_str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Trainer `rank` of those at `endpoints` (host:port each), the first of whom all meet at."""
+
+    rank: int
+    endpoints: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        count = len(self.endpoints)
+        if not 0 <= self.rank < count:
+            raise EnforceNotMet(f"trainer {self.rank} is none of {count} trainers, numbered from 0")
+        if len(set(self.endpoints)) < count:
+            raise EnforceNotMet(f"several trainers have one endpoint: {', '.join(self.endpoints)}")
+
+    @property
+    def size(self) -> int:
+        """How many trainers there are."""
+        return len(self.endpoints)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the trainers meet."""
+        host, _, port = self.endpoints[0].rpartition(":")
+        if not host or not port.isdigit():
+            raise EnforceNotMet(
+                f"a trainer's endpoint must be host:port, not {self.endpoints[0]!r}"
+            )
+        return host, int(port)
+
+
+def job_of_environment() -> Job | None:
+    """As the environment says; None where it says nothing of several trainers."""
+    endpoints = _listed("PADDLE_TRAINER_ENDPOINTS")
+    if endpoints:
+        return Job(environment_int("PADDLE_TRAINER_ID", 0) or 0, endpoints)
+    return _of_torchrun() or _of_slurm()
+
+
+def _listed(name: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in (environment_str(name) or "").split(",") if one.strip())
+
+
+def _of_torchrun() -> Job | None:
+    rank, size = environment_int("RANK", None), environment_int("WORLD_SIZE", None)
+    host, port = environment_str("MASTER_ADDR"), environment_int("MASTER_PORT", None)
+    if rank is None or size is None or host is None or port is None:
+        return None
+    # torchrun's own store listens at that port.
+    return _numbered(rank, size, host, port + 1)
+
+
+def _of_slurm() -> Job | None:
+    rank, size = environment_int("SLURM_PROCID", None), environment_int("SLURM_NTASKS", None)
+    host, job = environment_str("SLURM_LAUNCH_NODE_IPADDR"), environment_int("SLURM_JOB_ID", None)
+    if rank is None or size is None or host is None or job is None:
+        return None
+    return _numbered(rank, size, host, 20000 + job % 20000)
+
+
+def _numbered(rank: int, size: int, host: str, port: int) -> Job:
+    """Trainers of whom only the first listens; the others' endpoints only name them."""
+    return Job(rank, (f"{host}:{port}", *(f"trainer-{one}:{port}" for one in range(1, size))))
+
+
+def joined(job: Job) -> Communicator:
+    """The group of the job's trainers, all of whom must call this; met once by a process.
+
+    FLAGS_refluid_meeting_seconds says how long to wait for all to come, and
+    FLAGS_refluid_exchange_seconds how long one waits for another afterwards. PeerFailed where one
+    doesn't come; EnforceNotMet where this process is in another group already.
+    """
+    found = world()
+    if found.size > 1:
+        if (found.rank, found.size) == (job.rank, job.size):
+            return found
+        raise EnforceNotMet(
+            f"this process is trainer {found.rank} of {found.size} already, and can't be trainer "
+            f"{job.rank} of {job.size} as well"
+        )
+    if job.size == 1:
+        return found
+    from refluid.comm.processes import meet  # programs of one process are spared its imports
+
+    wait, patience = (
+        float(flags.value(f"refluid_{name}_seconds")) for name in ("meeting", "exchange")
+    )
+    enter(meet(job.rank, job.size, job.address, wait=wait, patience=patience))
+    atexit.register(leave)
+    return world()
+
+
+def joined_as(rank: int, size: int, endpoints: Sequence[str] = ()) -> Communicator:
+    """The group of trainer `rank` of `size`, at endpoints that are given or in the environment.
+
+    Errors as of `joined`; also EnforceNotMet where nobody says where the trainers are.
+    """
+    if endpoints:
+        job = Job(rank, tuple(endpoints))
+    else:
+        told = job_of_environment()
+        if told is None:
+            raise EnforceNotMet(
+                f"trainer {rank} of {size} doesn't know where the others are: start the script "
+                "by `refluid launch` or `python -m paddle.distributed.launch`, or set "
+                "PADDLE_TRAINER_ENDPOINTS=host:port,host:port,.."
+            )
+        job = told
+    if (job.rank, job.size) != (rank, size):
+        raise EnforceNotMet(
+            f"this process is asked to be trainer {rank} of {size}, but its environment says "
+            f"{job.rank} of {job.size}"
+        )
+    return joined(job)

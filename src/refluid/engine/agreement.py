@@ -1,0 +1,68 @@
+"""What trainers in several processes must have alike before they exchange anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+
+from torch import Tensor
+
+from refluid.comm import Communicator
+from refluid.comm.agreeing import described
+from refluid.core.scope import Scope
+from refluid.engine.strategy import Strategy
+from refluid.ir.program import Program
+from refluid.ir.text import print_program
+
+# What one trainer may have other than another.
+_OWN = re.compile(r"\b(seed|startup_seed)=[^,}]*")
+_OWN_OPTIONS = {"trainer_id", "debug_graphviz_path"}
+
+
+def agree_on_program(
+    trainers: Communicator,
+    program: Program,
+    strategy: Strategy,
+    feeds: Sequence[str],
+    fetches: Sequence[str],
+) -> None:
+    """EnforceNotMet at all trainers, naming the first difference, where one runs another program.
+
+    Seeds may differ.
+    """
+    lines = [
+        "run",
+        *(f"feeds {name!r}" for name in feeds),
+        *(f"fetches {one!r}" for one in fetches),
+    ]
+    trainers.agree([*lines, *_options(strategy), *_text(program)])
+
+
+def _options(strategy: Strategy) -> Iterator[str]:
+    for one in fields(strategy):
+        value = getattr(strategy, one.name)
+        if one.name not in _OWN_OPTIONS:
+            shown = sorted(value) if isinstance(value, frozenset) else value
+            yield f"has the option {one.name} = {shown!r}"
+
+
+def _text(program: Program) -> list[str]:
+    lines = print_program(program, brief=True).splitlines()
+    return [_OWN.sub("", line).strip() for line in lines]
+
+
+def begin_alike(trainers: Communicator, program: Program, scope: Scope) -> None:
+    """Overwrites the program's persistable variables with those of trainer 0.
+
+    EnforceNotMet at all trainers where they have others, or such of other shapes.
+    """
+    held = {var.name: scope.find_var(var.name) for var in program.list_vars() if var.persistable}
+    values = {
+        name: cell.value
+        for name, cell in sorted(held.items())
+        if cell is not None and isinstance(cell.value, Tensor)
+    }
+    shown = zip(values, described(list(values.values())), strict=True)
+    trainers.agree(["begin with", *(f"{name}: {what}" for name, what in shown)])
+    trainers.broadcast(list(values.values()), 0)

@@ -1,0 +1,86 @@
+"""Jobs of several processes on this machine: a function run by each trainer, its results by rank."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+_LONGEST = 240.0
+_MAIN = """
+import importlib, pickle, sys
+sys.path[:0] = {path!r}
+module, name, given, out = {module!r}, {name!r}, {given!r}, {out!r}
+function = getattr(importlib.import_module(module), name)
+try:
+    result = function(*pickle.loads(given))
+except Exception as error:
+    result = f"{{type(error).__name__}}: {{error}}"
+with open(out, "wb") as file:
+    pickle.dump(result, file)
+"""
+
+
+def free_endpoints(count: int) -> list[str]:
+    """Addresses of this machine at which nobody listens."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [f"127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def as_trainers(
+    size: int,
+    function: Callable[..., Any],
+    *given: Any,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    of_rank: Callable[[int], Mapping[str, str]] = lambda _rank: {},
+) -> list[Any]:
+    """What `function(*given)`, of a module's top level, returns as each trainer of a job.
+
+    An exception is returned as text, `Type: message`; a process that died as its exit status.
+    """
+    endpoints = free_endpoints(size)
+    begun = []
+    for rank in range(size):
+        out = folder / f"{function.__name__}-{rank}.pickle"
+        text = _MAIN.format(
+            path=[one for one in sys.path if one],
+            module=function.__module__,
+            name=function.__name__,
+            given=pickle.dumps(given),
+            out=str(out),
+        )
+        told = {
+            "PADDLE_TRAINER_ID": str(rank),
+            "PADDLE_TRAINERS_NUM": str(size),
+            "PADDLE_TRAINER_ENDPOINTS": ",".join(endpoints),
+            "PADDLE_CURRENT_ENDPOINT": endpoints[rank],
+            "OMP_NUM_THREADS": "1",
+            "FLAGS_refluid_meeting_seconds": "120",
+            "FLAGS_refluid_exchange_seconds": "60",
+        }
+        variables = {**os.environ, **told, **(environment or {}), **of_rank(rank)}
+        process = subprocess.Popen([sys.executable, "-c", text], env=variables)
+        begun.append((process, out))
+    try:
+        return [_result(process, out) for process, out in begun]
+    finally:
+        for process, _ in begun:
+            process.kill()
+            process.wait()
+
+
+def _result(process: subprocess.Popen[bytes], out: Path) -> Any:
+    status = process.wait(_LONGEST)
+    return pickle.loads(out.read_bytes()) if out.is_file() else status

@@ -1,0 +1,29 @@
+"""Compiled programs over several processes: N trainers with a share each are one with it all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.collective.jobs import as_trainers
+from tests.collective.training import CASES, train, train_all
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_trainers_are_as_one(size: int, tmp_path: Path) -> None:
+    """Parameters begin as trainer 0's, though each has drawn its own."""
+    cases = list(CASES) if size == 2 else ["plain"]
+    trained = as_trainers(size, train_all, cases, folder=tmp_path)
+    for own in trained:
+        assert isinstance(own, list), own
+    for number, case in enumerate(cases):
+        optimizer, _, _, sparse = CASES[case]
+        losses, learned = train(optimizer, {}, 1, sparse)
+        found = [own[number] for own in trained]
+        np.testing.assert_allclose(np.mean([one[0] for one in found], 0), losses, rtol=1e-5)
+        for _, own in found:
+            for name, value in learned.items():
+                if case != "reduce" or "moment" not in name:
+                    np.testing.assert_allclose(own[name], value, rtol=1e-5, atol=1e-6)
