@@ -1,4 +1,4 @@
-"""Jobs of several processes on this machine: a function run by each trainer, its results by rank."""
+"""Jobs of several processes on this machine: a function that each trainer runs."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 # In the order of the help, each with click's settings for its arguments.
 COMMANDS: dict[str, dict[str, Any]] = {
     "run": _PASS_ON,
+    "launch": _PASS_ON,
     "check": {},
     "inspect": {},
     "verify": {},

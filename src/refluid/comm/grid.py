@@ -38,7 +38,11 @@ class Grid:
         self._row.barrier()
 
     def all_reduce(
-        self, tensors: Sequence[Tensor], reduction: str = "sum", *, wait: bool = True
+        self,
+        tensors: Sequence[Tensor],
+        reduction: str = "sum",
+        *,
+        wait: bool = True,  # noqa: ARG002
     ) -> Work:
         row, column = self._row, self._column
         row.all_reduce(tensors, reduction)
@@ -73,7 +77,7 @@ class Grid:
             self._column.broadcast(tensors, process)
         self._row.broadcast(tensors, number)
 
-    def split(self, color: int | None, key: int = 0) -> Communicator | None:
+    def split(self, color: int | None, key: int = 0) -> Communicator | None:  # noqa: ARG002
         raise EnforceNotMet(
             "replicas of several processes with several places each can't be split into groups: "
             "use one place for each process"

@@ -1,4 +1,4 @@
-"""The launcher runs a script as the only trainer, and says so where several are asked for."""
+"""The launcher runs a script as the only trainer, or as several."""
 
 from __future__ import annotations
 
@@ -62,14 +62,30 @@ def test_a_script_is_the_only_trainer(tmp_path: Path) -> None:
     assert found["flag"] == "3" and "PADDLE_TRAINER_ID: 0" in shown
 
 
+def test_several_trainers_run_in_processes_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    logs = tmp_path / "logs"
+    script = str(tmp_path / "project/train.py")
+    ran = run(tmp_path / "project", "--gpus=0,1", "--log_dir", str(logs), script, "--lr", "0.1")
+    assert ran.returncode == 0, ran.stderr
+    assert "Local start 2 processes" in ran.stdout
+    own = [json.loads((logs / f"workerlog.{rank}").read_text().splitlines()[-1]) for rank in (0, 1)]
+    assert [one["flag"] for one in own] == ["0", "1"]
+    assert [one["env"]["PADDLE_TRAINER_ID"] for one in own] == ["0", "1"]
+    assert all(one["argv"] == [script, "--lr", "0.1"] for one in own)
+
+
 @pytest.mark.parametrize(
-    "asked", [["--selected_gpus", "0,1"], ["--gpus=0,1"], ["--nproc_per_node", "2"], ["--ips=a,b"]]
+    ("asked", "said"),
+    [
+        (["--ips=10.0.0.1,10.0.0.2"], "none of the hosts"),
+        (["--gpus=0,1", "--nproc_per_node", "3"], "give a device for each"),
+    ],
 )
-def test_several_processes_are_still_to_come(tmp_path: Path, asked: list[str]) -> None:
+def test_what_cannot_be_is_said(tmp_path: Path, asked: list[str], said: str) -> None:
     ran = run(tmp_path, *asked, str(tmp_path / "train.py"))
     assert ran.returncode == 1 and not ran.stdout
-    assert "would be 2 processes; so far refluid runs one" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert said in ran.stderr and "Traceback" not in ran.stderr
 
 
 def test_a_missing_script(tmp_path: Path) -> None:

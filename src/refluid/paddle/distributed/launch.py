@@ -1,6 +1,7 @@
-"""`python -m paddle.distributed.launch train.py`: runs a script as trainer 0 of 1.
+"""`python -m paddle.distributed.launch train.py`: runs a script as one or several trainers.
 
-Several processes are still to come. The script finds Fluid's `PADDLE_*` environment.
+The script finds Fluid's `PADDLE_*` environment. A single trainer runs in this process; several are
+those of `refluid launch`.
 """
 
 from __future__ import annotations
@@ -14,29 +15,25 @@ from pathlib import Path
 from refluid.core import flags
 from refluid.paddle import beside
 
-_SEVERAL = (
-    "paddle.distributed.launch: {asked} would be {count} processes; so far refluid runs one. "
-    "Several devices in one process work: "
-    "fluid.CompiledProgram(program).with_data_parallel(loss_name=loss.name), on the CPU with "
-    "CPU_NUM={count}"
-)
+_PORT = 6170
 
 
 def parse_args(arguments: Sequence[str] | None = None) -> Namespace:
     """Fluid 1.8's options, and `--gpus`, `--ips` and `--nproc_per_node` of those that followed."""
     parser = ArgumentParser(
         prog="python -m paddle.distributed.launch",
-        description="Run a training script as Fluid's launcher does: in one process so far.",
+        description="Run a training script in one or several processes, as Fluid's launcher does.",
     )
     parser.add_argument("--cluster_node_ips", "--ips", default="127.0.0.1", help="hosts: a,b,..")
-    parser.add_argument("--node_ip", default="127.0.0.1", help="this host")
+    parser.add_argument("--node_ip", help="this host")
     parser.add_argument("--use_paddlecloud", action="store_true", help="takes no effect")
-    parser.add_argument("--started_port", type=int, default=6170, help="this trainer's port")
+    parser.add_argument("--started_port", type=int, help="the first trainer's port")
     parser.add_argument("--print_config", type=_truth, default=True, help="print the environment")
     parser.add_argument("--selected_gpus", "--gpus", help="devices, a process for each: 0,1,..")
     parser.add_argument("--nproc_per_node", type=int, help="processes on this host")
     parser.add_argument("--log_level", type=int, default=20, help="20 prints, 30 is quiet")
-    parser.add_argument("--log_dir", help="takes no effect: one process prints where you see it")
+    parser.add_argument("--log_dir", help="where several trainers write their logs: log")
+    parser.add_argument("--max_restarts", type=int, default=0, help="after failures")
     parser.add_argument("training_script", help="the script")
     parser.add_argument("training_script_args", nargs=REMAINDER, help="passed on to it")
     return parser.parse_args(arguments)
@@ -46,22 +43,35 @@ def _truth(text: str) -> bool:
     return text.lower() in ("1", "true", "t", "yes", "y")
 
 
-def _check_single(options: Namespace) -> None:
-    """Ends with a message where more than one process is asked for."""
+def _several(options: Namespace) -> bool:
+    """Whether more than one process is asked for."""
     devices = (options.selected_gpus or "0").split(",")
     hosts = options.cluster_node_ips.split(",")
-    counts = {
-        f"--selected_gpus {options.selected_gpus}": len(devices),
-        f"--nproc_per_node {options.nproc_per_node}": options.nproc_per_node or 1,
-        f"--cluster_node_ips {options.cluster_node_ips}": len(hosts),
-    }
-    for asked, count in counts.items():
-        if count != 1:
-            raise SystemExit(_SEVERAL.format(asked=asked, count=count))
+    return max(len(devices), len(hosts), options.nproc_per_node or 1) > 1
+
+
+def _launch_several(options: Namespace) -> int:
+    from refluid.collective.launch.job import launched
+    from refluid.core.errors import EnforceNotMet
+
+    try:
+        return launched(
+            [options.training_script, *options.training_script_args],
+            hosts=options.cluster_node_ips.split(","),
+            host=options.node_ip,
+            port=options.started_port,
+            count=options.nproc_per_node,
+            gpus=options.selected_gpus,
+            folder=Path(options.log_dir or "log"),
+            prints=options.print_config and options.log_level <= 20,
+            max_restarts=options.max_restarts,
+        )
+    except EnforceNotMet as error:
+        raise SystemExit(f"paddle.distributed.launch: {error}") from None
 
 
 def _environment(options: Namespace) -> dict[str, str]:
-    endpoint = f"{options.node_ip}:{options.started_port}"
+    endpoint = f"{options.node_ip or '127.0.0.1'}:{options.started_port or _PORT}"
     found = {
         "PADDLE_TRAINER_ID": "0",
         "PADDLE_TRAINERS_NUM": "1",
@@ -74,9 +84,10 @@ def _environment(options: Namespace) -> dict[str, str]:
 
 
 def launch(args: Sequence[str] | None = None) -> None:
-    """Runs the script as `__main__` of this process, in the environment of a single trainer."""
+    """Runs the script: a single trainer as `__main__` of this process, several in their own."""
     options = parse_args(args)
-    _check_single(options)
+    if _several(options):
+        raise SystemExit(_launch_several(options))
     environment = _environment(options)
     for name, value in environment.items():
         flags.export(name, value)

@@ -1,0 +1,1 @@
+"""The launcher: a job's processes on this host, their environment and their logs."""

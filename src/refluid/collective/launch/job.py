@@ -1,0 +1,74 @@
+"""From what a launcher is asked for to a job that has run."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from refluid.collective.launch.agent import run_job
+from refluid.collective.launch.cluster import Cluster, free_port, require_free, table
+from refluid.core.errors import EnforceNotMet
+
+# Fluid's launcher begins there.
+_PORT = 6170
+
+
+def launched(
+    arguments: Sequence[str],
+    *,
+    hosts: Sequence[str],
+    host: str | None,
+    port: int | None,
+    count: int | None,
+    gpus: str | None,
+    folder: Path,
+    prints: bool = True,
+    max_restarts: int = 0,
+    options: Sequence[str] = (),
+) -> int:
+    """Runs a script and its arguments as the job's trainers on this host; the exit status.
+
+    host: which of the hosts this is, None where its addresses say so. port: of the first trainer;
+    None for any free one on a single host, else Fluid's 6170. count: processes on each host, None
+    for one per device. gpus: devices, a process for each. options: of `refluid run`.
+    EnforceNotMet where this can't be.
+    """
+    if not Path(arguments[0]).is_file():
+        raise EnforceNotMet(f"no such script: {arguments[0]}")
+    devices = _devices(count, gpus)
+    names = [one.strip() for one in hosts if one.strip()]
+    if port is None:
+        port = free_port(len(devices) + 1) if len(names) == 1 else _PORT
+    cluster = Cluster(tuple(names), host or _this_host(names), port, devices)
+    require_free(cluster)
+    if prints:
+        print(table(cluster), flush=True)
+    return run_job(cluster, [*options, *arguments], folder, max_restarts)
+
+
+def _devices(count: int | None, gpus: str | None) -> tuple[str, ...]:
+    """Of each process of this host; empty names where none is asked for."""
+    named = [one.strip() for one in (gpus or "").split(",") if one.strip()]
+    if count is not None and named and len(named) != count:
+        raise EnforceNotMet(
+            f"{count} processes are asked for with {len(named)} devices ({', '.join(named)}): "
+            "give a device for each"
+        )
+    return tuple(named or [""] * (count or 1))
+
+
+def _this_host(hosts: Sequence[str]) -> str:
+    """The one of these that is an address of this machine."""
+    if len(hosts) == 1:
+        return hosts[0]
+    for one in hosts:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind((one, 0))
+            except OSError:
+                continue
+            return one
+    raise EnforceNotMet(
+        f"none of the hosts {', '.join(hosts)} is this one: --node_ip says which it is"
+    )

@@ -1,0 +1,124 @@
+"""`refluid launch`: the environment, the logs, and what happens when a trainer fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from refluid.collective.launch.cluster import Cluster, free_port, require_free, table
+from refluid.collective.launch.job import launched
+from refluid.core.errors import EnforceNotMet
+
+SCRIPT = """
+import os, pathlib, sys, time
+rank, attempt = os.environ["PADDLE_TRAINER_ID"], os.environ["TORCHELASTIC_RESTART_COUNT"]
+print("trainer", rank, "of", os.environ["PADDLE_TRAINERS_NUM"], sys.argv[1:], flush=True)
+print(os.environ["PADDLE_CURRENT_ENDPOINT"], os.environ["PADDLE_TRAINER_ENDPOINTS"], flush=True)
+pathlib.Path(f"pid-{rank}-{attempt}").write_text(str(os.getpid()))
+if rank == "1" and attempt in sys.argv:
+    raise SystemExit("trainer 1 gives up")
+if "wait" in sys.argv:
+    time.sleep(600)
+"""
+
+
+def command(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    (folder / "script.py").write_text(SCRIPT)
+    said = [sys.executable, "-m", "refluid.cli.main", "launch", "-n", "2", *arguments]
+    path = os.pathsep.join(one for one in sys.path if one)
+    return subprocess.Popen(
+        said,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def ended(folder: Path) -> bool:
+    """Whether all trainers that began are gone."""
+    pids = [int(path.read_text()) for path in folder.glob("pid-*")]
+    return not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_trainers_find_their_environment(tmp_path: Path) -> None:
+    launcher = command(tmp_path, "script.py", "--lr", "0.1")
+    output, _ = launcher.communicate(timeout=300)
+    assert launcher.returncode == 0, output
+    assert "trainer 0 of 2 ['--lr', '0.1']" in output and "PADDLE_TRAINER_ENDPOINTS" in output
+    assert "trainer 1" not in output
+    log = (tmp_path / "log/workerlog.1").read_text().splitlines()
+    assert log[0] == "trainer 1 of 2 ['--lr', '0.1']"
+    own, everyone = log[1].split()
+    assert everyone.split(",")[1] == own and len(set(everyone.split(","))) == 2
+
+
+def test_a_failure_ends_all_and_is_shown_after_the_restarts(tmp_path: Path) -> None:
+    launcher = command(tmp_path, "--max_restarts", "1", "--quiet", "script.py", "0", "1", "wait")
+    output, _ = launcher.communicate(timeout=300)
+    assert launcher.returncode == 1, output
+    assert "trainer 1 ended with status 1" in output and "trainer 1 gives up" in output
+    assert sorted(path.name for path in tmp_path.glob("pid-*")) == [
+        "pid-0-0",
+        "pid-0-1",
+        "pid-1-0",
+        "pid-1-1",
+    ]
+    assert ended(tmp_path)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_runs_on_after_the_launcher(how: signal.Signals, tmp_path: Path) -> None:
+    launcher = command(tmp_path, "script.py", "wait")
+    until = time.monotonic() + 240
+    while len(list(tmp_path.glob("pid-*"))) < 2 and time.monotonic() < until:
+        time.sleep(0.1)
+    launcher.send_signal(how)
+    launcher.communicate(timeout=120)
+    assert launcher.returncode == (130 if how == signal.SIGINT else -9)
+    while not ended(tmp_path) and time.monotonic() < until + 30:
+        time.sleep(0.1)
+    assert ended(tmp_path)
+
+
+def test_a_cluster_says_what_is_wrong() -> None:
+    for made, message in (
+        (lambda: Cluster(("a", "b"), "c", 6170, ("", "")), "is none of those"),
+        (lambda: Cluster(("a", "a"), "a", 6170, ("",)), "named twice"),
+        (lambda: Cluster(("a",), "a", 65535, ("", "")), "leaves no ports"),
+    ):
+        with pytest.raises(EnforceNotMet, match=message):
+            made()
+    port = free_port(2)
+    cluster = Cluster(("127.0.0.1",), "127.0.0.1", port, ("0", "1"))
+    with pytest.raises(EnforceNotMet, match="no such script"):
+        launched(["no.py"], hosts=["a"], host=None, port=None, count=2, gpus=None, folder=Path())
+    import socket
+
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port + 1))
+        other.listen()
+        with pytest.raises(EnforceNotMet, match="trainer 1 of this host can't listen"):
+            require_free(cluster)
+
+
+def test_the_table_is_fluids() -> None:
+    cluster = Cluster(("10.0.0.1", "10.0.0.2"), "10.0.0.2", 6170, ("0", "1", "2"))
+    assert cluster.environment(1) == {
+        "PADDLE_TRAINER_ID": "4",
+        "PADDLE_CURRENT_ENDPOINT": "10.0.0.2:6171",
+        "PADDLE_TRAINERS_NUM": "6",
+        "PADDLE_TRAINER_ENDPOINTS": ",".join(cluster.endpoints),
+        "FLAGS_selected_gpus": "1",
+    }
+    lines = table(cluster).splitlines()
+    assert {len(line) for line in lines[1:]} == {93}
+    assert " ... " in lines[7] and lines[7].endswith("10.0.0.2:6172|")
