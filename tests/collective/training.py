@@ -66,3 +66,86 @@ CASES: dict[str, tuple[str, dict[str, Any], int, bool]] = {
 def train_all(cases: list[str]) -> list[tuple[list[float], dict[str, Any]]]:
     """Those cases one after the other, in one job."""
     return [train(*CASES[one]) for one in cases]
+
+
+def train_by_fleet(kinds: list[str]) -> list[tuple[list[float], dict[str, Any]]]:
+    """A fleet of all trainers, by each kind of strategy in turn."""
+    from refluid.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
+    from refluid.fluid.incubate.fleet.collective import fleet
+
+    fleet.init(PaddleCloudRoleMaker(is_collective=True))
+    return [_by_fleet(fleet, kind) for kind in kinds]
+
+
+def _by_fleet(fleet: Any, kind: str) -> tuple[list[float], dict[str, Any]]:
+    rank, size = fleet.worker_index(), fleet.worker_num()
+    strategy = fleet_strategy(kind)
+
+    def optimizer() -> Any:
+        return fleet.distributed_optimizer(OPTIMIZERS["momentum"](), strategy)
+
+    main, startup, loss = built(optimizer, seed=3 + rank)
+    executor = fluid.Executor(fluid.CPUPlace())
+    losses = []
+    with fluid.scope_guard(fluid.Scope()):
+        executor.run(startup)
+        program = main if kind == "plain program" else fleet.main_program
+        for batch in batches():
+            (found,) = executor.run(program, feed=share(batch, rank, size), fetch_list=[loss])
+            losses.append(float(np.mean(found)))
+        return losses, parameters(main)
+
+
+def fleet_strategy(kind: str) -> Any:
+    """What a kind asks for."""
+    from refluid.fluid.incubate.fleet.collective import DistributedStrategy
+
+    strategy = DistributedStrategy()
+    if kind in ("collective", "local sgd", "local sgd of 3"):
+        strategy.mode = "collective"
+    strategy.use_local_sgd = kind.startswith("local sgd")
+    if kind == "local sgd of 3":
+        strategy.local_sgd_steps, strategy.local_sgd_is_warm_steps = 3, 1
+    return strategy
+
+
+FLEETS = ["nccl2", "plain program", "collective", "local sgd", "local sgd of 3"]
+
+
+def train_transpiled(kinds: list[str]) -> list[Any]:
+    """By DistributeTranspiler: nccl2 with ParallelExecutor or CompiledProgram, or collective."""
+    job = job_of_environment()
+    assert job is not None
+    return [_transpiled(kind, job.rank, list(job.endpoints)) for kind in kinds]
+
+
+def _transpiled(kind: str, rank: int, endpoints: list[str]) -> tuple[list[float], dict[str, Any]]:
+    config = fluid.DistributeTranspilerConfig()
+    config.mode = "collective" if kind == "collective" else "nccl2"
+    config.collective_mode = "grad_allreduce"
+    main, startup, loss = built(OPTIMIZERS["momentum"], seed=3 + rank)
+    fluid.DistributeTranspiler(config).transpile(
+        rank,
+        program=main,
+        startup_program=startup,
+        trainers=",".join(endpoints),
+        current_endpoint=endpoints[rank],
+    )
+    executor = fluid.Executor(fluid.CPUPlace())
+    losses = []
+    with fluid.scope_guard(fluid.Scope()):
+        executor.run(startup)
+        run = executor.run
+        program: Any = main
+        if kind == "parallel executor":
+            parallel = fluid.ParallelExecutor(
+                False, loss.name, main, num_trainers=len(endpoints), trainer_id=rank
+            )
+            program, run = None, lambda _program, **given: parallel.run(**given)
+        elif kind == "compiled":
+            program = fluid.CompiledProgram(main).with_data_parallel(loss.name)
+        for batch in batches():
+            fed = share(batch, rank, len(endpoints))
+            (found,) = run(program, feed=fed, fetch_list=[loss.name])
+            losses.append(float(np.mean(found)))
+        return losses, parameters(main)

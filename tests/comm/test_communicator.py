@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -206,54 +205,6 @@ def test_what_does_not_fit_is_an_error_at_all_members(run: Run) -> None:
         told = ("of different shapes", "differ in what they")
         assert all(any(part in one for part in told) for one in [*said[:4], said[5]]), said
         assert "can't share the rows" in said[4] and "no other one" in said[-1]
-
-
-def test_the_first_difference_is_named(run: Run) -> None:
-    def work(comm: Communicator) -> list[str]:
-        said = []
-        own = "fetch loss" if comm.rank != 1 else "fetch accuracy"
-        comm.agree(["run a program", "fed with x"])
-        for lines in (["run a program", "fed with x", own], ["run", "a"][: 1 + comm.rank % 2]):
-            with pytest.raises(EnforceNotMet) as caught:
-                comm.agree(lines)
-            said.append(str(caught.value))
-        comm.barrier()
-        return said
-
-    for found in run(3, work):
-        assert not isinstance(found, BaseException), found
-        one, other = found
-        assert "differ in what they run a program" in one and "fetch accuracy" in one
-        assert "s 0, 2: fetch loss" in one and "fed with x" not in one
-        assert "nothing more" in other
-
-
-def test_members_that_do_different_things_are_told() -> None:
-    """Whatever they do, all learn of it and none takes one exchange for another."""
-    kinds: list[tuple[str, Callable[[Communicator], Any]]] = [
-        ("reduce by sum", lambda comm: comm.all_reduce([torch.ones(8)])),
-        ("reduce by max", lambda comm: comm.all_reduce([torch.ones(8)], "max")),
-        ("take from trainer 1", lambda comm: comm.broadcast([torch.ones(5)], 1)),
-        ("wait for all", lambda comm: comm.barrier()),
-        ("give each its part", lambda comm: comm.all_gather(torch.ones(9))),
-        ("reduce and share by sum", lambda comm: comm.reduce_scatter(torch.ones(3))),
-        ("run a program", lambda comm: comm.agree(["run a program", "of many lines"])),
-    ]
-
-    def work(comm: Communicator) -> None:
-        draws = random.Random(77)
-        for _ in range(25):
-            picked = [draws.choice(kinds) for _ in range(comm.size)]
-            name, act = picked[comm.rank]
-            if len({one for one, _ in picked}) == 1:
-                act(comm)
-                continue
-            with pytest.raises(EnforceNotMet, match="trainers don't do the same") as caught:
-                act(comm)
-            assert all(one in str(caught.value) for one, _ in picked)
-            assert name in str(caught.value)
-
-    assert as_processes(3, work) == [None] * 3
 
 
 @pytest.mark.parametrize("method", ["all_reduce", "started", "barrier", "recv", "all_to_all"])

@@ -36,12 +36,17 @@ def test_a_class_can_be_inherited_from_and_raises_when_it_is_made() -> None:
 
 
 def test_an_object_is_there_and_its_methods_raise() -> None:
-    from refluid.fluid.incubate.fleet.collective import Collective, fleet
+    from refluid.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
+        DistributedTranspiler,
+        fleet,
+    )
 
-    assert isinstance(fleet, Collective)
+    assert isinstance(fleet, DistributedTranspiler)
     with pytest.raises(NotImplementedError, match="several processes"):
-        fleet.init()
-    with pytest.raises(AttributeError, match=r"Collective\.main_program yet: .*processes"):
+        fleet.init_worker()
+    with pytest.raises(
+        AttributeError, match=r"DistributedTranspiler\.main_program yet: .*processes"
+    ):
         _ = fleet.main_program
 
 

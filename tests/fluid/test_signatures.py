@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, type):
         return value.__name__
     is_plain = value is None or type(value) in (bool, int, float, str, dict)
-    return value if is_plain else re.sub(r" at 0x\w+", "", str(value))
+    return value if is_plain else _recorded(re.sub(r" at 0x\w+", "", str(value)))
 
 
 def _found(function: Any, wanted: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:

@@ -45,6 +45,9 @@ BUILD = {
     "gradient_scale_strategy": "test_data_parallel",
     "memory_optimize": "test_memory",
     "mkldnn_enabled_op_types": "test_kernels",
+    "num_trainers": "collective/test_trainers",
+    "trainer_id": "collective/test_trainers",
+    "trainers_endpoints": "collective/test_fleet",
     "reduce_strategy": "test_data_parallel",
     "sync_batch_norm": "test_data_parallel",
 }

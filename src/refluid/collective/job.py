@@ -99,9 +99,8 @@ def joined(job: Job) -> Communicator:
         return found
     from refluid.comm.processes import meet  # programs of one process are spared its imports
 
-    wait, patience = (
-        float(flags.value(f"refluid_{name}_seconds")) for name in ("meeting", "exchange")
-    )
+    wait = float(flags.value("refluid_meeting_seconds"))
+    patience = float(flags.value("refluid_exchange_seconds"))
     enter(meet(job.rank, job.size, job.address, wait=wait, patience=patience))
     atexit.register(leave)
     return world()

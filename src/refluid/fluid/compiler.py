@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar
 
-from refluid.comm import ALONE, Communicator
 from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
@@ -26,6 +25,7 @@ from refluid.engine.strategy import (
     Strategy,
 )
 from refluid.fluid.graphs.graph import Graph
+from refluid.fluid.joining import trainers_of, with_trainers
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 
@@ -245,6 +245,8 @@ class CompiledProgram:
                     "share_vars_from must be a program that has been run with data parallelism"
                 )
             strategy = _strategy(self._build_strategy, self._exec_strategy)
+            if self._is_data_parallel:
+                strategy = with_trainers(strategy, self._program)
             self._replicated = Replicated(
                 self._program,
                 self._loss_name,
@@ -252,20 +254,11 @@ class CompiledProgram:
                 places,
                 scope,
                 shared._replicated if shared is not None else None,
-                _trainers(strategy),
+                trainers_of(strategy),
             )
             self._exec_strategy._finalize(**self._replicated.resolved)
             self._build_strategy._finalize()
         return self._replicated
-
-
-def _trainers(strategy: Strategy) -> Communicator:
-    """The processes that train together; this one joins them at the first time."""
-    if strategy.num_trainers <= 1:
-        return ALONE
-    from refluid.collective.job import joined_as
-
-    return joined_as(strategy.trainer_id, strategy.num_trainers, strategy.trainers_endpoints)
 
 
 def _as_place(place: Place | str) -> Place:

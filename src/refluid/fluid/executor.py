@@ -113,6 +113,8 @@ class Executor:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Executor")
         program = default_main_program() if program is None else program
+        if isinstance(program, Program) and program._run_as is not None:
+            program = program._run_as
         if isinstance(program, CompiledProgram):
             return self._run_compiled(
                 program, feed, fetch_list, scope or global_scope(), return_numpy, return_merged

@@ -29,6 +29,11 @@ class Program:
         self.op_role: int = OpRole.FORWARD
         self.op_role_var: Sequence[str] = []
         self._seed = 0
+        # What a plain executor runs in its place, if anything: of a fleet's optimizer.
+        self._run_as: Any = None
+        # Of a transpiler: this trainer and where all are, and options of BuildStrategy for them.
+        self._trainers: tuple[int, tuple[str, ...]] | None = None
+        self._exchange_options: dict[str, Any] = {}
         self._changes = 0
         self._derived: dict[Callable[[Program], Any], tuple[int, Any]] = {}
 

@@ -1,4 +1,4 @@
-"""What `DistributeTranspiler` is told, and how parameters are cut into blocks for servers."""
+"""`DistributeTranspiler`: programs of one process become those of a job's trainers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["DistributeTranspilerConfig"]
+from refluid.fluid.transpiler.collective import Collective, GradAllReduce, LocalSGD
+from refluid.ir.defaults import default_main_program, default_startup_program
+from refluid.ir.program import Program
+
+__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig"]
 
 
 class DistributeTranspilerConfig:
@@ -64,6 +68,101 @@ class DistributeTranspilerConfig:
                 "config.runtime_split_send_recv is false at first"
             )
         self.__sync_mode = value
+
+
+class DistributeTranspiler:
+    """Makes the default programs those of one trainer of several.
+
+    config.mode: nccl2 says to ParallelExecutor and CompiledProgram who the trainers are, which then
+    exchange gradients; collective appends operators that exchange them, by config.collective_mode
+    (grad_allreduce or local_sgd); pserver is still to come.
+    """
+
+    def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
+        self.config = config or DistributeTranspilerConfig()
+        self.trainer_id = 0
+        self.trainer_num: Any = 1
+        self.origin_program: Program | None = None
+
+    def transpile(
+        self,
+        trainer_id: int,
+        program: Program | None = None,
+        pservers: str = "127.0.0.1:6174",
+        trainers: str | int = 1,
+        sync_mode: bool = True,
+        startup_program: Program | None = None,
+        current_endpoint: str = "127.0.0.1:6174",
+    ) -> None:
+        """Rewrites the programs, in place. trainers: of all, `host:port,host:port,..` by number.
+
+        TypeError where they are a number; ValueError where trainer_id's is not current_endpoint.
+        """
+        mode = self.config.mode
+        if mode not in ("nccl2", "collective"):
+            raise NotImplementedError(_PSERVER.format("transpile"))
+        if not isinstance(trainers, str):
+            raise TypeError(
+                f"DistributeTranspiler in {mode} mode needs trainers='host:port,host:port,..', "
+                f"not {trainers!r}"
+            )
+        endpoints = trainers.split(",")
+        if endpoints[trainer_id : trainer_id + 1] != [current_endpoint]:
+            raise ValueError(
+                f"trainer {trainer_id} of {trainers} is not at current_endpoint {current_endpoint}"
+            )
+        main = self.origin_program = program or default_main_program()
+        startup = startup_program or default_startup_program()
+        self.trainer_id, self.trainer_num = trainer_id, trainers
+        if mode == "collective":
+            self._collective(startup, main, endpoints)
+            return
+        main._trainers = trainer_id, tuple(endpoints)
+        config = self.config
+        main._exchange_options = {
+            "nccl_comm_num": config.nccl_comm_num,
+            "use_hierarchical_allreduce": config.use_hierarchical_allreduce,
+            "hierarchical_allreduce_inter_nranks": config.hierarchical_allreduce_inter_nranks,
+        }
+
+    def _collective(self, startup: Program, main: Program, endpoints: Sequence[str]) -> None:
+        kind = self.config.collective_mode
+        if kind not in _KINDS:
+            raise ValueError(f"invalid collective_mode: {kind}; there are {', '.join(_KINDS)}")
+        made = _KINDS[kind](self.config.nccl_comm_num)
+        where = endpoints[self.trainer_id]
+        made.transpile(startup, main, self.trainer_id, endpoints, where, self.config.wait_port)
+
+    def get_trainer_program(self, wait_port: bool = True) -> Program:
+        """What a trainer runs beside servers."""
+        raise NotImplementedError(_PSERVER.format("get_trainer_program"))
+
+    def get_pserver_program(self, endpoint: str) -> Program:
+        """What a server runs."""
+        raise NotImplementedError(_PSERVER.format("get_pserver_program"))
+
+    def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
+        """What a server runs, and what makes its parameters."""
+        raise NotImplementedError(_PSERVER.format("get_pserver_programs"))
+
+    def get_startup_program(
+        self,
+        endpoint: str,
+        pserver_program: Program | None = None,
+        startup_program: Program | None = None,
+    ) -> Program:
+        """What makes a server's parameters."""
+        raise NotImplementedError(_PSERVER.format("get_startup_program"))
+
+
+_KINDS: dict[str | None, type[Collective]] = {
+    "grad_allreduce": GradAllReduce,
+    "local_sgd": LocalSGD,
+}
+_PSERVER = (
+    "DistributeTranspiler.{} with servers is still to come; config.mode='nccl2' and 'collective' "
+    "train without them"
+)
 
 
 class VarBlock:

@@ -1,4 +1,4 @@
-"""`fluid.incubate.fleet`: training in several processes. So far only what each process is."""
+"""`fluid.incubate.fleet`: training in several processes."""
 
 from refluid.fluid.incubate.fleet import base
 

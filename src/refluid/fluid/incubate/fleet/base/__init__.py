@@ -1,5 +1,5 @@
-"""`fluid.incubate.fleet.base`: what each process is."""
+"""`fluid.incubate.fleet.base`: what each process is, and what all fleets have."""
 
-from refluid.fluid.incubate.fleet.base import role_maker
+from refluid.fluid.incubate.fleet.base import fleet_base, mode, role_maker
 
-__all__ = ["role_maker"]
+__all__ = ["fleet_base", "mode", "role_maker"]

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import torch
+
+from refluid.collective.job import joined_as
+from refluid.comm import ALONE, Communicator
+from refluid.comm.values import gather_values
 from refluid.core.flags import environment_int, environment_str
 
 __all__ = [
@@ -99,22 +105,22 @@ class RoleMakerBase:
         )
 
     def all_gather(self, input: Any) -> list[Any]:
-        """What each worker gives: with one worker, what it gives."""
-        self._alone("all_gather")
-        return [input]
+        """What each worker gives, by its number: numbers, text, and lists and dicts of them."""
+        return gather_values(self._workers(), input)
 
     def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:
-        """Writes the sum over workers to `output`: with one worker, the input."""
-        self._alone("all_reduce_worker")
-        output[...] = input
+        """Writes the `sum`, `max` or `min` over all workers' arrays to `output`."""
+        total = torch.from_numpy(np.array(input))
+        self._workers().all_reduce([total], mode)
+        output[...] = total.numpy()
 
     def barrier_worker(self) -> None:
         """Waits for all workers."""
-        self._alone("barrier_worker")
+        self._workers().barrier()
 
     def barrier_all(self) -> None:
         """Waits for all processes."""
-        self._alone("barrier_all")
+        self._workers().barrier()
 
     def _find_out(self) -> None:
         if not self._role_is_generated:
@@ -124,12 +130,11 @@ class RoleMakerBase:
         """Finds out what the process is."""
         self._role_is_generated = True
 
-    def _alone(self, what: str) -> None:
-        if self.worker_num() > 1:
-            raise NotImplementedError(
-                f"{what} of {self.worker_num()} workers: refluid does not train in several "
-                "processes yet"
-            )
+    def _workers(self) -> Communicator:
+        """The group of all workers; this one joins it the first time."""
+        if self.worker_num() <= 1:
+            return ALONE
+        return joined_as(self.worker_index(), self.worker_num(), self._worker_endpoints)
 
 
 class PaddleCloudRoleMaker(RoleMakerBase):
