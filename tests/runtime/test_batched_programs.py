@@ -175,3 +175,21 @@ def test_feeds_of_several_dimensions_and_kinds() -> None:
         expected = train()
     threads = False
     agree(train(), expected)
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_kernels_that_overwrite_what_they_are_given(
+    overwrite: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whether torch has a rule for many of them or not; it warns of none."""
+
+    def scattered() -> Any:
+        loss = mlp()
+        hidden = loss.block.var("fc_0.tmp_2")
+        rows = layers.assign(np.array([1, 0], "int64"))
+        updates = layers.fill_constant([2, 16], "float32", 0.5)
+        moved = layers.scatter(hidden, rows, updates, overwrite=overwrite)
+        return loss + layers.reduce_mean(layers.square(moved))
+
+    _compared(scattered, lambda: fluid.optimizer.SGD(0.1))
+    assert "performance drop" not in capfd.readouterr().err

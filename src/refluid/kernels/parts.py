@@ -44,6 +44,10 @@ PARTS: dict[str, str] = {
     "torch.utils._python_dispatch.TorchDispatchMode": _NOT_RECORDED,
     "torch.ops.aten.add.Tensor._schema": _NOT_RECORDED,
     "torch.distributed.ProcessGroupGloo._Options": "processes meet where the machine's name points",
+    **{
+        f"torch._C._functorch.{name}": "vmap calls what it has no rule for in a loop, and warns"
+        for name in ("_is_vmap_fallback_enabled", "_set_vmap_fallback_enabled")
+    },
     "torch._compile._disable_dynamo": "torch._dynamo is imported where torch wants it",
     "torch._inductor.compile_fx.compile_fx": "recorded steps aren't compiled",
     "torch._subclasses.fake_tensor.FakeTensorMode": "examples with memory",

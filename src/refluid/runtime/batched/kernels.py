@@ -88,14 +88,17 @@ class BatchedKernels:
         calls, results = found
         names: dict[int, Tree] = {id(one): self._to.stacked(value) for value, one in given.items()}
         outs = list(zip(kernel.outs, results, strict=True))
+        if any(value in given and one is not given[value] for value, one in outs if value):
+            return False  # it overwrites what it is given, its rule doesn't
         ends = {id(one): Name(value.name) for value, one in outs if value and value not in given}
+        prefix = next((value.name for value in kernel.outs if value), "between")
         for number, call in enumerate(calls):
             args, kwargs = self._to.written(mapped(call.given, lambda one: names.get(id(one), one)))
             made = call.made if isinstance(call.made, list | tuple) else (call.made,)
             target = [IGNORED] * len(made)
             for place, one in enumerate(made):
                 if id(one) not in names:
-                    between = Name(f"{next(iter(ends.values()))}_{number}_{place}")
+                    between = Name(f"{prefix}_{number}_{place}")
                     names[id(one)] = target[place] = ends.get(id(one), between)
             several = isinstance(call.made, list | tuple)
             written = called(self._to.spelling.function(call.func, kwargs), *args, **kwargs)
