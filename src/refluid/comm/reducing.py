@@ -36,12 +36,12 @@ def reduce_all(copies: Sequence[Tensor], reduction: str, near: Tensor) -> None:
 
 def part(tensor: Tensor, rank: int, size: int) -> Tensor:
     """The part of a tensor's memory that member `rank` reduces."""
-    flat = tensor if tensor.dim() == 1 else _flat(tensor)
-    step = -(-flat.numel() // size)
-    return flat[rank * step : (rank + 1) * step]
+    elements = tensor if tensor.dim() == 1 else flat(tensor)
+    step = -(-elements.numel() // size)
+    return elements[rank * step : (rank + 1) * step]
 
 
-def _flat(tensor: Tensor) -> Tensor:
+def flat(tensor: Tensor) -> Tensor:
     """All elements in the order in which they lie in memory."""
     if tensor.is_contiguous():
         return tensor.view(-1)

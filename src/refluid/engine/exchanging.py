@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from refluid.comm import Communicator
+from refluid.comm.topology import Hierarchical, InTurn, groups_of
 from refluid.core.errors import EnforceNotMet
 from refluid.engine.strategy import Strategy
 from refluid.ir.names import GRAD
@@ -23,6 +25,21 @@ def require_loss_gradient(
             f"gradient_scale_strategy is Customized, so {name!r} must be fed: in a dict a row for "
             "each place, in a list of dicts the place's own"
         )
+
+
+def by_strategy(trainers: Communicator, strategy: Strategy) -> Communicator:
+    """The trainers, reducing gradients as the strategy says; all must call this."""
+
+    def one() -> Communicator:
+        own = trainers.split(0) or trainers
+        if not strategy.use_hierarchical_allreduce:
+            return own
+        return Hierarchical(own, groups_of(own, strategy.hierarchical_allreduce_inter_nranks))
+
+    several = max(1, strategy.nccl_comm_num)
+    if trainers.size == 1 or (several == 1 and not strategy.use_hierarchical_allreduce):
+        return trainers
+    return InTurn([one() for _ in range(several)])
 
 
 def optimized(program: Program) -> set[str]:

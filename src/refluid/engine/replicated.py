@@ -12,7 +12,7 @@ from refluid.core.places import CUDAPlace, Place
 from refluid.core.scope import Scope
 from refluid.engine.agreement import begin_alike
 from refluid.engine.conditions import shares_parameters
-from refluid.engine.exchanging import optimized
+from refluid.engine.exchanging import by_strategy, optimized
 from refluid.engine.group import Group
 from refluid.engine.notices import announce, drawing, ignored, warn
 from refluid.engine.prepare import Prepared, Wanted, find, prepared
@@ -156,4 +156,5 @@ def _group(
     shared = optimized(program) if shares else ()
     if trainers.size > 1:
         begin_alike(trainers, program, scope)
-    return Group(places, replica_scopes(scope, program, places, shared), trainers)
+    scopes = replica_scopes(scope, program, places, shared)
+    return Group(places, scopes, by_strategy(trainers, strategy))

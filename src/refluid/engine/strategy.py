@@ -8,7 +8,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Annotated
 
-from refluid.core.bounds import MOST_THREADS
+from refluid.core.bounds import MOST_PLACES, MOST_THREADS
 from refluid.engine.knobs import About, KnobScope, knobs_of
 from refluid.passes.data_parallel import GradientScaleStrategy as GradientScaleStrategy
 
@@ -22,7 +22,7 @@ class ReduceStrategy(IntEnum):
 
 _build = partial(About, KnobScope.BUILD)
 _execution = partial(About, KnobScope.EXECUTION)
-_ONE_PROCESS = "the replicas are in one process"
+_BETWEEN = "acts between processes: see collective.md"
 NUMBERS = "changes the numbers, not the speed"
 
 
@@ -131,6 +131,26 @@ class Strategy:
     ] = False
 
     # -- processes ------------------------------------------------------------
+    hierarchical_allreduce_inter_nranks: Annotated[
+        int,
+        _build(
+            "with `use_hierarchical_allreduce` on one host: into how many groups",
+            most=MOST_PLACES,
+            unmeasured=_BETWEEN,
+        ),
+    ] = 0
+    nccl_comm_num: Annotated[
+        int,
+        _build(
+            "how many exchanges of gradients go on beside each other",
+            most=MOST_THREADS,
+            unmeasured=_BETWEEN,
+        ),
+    ] = 1
+    use_hierarchical_allreduce: Annotated[
+        bool,
+        _build("gradients are reduced within each host first", unmeasured=_BETWEEN),
+    ] = False
     num_trainers: Annotated[
         int, _build("how many processes train together", unmeasured=NUMBERS)
     ] = 1
@@ -147,15 +167,10 @@ class Strategy:
     cache_runtime_context: Annotated[
         bool, _build(ignored="plans keep what their operators need between runs anyhow")
     ] = False
-    hierarchical_allreduce_inter_nranks: Annotated[int, _build(ignored=_ONE_PROCESS)] = 0
     is_distribution: Annotated[
         bool, _build(ignored="`num_trainers` says whether there are several processes")
     ] = False
-    nccl_comm_num: Annotated[
-        int, _build(ignored=f"{_ONE_PROCESS}, which has one way to exchange gradients")
-    ] = 1
     remove_unnecessary_lock: Annotated[bool, _build(ignored="plans have no locks")] = True
-    use_hierarchical_allreduce: Annotated[bool, _build(ignored=_ONE_PROCESS)] = False
     allow_op_delay: Annotated[
         bool, _execution(ignored="operators run as soon as what they need is there")
     ] = False

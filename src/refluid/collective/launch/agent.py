@@ -76,7 +76,7 @@ def _told(failed: Any, folder: Path, first: int) -> int:
     if failed is None or isinstance(failed, int):
         return failed or 0
     rank, failure = failed.get_first_failure()
-    code = failure.exitcode
+    code = int(failure.exitcode)
     how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
     log = log_file(folder, rank)
     print(f"trainer {rank} {how}; the others were ended. Its log is {log}", file=sys.stderr)

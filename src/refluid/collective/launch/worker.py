@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from refluid.collective.launch.cluster import Cluster
 from refluid.collective.launch.logs import log_file
@@ -26,11 +27,10 @@ _DEATH_SIGNAL = 1
 
 def main() -> None:
     """Runs `sys.argv[1:]` as `refluid run` does, as the trainer that the environment says."""
-    told = json.loads(environment_str(CLUSTER) or "{}")
+    told: dict[str, Any] = json.loads(environment_str(CLUSTER) or "{}")
     folder = Path(told.pop("folder"))
-    cluster = Cluster(
-        **{k: tuple(one) if isinstance(one, list) else one for k, one in told.items()}
-    )
+    hosts, devices = tuple(told["hosts"]), tuple(told["devices"])
+    cluster = Cluster(hosts, told["host"], told["port"], devices)
     environment = cluster.environment(environment_int("LOCAL_RANK", 0) or 0)
     for name, value in environment.items():
         export(name, value)

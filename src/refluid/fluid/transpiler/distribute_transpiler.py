@@ -127,7 +127,7 @@ class DistributeTranspiler:
 
     def _collective(self, startup: Program, main: Program, endpoints: Sequence[str]) -> None:
         kind = self.config.collective_mode
-        if kind not in _KINDS:
+        if kind is None or kind not in _KINDS:
             raise ValueError(f"invalid collective_mode: {kind}; there are {', '.join(_KINDS)}")
         made = _KINDS[kind](self.config.nccl_comm_num)
         where = endpoints[self.trainer_id]
@@ -155,7 +155,7 @@ class DistributeTranspiler:
         raise NotImplementedError(_PSERVER.format("get_startup_program"))
 
 
-_KINDS: dict[str | None, type[Collective]] = {
+_KINDS: dict[str, type[Collective]] = {
     "grad_allreduce": GradAllReduce,
     "local_sgd": LocalSGD,
 }

@@ -55,8 +55,9 @@ class Collective(Checkpoints, Fleet):
 
     def distributed_optimizer(self, optimizer: Any, strategy: Any = None) -> CollectiveOptimizer:
         """The optimizer, training with the other workers. strategy: a DistributedStrategy."""
-        self._optimizer = CollectiveOptimizer(optimizer, strategy)
-        return self._optimizer
+        made = CollectiveOptimizer(optimizer, strategy)
+        self._optimizer = made
+        return made
 
     def save_inference_model(
         self,
@@ -72,7 +73,7 @@ class Collective(Checkpoints, Fleet):
         return io.save_inference_model(
             dirname,
             feeded_var_names,
-            target_vars,
+            target_vars or [],
             executor,
             program,
             None,
