@@ -60,7 +60,7 @@ def test_the_table_shows_ratios_and_reasons() -> None:
         "",
     )
     text = markdown(knobs(), {"date": "today"})
-    assert "| the replicas are in one process |" in text and "Measured: date today." in text
+    assert "| plans have no locks |" in text and "Measured: date today." in text
 
 
 def test_a_case_is_measured() -> None:

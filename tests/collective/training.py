@@ -55,11 +55,17 @@ def _trained(
 
 
 REDUCE = {"reduce_strategy": fluid.BuildStrategy.ReduceStrategy.Reduce}
+HIERARCHICAL = {
+    "use_hierarchical_allreduce": True,
+    "hierarchical_allreduce_inter_nranks": 2,
+    "nccl_comm_num": 2,
+}
 CASES: dict[str, tuple[str, dict[str, Any], int, bool]] = {
     "plain": ("momentum", {}, 1, False),
     "one by one": ("momentum", {"fuse_all_reduce_ops": False}, 1, True),
     "reduce": ("adam", REDUCE, 1, False),
     "two places": ("adam", {}, 2, True),
+    "hierarchical": ("momentum", HIERARCHICAL, 1, True),
 }
 
 

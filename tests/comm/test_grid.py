@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from refluid.comm import Communicator, LocalGroup
-from refluid.comm.grid import Grid
+from refluid.comm.grid import ReplicaGrid
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from tests.comm import naive
@@ -22,7 +22,9 @@ def as_grid(height: int, width: int, work: Any) -> list[Any]:
     def process(comm: Communicator) -> list[Any]:
         group = LocalGroup(width, PATIENCE)
         columns = [comm.split(0) for _ in range(width)]
-        ends = [Grid(group.member(one), column) for one, column in enumerate(columns) if column]
+        ends = [
+            ReplicaGrid(group.member(one), column) for one, column in enumerate(columns) if column
+        ]
         try:
             return together([lambda end=end: work(end) for end in ends])  # type: ignore[misc]
         finally:

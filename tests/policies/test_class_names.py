@@ -13,10 +13,12 @@ APART = {"record/fluid_recorder.py"}
 # Names that Fluid gives: it has two of them, or one that is the field's word here as well.
 GIVEN = {
     "BeamSearchDecoder": {"fluid/contrib/decoder/searching.py"},
+    "Collective": {"fluid/transpiler/collective.py"},
     "ChunkEvaluator": {"fluid/evaluator.py"},
     "DetectionMAP": {"fluid/evaluator.py"},
     "EditDistance": {"fluid/evaluator.py"},
     "Graph": {"fluid/graphviz.py"},
+    "Mode": {"fluid/incubate/fleet/base/mode.py"},
     "Normal": {"fluid/layers/distributions.py"},
     "Operator": {"fluid/op.py"},
     "OpRole": {"fluid/core.py"},

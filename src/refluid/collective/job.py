@@ -1,4 +1,4 @@
-"""`Job`: which trainer this process is, and where the others are.
+"""`TrainingJob`: which trainer this process is, and where the others are.
 
 Told by the variables that Fluid's launcher sets, or by those of torchrun and SLURM.
 """
@@ -17,7 +17,7 @@ from refluid.core.flags import environment_int, environment_str
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """Trainer `rank` of those at `endpoints` (host:port each), the first of whom all meet at."""
 
     rank: int
@@ -46,11 +46,11 @@ class Job:
         return host, int(port)
 
 
-def job_of_environment() -> Job | None:
+def job_of_environment() -> TrainingJob | None:
     """As the environment says; None where it says nothing of several trainers."""
     endpoints = _listed("PADDLE_TRAINER_ENDPOINTS")
     if endpoints:
-        return Job(environment_int("PADDLE_TRAINER_ID", 0) or 0, endpoints)
+        return TrainingJob(environment_int("PADDLE_TRAINER_ID", 0) or 0, endpoints)
     return _of_torchrun() or _of_slurm()
 
 
@@ -58,7 +58,7 @@ def _listed(name: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in (environment_str(name) or "").split(",") if one.strip())
 
 
-def _of_torchrun() -> Job | None:
+def _of_torchrun() -> TrainingJob | None:
     rank, size = environment_int("RANK", None), environment_int("WORLD_SIZE", None)
     host, port = environment_str("MASTER_ADDR"), environment_int("MASTER_PORT", None)
     if rank is None or size is None or host is None or port is None:
@@ -67,7 +67,7 @@ def _of_torchrun() -> Job | None:
     return _numbered(rank, size, host, port + 1)
 
 
-def _of_slurm() -> Job | None:
+def _of_slurm() -> TrainingJob | None:
     rank, size = environment_int("SLURM_PROCID", None), environment_int("SLURM_NTASKS", None)
     host, job = environment_str("SLURM_LAUNCH_NODE_IPADDR"), environment_int("SLURM_JOB_ID", None)
     if rank is None or size is None or host is None or job is None:
@@ -75,12 +75,14 @@ def _of_slurm() -> Job | None:
     return _numbered(rank, size, host, 20000 + job % 20000)
 
 
-def _numbered(rank: int, size: int, host: str, port: int) -> Job:
+def _numbered(rank: int, size: int, host: str, port: int) -> TrainingJob:
     """Trainers of whom only the first listens; the others' endpoints only name them."""
-    return Job(rank, (f"{host}:{port}", *(f"trainer-{one}:{port}" for one in range(1, size))))
+    return TrainingJob(
+        rank, (f"{host}:{port}", *(f"trainer-{one}:{port}" for one in range(1, size)))
+    )
 
 
-def joined(job: Job) -> Communicator:
+def joined(job: TrainingJob) -> Communicator:
     """The group of the job's trainers, all of whom must call this; met once by a process.
 
     FLAGS_refluid_meeting_seconds says how long to wait for all to come, and
@@ -112,7 +114,7 @@ def joined_as(rank: int, size: int, endpoints: Sequence[str] = ()) -> Communicat
     Errors as of `joined`; also EnforceNotMet where nobody says where the trainers are.
     """
     if endpoints:
-        job = Job(rank, tuple(endpoints))
+        job = TrainingJob(rank, tuple(endpoints))
     else:
         told = job_of_environment()
         if told is None:

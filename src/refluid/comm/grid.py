@@ -12,7 +12,7 @@ from refluid.comm.reducing import part
 from refluid.core.errors import EnforceNotMet
 
 
-class Grid:
+class ReplicaGrid:
     """One replica's end. row: the replicas of its process; column: those of its number in all.
 
     All processes have as many replicas. Members are numbered row by row.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refluid.comm import ALONE, Communicator
-from refluid.comm.grid import Grid
+from refluid.comm.grid import ReplicaGrid
 from refluid.comm.world import world
 from refluid.core import flags
 from refluid.core.places import Place
@@ -76,4 +76,4 @@ def _members(replicas: Replicas | None, trainers: Communicator) -> list[Communic
     if replicas.size == 1:
         return [trainers]
     columns = [trainers.split(0) for _ in row]
-    return [Grid(one, column) for one, column in zip(row, columns, strict=True) if column]
+    return [ReplicaGrid(one, column) for one, column in zip(row, columns, strict=True) if column]

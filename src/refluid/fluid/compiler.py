@@ -25,7 +25,7 @@ from refluid.engine.strategy import (
     Strategy,
 )
 from refluid.fluid.graphs.graph import Graph
-from refluid.fluid.joining import trainers_of, with_trainers
+from refluid.collective.joining import trainers_of, with_trainers
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 
