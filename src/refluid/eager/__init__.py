@@ -1,7 +1,7 @@
 """Operators that run at once, on torch's autograd: what `fluid.dygraph` is made of."""
 
 from refluid.eager.backend import Eager
-from refluid.eager.keys import Settings
+from refluid.eager.keys import KeptAttributes
 from refluid.eager.mode import current, eager, enter, leave
 from refluid.eager.parameter import ParamBase
 from refluid.eager.tensor import VarBase
@@ -9,8 +9,8 @@ from refluid.eager.updates import Updates
 
 __all__ = [
     "Eager",
+    "KeptAttributes",
     "ParamBase",
-    "Settings",
     "Updates",
     "VarBase",
     "current",

@@ -16,7 +16,7 @@ _KINDS: set[Any] = {VarBase, ParamBase}
 NUMBER = "a number"
 
 
-class Settings(dict[str, Any]):
+class KeptAttributes(dict[str, Any]):
     """Attributes that a layer gives with every call, and their part of the key. They stay."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
@@ -70,7 +70,7 @@ def key_of(
         _add_options(key, how)
     if not attrs:
         return key, takes, False
-    if attrs.__class__ is Settings:
+    if attrs.__class__ is KeptAttributes:
         add(attrs.key)
         return key, takes, False
     return key, takes, _add_attributes(key, attrs)

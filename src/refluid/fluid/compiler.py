@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar
 
+from refluid.collective.joining import trainers_of, with_trainers
 from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
@@ -25,7 +26,6 @@ from refluid.engine.strategy import (
     Strategy,
 )
 from refluid.fluid.graphs.graph import Graph
-from refluid.collective.joining import trainers_of, with_trainers
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 

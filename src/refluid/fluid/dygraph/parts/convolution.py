@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
-from refluid.eager import Settings
+from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated, several
 from refluid.fluid.initializer import Normal
@@ -50,7 +50,7 @@ class _Convolution(Activated):
             "groups": self._groups,
             "use_cudnn": use_cudnn,
         }
-        self._options = Settings(options)
+        self._options = KeptAttributes(options)
         self._alone = not use_cudnn and num_channels == self._groups
         self.weight = self._kernel(num_channels, num_filters, sizes, param_attr, dtype)
         self.bias = self.create_parameter([num_filters], bias_attr, dtype, is_bias=True)
@@ -186,7 +186,7 @@ class Pool2D(Layer):
             "ceil_mode": ceil_mode,
             "exclusive": exclusive,
         }
-        self._options = Settings(options)
+        self._options = KeptAttributes(options)
 
     def forward(self, input: Any) -> Any:
         """The pooled maps."""

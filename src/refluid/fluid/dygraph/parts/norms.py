@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
-from refluid.eager import Settings
+from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated
 from refluid.fluid.initializer import Constant, Normal
@@ -65,7 +65,8 @@ class BatchNorm(Activated):
             "use_global_stats": use_global_stats,
             "trainable_statistics": trainable_statistics,
         }
-        self._options, self._testing = (Settings(options | {"is_test": x}) for x in (False, True))
+        self._options = KeptAttributes(options | {"is_test": False})
+        self._testing = KeptAttributes(options | {"is_test": True})
 
     def forward(self, input: Any) -> Any:
         """The normalised input; the moving statistics follow it while the layer trains."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import backend, op
-from refluid.eager import Settings
+from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated
 from refluid.fluid.functions.nn.dropout import dropout
@@ -33,7 +33,7 @@ class Linear(Activated):
         self.weight = self.create_parameter([input_dim, output_dim], param_attr, dtype)
         self.bias = self.create_parameter([output_dim], bias_attr, dtype, is_bias=True)
         fused = {"x_num_col_dims": -1, "activation": act or ""}
-        self._fused = Settings(fused) if act in ACTIVATIONS else None
+        self._fused = KeptAttributes(fused) if act in ACTIVATIONS else None
 
     def forward(self, input: Any) -> Any:
         """(..., input_dim) gives (..., output_dim)."""
