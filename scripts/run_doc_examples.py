@@ -5,7 +5,8 @@
     python scripts/run_doc_examples.py docs/doc/fluid/api_cn --only fluid.layers. --status FILE
 
 An example belongs to the last function, class or method that its page declared above it. With
-`--status` (a list of `{"id", "status"}`), those that Fluid itself ran are counted apart.
+`--status` (a list of `{"id", "status"}`), those that Fluid itself ran are counted apart. With
+`--repaired`, as Fluid's were: imports that an example forgot are there, and GPUs are the processor.
 """
 
 from __future__ import annotations
@@ -129,12 +130,12 @@ def is_python(code: str) -> bool:
     return True
 
 
-def run(example: Example, patience: float) -> Outcome:
+def run(example: Example, patience: float, repaired: bool = False) -> Outcome:
     """Runs an example in a fork of this process, in an empty folder."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     begun = time.monotonic()
-    child = context.Process(target=_child, args=(example, theirs), daemon=False)
+    child = context.Process(target=_child, args=(example, theirs, repaired), daemon=False)
     child.start()
     theirs.close()
     status, said = "timeout", f"not over after {patience:.0f} s"
@@ -148,15 +149,16 @@ def run(example: Example, patience: float) -> Outcome:
     return Outcome(example.id, status, time.monotonic() - begun, example.is_static, said)
 
 
-def _child(example: Example, answer: Any) -> None:
+def _child(example: Example, answer: Any, repaired: bool) -> None:
     shown = io.StringIO()
+    given = _forgotten_imports() if repaired else {}
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(shown), redirect_stderr(shown):
         os.chdir(folder)
         try:
             path = Path(folder) / "example.py"
             path.write_text(example.code, encoding="utf-8")
             sys.argv = [str(path)]
-            exec(compile(example.code, str(path), "exec"), {"__name__": "__main__"})
+            exec(compile(example.code, str(path), "exec"), given | {"__name__": "__main__"})
         except SystemExit as error:
             found = ("ok", "") if not error.code else ("error", f"exit {error.code}")
         except BaseException as error:
@@ -169,11 +171,33 @@ def _child(example: Example, answer: Any) -> None:
     os._exit(0)
 
 
+def _forgotten_imports() -> dict[str, Any]:
+    """Modules by the names that examples use without importing them; no GPU from now on."""
+    import math
+
+    import numpy
+    import paddle
+    import paddle.fluid
+
+    from refluid.core.places import stay_on_cpu
+
+    stay_on_cpu()
+    return {
+        "fluid": paddle.fluid,
+        "layers": paddle.fluid.layers,
+        "math": math,
+        "np": numpy,
+        "numpy": numpy,
+        "paddle": paddle,
+    }
+
+
 def main() -> int:
     """Prints each that fails, and how many ran."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="doc/fluid/api_cn of a checkout")
     parser.add_argument("--only", default="", help="examples whose id contains this")
+    parser.add_argument("--repaired", action="store_true", help="forgotten imports, no GPU")
     parser.add_argument("--static", action="store_true", help="leave dygraph's out")
     parser.add_argument("--status", type=Path, help="what Fluid made of them: docs_status.json")
     parser.add_argument("--seconds", type=float, default=120, help="for each example (120)")
@@ -191,7 +215,7 @@ def main() -> int:
         known = {one["id"]: one["status"] for one in json.loads(options.status.read_text())}
     with ThreadPoolExecutor(options.jobs) as pool:
         outcomes = []
-        for outcome in pool.map(lambda one: run(one, options.seconds), chosen):
+        for outcome in pool.map(lambda one: run(one, options.seconds, options.repaired), chosen):
             outcomes.append(outcome)
             if outcome.status != "ok":
                 fluid = f" (Fluid: {known[outcome.id]})" if outcome.id in known else ""

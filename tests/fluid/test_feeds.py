@@ -154,3 +154,29 @@ def test_lists_of_feeds_have_to_name_the_same_variables() -> None:
         _parallel([other, one])
     with pytest.raises(TypeError, match=r"feed\[1\] must be a dict, not NoneType"):
         _parallel([one, None])
+
+
+def test_what_layers_data_declares_is_not_checked() -> None:
+    """As the documentation of `fluid.data` says of `fluid.layers.data`."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.layers.data("x", [3], dtype="float32")
+        y = fluid.layers.data("y", [3], dtype="float32")
+        out = fluid.layers.elementwise_add(x, y)
+    feed = {"x": np.array([2, 3, 4]), "y": np.array([1, 5, 2])}
+    (found,) = fluid.Executor().run(main, feed, [out])
+    assert (found.tolist(), found.dtype) == ([3, 8, 6], np.int64)
+    with fluid.program_guard(main, fluid.Program()):
+        fluid.data("z", [None, 3], "float32")
+    with pytest.raises(ValueError, match="fed Variable 'z' should have dimensions = 2"):
+        fluid.Executor().run(main, feed | {"z": np.ones(3, "float32")}, [out])
+
+
+def test_the_declared_type_is_named_where_an_unchecked_feed_fails() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        out = fluid.layers.fc(fluid.layers.data("x", [4]), 3)
+    exe = fluid.Executor()
+    exe.run(startup)
+    with pytest.raises(EnforceNotMet, match="feed the declared type"):
+        exe.run(main, {"x": np.ones((2, 4))}, [out])

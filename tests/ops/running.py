@@ -54,7 +54,7 @@ def run_op(
     wanted: dict[str, Any] = {}
     with fluid.program_guard(main, fluid.Program()):
         given, made = _append(op_type, inputs, attrs or {}, counts or {})
-        wanted |= {slot: variables[0] for slot, variables in made.items()}
+        wanted |= {slot: variables[0] for slot, variables in made.items() if variables}
         for slot, variables in made.items():
             wanted |= {f"{slot}.{place}": one for place, one in enumerate(variables)}
         if gradients:

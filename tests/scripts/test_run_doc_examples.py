@@ -75,3 +75,10 @@ def test_code_keeps_its_own_indent() -> None:
 def test_what_becomes_of_a_program(code: str, status: str, said: str) -> None:
     outcome = run(Example("x-0", "x", 1, code), patience=1 if status == "timeout" else 100)
     assert (outcome.status, outcome.said.splitlines()[:1]) == (status, [said] if said else [])
+
+
+def test_repaired_examples_have_what_they_forgot_to_import() -> None:
+    code = "print(np.pi, math.pi, fluid.CUDAPlace(0).device.type)\nassert paddle.fluid is fluid"
+    assert run(Example("x-0", "x", 1, code), 100).said.startswith("NameError")
+    found = run(Example("x-0", "x", 1, code), 100, repaired=True)
+    assert (found.status, found.said) == ("ok", "")

@@ -25,6 +25,7 @@ from refluid.core.places import (
 )
 from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor, LoDTensorArray, SelectedRows
+from refluid.fluid.descriptions import BlockDesc, OpDesc, ProgramDesc, VarDesc
 from refluid.fluid.graphs.operator_protos import operator_defaults, operator_proto, operator_types
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, AttrType
 from refluid.ir.attributes import OpRole as _Role
@@ -33,6 +34,7 @@ from refluid.ir.names import GRAD as _GRAD
 
 __all__ = [
     "AttrType",
+    "BlockDesc",
     "CPUPlace",
     "CUDAPinnedPlace",
     "CUDAPlace",
@@ -40,7 +42,9 @@ __all__ = [
     "EnforceNotMet",
     "LoDTensor",
     "LoDTensorArray",
+    "OpDesc",
     "Place",
+    "ProgramDesc",
     "Scope",
     "SelectedRows",
     "Tensor",
@@ -85,7 +89,7 @@ _LATE = {
     name: f"refluid.fluid.inference.{module}"
     for module, names in _INFERENCE.items()
     for name in names
-}
+} | {"VarBase": "refluid.eager.tensor"}
 
 
 def __getattr__(name: str) -> Any:
@@ -130,12 +134,6 @@ def kControlDepVarName() -> str:
 def kNewGradSuffix() -> str:
     """What the name of a gradient ends with that is computed once more."""
     return "@NEW@GRAD@"
-
-
-class VarDesc:
-    """Holds `VarType`, as in Fluid."""
-
-    VarType = _VarType
 
 
 class op_proto_and_checker_maker:

@@ -6,12 +6,8 @@ _REASONS = {
     "it belongs to MKL-DNN's int8 kernels; refluid runs the program that was quantised": (
         "dequantize quantize requantize"
     ),
-    "it belongs to quantisation, which refluid doesn't do; run the program before its passes": (
-        "dequantize_abs_max dequantize_log fake_channel_wise_dequantize_max_abs "
-        "fake_channel_wise_quantize_abs_max fake_dequantize_max_abs fake_quantize_abs_max "
-        "fake_quantize_dequantize_moving_average_abs_max fake_quantize_moving_average_abs_max "
-        "fake_quantize_range_abs_max lookup_table_dequant"
-    ),
+    "it reads a quantised table whose format is not documented; run the program before its "
+    "passes": "dequantize_log lookup_table_dequant",
     "it stands for a part of a program that another inference engine runs; load the program as "
     "it was saved, without that engine": (
         "anakin_engine lite_engine ngraph_engine tensorrt_engine"

@@ -13,6 +13,7 @@ from refluid.ir.ambient import current_device, current_name_scope
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, SubBlock
 from refluid.ir.callstack import user_frames
 from refluid.ir.checks import check
+from refluid.ir.described import Described
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from refluid.ir.program import Program
 
 
-class Block(SubBlock):
+class Block(SubBlock, Described):
     """A sequence of operators and the variables they share."""
 
     def __init__(self, program: Program, idx: int, parent_idx: int = -1) -> None:
@@ -230,6 +231,12 @@ class Block(SubBlock):
             _fill(type, "output", found.outputs, outputs, fill=False),
             complete,
         )
+
+    def insert_blank(self, index: int) -> Operator:
+        """An operator at `index` that has neither type nor slots yet."""
+        op = Operator(self, "")
+        Editor(self).insert(index, op)
+        return op
 
     def remove_op(self, index: int) -> None:
         """Removes the operator at a position."""

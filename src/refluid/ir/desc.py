@@ -35,7 +35,7 @@ def encode_program(program: Program) -> pb.ProgramDesc:
     """The message of a program."""
     message = pb.ProgramDesc()
     for block in program.blocks:
-        _encode_block(block, message.blocks.add())
+        encode_block(block, message.blocks.add())
     if program.version is not None:
         message.version.version = program.version
     if program.op_versions is not None:
@@ -43,7 +43,8 @@ def encode_program(program: Program) -> pb.ProgramDesc:
     return message
 
 
-def _encode_block(block: Block, message: pb.BlockDesc) -> None:
+def encode_block(block: Block, message: pb.BlockDesc) -> None:
+    """Writes a block into its message."""
     message.idx, message.parent_idx = block.idx, block.parent_idx
     if block.forward_block_idx is not None:
         message.forward_block_idx = block.forward_block_idx

@@ -18,6 +18,7 @@ from refluid.ir.attributes import (
     guess_type,
 )
 from refluid.ir.callstack import said
+from refluid.ir.described import Described
 
 if TYPE_CHECKING:
     from refluid.ir.block import Block
@@ -42,7 +43,7 @@ def _declared(known: schema.OpSchema | None, name: str) -> AttrType | None:
     return declared.kind if declared else None
 
 
-class Operator:
+class Operator(Described):
     """An operator of a block. Made by `Block.append_op`, never directly by users.
 
     Attributes are kept in the order given, each with its type, so that a program that was
@@ -149,6 +150,12 @@ class Operator:
         self.block.program.touch()
 
     _set_attr = set_attr
+
+    def remove_attr(self, name: str) -> None:
+        """Takes an attribute away, where the operator has it; the program counts as changed."""
+        self.attrs.pop(name, None)
+        self.attr_types.pop(name, None)
+        self.block.program.touch()
 
     def rename_input(self, old: str, new: str) -> None:
         """Reads variable `new` wherever `old` was read."""

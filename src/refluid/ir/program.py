@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from refluid.ir.attributes import AttrType, OpRole
 from refluid.ir.block import Block
+from refluid.ir.described import Described
 from refluid.ir.editor import Editor
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
@@ -18,7 +19,7 @@ T = TypeVar("T")
 _SKIP_IN_TEST = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
 
 
-class Program:
+class Program(Described):
     """A list of blocks; block 0 is the global one. New operators go to the current block."""
 
     def __init__(self) -> None:
@@ -140,14 +141,18 @@ class Program:
         """Operators of the backward pass."""
         return self.roles(OpRole.BACKWARD)
 
+    @property
+    def _current_role(self) -> int:
+        """The role of operators that are made now."""
+        return self.op_role
+
+    @_current_role.setter
+    def _current_role(self, role: int) -> None:
+        self.op_role = role
+
     _optimized_guard = optimized_guard
     _lr_schedule_guard = lr_schedule_guard
     _backward_role_guard = backward_role_guard
-
-    @property
-    def desc(self) -> Program:
-        """The program itself, which is its own description: `core.Graph(program.desc)`."""
-        return self
 
     # -- copies ---------------------------------------------------------------
 

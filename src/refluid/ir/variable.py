@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.ir.at_once import AtOnce
+from refluid.ir.described import Described
 from refluid.ir.names import GRAD
 from refluid.ir.overloads import Overloads
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from refluid.ir.block import Block
 
 
-class Variable(Overloads, AtOnce):
+class Variable(Overloads, AtOnce, Described):
     """A value of a program: it has a shape (-1 where unknown), an element type and a LoD level.
 
     It holds no data; data are in a `Scope` while and after the program runs.
@@ -116,6 +117,12 @@ class Variable(Overloads, AtOnce):
     def has_element_type(self) -> bool:
         """Whether an element type was said, or read from a file."""
         return self._dtype is not None
+
+    def change(self, **attributes: Any) -> None:
+        """Sets attributes; the program counts as changed."""
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        self.block.program.touch()
 
     def describe(self, *, shape: Sequence[int], dtype: VarType | None) -> None:
         """Sets shape and, unless None, element type without marking the program as changed."""

@@ -22,7 +22,10 @@ _FLOATING = """
     crf_decoding crop cross_entropy cross_entropy2 cudnn_lstm cvm data_norm decayed_adagrad
     deformable_conv deformable_conv_v1 deformable_psroi_pooling density_prior_box
     depthwise_conv2d depthwise_conv2d_transpose detection_map dgc_clip_by_norm dgc_momentum dist
-    distribute_fpn_proposals dpsgd dropout elu erf fc floor frobenius_norm fsp ftrl
+    distribute_fpn_proposals dpsgd dropout elu erf fake_channel_wise_dequantize_max_abs
+    fake_channel_wise_quantize_abs_max fake_dequantize_max_abs fake_quantize_abs_max
+    fake_quantize_dequantize_moving_average_abs_max fake_quantize_moving_average_abs_max
+    fake_quantize_range_abs_max fc floor frobenius_norm fsp ftrl
     fused_elemwise_activation fused_embedding_fc_lstm fused_embedding_seq_pool fusion_gru
     fusion_lstm fusion_repeated_fc_relu fusion_seqconv_eltadd_relu fusion_seqexpand_concat_fc
     fusion_seqpool_concat fusion_seqpool_cvm_concat fusion_squared_mat_sub gelu

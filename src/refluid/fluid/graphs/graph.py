@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Iterable
 from itertools import pairwise
 
+from refluid.fluid.descriptions import ProgramDesc
 from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
@@ -36,8 +37,9 @@ class GraphNode:
 class Graph:
     """Nodes and edges, made of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program.clone()
+    def __init__(self, program: Program | ProgramDesc) -> None:
+        given = program._program if isinstance(program, ProgramDesc) else program
+        self.program = given.clone()
         self.block = self.program.global_block()
         self.nodes: dict[int, GraphNode] = {}
         self._count = 0

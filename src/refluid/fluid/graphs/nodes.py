@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.core.dtypes import VarType
-from refluid.fluid.graphs.descriptions import OpDesc, VariableDesc
+from refluid.fluid.descriptions import OpDesc, VarDesc
 from refluid.fluid.graphs.graph import GraphNode, link, unlink
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
@@ -51,9 +51,9 @@ class IrNode:
         """The operator's description."""
         return OpDesc(self.node.value) if isinstance(self.node.value, Operator) else None
 
-    def var(self) -> VariableDesc | None:
+    def var(self) -> VarDesc | None:
         """The variable's description."""
-        return VariableDesc(self.node.value) if isinstance(self.node.value, Variable) else None
+        return VarDesc(self.node.value) if isinstance(self.node.value, Variable) else None
 
     def append_input(self, node: IrNode) -> None:
         """Adds an edge from a node."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from refluid.core.places import CUDAPlace, Place, cpu_places, require_available
 from refluid.core.values import LoDTensor
+from refluid.eager.mode import current as running_at_once
+from refluid.eager.tensor import VarBase
 from refluid.feed.batches import ReaderBatch
 from refluid.feed.reader import QueueReader
 from refluid.feed.staging import Staged, double_buffers
@@ -92,6 +94,14 @@ def _on(tensor: LoDTensor, place: Place) -> LoDTensor:
     return LoDTensor(tensor.tensor.to(place.device), tensor.lod())
 
 
+def _variables(step: list[ReaderBatch]) -> list[VarBase]:
+    (batch,) = step
+    made = [VarBase(one.tensor, stop_gradient=True) for one in batch]
+    for var, one in zip(made, batch, strict=True):
+        var.lod = one.lod()
+    return made
+
+
 def as_places(places: Any) -> list[Place]:
     """A list of places, whether one or several are given; EnforceNotMet where one is missing."""
     found = list(places) if isinstance(places, list | tuple) else [places]
@@ -104,7 +114,12 @@ def as_places(places: Any) -> list[Place]:
 def presenter(
     feed_list: Sequence[Variable] | None, return_list: bool
 ) -> Callable[[list[ReaderBatch]], Any]:
-    """What users get of a step: per place a list of tensors, or a dict by variable name."""
+    """What users get of a step: per place a list of tensors, or a dict by variable name.
+
+    Where operators run at once: a list of variables, of the one place that there is.
+    """
+    if running_at_once():
+        return _variables
     if return_list:
         return lambda step: step
     names = [var.name for var in feed_list or ()]

@@ -7,6 +7,7 @@ from typing import Any
 
 from refluid.core.bounds import MOST_PROCESSES, whole_number
 from refluid.core.places import CPUPlace
+from refluid.eager.mode import current as running_at_once
 from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets import (
     BatchSampler,
@@ -16,7 +17,11 @@ from refluid.feed.datasets import (
     default_collate_fn,
 )
 from refluid.fluid.reader.base import DataLoaderBase, presenter
-from refluid.fluid.reader.generator_loader import GeneratorLoader, ProcessGeneratorLoader
+from refluid.fluid.reader.generator_loader import (
+    DygraphGeneratorLoader,
+    GeneratorLoader,
+    ProcessGeneratorLoader,
+)
 from refluid.fluid.reader.passes import Passes
 from refluid.ir.variable import Variable
 
@@ -57,7 +62,7 @@ class DataLoader(DataLoaderBase):
         worker_init_fn: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__()
-        assert return_list or feed_list is not None, (
+        assert return_list or feed_list is not None or running_at_once(), (
             "feed_list should be set when return_list=False"
         )
         assert num_workers >= 0, f"num_workers should be a non-negative value, not {num_workers}"
@@ -71,7 +76,7 @@ class DataLoader(DataLoaderBase):
         self._passes = Passes(title, capacity, drop_last=drop_last)
         fresh = collate_fn is None and batch_size is not None
         self._passes.copied = num_workers == 0 and not fresh
-        self._set_places(CPUPlace() if places is None else places, use_buffer_reader)
+        self._set_places(_place(places), use_buffer_reader)
         loading = Loading(
             title,
             dataset,
@@ -111,6 +116,10 @@ class DataLoader(DataLoaderBase):
         use_multiprocess: the generator runs in a process of its own, so that it doesn't take
         time from the training process; arrays come back through shared memory.
         """
+        if running_at_once():
+            return DygraphGeneratorLoader(
+                feed_list, capacity, use_double_buffer, iterable, True, use_multiprocess
+            )
         kind = ProcessGeneratorLoader if use_multiprocess else GeneratorLoader
         return kind(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
@@ -121,6 +130,14 @@ class DataLoader(DataLoaderBase):
         from refluid.fluid.reader.dataset_loader import DatasetLoader
 
         return DatasetLoader(dataset, places, drop_last)
+
+
+def _place(places: Any) -> Any:
+    """The places that are given, else where operators run at once, else the processor."""
+    if places is not None:
+        return places
+    now = running_at_once()
+    return CPUPlace() if now is None else now.place
 
 
 class _Converting:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from refluid.eager.mode import current as running_at_once
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.sample_columns import Field
 from refluid.fluid.reader.base import DataLoaderBase, presenter
@@ -13,6 +15,7 @@ from refluid.fluid.reader.passes import Passes
 from refluid.fluid.reader.programs import join_program
 from refluid.ir.variable import Variable
 
+_log = logging.getLogger("refluid")
 Generator = Callable[[], Iterable[Any]]
 
 
@@ -123,3 +126,31 @@ class ProcessGeneratorLoader(GeneratorLoader):
     """As GeneratorLoader; the generator runs in a process of its own."""
 
     _multiprocess = True
+
+
+class DygraphGeneratorLoader(GeneratorLoader):
+    """Feeds layers that run at once: it is always iterated, and gives lists of variables.
+
+    Without places its batches are on the one that operators run on. feed_list says nothing here.
+    use_multiprocess: the generator runs in a process of its own.
+    """
+
+    def __init__(
+        self,
+        feed_list: Sequence[Variable] | None = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = True,
+        use_multiprocess: bool = False,
+    ) -> None:
+        if not iterable:
+            _log.warning("a DataLoader of dygraph is iterated; iterable=False has no effect")
+        if not return_list:
+            _log.warning("a DataLoader of dygraph gives lists; return_list=False has no effect")
+        super().__init__(None, capacity, use_double_buffer, return_list=True, drop_last=False)
+        self._multiprocess = use_multiprocess
+
+    def _generators(self, places: Any) -> GeneratorSource:
+        now = running_at_once()
+        return super()._generators(now.place if places is None and now is not None else places)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from refluid.core.values import LoDTensor
+from refluid.eager.mode import current as running_at_once
 from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets.loading import BatchSource
 from refluid.feed.decorators import batch
@@ -43,8 +44,11 @@ class GeneratorSource:
     def set_sample_lists(self, generator: Generator) -> None:
         """A generator of lists of samples."""
         fields = self._fields
-        assert fields is not None, "feed_list is needed to make batches of samples"
-        self._set(generator, lambda samples: columns(fields, samples), copied=False)
+        if fields is None:  # only dygraph has no variables that say what samples are
+            assert running_at_once(), "feed_list is needed to make batches of samples"
+            self._set(generator, _stacked, copied=False)
+        else:
+            self._set(generator, lambda samples: columns(fields, samples), copied=False)
 
     def set_batches(self, generator: Generator) -> None:
         """A generator of batches: an array or LoDTensor per variable, or a dict by name."""
@@ -60,6 +64,11 @@ class GeneratorSource:
         self._passes.copied = copied and not self._multiprocess
         make = _in_worker if self._multiprocess else _in_thread
         self._passes.begin = make(self._passes, generator, convert)
+
+
+def _stacked(samples: Iterable[Sequence[Any]]) -> list[Column]:
+    """An array of each field of samples, by their own shapes and element types."""
+    return [as_column(np.stack(values), "a sample") for values in zip(*samples, strict=True)]
 
 
 def _converted(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from refluid.eager.mode import current as running_at_once
 from refluid.feed.queue import BlockingQueue
 from refluid.fluid.reader.base import DataLoaderBase
-from refluid.fluid.reader.generator_loader import GeneratorLoader
+from refluid.fluid.reader.generator_loader import DygraphGeneratorLoader, GeneratorLoader
 from refluid.ir.variable import Variable
 
 Generator = Callable[[], Iterable[Any]]
@@ -28,9 +29,8 @@ class PyReader(DataLoaderBase):
         return_list: bool = False,
     ) -> None:
         super().__init__()
-        self._loader = GeneratorLoader(
-            feed_list, capacity, use_double_buffer, iterable, return_list
-        )
+        kind = DygraphGeneratorLoader if running_at_once() else GeneratorLoader
+        self._loader = kind(feed_list, capacity, use_double_buffer, iterable, return_list)
         self._passes = self._loader._passes
 
     @property

@@ -14,6 +14,7 @@ from refluid.core.files import map_file
 from refluid.core.writing import Write, write_files
 from refluid.fluid.saving.persistence import is_persistable, load_vars, writing
 from refluid.ir.defaults import default_main_program
+from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.passes.prune import prune
@@ -118,19 +119,26 @@ def load_inference_model(
 ) -> list[Any]:
     """Loads what `save_inference_model` saved into the current scope.
 
-    Returns `[program, names of the variables to feed, variables to fetch]`.
+    pserver_endpoints: addresses of the servers that hold tables, for the operators that look up
+    there. Returns `[program, names of the variables to feed, variables to fetch]`.
     Raises ValueError for a missing folder, EnforceNotMet for missing or damaged files.
     """
     folder = Path(dirname)
     if not folder.is_dir():
         raise ValueError(f"There is no directory named {str(dirname)!r}")
-    if pserver_endpoints:
-        raise EnforceNotMet("loading for a parameter server (pserver_endpoints) is not there yet")
     program = read_program(folder / (model_filename or "__model__"))
+    for op in _looking_up(program) if pserver_endpoints else ():
+        op.set_attr("epmap", list(pserver_endpoints))
     feeds, fetches = ends(program, "feed"), ends(program, "fetch")
     persistables = [var for var in program.list_vars() if is_persistable(var)]
     load_vars(executor, folder, program, vars=persistables, filename=params_filename)
     return [program, [var.name for var in feeds], fetches]
+
+
+def _looking_up(program: Program) -> list[Operator]:
+    """The operators that ask servers for rows of their table."""
+    ops = (op for block in program.blocks for op in block.ops)
+    return [op for op in ops if op.has_attr("epmap")]
 
 
 def read_program(path: Path) -> Program:

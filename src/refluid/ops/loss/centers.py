@@ -5,7 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.ir.operator import Operator
+from refluid.ops.definition import OperatorDef
+from refluid.ops.infer import infer_in_place, infer_like
 from refluid.ops.registry import gradient, operator
+
+
+def _declared(definition: OperatorDef, op: Operator) -> None:
+    """A number for each sample; X may be declared with more dimensions than it comes with."""
+    infer_in_place(definition, op)
+    infer_like("SampleCenterDiff", "X")(definition, op)
+    (x,), (loss,) = (
+        [op.block.var_recursive(name) for name in names]
+        for names in (op.input("X"), op.output("Loss"))
+    )
+    loss.describe(shape=(x.shape[0], 1), dtype=x.dtype)
 
 
 @operator(
@@ -15,6 +29,7 @@ from refluid.ops.registry import gradient, operator
     differentiable="X",
     mutates={"CentersOut": "Centers"},
     amp="keep",
+    infer=_declared,
 )
 def center_loss(
     X: Tensor,

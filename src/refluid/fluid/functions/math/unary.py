@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from refluid.build import op
 from refluid.fluid.functions.math.generated import unary
+from refluid.fluid.functions.tensor.assignment import assign
 from refluid.ir.variable import Variable
 
 sigmoid = unary("sigmoid", "1 / (1 + exp(-x)).")
@@ -44,6 +49,8 @@ def erf(x: Variable) -> Variable:
     return op("erf", {"X": x})
 
 
-def sign(x: Variable) -> Variable:
-    """-1, 0 or 1."""
+def sign(x: Variable | np.ndarray[Any, Any]) -> Variable:
+    """-1, 0 or 1. x may be an array."""
+    if isinstance(x, np.ndarray):
+        x = assign(x)
     return op("sign", {"X": [x]})

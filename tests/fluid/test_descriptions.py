@@ -1,0 +1,76 @@
+"""Descriptions are views: what they change is the program's own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import refluid.fluid as fluid
+from refluid.fluid import core
+
+
+def _program() -> tuple[fluid.Program, fluid.Variable]:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.name_scope("a"):
+        x = fluid.data("x", [None, 2])
+        out = fluid.layers.scale(x, 2.0)
+    return main, out
+
+
+def test_an_operator_is_added_by_its_description() -> None:
+    main, out = _program()
+    block = main.global_block()
+    change = main.change_count
+    op = block.desc.append_op()
+    op.set_type("scale")
+    op.set_input("X", [out.name])
+    op.set_output("Out", [out.name])
+    op._set_attr("scale", 5.0)
+    assert main.change_count > change
+    assert block.desc.op_size() == 2
+    assert block.desc.op(1).type() == "scale"
+    exe = fluid.Executor(fluid.CPUPlace())
+    found = exe.run(main, {"x": np.ones((1, 2), "float32")}, [out])[0]
+    assert found.tolist() == [[10.0, 10.0]]
+
+
+def test_what_an_operator_has() -> None:
+    main, out = _program()
+    op = main.global_block().ops[0].desc
+    assert (op.type(), op.input("X"), op.output_arg_names()) == ("scale", ["x"], [out.name])
+    assert op.inputs()["X"] == ["x"]
+    assert op.attr("op_namescope").startswith("/a")
+    op.remove_attr("op_namescope")
+    assert not op.has_attr("op_namescope")
+    other = main.global_block().desc._prepend_op()
+    other.copy_from(op)
+    assert (other.type(), other.input("X"), other.attr("scale")) == ("scale", ["x"], 2.0)
+    assert other.block().id == 0
+    message = core.OpDesc(main.global_block().ops[0]).serialize_to_string()
+    assert b"scale" in message
+
+
+def test_a_variable_by_methods() -> None:
+    main, out = _program()
+    x = main.global_block().var("x").desc
+    assert (x.shape(), x.need_check_feed(), x.persistable()) == ([-1, 2], True, False)
+    x.set_shape([4, 2])
+    x.set_need_check_feed(False)
+    x.set_dtype(core.VarDesc.VarType.FP64)
+    var = main.global_block().var("x")
+    assert (var.shape, var.need_check_feed, str(x.dtype())) == ((4, 2), False, "VarType.FP64")
+    x.set_name("y")
+    assert main.global_block().ops[0].input("X") == ["y"]
+    assert main.global_block().desc.find_var(b"y") is not None
+    assert main.global_block().desc.find_var("x") is None
+    assert main.global_block().desc.has_var(out.name)
+
+
+def test_a_program_by_methods() -> None:
+    main, _ = _program()
+    desc = main.desc
+    assert desc.num_blocks() == 1
+    inner = desc.append_block(desc.block(0))
+    assert (desc.num_blocks(), inner.parent, main.current_block_idx) == (2, 0, 0)
+    assert desc.serialize_to_string() == main.serialize_to_string()
+    assert inner.find_var("x") is None
+    assert inner.find_var_recursive("x") is not None
