@@ -176,12 +176,15 @@ def _forgotten_imports() -> dict[str, Any]:
     import math
 
     import numpy
+
+    import refluid.paddle
+    from refluid.core.places import stay_on_cpu
+
+    refluid.paddle.install()
+    stay_on_cpu()
     import paddle
     import paddle.fluid
 
-    from refluid.core.places import stay_on_cpu
-
-    stay_on_cpu()
     return {
         "fluid": paddle.fluid,
         "layers": paddle.fluid.layers,

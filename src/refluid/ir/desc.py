@@ -101,3 +101,24 @@ def encode_op(op: Operator, message: pb.OpDesc) -> None:
             setattr(attr, FIELD[kind], value)
     if op.is_target is not None:
         message.is_target = op.is_target
+
+
+def block_bytes(block: Block) -> bytes:
+    """The message of a block alone."""
+    message = pb.BlockDesc()
+    encode_block(block, message)
+    return message.SerializeToString()
+
+
+def variable_bytes(var: Variable) -> bytes:
+    """The message of a variable alone."""
+    message = pb.VarDesc()
+    encode_var(var, message)
+    return message.SerializeToString()
+
+
+def operator_bytes(op: Operator) -> bytes:
+    """The message of an operator alone."""
+    message = pb.OpDesc()
+    encode_op(op, message)
+    return message.SerializeToString()

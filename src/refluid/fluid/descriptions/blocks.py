@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from refluid.fluid.descriptions.parts import OpDesc, VarDesc
-from refluid.ir import framework_pb2 as pb
 from refluid.ir.block import Block
-from refluid.ir.desc import encode_block
 from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 
@@ -89,9 +87,9 @@ class BlockDesc:
 
     def serialize_to_string(self) -> bytes:
         """Its message in Fluid's format."""
-        message = pb.BlockDesc()
-        encode_block(self._block, message)
-        return message.SerializeToString()
+        from refluid.ir.desc import block_bytes
+
+        return block_bytes(self._block)
 
 
 class ProgramDesc:

@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from refluid.core.dtypes import VarType as _VarType
-from refluid.ir import framework_pb2 as pb
 from refluid.ir.attributes import AttrType
-from refluid.ir.desc import encode_op, encode_var
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 
@@ -124,9 +122,9 @@ class OpDesc:
 
     def serialize_to_string(self) -> bytes:
         """Its message in Fluid's format."""
-        message = pb.OpDesc()
-        encode_op(self._operator, message)
-        return message.SerializeToString()
+        from refluid.ir.desc import operator_bytes
+
+        return operator_bytes(self._operator)
 
 
 class VarDesc:
@@ -197,6 +195,6 @@ class VarDesc:
 
     def serialize_to_string(self) -> bytes:
         """Its message in Fluid's format."""
-        message = pb.VarDesc()
-        encode_var(self._var, message)
-        return message.SerializeToString()
+        from refluid.ir.desc import variable_bytes
+
+        return variable_bytes(self._var)
