@@ -25,7 +25,7 @@ from refluid.core.places import (
 )
 from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor, LoDTensorArray, SelectedRows
-from refluid.fluid.descriptions import BlockDesc, OpDesc, ProgramDesc, VarDesc
+from refluid.fluid.graphs.descriptions import BlockDesc, OpDesc, ProgramDesc, VarDesc
 from refluid.fluid.graphs.operator_protos import operator_defaults, operator_proto, operator_types
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, AttrType
 from refluid.ir.attributes import OpRole as _Role

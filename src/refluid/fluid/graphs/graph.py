@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterable
 from itertools import pairwise
 
-from refluid.fluid.descriptions import ProgramDesc
+from refluid.fluid.graphs.descriptions import ProgramDesc
 from refluid.ir.editor import Editor
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator

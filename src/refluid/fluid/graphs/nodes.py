@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.core.dtypes import VarType
-from refluid.fluid.descriptions import OpDesc, VarDesc
+from refluid.fluid.graphs.descriptions import OpDesc, VarDesc
 from refluid.fluid.graphs.graph import GraphNode, link, unlink
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable

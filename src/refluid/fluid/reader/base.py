@@ -6,10 +6,9 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from refluid.build import at_once, backend
 from refluid.core.places import CUDAPlace, Place, cpu_places, require_available
 from refluid.core.values import LoDTensor
-from refluid.eager.mode import current as running_at_once
-from refluid.eager.tensor import VarBase
 from refluid.feed.batches import ReaderBatch
 from refluid.feed.reader import QueueReader
 from refluid.feed.staging import Staged, double_buffers
@@ -94,12 +93,20 @@ def _on(tensor: LoDTensor, place: Place) -> LoDTensor:
     return LoDTensor(tensor.tensor.to(place.device), tensor.lod())
 
 
-def _variables(step: list[ReaderBatch]) -> list[VarBase]:
+def current_place() -> Place | None:
+    """Where operators run at once; None while they are appended to programs."""
+    return getattr(backend(), "place", None)
+
+
+def _variables(step: list[ReaderBatch]) -> list[Variable]:
+    """What operators that run at once take."""
+    from refluid.eager import VarBase  # which programs don't need
+
     (batch,) = step
     made = [VarBase(one.tensor, stop_gradient=True) for one in batch]
     for var, one in zip(made, batch, strict=True):
         var.lod = one.lod()
-    return made
+    return list(made)
 
 
 def as_places(places: Any) -> list[Place]:
@@ -118,7 +125,7 @@ def presenter(
 
     Where operators run at once: a list of variables, of the one place that there is.
     """
-    if running_at_once():
+    if at_once():
         return _variables
     if return_list:
         return lambda step: step

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from refluid.build import at_once
 from refluid.core.bounds import MOST_PROCESSES, whole_number
 from refluid.core.places import CPUPlace
-from refluid.eager.mode import current as running_at_once
 from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets import (
     BatchSampler,
@@ -16,7 +16,7 @@ from refluid.feed.datasets import (
     Loading,
     default_collate_fn,
 )
-from refluid.fluid.reader.base import DataLoaderBase, presenter
+from refluid.fluid.reader.base import DataLoaderBase, current_place, presenter
 from refluid.fluid.reader.generator_loader import (
     DygraphGeneratorLoader,
     GeneratorLoader,
@@ -62,7 +62,7 @@ class DataLoader(DataLoaderBase):
         worker_init_fn: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__()
-        assert return_list or feed_list is not None or running_at_once(), (
+        assert return_list or feed_list is not None or at_once(), (
             "feed_list should be set when return_list=False"
         )
         assert num_workers >= 0, f"num_workers should be a non-negative value, not {num_workers}"
@@ -116,7 +116,7 @@ class DataLoader(DataLoaderBase):
         use_multiprocess: the generator runs in a process of its own, so that it doesn't take
         time from the training process; arrays come back through shared memory.
         """
-        if running_at_once():
+        if at_once():
             return DygraphGeneratorLoader(
                 feed_list, capacity, use_double_buffer, iterable, True, use_multiprocess
             )
@@ -136,8 +136,7 @@ def _place(places: Any) -> Any:
     """The places that are given, else where operators run at once, else the processor."""
     if places is not None:
         return places
-    now = running_at_once()
-    return CPUPlace() if now is None else now.place
+    return current_place() or CPUPlace()
 
 
 class _Converting:

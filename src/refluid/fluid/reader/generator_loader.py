@@ -6,10 +6,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from refluid.eager.mode import current as running_at_once
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.sample_columns import Field
-from refluid.fluid.reader.base import DataLoaderBase, presenter
+from refluid.fluid.reader.base import DataLoaderBase, current_place, presenter
 from refluid.fluid.reader.generators import GeneratorSource
 from refluid.fluid.reader.passes import Passes
 from refluid.fluid.reader.programs import join_program
@@ -152,5 +151,4 @@ class DygraphGeneratorLoader(GeneratorLoader):
         self._multiprocess = use_multiprocess
 
     def _generators(self, places: Any) -> GeneratorSource:
-        now = running_at_once()
-        return super()._generators(now.place if places is None and now is not None else places)
+        return super()._generators(current_place() if places is None else places)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from refluid.build import at_once
 from refluid.core.values import LoDTensor
-from refluid.eager.mode import current as running_at_once
 from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets.loading import BatchSource
 from refluid.feed.decorators import batch
@@ -45,7 +45,7 @@ class GeneratorSource:
         """A generator of lists of samples."""
         fields = self._fields
         if fields is None:  # only dygraph has no variables that say what samples are
-            assert running_at_once(), "feed_list is needed to make batches of samples"
+            assert at_once(), "feed_list is needed to make batches of samples"
             self._set(generator, _stacked, copied=False)
         else:
             self._set(generator, lambda samples: columns(fields, samples), copied=False)

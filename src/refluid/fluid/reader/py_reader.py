@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from refluid.eager.mode import current as running_at_once
+from refluid.build import at_once
 from refluid.feed.queue import BlockingQueue
 from refluid.fluid.reader.base import DataLoaderBase
 from refluid.fluid.reader.generator_loader import DygraphGeneratorLoader, GeneratorLoader
@@ -29,7 +29,7 @@ class PyReader(DataLoaderBase):
         return_list: bool = False,
     ) -> None:
         super().__init__()
-        kind = DygraphGeneratorLoader if running_at_once() else GeneratorLoader
+        kind = DygraphGeneratorLoader if at_once() else GeneratorLoader
         self._loader = kind(feed_list, capacity, use_double_buffer, iterable, return_list)
         self._passes = self._loader._passes
 

@@ -1,11 +1,21 @@
-"""Blocks and programs as Fluid's descriptions spell them: by methods."""
+"""Programs, blocks, operators and variables as Fluid's descriptions spell them: by methods.
+
+    op.desc.set_input("X", ["y"]);  block.desc.append_op();  program.desc.block(0).op_size()
+
+A description is a view: what it changes is the program's own.
+"""
 
 from __future__ import annotations
 
-from refluid.fluid.descriptions.parts import OpDesc, VarDesc
+from refluid.fluid.graphs.described_parts import OpDesc, VarDesc
 from refluid.ir.block import Block
+from refluid.ir.described import describe_by
 from refluid.ir.editor import Editor
+from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.ir.variable import Variable
+
+__all__ = ["BlockDesc", "OpDesc", "ProgramDesc", "VarDesc"]
 
 
 class BlockDesc:
@@ -135,3 +145,6 @@ class ProgramDesc:
 
 def _text(name: str | bytes) -> str:
     return name.decode() if isinstance(name, bytes) else name
+
+
+describe_by({Block: BlockDesc, Operator: OpDesc, Program: ProgramDesc, Variable: VarDesc})
