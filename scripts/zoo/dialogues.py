@@ -132,4 +132,30 @@ RECIPES = [
         make.turns,
         branches=("1.5",),
     ),
+    *(
+        Recipe(
+            folder,
+            "train.py --src_vocab_fpath data/vocab --trg_vocab_fpath data/vocab --special_token "
+            "'<s>' '<e>' '<unk>' --train_file_pattern data/train.both --use_token_batch False "
+            "--batch_size 16 --pool_size 400 --device CPU --fetch_steps 1 --use_py_reader "
+            f"{reads} pass_num 3 n_head 8 d_model 32 d_key 4 d_value 4 d_inner_hid 64 n_layer 1 "
+            "max_length 32 prepostprocess_dropout 0.0 warmup_steps 60",
+            make.translated,
+            branches=("1.5",),
+            beside=(f"{_NLP}/models",),
+        )
+        for folder, reads in (
+            (f"{_NLP}/neural_machine_translation/transformer", "True"),
+            (f"{_NLP}/unarchived/neural_machine_translation/transformer", "False"),
+        )
+    ),
+    Recipe(
+        f"{_NLP}/dialogue_model_toolkit/auto_dialogue_evaluation",
+        "main.py --do_train True --loss_type CLS --max_len 12 --batch_size 32 --hidden_size 16 "
+        "--emb_size 16 --vocab_size 70 --save_path saved --train_path data/input/train.ids "
+        "--num_scan_data 4 --print_step 1 --save_step 40 --learning_rate 0.01 --sample_pro 1.0",
+        make.answers,
+        branches=("1.5",),
+        beside=(f"{_NLP}/models",),
+    ),
 ]

@@ -61,7 +61,7 @@ RECIPES = [
             branches=branches,
             beside=_SHARED,
         )
-        for kind, branches in (("static", ALL), ("padding", ("1.8",)), ("basic_lstm", ("1.8",)))
+        for kind, branches in (("static", ALL[1:]), ("padding", ("1.8",)), ("basic_lstm", ("1.8",)))
     ),
     Recipe(
         f"{_NLP}/seq2seq/seq2seq",
@@ -77,6 +77,33 @@ RECIPES = [
     Recipe(
         f"{_NLP}/unarchived/chinese_ner",
         "train.py --device CPU --num_passes 2 --batch_size 16",
+        branches=("1.5",),
+    ),
+    Recipe(  # it divides by the number of GPUs
+        f"{_NLP}/language_model",
+        "train.py --data_path data/ --model_type small --rnn_model static --use_gpu False "
+        "--parallel False --max_epoch 1 --batch_size 20",
+        make.language,
+        branches=("1.5",),
+        beside=_SHARED,
+        options="--place cpu",
+    ),
+    Recipe(
+        f"{_NLP}/unarchived/language_model/lstm",
+        "train.py --data_path data/ --model_type small --rnn_model static --use_gpu False "
+        "--parallel False --max_epoch 1 --batch_size 20",
+        make.language,
+        branches=("1.5",),
+        options="--place cpu",
+    ),
+    Recipe(
+        f"{_NLP}/unarchived/neural_machine_translation/rnn_search",
+        "train.py --src_lang en --tar_lang vi --attention True --num_layers 2 --hidden_size 32 "
+        "--src_vocab_size 103 --tar_vocab_size 103 --batch_size 16 --dropout 0.0 --init_scale 0.1 "
+        "--max_grad_norm 5.0 --train_data_prefix data/train --eval_data_prefix data/dev "
+        "--test_data_prefix data/test --vocab_prefix data/vocab --use_gpu False "
+        "--model_path saved --max_epoch 3 --learning_rate 0.005 --optimizer adam",
+        make.translations,
         branches=("1.5",),
     ),
 ]

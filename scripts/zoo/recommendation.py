@@ -113,4 +113,13 @@ RECIPES = [
         printed=_DATASET_LOSS,
         infer="infer.py --epochs 2 --batch_size 8 --cpu_num 1",
     ),
+    Recipe(
+        f"{_REC}/ctr",
+        "train.py --train_data_path data/raw/train.txt --test_data_path data/raw/valid.txt "
+        "--batch_size 20 --num_passes 2 --sparse_feature_dim 1001 --model_output_dir saved",
+        make.criteo,
+        branches=("1.5",),
+        infer="infer.py --model_path saved/pass-1 --data_path data/raw/valid.txt "
+        "--sparse_feature_dim 1001 --batch_size 20",
+    ),
 ]

@@ -37,6 +37,6 @@ RECIPES = [
         "--total_iter_num 20 --display_iter_step 1 --test_iter_step 1000 --save_iter_step 20 "
         "--use_gpu False --image_shape 3,64,64 --lr 0.002 --loss_name softmax",
         make.products,
-        branches=ALL,
+        judged=(0, 1),
     ),
 ]

@@ -165,3 +165,36 @@ def test_rnn_stops_where_sequences_end(is_reverse: bool) -> None:
     assert made.shape == (3, 4, 2)
     where = [0, 0, 0] if is_reverse else [3, 0, 1]
     assert np.allclose(last, made[np.arange(3), where], atol=1e-6)
+
+
+def test_a_memory_starts_with_what_is_computed_within_the_step() -> None:
+    """`rnn.memory(init=states[1])`, as scripts of Fluid 1.5 have it, is computed before it."""
+    feed = {"x": np.linspace(-1, 1, 30, dtype="f4").reshape(5, 2, 3)}
+    feed["h"] = np.linspace(0, 2, 12, dtype="f4").reshape(2, 2, 3)
+    found = []
+    for within in (False, True):
+        main, startup = fluid.Program(), fluid.Program()
+        startup.random_seed = 3
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            x, h = fluid.data("x", [5, 2, 3]), fluid.data("h", [2, 2, 3])
+            h.stop_gradient = False
+            first = None if within else h[1]
+            rnn = fluid.layers.StaticRNN()
+            with rnn.step():
+                word = rnn.step_input(x)
+                if within:
+                    with pytest.raises(ValueError, match="depends on x of the step"):
+                        rnn.memory(init=fluid.layers.scale(word, 2.0))
+                before = rnn.memory(init=h[1] if within else first)
+                new = fluid.layers.fc(fluid.layers.concat([word, before], 1), 3, act="tanh")
+                rnn.update_memory(before, new)
+                rnn.step_output(new)
+            loss = fluid.layers.reduce_mean(rnn())
+            wanted = [loss, *fluid.gradients(loss, [h])]
+        executor = fluid.Executor(fluid.CPUPlace())
+        with fluid.scope_guard(fluid.Scope()):
+            executor.run(startup)
+            found.append(executor.run(main, feed=feed, fetch_list=wanted))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.abs(found[0][1]).max() > 0

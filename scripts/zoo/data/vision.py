@@ -32,8 +32,8 @@ def written(folder: Path, random: Random) -> None:
     for part, rows in (("train", 300), ("test", 16)):
         lines = []
         for number in range(rows):
-            marks = random.integers(0, 5, 3)
-            picture = np.repeat(np.tile(50 * marks, (48, 1)), 128, axis=1)
+            marks = random.integers(2, 7, 3)  # 0 and 1 begin and end a text
+            picture = np.repeat(np.tile(40 * marks, (48, 1)), 128, axis=1)
             place = folder / f"data/{part}_images/{number}.jpg"
             place.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(picture.astype("uint8")).save(place)

@@ -17,6 +17,8 @@ from refluid.fluid.functions.control.conditional import (
 )
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.block import Block
+from refluid.ir.editor import Editor
+from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 
 
@@ -84,6 +86,8 @@ class StaticRNN:
 
         Without `init`: `init_value` everywhere, in `shape`, whose dimension
         `init_batch_dim_idx` is as long as dimension `ref_batch_dim_idx` of `batch_ref`.
+        An `init` that is computed within the step, such as a part of a variable outside, is
+        computed before the first step.
         """
         self._require_step("memory")
         if init is None:
@@ -93,11 +97,42 @@ class StaticRNN:
                 list(shape), batch_ref, init_value, init_batch_dim_idx, ref_batch_dim_idx
             )
         check_variables("StaticRNN.memory", {"init": init})
+        init = self._before_steps(init)
         value = self.helper.create_variable(
             name=names.generate(f"{self.helper.name}@mem"), dtype=init.dtype, shape=init.shape
         )
         self.memories[value.name] = StaticRNNMemoryLink(init, value)
         return value
+
+    def _before_steps(self, init: Variable) -> Variable:
+        """Has what computes `init` in the step's block done in the block around it."""
+        inside, parent = self.helper.main_program.current_block(), self._parent()
+        needed, moved = {init.name}, list[Operator]()
+        for one in reversed(inside.ops):
+            if not needed.isdisjoint(one.output_arg_names):
+                moved.append(one)
+                needed.update(one.input_arg_names)
+        made = {name for one in moved for name in one.output_arg_names}
+        within = sorted(name for name in needed - made if name in inside.vars)
+        if within:
+            raise ValueError(
+                f"StaticRNN.memory: init {init.name!r} is there before the first step, but "
+                f"depends on {', '.join(within)} of the step"
+            )
+        if not moved:
+            return init
+        Editor(inside).remove(*moved)
+        variables = {name: inside.vars[name] for name in made if name in inside.vars}
+        Editor(inside).forget_variables(variables)
+        for name, var in variables.items():
+            outer = parent.create_var(name=name, shape=var.shape, dtype=var.dtype)
+            outer.stop_gradient = var.stop_gradient
+        for one in reversed(moved):
+            inputs = {slot: map(parent.var_recursive, of) for slot, of in one.inputs.items()}
+            outputs = {slot: map(parent.var_recursive, of) for slot, of in one.outputs.items()}
+            slots = [{slot: list(of) for slot, of in both.items()} for both in (inputs, outputs)]
+            apply(one.type, *slots, one.attrs, block=parent)
+        return parent.var_recursive(init.name)
 
     def _boot(
         self, shape: list[int], batch_ref: Variable, value: float, dim: int, ref_dim: int
