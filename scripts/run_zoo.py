@@ -72,6 +72,7 @@ def run_recipe(recipe: Recipe, branch: str, clone: Path, into: Path, limit: int)
         "script": f"{folder}/{recipe.train.split()[0]}",
         "branch": branch,
         "arguments": recipe.train.split(maxsplit=1)[1:],
+        "options": recipe.options,
     }
     if not (where / recipe.train.split()[0]).is_file():
         return result | {"verdict": "not in this branch"}

@@ -106,15 +106,15 @@ RECIPES = [
         "train.py --train_data data/train.tsv --test_data data/test.tsv --model_save_dir saved "
         "--epoch 3 --batch_size 16 --word_emb_dim 16 --grnn_hidden_dim 16 --bigru_num 1 "
         "--base_learning_rate 0.01 --save_steps 20 --validation_steps 1000 --print_steps 1 "
-        "--word_dict_path conf/word.dic --label_dict_path conf/tag.dic "
-        "--word_rep_dict_path conf/q2b.dic --use_cuda false --cpu_num 1",
+        "--word_dict_path data/word.dic --label_dict_path data/tag.dic "
+        "--word_rep_dict_path data/replaced.dic --use_cuda false --cpu_num 1",
         make.tagged,
         branches=("1.6", "1.7", "1.8"),
         beside=(f"{_NLP}/shared_modules", f"{_NLP}/models", f"{_NLP}/preprocess"),
         infer="eval.py --batch_size 16 --word_emb_dim 16 --grnn_hidden_dim 16 --bigru_num 1 "
         "--use_cuda False --init_checkpoint saved/step_40 --test_data data/test.tsv "
-        "--word_dict_path conf/word.dic --label_dict_path conf/tag.dic "
-        "--word_rep_dict_path conf/q2b.dic",
+        "--word_dict_path data/word.dic --label_dict_path data/tag.dic "
+        "--word_rep_dict_path data/replaced.dic",
     ),
     Recipe(
         f"{_NLP}/Research/ACL2018-DAM",
@@ -153,7 +153,8 @@ RECIPES = [
         f"{_NLP}/dialogue_model_toolkit/auto_dialogue_evaluation",
         "main.py --do_train True --loss_type CLS --max_len 12 --batch_size 32 --hidden_size 16 "
         "--emb_size 16 --vocab_size 70 --save_path saved --train_path data/input/train.ids "
-        "--num_scan_data 4 --print_step 1 --save_step 40 --learning_rate 0.01 --sample_pro 1.0",
+        "--val_path data/input/test.ids --num_scan_data 4 --print_step 1 --save_step 40 "
+        "--learning_rate 0.01 --sample_pro 1.0",
         make.answers,
         branches=("1.5",),
         beside=(f"{_NLP}/models",),

@@ -90,8 +90,7 @@ RECIPES = [
     ),
     Recipe(
         f"{_NLP}/unarchived/language_model/lstm",
-        "train.py --data_path data/ --model_type small --rnn_model static --use_gpu False "
-        "--parallel False --max_epoch 1 --batch_size 20",
+        "train.py --data_path data/ --model_type small --rnn_model static",
         make.language,
         branches=("1.5",),
         options="--place cpu",
@@ -104,6 +103,7 @@ RECIPES = [
         "--test_data_prefix data/test --vocab_prefix data/vocab --use_gpu False "
         "--model_path saved --max_epoch 3 --learning_rate 0.005 --optimizer adam",
         make.translations,
+        options="--place cpu",
         branches=("1.5",),
     ),
 ]

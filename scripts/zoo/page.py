@@ -21,9 +21,10 @@ page is written by `scripts/zoo/page.py` from results of
     python scripts/zoo/page.py results.json > docs/model-zoo.md
 
 A script **trains** where it ends by itself with status 0 and the mean of the last fifth of its
-losses is below that of the first. The losses are what `Executor.run` fetched first in runs of
-programs that update parameters; of scripts that train on a dataset, what is printed. *infers*: a
-second script of the same folder ran on what was saved.
+losses is below that of the first. The losses are what `Executor.run` fetched in runs of a program
+that updates parameters (`judged` of its recipe says which); of scripts that train on a dataset,
+what is printed. *infers*: a second script of the same folder ran on what was saved. *seconds* are
+those of training on a busy machine of two cores, starting included.
 
 The data is small and easy: falling losses show that the scripts run and learn, not that they reach
 what their papers say. Scripts need packages that Fluid didn't bring (pandas, opencv) where they
@@ -44,8 +45,8 @@ def page_of(results: list[dict[str, Any]]) -> str:
         f"{len(good)} runs train with a falling loss: {len(scripts)} scripts, some with "
         f"several networks or in several branches ({len(files)} files).",
         "",
-        "| script | branch | losses | first fifth | last fifth | infers |",
-        "|---|---|---|---|---|---|",
+        "| script | branch | losses | first fifth | last fifth | infers | seconds |",
+        "|---|---|---|---|---|---|---|",
     ]
     lines += [_row(one) for one in good]
     lines += ["", "## Arguments", "", *_arguments(good)]
@@ -67,18 +68,20 @@ def _row(result: dict[str, Any]) -> str:
     infers = {None: "", 0: "yes"}.get(result.get("infer"), "no")
     return (
         f"| `{result['script']}` | {result['branch']} | {len(losses)} | {first} | {last} "
-        f"| {infers} |"
+        f"| {infers} | {result.get('seconds', '')} |"
     )
 
 
 def _arguments(results: list[dict[str, Any]]) -> list[str]:
     by_script: dict[str, dict[str, None]] = defaultdict(dict)
     for one in results:
-        by_script[one["script"]][" ".join(one["arguments"])] = None
+        options = f"(`refluid run {one['options']}`) " if one.get("options") else ""
+        command = " ".join(one["arguments"])
+        by_script[one["script"]][f"{options}`{command}`" if command else "none"] = None
     lines = []
     for script, commands in by_script.items():
         lines.append(f"- `{script}`")
-        lines += [f"  - `{command}`" if command else "  - none" for command in commands]
+        lines += [f"  - {command}" for command in commands]
     return lines
 
 

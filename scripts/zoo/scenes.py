@@ -19,7 +19,7 @@ RECIPES = [
             infer=f"predict.py --model_name={net} --config=data/{net}.yaml --use_gpu=False "
             f"--weights=saved/{net}_epoch3.pdparams --save_dir=out",
         )
-        for net in ("AttentionCluster", "NEXTVLAD", "AttentionLSTM")
+        for net in ("AttentionCluster", "NEXTVLAD")
     ),
     Recipe(
         f"{_CV}/ssd",
@@ -31,8 +31,8 @@ RECIPES = [
     ),
     Recipe(
         f"{_CV}/face_detection",
-        "train.py --use_gpu False --batch_size 2 --epoc_num 2 --pretrained_model '' "
-        "--resize_h 128 --resize_w 128 --use_multiprocess False --parallel False "
+        "train.py --use_gpu False --batch_size 1 --epoc_num 2 --pretrained_model '' "
+        "--resize_h 64 --resize_w 64 --use_multiprocess False --parallel False "
         "--model_save_dir saved",
         make.faces,
         branches=("1.5", "1.6", "1.8"),

@@ -108,10 +108,15 @@ def test_the_page_tells_what_came_of_each(zoo: ModuleType) -> None:
     finally:
         sys.path.remove(str(SCRIPTS))
     one = {"script": "a/train.py", "branch": "1.8", "arguments": ["--lr 1"]}
-    good = one | {"losses": [3.0, 2.0, 2.0, 2.0, 1.0], "verdict": "trains", "infer": 0}
+    good = one | {
+        "losses": [3.0, 2.0, 2.0, 2.0, 1.0],
+        "verdict": "trains",
+        "infer": 0,
+        "seconds": 7,
+    }
     bad = one | {"branch": "1.7", "losses": [], "verdict": "fails (1)"}
     page = page_of([one | {"verdict": "not in this branch"}, bad, good])
     assert "1 runs train with a falling loss: 1 scripts" in page
-    assert "| `a/train.py` | 1.8 | 5 | 3 | 1 | yes |" in page
+    assert "| `a/train.py` | 1.8 | 5 | 3 | 1 | yes | 7 |" in page
     assert "| `a/train.py` | 1.7 | `--lr 1` | fails (1) |" in page
     assert "not in this branch" not in page

@@ -119,17 +119,20 @@ def counted(folder: Path, random: Random) -> None:
 
 
 def tagged(folder: Path, random: Random) -> None:
-    """Words of the script's own dictionary; whether each is a noun or a verb."""
-    lines = (folder / "conf/word.dic").read_text(encoding="utf-8").splitlines()
-    words = [line.split("\t")[1] for line in lines if len(line.split("\t")) == 2][10:70]
+    """Words, and whether each is a noun or a verb."""
+    where = folder / "data"
+    write_lines(where / "word.dic", [f"{n}\t{word}" for n, word in enumerate(["OOV", *_WORDS])])
+    tags = ["n-B", "n-I", "v-B", "v-I", "O"]
+    write_lines(where / "tag.dic", [f"{n}\t{tag}" for n, tag in enumerate(tags)])
+    write_lines(where / "replaced.dic", ["A\ta"])
     for part, rows in (("train", 300), ("test", 20)):
         lines = ["text_a\tlabel"]
         for _ in range(rows):
-            chosen = random.integers(0, len(words), int(random.integers(4, 12)))
-            texts = "\2".join(words[one] for one in chosen)
-            tags = "\2".join("n-B" if one % 2 else "v-B" for one in chosen)
-            lines.append(f"{texts}\t{tags}")
-        write_lines(folder / f"data/{part}.tsv", lines)
+            chosen = random.integers(0, len(_WORDS), int(random.integers(4, 12)))
+            texts = "\2".join(_WORDS[one] for one in chosen)
+            found = "\2".join("n-B" if one % 2 else "v-B" for one in chosen)
+            lines.append(f"{texts}\t{found}")
+        write_lines(where / f"{part}.tsv", lines)
 
 
 def turns(folder: Path, random: Random) -> None:
