@@ -128,10 +128,11 @@ class StaticRNN:
             outer = parent.create_var(name=name, shape=var.shape, dtype=var.dtype)
             outer.stop_gradient = var.stop_gradient
         for one in reversed(moved):
-            inputs = {slot: map(parent.var_recursive, of) for slot, of in one.inputs.items()}
-            outputs = {slot: map(parent.var_recursive, of) for slot, of in one.outputs.items()}
-            slots = [{slot: list(of) for slot, of in both.items()} for both in (inputs, outputs)]
-            apply(one.type, *slots, one.attrs, block=parent)
+            inputs, outputs = (
+                {slot: [parent.var_recursive(name) for name in of] for slot, of in slots.items()}
+                for slots in (one.inputs, one.outputs)
+            )
+            apply(one.type, inputs, outputs, one.attrs, block=parent)
         return parent.var_recursive(init.name)
 
     def _boot(
