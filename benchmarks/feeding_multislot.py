@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from refluid import fluid
-from refluid.feed.multislot import LineSlot, MultiSlotParser
+from refluid.feed.multislot.parsing import LineSlot, MultiSlotParser
 
 SLOTS, DENSE, IDS = 26, 13, 1_000_001
 ROUNDS = 15

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.feed.multislot import LineSlot
+from refluid.feed.multislot.parsing import LineSlot
 
 _BLANKS = re.compile(rb"[ \t\r]+")
 _INT = re.compile(rb"[+-]?[0-9]+")

@@ -6,7 +6,7 @@ import itertools
 import json
 import random
 
-from refluid.feed.dataset_done import Done, Span
+from refluid.feed.text_datasets.done import Done, Span
 
 
 def test_intervals_are_the_rows_that_were_added() -> None:

@@ -11,11 +11,11 @@ import pytest
 from refluid.comm import Communicator
 from refluid.comm.values import gather_values
 from refluid.core.errors import EnforceNotMet, PeerFailed
-from refluid.feed.dataset_exchange import exchange
-from refluid.feed.dataset_memory import DatasetMemory, load
-from refluid.feed.dataset_reading import RowSource
-from refluid.feed.multislot import LineSlot
-from refluid.feed.multislot_columns import Columns
+from refluid.feed.multislot.columns import Columns
+from refluid.feed.multislot.parsing import LineSlot
+from refluid.feed.text_datasets.exchange import exchange
+from refluid.feed.text_datasets.memory import DatasetMemory, load
+from refluid.feed.text_datasets.reading import RowSource
 from tests.comm.groups import as_processes as as_group
 from tests.feed.leftovers import assert_nothing_left
 

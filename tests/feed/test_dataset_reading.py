@@ -14,14 +14,14 @@ import pytest
 import zstandard
 
 from refluid.core.errors import EOFException
-from refluid.feed.dataset_done import Done
-from refluid.feed.dataset_feed import DatasetFeed, Shaped, feed_from_files, feed_from_memory
-from refluid.feed.dataset_files import UnreadableFile
-from refluid.feed.dataset_memory import load
-from refluid.feed.dataset_pipe import PipeFailed
-from refluid.feed.dataset_reading import RowSource
-from refluid.feed.dataset_threads import Producers
-from refluid.feed.multislot import BadLine, LineSlot
+from refluid.feed.multislot.parsing import BadLine, LineSlot
+from refluid.feed.text_datasets.done import Done
+from refluid.feed.text_datasets.feed import DatasetFeed, Shaped, feed_from_files, feed_from_memory
+from refluid.feed.text_datasets.files import UnreadableFile
+from refluid.feed.text_datasets.memory import load
+from refluid.feed.text_datasets.pipe import PipeFailed
+from refluid.feed.text_datasets.reading import RowSource
+from refluid.feed.text_datasets.threads import Producers
 from tests.feed.leftovers import assert_nothing_left, until
 
 SLOTS = (LineSlot("id", "int64", 1), LineSlot("words", "int64"))

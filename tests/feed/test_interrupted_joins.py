@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from refluid import fluid
-from refluid.feed.dataset_threads import Producers
+from refluid.feed.text_datasets.threads import Producers
 from refluid.fluid.datasets import in_memory as dataset_in_memory
 from tests.interrupting import Lingering, interrupted_in
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from refluid.feed.dataset_batches import Piece, regroup
-from refluid.feed.multislot import LineSlot, MultiSlotParser, Parsed
-from refluid.feed.multislot_columns import Columns
+from refluid.feed.multislot.columns import Columns
+from refluid.feed.multislot.parsing import LineSlot, MultiSlotParser, Parsed
+from refluid.feed.text_datasets.batches import Piece, regroup
 from tests.feed.multislot_reference import Bad, parse_line
 
 WORDS = LineSlot("words", "int64")

@@ -15,8 +15,8 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
-from refluid.feed.dataset_pipe import PipeFailed
 from refluid.feed.decorators import multiprocess_reader
+from refluid.feed.text_datasets.pipe import PipeFailed
 from refluid.feed.workers import areas
 from tests.feed.leftovers import assert_nothing_left
 

@@ -14,7 +14,7 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
-from refluid.feed.dataset_desc import MESSAGES
+from refluid.feed.text_datasets.desc import MESSAGES
 from refluid.fluid.dataset import BoxPSDataset, DatasetFactory, FileInstantDataset
 from refluid.fluid.incubate import data_generator
 from tests.golden import GOLDEN

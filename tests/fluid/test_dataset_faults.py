@@ -16,8 +16,8 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
-from refluid.feed.dataset_pipe import PipeFailed
-from refluid.feed.multislot import BadLine
+from refluid.feed.multislot.parsing import BadLine
+from refluid.feed.text_datasets.pipe import PipeFailed
 from tests.feed.leftovers import assert_nothing_left
 from tests.fluid.dataset_network import KINDS, TOTAL, Network, write_files
 

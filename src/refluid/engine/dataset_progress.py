@@ -6,7 +6,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from refluid.feed.dataset_feed import DatasetFeed
+from refluid.feed.text_datasets.feed import DatasetFeed
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -18,9 +18,9 @@ from refluid.engine.group import Group
 from refluid.engine.operator_times import OperatorTimes
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
-from refluid.feed.dataset_batches import Batch
-from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.staging import Sender
+from refluid.feed.text_datasets.batches import Batch
+from refluid.feed.text_datasets.feed import DatasetFeed
 from refluid.ir.program import Program
 from refluid.runtime.plan import Fetched
 

@@ -20,8 +20,8 @@ from refluid.engine.dataset_progress import Progress
 from refluid.engine.dataset_trainer import Job, Trainer
 from refluid.engine.group import Group
 from refluid.engine.monitor import Handler, Monitor
-from refluid.feed.dataset_feed import DatasetFeed
 from refluid.feed.live import told
+from refluid.feed.text_datasets.feed import DatasetFeed
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from refluid.core.errors import EnforceNotMet
-from refluid.feed.dataset_desc import parse_desc, print_desc
+from refluid.feed.text_datasets.desc import parse_desc, print_desc
 
 __all__ = ["DataFeedDesc"]
 

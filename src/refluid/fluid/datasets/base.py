@@ -12,10 +12,10 @@ from typing import Any
 
 from refluid.core.bounds import MOST_THREADS, whole_number
 from refluid.core.flags import environment_str
-from refluid.feed.dataset_desc import new_desc, print_desc
-from refluid.feed.dataset_feed import DatasetFeed, Shaped, feed_from_files
-from refluid.feed.dataset_position import DatasetPosition
-from refluid.feed.dataset_reading import RowSource
+from refluid.feed.text_datasets.desc import new_desc, print_desc
+from refluid.feed.text_datasets.feed import DatasetFeed, Shaped, feed_from_files
+from refluid.feed.text_datasets.position import DatasetPosition
+from refluid.feed.text_datasets.reading import RowSource
 from refluid.fluid.datasets.slots import PROTO_TYPES, Fed, slot_of, text_slots
 from refluid.ir.variable import Variable
 

@@ -10,10 +10,10 @@ import numpy as np
 from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.joined_thread import JoinedThread
-from refluid.feed.dataset_exchange import exchange
-from refluid.feed.dataset_feed import DatasetFeed, feed_from_memory
-from refluid.feed.dataset_memory import DatasetMemory, load, load_from
-from refluid.feed.dataset_reading import Reading, RowSource, start_reading
+from refluid.feed.text_datasets.exchange import exchange
+from refluid.feed.text_datasets.feed import DatasetFeed, feed_from_memory
+from refluid.feed.text_datasets.memory import DatasetMemory, load, load_from
+from refluid.feed.text_datasets.reading import Reading, RowSource, start_reading
 from refluid.fluid.datasets.lines import LineSettings
 from refluid.fluid.datasets.peers import all_trainers, over_trainers
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from refluid.core.dtypes import VarType, dtype_name
-from refluid.feed.multislot import LineSlot
+from refluid.feed.multislot.parsing import LineSlot
 from refluid.ir.variable import Variable
 
 # Fluid's names of the element types in a DataFeedDesc.

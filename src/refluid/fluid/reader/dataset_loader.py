@@ -11,8 +11,8 @@ from refluid.core.offsets import as_lod
 from refluid.core.places import Place
 from refluid.core.values import LoDTensor
 from refluid.feed.closing import ClosingIterator
-from refluid.feed.dataset_batches import Batch
-from refluid.feed.dataset_feed import DatasetFeed
+from refluid.feed.text_datasets.batches import Batch
+from refluid.feed.text_datasets.feed import DatasetFeed
 from refluid.fluid.datasets.base import DatasetBase
 from refluid.fluid.reader.base import DataLoaderBase, as_places
 

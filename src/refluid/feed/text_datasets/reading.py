@@ -8,18 +8,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from refluid.feed.dataset_batches import Piece
-from refluid.feed.dataset_done import Done
-from refluid.feed.dataset_files import (
+from refluid.feed.multislot.columns import Columns
+from refluid.feed.multislot.parsing import LineSlot, MultiSlotParser
+from refluid.feed.text_datasets.batches import Piece
+from refluid.feed.text_datasets.done import Done
+from refluid.feed.text_datasets.files import (
     BytesRead,
     UnreadableFile,
     open_file,
     total_size,
     unreadable,
 )
-from refluid.feed.dataset_pipe import Pipe, does_nothing, download_pipe
-from refluid.feed.multislot import LineSlot, MultiSlotParser
-from refluid.feed.multislot_columns import Columns
+from refluid.feed.text_datasets.pipe import Pipe, does_nothing, download_pipe
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 28

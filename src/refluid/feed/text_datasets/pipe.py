@@ -14,7 +14,7 @@ from typing import IO
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import whole_environment
-from refluid.feed.dataset_files import unreadable
+from refluid.feed.text_datasets.files import unreadable
 
 _BLOCK = 1 << 18
 _SHOWN_LINES, _SHOWN_CHARACTERS = 10, 2000

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
-from refluid.feed.dataset_batches import Batch, BatchRows, as_batch, regroup
-from refluid.feed.dataset_done import Done
-from refluid.feed.dataset_files import BytesRead
-from refluid.feed.dataset_memory import DatasetMemory
-from refluid.feed.dataset_reading import RowSource, start_reading
-from refluid.feed.dataset_threads import Producers
+from refluid.feed.text_datasets.batches import Batch, BatchRows, as_batch, regroup
+from refluid.feed.text_datasets.done import Done
+from refluid.feed.text_datasets.files import BytesRead
+from refluid.feed.text_datasets.memory import DatasetMemory
+from refluid.feed.text_datasets.reading import RowSource, start_reading
+from refluid.feed.text_datasets.threads import Producers
 
 _AHEAD = 2
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.feed.multislot_decimal import INFINITE, float_bits
+from refluid.feed.multislot.decimal import INFINITE, float_bits
 from refluid.kernels.compiled import compiled
 
 # Kinds of slots.

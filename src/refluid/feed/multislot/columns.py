@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refluid.feed.multislot_kernel import FLOAT, INT
+from refluid.feed.multislot.kernel import FLOAT, INT
 from refluid.kernels.compiled import compiled
 
 Array = npt.NDArray[Any]

@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 from refluid.core.errors import EnforceNotMet
-from refluid.feed import multislot_kernel as kernel
-from refluid.feed.multislot_columns import Array, Columns, by_slot
+from refluid.feed.multislot import kernel
+from refluid.feed.multislot.columns import Array, Columns, by_slot
 
 _SHOWN = 40
 _ROOM_FOR_HARD = 256

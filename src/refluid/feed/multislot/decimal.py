@@ -1,6 +1,6 @@
 """Decimal numbers to float32, correctly rounded, as compiled code.
 
-After an edit here, touch `multislot_kernel.py`: see `core/compiled.py`.
+After an edit here, touch `kernel.py`: see `kernels/compiled.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.feed.multislot_powers import LARGEST, SMALLEST, powers_of_five
+from refluid.feed.multislot.powers import LARGEST, SMALLEST, powers_of_five
 from refluid.kernels.compiled import compiled
 
 INFINITE = np.uint32(0x7F800000)

@@ -12,7 +12,7 @@ from torch import Tensor
 from refluid.comm import Communicator
 from refluid.comm.values import gather_values
 from refluid.core.errors import EnforceNotMet, PeerFailed
-from refluid.feed.multislot_columns import Array, Columns, columns_parts, join_freeing
+from refluid.feed.multislot.columns import Array, Columns, columns_parts, join_freeing
 
 
 def exchange(columns: Columns, comm: Communicator, seed: Sequence[int], at_once: int) -> Columns:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refluid.feed.dataset_batches import BatchRows
-from refluid.feed.dataset_done import Done, Span
-from refluid.feed.dataset_reading import Reading, RowSource, start_reading
-from refluid.feed.dataset_threads import gather
-from refluid.feed.multislot import MultiSlotParser
-from refluid.feed.multislot_columns import Columns, columns_parts, join_freeing
+from refluid.feed.multislot.columns import Columns, columns_parts, join_freeing
+from refluid.feed.multislot.parsing import MultiSlotParser
+from refluid.feed.text_datasets.batches import BatchRows
+from refluid.feed.text_datasets.done import Done, Span
+from refluid.feed.text_datasets.reading import Reading, RowSource, start_reading
+from refluid.feed.text_datasets.threads import gather
 
 Order = npt.NDArray[np.int64]
 # What numbers are drawn from: shuffles are kept as their seeds.

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from refluid.core.offsets import Levels, Offsets
-from refluid.feed.dataset_done import Span
-from refluid.feed.multislot_columns import Columns, joined
+from refluid.feed.multislot.columns import Columns, joined
+from refluid.feed.text_datasets.done import Span
 
 # Rows, and where in which files they stand.
 BatchRows = tuple[Columns, tuple[Span, ...]]

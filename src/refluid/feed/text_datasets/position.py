@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from refluid.feed.dataset_done import Done
 from refluid.feed.position import Position
+from refluid.feed.text_datasets.done import Done
 
 _KEY = "dataset"
 

@@ -1,0 +1,1 @@
+"""Rows of text as Fluid's MultiSlotDataFeed has them, parsed."""
