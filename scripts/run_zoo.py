@@ -101,6 +101,9 @@ def _run(
         *shlex.split(f"{recipe.options} {command}"),
     ]
     environment = {"CPU_NUM": "1", "OMP_NUM_THREADS": "1"} | os.environ
+    environment |= {"ZOO_STEPS": str(recipe.steps)}
+    if recipe.samples:
+        environment["ZOO_DATA"] = recipe.samples
     with open(log.with_suffix(".log"), "w", encoding="utf-8") as output:
         try:
             status = subprocess.run(

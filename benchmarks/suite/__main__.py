@@ -30,6 +30,7 @@ from benchmarks.suite.peers import how_to_install
 from benchmarks.suite.results import Measured, load, merged, pair, save
 from benchmarks.suite.rivals import (
     COMPILED,
+    DYGRAPH,
     EAGER,
     FLOAT32,
     REFLUID,
@@ -43,7 +44,7 @@ from benchmarks.suite.workloads import WORKLOADS, Workload
 PAGE = ROOT / "docs" / "benchmarks.md"
 KEPT = ROOT / "benchmarks" / "results"
 QUICK = Settings(blocks=5, seconds=0.5, patience=300.0)
-QUICK_PEERS = (EAGER,)
+QUICK_PEERS = (EAGER, DYGRAPH)
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -90,7 +91,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def chosen_peers(options: argparse.Namespace) -> list[str]:
     """Peers that run on the device and are installed; a line on stderr says how to get others."""
     wanted = options.peers or (QUICK_PEERS if options.quick else page.PEERS)
-    left_out = ("paddle3", "paddle2", "jax") if options.half else (FLOAT32,)
+    left_out = ("paddle3", "paddle2", "jax", DYGRAPH) if options.half else (FLOAT32,)
     fit = [
         name for name in wanted if options.device in RIVALS[name].devices and name not in left_out
     ]
@@ -105,7 +106,8 @@ def rivals_of(work: Workload, peers: Sequence[str], settings: Settings, quick: b
     ragged = any(name.endswith(LENGTHS) for name in work.feeds()[0])
     ours = [] if quick or ragged or settings.tier != "auto" else [COMPILED]
     both = [EAGER, "channels_last"] if work.wide_images else [EAGER]
-    return [*ours, *(name for peer in peers for name in (both if peer == EAGER else [peer]))]
+    fit = [peer for peer in peers if work.name in (RIVALS[peer].workloads or WORKLOADS)]
+    return [*ours, *(name for peer in fit for name in (both if peer == EAGER else [peer]))]
 
 
 def best_tier(measured: Mapping[str, Measured], tier: str) -> tuple[Measured, str]:

@@ -14,7 +14,7 @@ from benchmarks.suite.rivals import RIVALS
 matplotlib.use("svg")
 from matplotlib import pyplot
 
-COLOURS = ("#4878a8", "#e49444", "#6a9f58", "#a87c9f", "#967662", "#888888")
+COLOURS = ("#4878a8", "#e49444", "#6a9f58", "#a87c9f", "#967662", "#888888", "#c85a54")
 
 
 def draw(results: Mapping[str, Result], path: Path) -> None:

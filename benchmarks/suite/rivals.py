@@ -26,7 +26,10 @@ class RivalFailed(Exception):
 
 @dataclass(frozen=True)
 class Rival:
-    """`packages` are installed in an environment of its own; without any, it runs in this one."""
+    """`packages` are installed in an environment of its own; without any, it runs in this one.
+
+    workloads: those that it has a network for, all where none is named.
+    """
 
     name: str
     title: str
@@ -34,6 +37,7 @@ class Rival:
     variant: str = ""
     packages: tuple[str, ...] = ()
     devices: tuple[str, ...] = ("cpu",)
+    workloads: tuple[str, ...] = ()
 
     @property
     def python(self) -> Path:
@@ -47,10 +51,17 @@ class Rival:
 
 BOTH = ("cpu", "cuda")
 REFLUID, COMPILED, FLOAT32 = "refluid", "refluid_compiled", "refluid_float32"
-EAGER = "eager"
+EAGER, DYGRAPH = "eager", "dygraph"
 ALL = (
     Rival(REFLUID, "refluid", "refluid", devices=BOTH),
     Rival(COMPILED, "refluid, compiled tier", "refluid", "compiled", devices=BOTH),
+    Rival(
+        DYGRAPH,
+        "refluid dygraph",
+        "dygraph",
+        devices=BOTH,
+        workloads=("mlp", "resnet50", "lstm", "transformer"),
+    ),
     Rival(FLOAT32, "refluid, float32", "refluid", devices=BOTH),
     Rival(EAGER, "PyTorch eager", "pytorch", "eager", devices=BOTH),
     Rival("channels_last", "PyTorch channels_last", "pytorch", "channels_last", devices=BOTH),

@@ -18,8 +18,10 @@ class Recipe:
     folder: where it is, by default in all branches that have it; elsewhere: by branch. infer: a
     second script and its arguments, run on what the first has saved. printed: a pattern of losses
     in the output, for scripts that train on a dataset and fetch nothing. options: of `refluid run`
-    itself. judged: of which training
-    program (in the order of their first runs) and which fetched number of it the loss has to fall.
+    itself. judged: of which training program (in the order of their first runs) and which fetched
+    number of it the loss has to fall.
+    steps, samples: after how many losses a dygraph script ends, and who gives it samples (0, "":
+    by itself, and files of `make`), as of the observer.
     """
 
     folder: str
@@ -32,6 +34,8 @@ class Recipe:
     options: str = ""
     judged: tuple[int, int] = (0, 0)
     beside: tuple[str, ...] = ()
+    steps: int = 0
+    samples: str = ""
 
     @property
     def name(self) -> str:

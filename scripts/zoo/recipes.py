@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zoo import dialogues, gans, language, recommendation, scenes, speech, vision
+from zoo import dialogues, dygraph, gans, language, recommendation, scenes, speech, vision
 from zoo.recipe import ALL, Recipe
 
 __all__ = ["ALL", "RECIPES", "Recipe"]
@@ -15,4 +15,5 @@ RECIPES = [
     *scenes.RECIPES,
     *gans.RECIPES,
     *speech.RECIPES,
+    *dygraph.RECIPES,
 ]

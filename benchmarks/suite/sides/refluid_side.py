@@ -22,13 +22,13 @@ from refluid.runtime.recorded.trial import undecided
 UNSCALED = {"init_loss_scaling": 1.0, "use_dynamic_loss_scaling": False}
 
 
-def optimizer(setting: Optimizer) -> Any:
+def optimizer(setting: Optimizer, **more: Any) -> Any:
     clip = fluid.clip.GradientClipByGlobalNorm(setting.clip) if setting.clip else None
     if setting.kind == "adam":
-        return fluid.optimizer.Adam(setting.rate, lazy_mode=True, grad_clip=clip)
+        return fluid.optimizer.Adam(setting.rate, lazy_mode=True, grad_clip=clip, **more)
     if setting.kind == "momentum":
-        return fluid.optimizer.Momentum(setting.rate, setting.momentum, grad_clip=clip)
-    return fluid.optimizer.SGD(setting.rate, grad_clip=clip)
+        return fluid.optimizer.Momentum(setting.rate, setting.momentum, grad_clip=clip, **more)
+    return fluid.optimizer.SGD(setting.rate, grad_clip=clip, **more)
 
 
 def half(chosen: Any, kind: str) -> Any:

@@ -56,6 +56,12 @@ def pairs(folder: Path, random: Random) -> None:
     write_lines(where / "both.txt", ["\t".join(two) for two in zip(*names.values(), strict=True)])
 
 
+def streets(folder: Path, random: Random) -> None:
+    """`pairs`, where cycle_gan's dygraph script looks for its pictures of streets."""
+    pairs(folder, random)
+    (folder / "data/pairs").rename(folder / "data/cityscapes")
+
+
 def faces(folder: Path, random: Random) -> None:
     """Pictures with a mark for each of thirteen traits, in CelebA's list of attributes."""
     where = folder / "data/celeba"

@@ -70,3 +70,14 @@ def translations(folder: Path, random: Random) -> None:
     for language_, word in (("en", "word"), ("vi", "tu")):
         known = ["<unk>", "<s>", "</s>", *(f"{word}{n}" for n in range(100))]
         write_lines(folder / f"data/vocab.{language_}", known)
+
+
+def tagged(folder: Path, random: Random) -> None:
+    """Words of single letters, each beginning or inside of a noun by whether it is a vowel."""
+    for part, rows in (("train", 320), ("test", 32)):
+        lines = ["text_a\tlabel"]
+        for _ in range(rows):
+            letters = [str(one) for one in random.choice([*"aeioubcd"], int(random.integers(4, 9)))]
+            labels = ["n-B" if one in "aeiou" else "n-I" for one in letters]
+            lines.append("\002".join(letters) + "\t" + "\002".join(labels))
+        write_lines(folder / f"data/{part}.tsv", lines)

@@ -121,7 +121,8 @@ class Eager:
         feeds = [names[name].value for name in call.feeds]
         levels = [as_levels(names[name].lod) for name in call.feeds]
         cells = [names[name] for name in call.forward.state]
-        found, lods_found = call.run(feeds, cells, levels)
+        owners = [names[name] for name in call.feeds]
+        found, lods_found = call.run(feeds, cells, levels, owners)
         targets = [var for _, variables in made for var in variables]
         if self.ran is not None:
             self.ran.append(Ran(type, given, made, attrs))

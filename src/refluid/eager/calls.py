@@ -120,8 +120,16 @@ class OperatorCall:
         read = {name for one in self.gradients for names in one.inputs.values() for name in names}
         return frozenset(name for name in self.fetches if name + GRAD not in read)
 
-    def run(self, feeds: Sequence[Any], cells: Sequence[Any], levels: Sequence[Levels]) -> Any:
-        """The outputs, and the LoD of each."""
+    def run(
+        self,
+        feeds: Sequence[Any],
+        cells: Sequence[Any],
+        levels: Sequence[Levels],
+        owners: Sequence[Any] = (),
+    ) -> Any:
+        """The outputs, and the LoD of each. owners: the variables that are fed, which get the rows
+        of gradients where an operator gives rows.
+        """
         takes = torch.is_grad_enabled() and any(
             isinstance(one, Tensor) and one.requires_grad for one in feeds
         )
@@ -139,7 +147,8 @@ class OperatorCall:
                 for name, one in zip(self.fetches, results, strict=True)
             ], lods
         found: list[Any] = []
-        results = _apply(self, cells, levels, found, *feeds)
+        keeps = owners if self.op.attrs.get("is_sparse") else ()
+        results = _apply(self, cells, levels, (found, keeps), *feeds)
         return results, found[0]
 
     def backward(self, needed: tuple[bool, ...], lods: frozenset[str]) -> Backward:
@@ -205,8 +214,9 @@ class _Written(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, call: OperatorCall, cells: Any, levels: Any, found: list[Any], *feeds: Any
+        ctx: Any, call: OperatorCall, cells: Any, levels: Any, beside: Any, *feeds: Any
     ) -> tuple[Any, ...]:
+        found, ctx.owners = beside
         results, lods = call.forward.run(feeds, cells, levels)
         found.append(lods)
         needed = tuple(ctx.needs_input_grad[4:])
@@ -229,8 +239,10 @@ class _Written(torch.autograd.Function):
             for name, one in zip(call.fetches, results, strict=True)
             if isinstance(one, Tensor)
         }
+        # What is an output of its own would lead back here for good, where it stays.
+        known = (*feeds, *(cell.value for cell in cells))
         return tuple(
-            one.view_as(one) if any(one is given for given in feeds) else one for one in results
+            one.view_as(one) if any(one is given for given in known) else one for one in results
         )
 
     @staticmethod
@@ -253,13 +265,12 @@ class _Written(torch.autograd.Function):
         levels = [ctx.levels.get(name.removesuffix(GRAD), ()) for name in names]
         results, _ = made.running.run((*saved, *wanted), (), levels)
         found = iter(results)
-        return (
-            None,
-            None,
-            None,
-            None,
-            *(_dense(next(found)) if one else None for one in made.gives),
-        )
+        gradients = [next(found) if one else None for one in made.gives]
+        for number, owner in enumerate(ctx.owners):
+            if isinstance(gradients[number], SelectedRows) and owner.takes_rows:
+                owner.add_rows(gradients[number])
+                gradients[number] = None
+        return (None, None, None, None, *map(_dense, gradients))
 
 
 def detached(value: Any) -> Any:

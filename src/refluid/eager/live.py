@@ -7,6 +7,8 @@ are still there when gradients are computed are told to keep theirs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -19,9 +21,14 @@ _LEAST = 4096
 
 
 class Live:
-    """Results that were made since gradients were last computed."""
+    """Results that were made since gradients were last computed.
+
+    keeps_rows: whether rows of gradients are added to variables; not while gradients are asked for
+    by `grad`, which changes no variable.
+    """
 
     def __init__(self) -> None:
+        self.keeps_rows = True
         self._made: list[ref[Any]] = []
         self._limit = _LEAST
 
@@ -31,6 +38,15 @@ class Live:
         if len(self._made) > self._limit:
             self._made = [one for one in self._made if one() is not None]
             self._limit = max(_LEAST, 2 * len(self._made))
+
+    @contextmanager
+    def dense(self) -> Iterator[None]:
+        """Gradients are tensors within the `with`, also those of rows."""
+        former, self.keeps_rows = self.keeps_rows, False
+        try:
+            yield
+        finally:
+            self.keeps_rows = former
 
     def keep_gradients(self) -> None:
         """Those that are still there keep the gradients that are computed next."""

@@ -221,6 +221,19 @@ class VarBase(Variable):
             return dense
         return self.rows if dense is None else dense + self.rows.to_dense()
 
+    @property
+    def takes_rows(self) -> bool:
+        """Whether rows of its gradient are kept as they are: it was computed from nothing."""
+        return live.keeps_rows and self.tensor.is_leaf
+
+    def add_rows(self, rows: SelectedRows) -> None:
+        """Adds rows to the gradient."""
+        known = self.rows
+        if known is not None:
+            index = torch.cat([known.index, rows.index])
+            rows = SelectedRows(index, rows.height(), torch.cat([known.value, rows.value]))
+        self.rows = rows
+
     def gradient(self) -> Any:
         """A copy of the gradient as an array, of rows alone as [values, rows]; None without one."""
         found = self.grad
@@ -256,7 +269,9 @@ class VarBase(Variable):
         return int(self.item())
 
     def __bool__(self) -> bool:
-        return bool(self.item())
+        """The value of a single element; of others whether there is a first one, as of a list."""
+        value = self.tensor
+        return bool(value.item()) if value.numel() == 1 else len(value) > 0
 
     def __index__(self) -> int:
         return int(self.item())

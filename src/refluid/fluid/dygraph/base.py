@@ -22,6 +22,7 @@ from refluid.core.places import (
     require_available,
 )
 from refluid.eager import VarBase
+from refluid.eager.live import live
 from refluid.ir.defaults import program_guard
 from refluid.ir.program import Program
 
@@ -164,14 +165,15 @@ def grad(
     for one in sources:
         if not one.tensor.requires_grad:
             raise EnforceNotMet(f"grad: {one.name!r} has stop_gradient set, so nothing reaches it")
-    found = torch.autograd.grad(
-        [one.tensor for one in targets],
-        wanted,
-        given,
-        retain_graph=create_graph if retain_graph is None else retain_graph,
-        create_graph=create_graph,
-        allow_unused=True,
-    )
+    with live.dense():
+        found = torch.autograd.grad(
+            [one.tensor for one in targets],
+            wanted,
+            given,
+            retain_graph=create_graph if retain_graph is None else retain_graph,
+            create_graph=create_graph,
+            allow_unused=True,
+        )
     reached = dict(zip([id(one) for one in sources if id(one) not in fixed], found, strict=True))
     made = [_made(one, reached.get(id(one)), create_graph) for one in sources]
     for one, result in zip(sources, made, strict=True):

@@ -78,6 +78,11 @@ class UpdatesAtOnce:
 
         return run
 
+    @staticmethod
+    def rate_variable(rate: float) -> VarBase:
+        """A learning rate as a variable."""
+        return VarBase(torch.tensor([rate]), "learning_rate_0", stop_gradient=True)
+
     def state_dict(self) -> dict[str, VarBase]:
         """What is kept for the parameters, by name."""
         scope, found = self._updates.scope, {}

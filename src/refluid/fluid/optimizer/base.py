@@ -196,7 +196,9 @@ class Optimizer(Stepping):
         )
 
     def _global_learning_rate(self, program: Program | None = None) -> Variable | None:
-        """The learning-rate variable in a program, None before `minimize`."""
+        """The learning-rate variable in a program, None before `minimize`; in dygraph the rate."""
+        if at_once():
+            return self._rate_at_once()
         return self._learning_rate_map.get(program or default_main_program())
 
     def _create_param_lr(self, param_and_grad: tuple[Parameter, Variable]) -> Variable:

@@ -60,6 +60,11 @@ class Stepping(Accumulators):
     def _rate_in(self, program: Program) -> Variable:
         return self._learning_rate_map[program]
 
+    def _rate_at_once(self) -> Variable:
+        """The learning rate as a variable."""
+        made: Variable = self._at_once.rate_variable(self.current_step_lr())
+        return made
+
     def clear_gradients(self) -> None:
         """Forgets the gradients of all parameters that it updates, in dygraph only."""
         _at_once_only("Optimizer.clear_gradients")
