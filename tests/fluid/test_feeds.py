@@ -145,6 +145,19 @@ def _parallel(feed: Any) -> Any:
         return executor.run(program, feed, [loss])
 
 
+def test_compiled_programs_take_lists_of_rows() -> None:
+    """Fluid's plain executor refuses them."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        out = fluid.layers.scale(fluid.data("x", [None, 1], "int64"), 2.0)
+    executor, feed = fluid.Executor(), {"x": [[1], [2]]}
+    places = [fluid.CPUPlace()]
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=places)
+    assert executor.run(compiled, feed, [out])[0].tolist() == [[2], [4]]
+    with pytest.raises(RuntimeError, match="Some of your feed data hold LoD information"):
+        executor.run(main, feed, [out])
+
+
 def test_lists_of_feeds_have_to_name_the_same_variables() -> None:
     one, other = ({name: np.ones((2, 2), "float32") for name in names} for names in ("xy", "x"))
     _parallel([one, one])

@@ -60,10 +60,12 @@ def split_batch(name: str, value: Any, count: int) -> list[Any]:
     """`value` in `count` parts of neighbouring rows, or sequences where it has a LoD.
 
     The first parts get the remainder: 7 rows for 2 replicas are 4 and 3. Raises EnforceNotMet
-    where there are fewer rows or sequences than replicas.
+    where there are fewer rows or sequences than replicas. Lists of rows are taken, as Fluid's
+    compiled programs take them and its plain ones don't.
     """
     if count == 1:
-        return [value]
+        rows = isinstance(value, list) and any(isinstance(one, list) for one in value)
+        return [as_array(value, f"feed of {name!r}") if rows else value]
     lengths = value.recursive_sequence_lengths() if isinstance(value, LoDTensor) else []
     if not isinstance(value, LoDTensor | torch.Tensor | np.ndarray):
         value = as_array(value, f"feed of {name!r}")
