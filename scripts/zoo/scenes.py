@@ -31,11 +31,11 @@ RECIPES = [
     ),
     Recipe(
         f"{_CV}/face_detection",
-        "train.py --use_gpu False --batch_size 1 --epoc_num 2 --pretrained_model '' "
-        "--resize_h 64 --resize_w 64 --use_multiprocess False --parallel False "
+        "train.py --use_gpu False --batch_size 2 --epoc_num 1 --pretrained_model '' "
+        "--resize_h 128 --resize_w 128 --use_multiprocess False --parallel False "
         "--model_save_dir saved",
         make.faces,
-        branches=("1.5", "1.6", "1.8"),
+        branches=("1.8",),
     ),
     Recipe(
         f"{_CV}/human_pose_estimation",

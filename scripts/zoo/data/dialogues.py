@@ -72,18 +72,16 @@ def translated(folder: Path, random: Random) -> None:
 
 
 def answers(folder: Path, random: Random) -> None:
-    """A context, an answer, and whether both are of the same kind."""
+    """A context, an answer, and whether both are of the same kind; of ten to judge by the first."""
     lines = []
-    for _ in range(600):
-        one, other = (int(random.integers(0, 3)) for _ in range(2))
-        numbers = [
-            _of_kind(random, kind) for kind in (one, other if random.random() < 0.5 else one)
-        ]
-        label = int(numbers[0][0] // 20 == numbers[1][0] // 20)
+    for row in range(700):
+        kind = int(random.integers(0, 3))
+        same = random.random() < 0.6 if row < 600 else row % 10 == 0
+        numbers = [_of_kind(random, one) for one in (kind, kind if same else (kind + 1) % 3)]
         texts = [" ".join(str(1 + n) for n in part) for part in numbers]
-        lines.append("\t".join([*texts, str(label)]))
-    write_lines(folder / "data/input/train.ids", lines)
-    write_lines(folder / "data/input/test.ids", lines[:64])
+        lines.append("\t".join([*texts, str(int(same))]))
+    write_lines(folder / "data/input/train.ids", lines[:600])
+    write_lines(folder / "data/input/test.ids", lines[600:])
     (folder / "saved").mkdir()
 
 
@@ -136,13 +134,17 @@ def tagged(folder: Path, random: Random) -> None:
 
 
 def turns(folder: Path, random: Random) -> None:
-    """Turns of a talk, parted by word 1, and whether the answer is of the same kind."""
+    """Turns of a talk, parted by word 1, and whether the answer is of the same kind.
+
+    Of ten answers to judge by, the first is.
+    """
     said: dict[str, dict[bytes, list[object]]] = {}
-    for part, rows in (("train", 400), ("val", 40), ("test", 40)):
+    for part, rows in (("train", 400), ("val", 160), ("test", 160)):
         kept: dict[bytes, list[object]] = {b"y": [], b"c": [], b"r": []}
-        for _ in range(rows):
-            kind, other = (int(random.integers(0, 3)) for _ in range(2))
-            answer = kind if random.random() < 0.5 else other
+        for row in range(rows):
+            kind = int(random.integers(0, 3))
+            same = random.random() < 0.5 if part == "train" else row % 10 == 0
+            answer = kind if same else (kind + 1) % 3
             parts = [[2 + n for n in _of_kind(random, kind)] for _ in range(3)]
             kept[b"y"].append(int(answer == kind))
             kept[b"c"].append([*parts[0], 1, *parts[1], 1, *parts[2]])

@@ -50,7 +50,7 @@ def boxes(folder: Path, random: Random) -> None:
 def faces(folder: Path, random: Random) -> None:
     """WIDER FACE: pictures and boxes in one file of lines."""
     lines = []
-    for number in range(24):
+    for number in range(44):
         picture, (left, top, right, bottom) = _with_box(random, 128)
         name = f"0--Parade/0_Parade_{number}.jpg"
         _save(folder / "data/WIDER_train/images" / name, picture)
