@@ -124,7 +124,7 @@ RECIPES = [
         branches=("1.5", "1.6"),
         elsewhere={"1.5": f"{_NLP}/dialogue_model_toolkit/deep_attention_matching"},
         beside=(f"{_NLP}/models",),
-        infer=f"main.py --do_test True {_TALK} --save_path saved --model_path saved/step_25",
+        infer=f"main.py --do_test True {_TALK} --save_path saved --model_path saved/step_50",
     ),
     Recipe(
         f"{_NLP}/unarchived/deep_attention_matching_net",

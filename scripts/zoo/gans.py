@@ -45,7 +45,7 @@ def _gan(
 
 RECIPES = [
     _gan("CGAN", _MNIST, "--n_samples 20 --noise_size 100 --use_gpu False", (0, 0), _TWO),
-    _gan("DCGAN", _MNIST, "--n_samples 20 --noise_size 100 --use_gpu False", (0, 0), _TWO),
+    _gan("DCGAN", _MNIST, "--n_samples 20 --noise_size 100 --use_gpu False", (1, 0), _TWO),
     _gan(
         "CycleGAN",
         f"{_PAIRS} --net_G resnet_6block",

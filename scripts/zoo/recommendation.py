@@ -41,7 +41,7 @@ RECIPES = [
     ),
     Recipe(
         f"{_REC}/multiview_simnet",
-        "train.py --epochs 1 --sparse_feature_dim 1001 --batch_size 20",
+        "train.py --epochs 4 --sparse_feature_dim 101 --batch_size 20",
         branches=ALL,
     ),
     Recipe(
@@ -93,7 +93,7 @@ RECIPES = [
     ),
     Recipe(
         f"{_REC}/ctr/xdeepfm",
-        "local_train.py --num_epoch 3 --batch_size 20 --num_feat 2000 --use_gpu 0 --lr 0.01 "
+        "local_train.py --num_epoch 3 --batch_size 20 --num_feat 2000 --use_gpu 0 --lr 0.1 "
         "--model_output_dir saved --print_steps 5",
         make.criteo_indices,
         branches=("1.6", "1.7", "1.8"),

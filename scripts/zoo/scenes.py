@@ -50,7 +50,7 @@ RECIPES = [
         "--dataset_path data/city --save_weights_path saved --parallel False --num_classes 2 "
         "--norm_type gn --base_lr 0.01",
         make.areas,
-        branches=("1.5", "1.6"),
+        branches=("1.6",),
         options="--place cpu",
     ),
 ]
