@@ -69,15 +69,21 @@ RECIPES = [
         infer=f"{_TRANSLATE} --do_predict True --predict_file data/test.both "
         "--init_from_params saved/step_final --max_out_len 12 --beam_size 3 --output_file out",
     ),
-    Recipe(
-        _EVALUATE,
-        f"{_MATCH} --do_train true --save_model_path saved --training_file data/input/train.ids "
-        "--epoch 4 --print_step 1 --save_step 40 --learning_rate 0.01",
-        make.answers,
-        branches=("1.6", "1.7", "1.8"),
-        elsewhere={"1.6": f"{_NLP}/PaddleDialogue/auto_dialogue_evaluation"},
-        infer=f"{_MATCH} --do_predict true --predict_file data/input/test.ids "
-        "--init_from_params saved/step_final --output_prediction_file out",
+    *(
+        Recipe(
+            _EVALUATE,
+            f"{_MATCH} --do_train true --save_model_path saved {saves} --epoch 4 --print_step 1 "
+            "--training_file data/input/train.ids --save_step 40 --learning_rate 0.01",
+            make.answers,
+            branches=branches,
+            elsewhere={"1.6": f"{_NLP}/PaddleDialogue/auto_dialogue_evaluation"},
+            infer=f"{_MATCH} --do_predict true --predict_file data/input/test.ids "
+            f"--init_from_params {kept} --output_prediction_file out",
+        )
+        for branches, saves, kept in (
+            (("1.6", "1.7"), "--save_param params", "saved/params/step_final"),
+            (("1.8",), "", "saved/step_final"),
+        )
     ),
     Recipe(
         f"{_NLP}/dialogue_domain_classification",
