@@ -155,3 +155,58 @@ def _transpiled(kind: str, rank: int, endpoints: list[str]) -> tuple[list[float]
             (found,) = run(program, feed=fed, fetch_list=[loss.name])
             losses.append(float(np.mean(found)))
         return losses, parameters(main)
+
+
+def exchange() -> dict[str, list[Any]]:
+    """What the layers of `fluid.layers.collective` give this trainer."""
+    from refluid.collective.job import joined
+    from refluid.fluid.layers import collective as layers
+
+    job = job_of_environment()
+    assert job is not None
+    joined(job)
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [4, 3], "float32")
+        outs = {f"reduced by {one}": layers._c_allreduce(x, reduce_type=one) for one in REDUCTIONS}
+        outs["older"] = layers._allreduce(x, reduce_type="max")
+        outs["gathered"] = layers._c_allgather(x, job.size)
+        outs["shared"] = layers._c_reducescatter(x, job.size)
+        outs["sent"] = layers._c_broadcast(fluid.layers.assign(x), 1)
+        outs["sent too"] = layers._broadcast(fluid.layers.assign(x), 0)
+        summed = layers._c_allreduce(layers._c_sync_calc_stream(fluid.layers.assign(x)))
+        outs["synchronised"] = layers._c_sync_comm_stream(summed, 0)
+    fed = {"x": exchanged(job.rank)}
+    found = fluid.Executor().run(main, feed=fed, fetch_list=list(outs.values()))
+    return dict(zip(outs, found, strict=True))
+
+
+REDUCTIONS = ("sum", "prod", "max", "min")
+
+
+def exchanged(rank: int) -> Any:
+    """What a trainer brings."""
+    return np.random.default_rng(rank).standard_normal((4, 3)).astype("float32")
+
+
+def shuffle(folder: str) -> list[list[int]]:
+    """The rows that this trainer has after a global shuffle of files that each reads alone."""
+    from refluid.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
+    from refluid.fluid.incubate.fleet.collective import fleet
+
+    fleet.init(PaddleCloudRoleMaker(is_collective=True))
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        ids = fluid.data("ids", [None, 1], "int64", lod_level=1)
+        dataset = fluid.DatasetFactory().create_dataset("InMemoryDataset")
+        dataset.set_use_var([ids])
+        dataset.set_batch_size(4)
+        dataset.set_filelist([f"{folder}/part-{fleet.worker_index()}"])
+        dataset.load_into_memory()
+        dataset.global_shuffle(fleet)
+        total = dataset.get_shuffle_data_size(fleet)
+        fluid.Executor().run(fluid.default_startup_program())
+        rows: list[int] = []
+        loader = fluid.io.DataLoader.from_dataset(dataset, fluid.cpu_places(1), drop_last=False)
+        for batch in loader():
+            rows += np.array(batch[0]["ids"]).ravel().tolist()
+    return [rows, [total]]

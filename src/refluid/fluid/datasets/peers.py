@@ -10,6 +10,7 @@ import numpy as np
 
 from refluid.comm import Communicator
 from refluid.comm.values import gather_values
+from refluid.comm.world import world
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import environment_str
 
@@ -20,8 +21,13 @@ _VARIABLE = "REFLUID_EXCHANGE_ENDPOINT"
 def all_trainers(fleet: Any, asked: str) -> Iterator[Communicator]:
     """Within the block this trainer is connected with all others of `fleet`.
 
+    By the job's own group where this process has joined it, as trainers of collective fleets have.
     Raises PeerFailed where one doesn't come, EnforceNotMet where none knows where to meet.
     """
+    known = world()
+    if (known.rank, known.size) == (fleet.worker_index(), fleet.worker_num()):
+        yield known
+        return
     from refluid.comm.processes import meet
 
     comm = meet(fleet.worker_index(), fleet.worker_num(), _meeting_place(fleet, asked))

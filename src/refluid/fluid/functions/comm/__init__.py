@@ -1,0 +1,1 @@
+"""Layers by which trainers exchange values."""
