@@ -79,6 +79,22 @@ def test_readers_and_sequences(tmp_path: Path) -> None:
     assert outcome.passed, outcome.reason
 
 
+def test_an_old_script_is_recorded_as_it_runs(tmp_path: Path) -> None:
+    old = "import numpy as np\nimport paddle.fluid as fluid\nprint 'old', np.float(1), xrange(2)\n"
+    lines = """
+x = fluid.data('x', [None, 2], 'float32')
+loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+exe = fluid.Executor(fluid.CUDAPlace(0))
+exe.run(fluid.default_startup_program())
+exe.run(feed={'x': np.ones([3, 2], 'float32')}, fetch_list=[loss])
+"""
+    (tmp_path / "script.py").write_text(old + lines)
+    script = str(tmp_path / "script.py")
+    done = record(REFLUID, tmp_path / "out", "--place", "cpu", "--repeats", "0", script)
+    assert done.returncode == 0, done.stderr
+    assert "old 1.0" in done.stdout and (tmp_path / "out" / "steps.npz").exists()
+
+
 def test_random_programs_are_marked(tmp_path: Path) -> None:
     done = record(
         REFLUID, tmp_path, "--steps", "2", "--keep-random", str(SCRIPTS / "train.py"), "2"

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from refluid import paddle
-from refluid.cli.run import prepare
+from refluid.cli.run import PlaceOption, prepare
 from refluid.porting import loading
 
 
@@ -25,6 +25,7 @@ def record(
     repeats: Annotated[
         int, typer.Option(min=0, help="Runs from changed parameters: what rounding does.")
     ] = 4,
+    place: PlaceOption = None,
     keep_random: Annotated[
         bool, typer.Option("--keep-random", help="Leave dropout on; verify then compares shapes.")
     ] = False,
@@ -37,6 +38,10 @@ def record(
     paddle.install()
     loading.install(show_translation=False)
     prepare()
+    if place:
+        from refluid.core.places import stay_on_cpu
+
+        stay_on_cpu()
     import refluid.fluid.public as fluid
     from refluid.record import fluid_recorder
 
@@ -49,7 +54,7 @@ def record(
         keep_random=keep_random,
     )
     run: Any = fluid_recorder.record
-    status = run(fluid, options, _array)
+    status = run(fluid, options, _array, loading.run_file)
     if status:
         raise typer.Exit(status if isinstance(status, int) else 1)
 

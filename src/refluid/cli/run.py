@@ -38,7 +38,7 @@ _Memory = Annotated[
     Path | None,
     typer.Option(metavar="OUT", help="Write what a step's memory goes to: .html or text."),
 ]
-_Place = Annotated[
+PlaceOption = Annotated[
     Literal["cpu"] | None,
     typer.Option("--place", help="Run there, whatever places the script names."),
 ]
@@ -58,7 +58,7 @@ def run(
     watch: _Watch = False,
     profile: _Profile = None,
     memory: _Memory = None,
-    place: _Place = None,
+    place: PlaceOption = None,
     show_translation: _ShowTranslation = False,
     as_fluid_cpu: _AsFluidCpu = False,
 ) -> None:

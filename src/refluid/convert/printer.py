@@ -93,7 +93,7 @@ def _shape(source: Source, fed: str) -> str:
 
 def _init(written: Written) -> Iterator[str]:
     for name, maker in written.makers.items():
-        yield from (f"    {part}" for part in _wrapped(f"self.{name} = {maker}"))
+        yield from (f"    {part}" for part in wrapped(f"self.{name} = {maker}"))
     for stack in written.stacks:
         made = f"{stack.kind}() for _ in range({stack.count})"
         yield f"    self.{stack.attribute} = nn.ModuleList({made})"
@@ -109,7 +109,7 @@ def _init(written: Written) -> Iterator[str]:
         if not re.search(rf"self\.{name}\b", used):
             continue
         line = f'self.register_buffer("{name}", {text}, persistent=False)'
-        yield from (f"    {part}" for part in _wrapped(line))
+        yield from (f"    {part}" for part in wrapped(line))
 
 
 def _zeros(written: Written, name: str) -> str:
@@ -119,13 +119,13 @@ def _zeros(written: Written, name: str) -> str:
 
 
 def _forward(written: Written, results: Sequence[str]) -> Iterator[str]:
-    yield from _wrapped(f"def forward(self, {', '.join(written.arguments.values())}):")
+    yield from wrapped(f"def forward(self, {', '.join(written.arguments.values())}):")
     for line in written.lines:
-        yield from (f"    {part}" for part in _wrapped(line))
-    yield from (f"    {part}" for part in _wrapped(f"return {', '.join(results)}"))
+        yield from (f"    {part}" for part in wrapped(line))
+    yield from (f"    {part}" for part in wrapped(f"return {', '.join(results)}"))
 
 
-def _wrapped(line: str) -> list[str]:
+def wrapped(line: str) -> list[str]:
     """A long line with the arguments of its longest call on lines of their own."""
     if len(line) <= _WIDTH - 8:
         return [line]
@@ -139,10 +139,10 @@ def _wrapped(line: str) -> list[str]:
     if len(indent) + len(inner) <= _WIDTH - 8:
         lines = [indent + inner]
     elif not is_call:
-        lines = _wrapped(indent + inner)
+        lines = wrapped(indent + inner)
     else:
-        lines = [part for one in _arguments(inner) for part in _wrapped(f"{indent}{one},")]
-    return [line[: start + 1], *lines, *_wrapped(indent[4:] + line[end:])]
+        lines = [part for one in _arguments(inner) for part in wrapped(f"{indent}{one},")]
+    return [line[: start + 1], *lines, *wrapped(indent[4:] + line[end:])]
 
 
 def _groups(line: str) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from refluid.convert.checking import run_program
 from refluid.convert.members import Written
+from refluid.convert.printer import wrapped
 from refluid.convert.site import short
 from refluid.convert.source import Source
 from refluid.convert.table import NoCounterpart
@@ -74,7 +75,8 @@ def print_optimizer(source: Source, written: Written) -> str:
     if whole:
         decay = next(iter(groups))
         decayed = f", weight_decay={decay!r}" if decay else ""
-        lines.append(f"    return torch.optim.{name}(model.parameters(), {tail}{decayed})")
+        call = f"    return torch.optim.{name}(model.parameters(), {tail}{decayed})"
+        lines += wrapped(call)
     else:
         lines.append("    parameters = dict(model.named_parameters())")
         lines.append("    groups = [")

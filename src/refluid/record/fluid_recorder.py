@@ -401,7 +401,12 @@ def digest_error(got, want, size):
     return float(np.max(excess / np.maximum(scale, 1e-30)))
 
 
-def record(fluid, options, as_array=np.array):
+def run_file(script):
+    """Runs a file as `__main__`."""
+    runpy.run_path(script, run_name="__main__")
+
+
+def record(fluid, options, as_array=np.array, run=run_file):
     """Runs the script under a recorder; its exit status."""
     sys.argv = [options.script] + options.arguments
     sys.path.insert(0, os.path.dirname(os.path.abspath(options.script)))
@@ -411,7 +416,7 @@ def record(fluid, options, as_array=np.array):
     recorder.install()
     status = 0
     try:
-        runpy.run_path(options.script, run_name="__main__")
+        run(options.script)
     except Stop:
         pass
     except SystemExit as end:
