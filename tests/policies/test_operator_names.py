@@ -46,7 +46,7 @@ ALLOWED: list[tuple[str, str, str]] = [
     (
         "runtime/control.py",
         "conditional_block conditional_block_grad conditional_block_infer lod_array_length "
-        "read_from_array select_output write_to_array",
+        "pause read_from_array select_output write_to_array",
         WRITTEN,
     ),
     ("runtime/loops.py", "while while_grad", WRITTEN),

@@ -20,6 +20,7 @@ from refluid.runtime.steps import (
     Function,
     If,
     Load,
+    Pause,
     Return,
     Step,
     Store,
@@ -67,6 +68,7 @@ KINDS: list[tuple[Step, set[Any], set[Any], set[Any], str]] = [
     (ExchangeWait(V2, changes=frozenset({V1})), {V2}, set(), {V1}, "v2.wait()"),
     (Load(V1, CELL), {CELL}, {V1}, set(), "v1 = C[3].value"),
     (Store(CELL, V0), {V0}, {CELL}, set(), "C[3].value = v0"),
+    (Pause((V1,), ((V0,), ())), {V0}, {V1}, set(), "v1, = yield (v0,), ()"),
     (Free((V0, V1)), set(), {V0, V1}, set(), "del v0, v1"),
     (
         Free((V0,), V2),

@@ -127,14 +127,14 @@ def _as_variable(var: Variable, bound: SliceBound) -> Variable:
 
 
 def _after(index: Variable) -> Variable:
-    """The bound that follows an index; as in Fluid, int32 as the index has to be."""
-    inputs = {"X": [index], "Y": [_number(index, 1)]}
+    """The bound that follows an index; int32, as in Fluid, unless the index is int64."""
+    kind = VarType.INT64 if index.dtype == VarType.INT64 else VarType.INT32
+    inputs = {"X": [index], "Y": [_number(index, 1, kind)]}
     return op("elementwise_add", inputs, {"axis": -1}, prefix="tmp", block=block_of(index))
 
 
-def _number(var: Variable, bound: int) -> Variable:
-    """An int32 constant of the current block."""
-    kind = VarType.INT32
+def _number(var: Variable, bound: int, kind: VarType = VarType.INT32) -> Variable:
+    """A constant of the current block."""
     attrs = {"shape": [1], "dtype": int(kind), "value": float(bound), "force_cpu": True}
     how: How = {"prefix": "tmp", "dtype": kind, "stop_gradient": True, "block": block_of(var)}
     return op("fill_constant", None, attrs, **how)

@@ -103,6 +103,11 @@ class Program(Described):
         """Leaves the current block for its parent."""
         self.current_block_idx = self.current_block().parent_idx
 
+    def drop_blocks(self, count: int) -> None:
+        """Takes all blocks but the first `count` away, which nothing may refer to."""
+        del self.blocks[count:]
+        self.touch()
+
     _create_block, _rollback = create_block, rollback
 
     def list_vars(self) -> Iterator[Variable]:

@@ -21,6 +21,39 @@ _numbers = itertools.count()
 StepFunction = Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
+class PausedRun:
+    """A step that pauses once: `start` gives what it hands out, `finish` goes on to its end."""
+
+    def __init__(self, code: Code, steps: Any) -> None:
+        self._code, self._steps = code, steps
+
+    def start(self) -> tuple[Any, Any]:
+        """Runs to the pause; the values that are handed out, and their LoDs."""
+        found: tuple[Any, Any] = self._go(self._steps.__next__)
+        return found
+
+    def finish(self, given: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Goes on with what came back; what the step returns."""
+        try:
+            self._go(self._steps.send, given)
+        except StopIteration as end:
+            found: tuple[Any, Any] = end.value
+            return found
+        raise AssertionError("a step pauses only once")
+
+    def _go(self, move: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return move(*given)
+        except StopIteration:
+            raise
+        except Exception as error:
+            clear = self._code.explain(error)
+            shorten_causes(error)
+            if clear is error:
+                raise
+            raise clear from shown_cause(error)
+
+
 class Code:
     """A compiled `step(F, C, L)`; its source shows in tracebacks and debuggers.
 
@@ -55,6 +88,10 @@ class Code:
             if clear is error:
                 raise
             raise clear from shown_cause(error)
+
+    def begin(self, feeds: Any, cells: Any, levels: Any) -> PausedRun:
+        """Starts a step that pauses."""
+        return PausedRun(self, self.step(feeds, cells, levels))
 
     @property
     def origin(self) -> Mapping[int, Operator]:

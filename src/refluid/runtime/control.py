@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -18,7 +19,7 @@ from refluid.runtime.blocks import (
     write_forward,
     write_gradient,
 )
-from refluid.runtime.steps import Bind, Call, If
+from refluid.runtime.steps import Bind, Call, If, Pause
 from refluid.runtime.tape import make_tape
 from refluid.runtime.trees import IGNORED, Formula, Name, Tree, called, copied, method
 from refluid.runtime.writing import Writing, handles
@@ -61,8 +62,8 @@ def _conditional_block_grad(writer: Writing, op: Operator) -> None:
     pass_lods(writer, op, wanted)
 
 
-def _zeros_like(value: torch.Tensor | None) -> torch.Tensor | None:
-    return None if value is None else torch.zeros_like(value)
+def _zeros_like(value: Any) -> torch.Tensor | None:
+    return torch.zeros_like(value) if isinstance(value, torch.Tensor) else None
 
 
 @handles("select_output")
@@ -75,6 +76,15 @@ def _select_output(writer: Writing, op: Operator) -> None:
             chosen = Formula("{} if {}.item() == {} else None", (value, mask, number))
             writer.source.add(Bind(_local(writer, op, name), chosen, op=op))
             writer.lods.pass_on(source, key_of(op.block, name))
+
+
+@handles("pause")
+def _pause(writer: Writing, op: Operator) -> None:
+    """Hands the values of X and their LoDs out, and goes on with those of Out."""
+    values = tuple(_locals(writer, op, "X"))
+    levels = tuple(writer.lods.of(key_of(op.block, name)) for name in op.input("X"))
+    given = tuple(_local(writer, op, name) for name in op.output("Out"))
+    writer.source.add(Pause(given, (values, levels), op=op))
 
 
 # -- arrays ---------------------------------------------------------------------

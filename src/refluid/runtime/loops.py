@@ -15,7 +15,12 @@ v20 = s5.result(p4)
 
 from __future__ import annotations
 
-from refluid.analysis.uses import find_variable, key_of, writes
+from collections.abc import Set
+from typing import Any
+
+from torch import Tensor, zeros_like
+
+from refluid.analysis.uses import Key, find_variable, key_of, reads, writes
 from refluid.core.accumulator import Accumulator
 from refluid.core.dtypes import VarType
 from refluid.core.lod_tensor import LoDTensorArray
@@ -34,7 +39,7 @@ from refluid.runtime.blocks import (
 from refluid.runtime.steps import Bind, While
 from refluid.runtime.tape import make_tape
 from refluid.runtime.trees import Formula, Name, called, method
-from refluid.runtime.writing import Writing, handles
+from refluid.runtime.writing import CONTROL, Writing, handles
 
 
 @handles("while")
@@ -81,16 +86,50 @@ def _while_grad(writer: Writing, op: Operator) -> None:
         for name, grad in summed:
             if key_of(block, name + GRAD) in changed:
                 add(Bind(None, method(sums[grad], "add", inner_gradient(writer, op, name))))
+        for name in _made_anew(op, changed):
+            gradient = writer.local(block, name + GRAD)
+            zeros = writer.source.constant("zeros_like", zeros_like)
+            add(Bind(gradient, called(zeros, gradient)))
     for name, grad in summed:
         result = method(sums[grad], "result", writer.local(op.block, name))
         add(Bind(writer.local(op.block, grad), result, op=op))
-    for name, grad in passed + arrays:
+    for name, grad in arrays:
         outer, inner = writer.local(op.block, grad), inner_gradient(writer, op, name)
         if outer != inner:
             add(Bind(outer, inner))
+    or_zeros = writer.source.constant("or_zeros", _or_zeros)
+    for name, grad in passed:
+        outer, inner = writer.local(op.block, grad), inner_gradient(writer, op, name)
+        add(Bind(outer, called(or_zeros, inner, writer.local(op.block, name)), op=op))
     for own, kept in after.items():
         add(Bind(own, kept))
     pass_lods(writer, op, gradient_names(op, "X"))
+
+
+def _or_zeros(gradient: Any, value: Any) -> Any:
+    """The gradient of a variable; where no round gave it one, and nothing after the loop, zeros."""
+    return zeros_like(value) if gradient is None and isinstance(value, Tensor) else gradient
+
+
+def _made_anew(op: Operator, changed: Set[Key]) -> list[str]:
+    """Variables that each round makes anew: no gradient leads to what they were before.
+
+    Their gradients are the last round's; those of earlier rounds are zero.
+    """
+    block = op.attr("sub_block")
+    forward = block.program.blocks[block.forward_block_idx]
+    read = {key for one in block.ops for key in reads(one)}
+    found = []
+    for grad in op.input("Out" + GRAD):
+        name = grad.removesuffix(GRAD)
+        gradient, writers = (
+            key_of(block, grad),
+            [one for one in forward.ops if name in one.output_arg_names],
+        )
+        plain = writers and all(one.type not in CONTROL for one in writers)
+        if plain and gradient in read - changed:
+            found.append(name)
+    return found
 
 
 Pairs = list[tuple[str, str]]

@@ -16,13 +16,14 @@ from refluid.core.offsets import Levels, as_levels, as_lod
 from refluid.core.scope import Cell, Scope
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
-from refluid.runtime.code import Code
+from refluid.runtime.code import Code, PausedRun
 from refluid.runtime.codegen import write_plan
 from refluid.runtime.layout import channels_last_state, hold_channels_last
 from refluid.runtime.memory import EAGER
 from refluid.runtime.messages import not_in_scope
 from refluid.runtime.recorded.tiers import Tiers
 from refluid.runtime.request import UNWATCHED, Request
+from refluid.runtime.steps import Pause
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,10 @@ class Plan:
         self.written = write_plan(request)
         self.code = Code(self.written.source, self.written.variables.names, "plan")
         recordable = _is_recordable(request, ragged=self.written.ragged)
-        self._tiers = Tiers(self.code, compiles=request.compiles) if recordable else None
+        pauses = any(isinstance(step, Pause) for step in self.written.source.steps)
+        self._tiers = (
+            Tiers(self.code, compiles=request.compiles, pauses=pauses) if recordable else None
+        )
         self._channels_last = channels_last_state(request.block.ops, request.device)
         self._threads = AdaptiveThreads() if _is_adaptive(request) else None
         self._bound: Bound | None = None
@@ -98,6 +102,18 @@ class Plan:
         return [
             Fetched(value, as_lod(levels)) for value, levels in zip(results, found, strict=True)
         ]
+
+    def begin(
+        self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Levels] = ()
+    ) -> PausedRun:
+        """Starts a step of a plan that pauses; each start is a step of its own."""
+        bound = self._bind(scope)
+        for cell in bound.required:
+            if cell.value is None:
+                raise EnforceNotMet(not_in_scope(cell.name))
+        hold_channels_last(bound.channels_last)
+        code = self.code if self._tiers is None else self._tiers.choose(feeds, bound.cells)
+        return code.begin(feeds, bound.cells, lods)
 
     @property
     def is_recordable(self) -> bool:

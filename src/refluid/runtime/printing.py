@@ -17,6 +17,7 @@ from refluid.runtime.steps import (
     Function,
     If,
     Load,
+    Pause,
     Return,
     Step,
     Store,
@@ -138,6 +139,7 @@ _STEPS: Mapping[type, Callable[[Any], list[str]]] = {
     Store: lambda one: [f"{_cell(one.cell)}.value = {show(one.value)}"],
     Free: _free,
     Clear: _clear,
+    Pause: lambda one: _assigned(one.target, f"yield {_bare(one.value)}"),
     Return: lambda one: [f"return {_bare(one.value)}"],
 }
 

@@ -176,6 +176,16 @@ class Return(Step):
 
 
 @dataclass(eq=False)
+class Pause(Step):
+    """`target = yield value`: hands results out, and goes on with what it is given for them."""
+
+    gives, takes = ("target",), ("value",)
+
+    target: Tree
+    value: Tree
+
+
+@dataclass(eq=False)
 class Compound(Step):
     """A step with steps inside. It may overwrite all that it sees."""
 

@@ -18,6 +18,7 @@ from refluid.fluid.dygraph.backward_strategy import *  # noqa: F403
 from refluid.fluid.dygraph.base import *  # noqa: F403
 from refluid.fluid.dygraph.checkpoint import *  # noqa: F403
 from refluid.fluid.dygraph.container import *  # noqa: F403
+from refluid.fluid.dygraph.dygraph_to_static.program_translator import ProgramTranslator
 from refluid.fluid.dygraph.jit import *  # noqa: F403
 from refluid.fluid.dygraph.layers import *  # noqa: F403
 from refluid.fluid.dygraph.learning_rate_scheduler import *  # noqa: F403
@@ -29,6 +30,7 @@ __all__ = [
     *base.__all__,
     *checkpoint.__all__,
     *container.__all__,
+    "ProgramTranslator",
     *jit.__all__,
     *layers.__all__,
     *learning_rate_scheduler.__all__,

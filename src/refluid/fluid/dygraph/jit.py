@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from refluid import eager
@@ -11,11 +13,58 @@ from refluid.core.scope import Scope
 from refluid.eager import VarBase
 from refluid.eager.tracing import trace
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from refluid.fluid.dygraph.dygraph_to_static.program_translator import (
+    DeclarativeFunction,
+    ProgramTranslator,
+    appending,
+)
 from refluid.fluid.executor import Executor, scope_guard
 from refluid.fluid.saving.inference_model import save_inference_model
 from refluid.ir.program import Program
 
-__all__ = ["TracedLayer"]
+__all__ = ["TracedLayer", "declarative", "dygraph_to_static_func"]
+
+_log = logging.getLogger("refluid")
+
+
+def declarative(dygraph_func: Callable[..., Any]) -> Any:
+    """The function runs as a program: `if`, `while` and `for` on tensors become control flow.
+
+        class Net(fluid.dygraph.Layer):
+            @fluid.dygraph.declarative
+            def forward(self, x):
+                if fluid.layers.mean(x) > 0:
+                    x = -x
+                return self.linear(x)
+
+    The program is made at the first call with arguments of certain shapes and types. Gradients
+    flow through it to arguments and parameters. `ProgramTranslator().enable(False)` turns it off.
+    """
+    return DeclarativeFunction(dygraph_func)
+
+
+def dygraph_to_static_func(dygraph_func: Callable[..., Any]) -> Callable[..., Any]:
+    """The function appends to a program what it would compute in dygraph, where it runs as it is.
+
+    @fluid.dygraph.jit.dygraph_to_static_func
+    def func(x):
+        if fluid.layers.mean(x) < 0:
+            x = -x
+        return x
+
+    x = fluid.layers.fill_constant(shape=[3, 3], value=1, dtype="float64")
+    y = func(x)
+    """
+    append = appending(dygraph_func)
+
+    @functools.wraps(dygraph_func)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if eager.current() is not None or not ProgramTranslator.enable_declarative:
+            _log.info("dygraph_to_static_func has no effect in dygraph, or when it is disabled")
+            return dygraph_func(*args, **kwargs)
+        return append(*args, **kwargs)
+
+    return run
 
 
 class TracedLayer:

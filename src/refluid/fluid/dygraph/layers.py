@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build import at_once
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.eager import ParamBase, VarBase
+from refluid.fluid.dygraph.forwarding import while_building
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
 from refluid.fluid.param_attr import ParamAttr
 
@@ -102,7 +104,8 @@ class Layer:
         if not self._built:
             self._build_once(*inputs, **kwargs)
             self._built = True
-        outputs = self.forward(*inputs, **kwargs)
+        forward = self.forward if at_once() else while_building(self.forward)
+        outputs = forward(*inputs, **kwargs)
         if self._forward_post_hooks:
             for hook in [*self._forward_post_hooks.values()]:
                 changed = hook(self, inputs, outputs)

@@ -150,16 +150,15 @@ operator(
     makes_lod="Out",
     maker=select_gradient,
     infer=like(Out="X"),
+    views={"Out": "X"},
 )
 def select_input(
     X: list[AnyValue], Mask: Tensor, *, lods_X: list[Levels]
 ) -> tuple[AnyValue, Levels]:
-    """X[Mask]; the others may have no value."""
+    """X[Mask], which may have no value as long as nobody reads it."""
     number = int(Mask)
     if not 0 <= number < len(X):
         raise EnforceNotMet(f"select_input: Mask chooses branch {number} of {len(X)}")
-    if X[number] is None:
-        raise EnforceNotMet(f"select_input: branch {number} was chosen but has no value")
     return X[number], lods_X[number]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -26,7 +26,7 @@ from refluid.runtime.recorded.settled import (
     source_of,
 )
 from refluid.runtime.recorded.trace import Reads, TracedKernels, Values
-from refluid.runtime.steps import Call, Compound, Free, Return, Step
+from refluid.runtime.steps import Call, Compound, Free, Pause, Return, Step
 from refluid.runtime.trees import COMM, FED, FED_LODS, Name
 
 # Constants of a plan that stand for more than a function or an attribute.
@@ -80,7 +80,7 @@ def prepared(code: Code) -> list[PreparedStep]:
 
 
 def _prepared(code: Code, step: Step, line: int) -> PreparedStep:
-    if isinstance(step, Return):
+    if isinstance(step, Return | Pause):
         compiled = compile(show(step.value), code.filename, "eval")
     else:
         compiled = compile(text_of(step), code.filename, "exec")
@@ -115,12 +115,23 @@ class StepRecorder:
         return self.code.with_step(self._run).run(feeds, cells, levels)
 
     def _run(self, feeds: Sequence[Tensor], cells: Sequence[Any], levels: Sequence[Any]) -> Any:
+        for _ in self.steps(feeds, cells, levels):
+            raise AssertionError("a step that pauses is recorded by `steps`")
+        return self.result
+
+    def steps(
+        self, feeds: Sequence[Tensor], cells: Sequence[Any], levels: Sequence[Any]
+    ) -> Generator[Any, Any, Any]:
+        """The same of a step that pauses: gives what it hands out, and is sent what comes back."""
         self.namespace.update(F=feeds, C=cells, L=levels)
         for one in self.body:
             if isinstance(one.step, Return):
                 self._return(one)
             elif isinstance(one.step, Free):
                 self._free(one.step)
+            elif isinstance(one.step, Pause):
+                given = yield eval(one.code, self.namespace)
+                self._given(one, one.step, given)
             else:
                 self._step(one)
         return self.result
@@ -173,6 +184,14 @@ class StepRecorder:
             touched = (*line.loads.values(), *line.stores.values())
             self.values.doubt({value.storage for value in touched})
         self._keep(line, None if reason else kernels.kernels)
+
+    def _given(self, one: PreparedStep, step: Pause, given: tuple[Any, ...]) -> None:
+        """What came back from a pause: tensors that nobody has seen, of shapes as handed out."""
+        before = {name: self.bound[name] for name in one.loads if name in self.bound}
+        self.namespace.update(zip(step.target, given, strict=True))
+        line = Line(step, before, {})
+        line.stores = self._made(line, one, settled=all(v.settled for v in before.values()))
+        self._keep(line)
 
     def _unknown(self, stores: tuple[Name, ...]) -> str:
         """Why a traced step's results cannot be told from its kernels; "" if they can."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,8 @@ _log = logging.getLogger("refluid")
 # so many different shapes each is recorded into a table of all of them, the later the more are in
 # there: recording takes as long as ten steps of a small network, and has to be worth it.
 BEFORE, KEPT, VARIED, MANY = 3, 8, 5, 32
+# So many steps that pause may be left there while they are recorded.
+UNFINISHED = 8
 
 StepResults = tuple[Any, Any]
 
@@ -41,9 +43,11 @@ StepResults = tuple[Any, Any]
 class Tiers:
     """The tiers of one plan: `run` takes the fastest that fits, FLAGS_refluid_tier permitting."""
 
-    def __init__(self, code: Code, *, compiles: bool = False) -> None:
+    def __init__(self, code: Code, *, compiles: bool = False, pauses: bool = False) -> None:
         self.interpreted = code
-        self._compiles = compiles
+        self._compiles = compiles and not pauses
+        self._pauses = pauses
+        self._begun = 0
         self._current: Recorded | None = None
         self._made: list[Recorded] = []
         self._tables = Tables(code)
@@ -80,12 +84,14 @@ class Tiers:
         self._counts[key] += 1
         eager = flags.value("refluid_tier") in ("recorded", "compiled")
         patience = 0 if eager else BEFORE
-        if len(self._counts) > VARIED and self._tables.wants(feeds):
+        if len(self._counts) > VARIED and not self._pauses and self._tables.wants(feeds):
             if self._counts[key] > patience + (0 if eager else self._tables.sizes // MANY):
                 return self.interpreted.with_step(self._tabulate)
         elif len(self._made) >= KEPT:
             self._give_up("its shapes change too often")
         elif self._counts[key] > patience:
+            if self._pauses:
+                return self._pausing()
             return self.interpreted.with_step(self._record)
         return self.interpreted
 
@@ -100,16 +106,47 @@ class Tiers:
             self._give_up(str(error))
             return code.step(feeds, cells, levels)
         results = self._recorded_run(recorder, feeds, cells, levels)
-        recording = recorder.recording
-        steps = simplify(recording.steps)
-        write = partial(_write, code=code, names=recording.names_of(code))
-        make_room(large_at_once(steps))
-        self._current = Recorded(write(steps), feeds, cells)
-        if self._compiles or flags.value("refluid_tier") == "compiled":
-            self._current.trial = Trial(lambda: write(compile_steps(steps)))
-        self._made.append(self._current)
+        self._keep(recorder, feeds, cells)
         seconds, shapes = time.perf_counter() - start, [list(feed.shape) for feed in feeds]
         _log.info("recorded a step for feeds of shapes %s in %.2f s", shapes, seconds)
+        return results
+
+    def _keep(self, recorder: StepRecorder, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> None:
+        """Makes a step of what was recorded."""
+        recording = recorder.recording
+        steps = simplify(recording.steps)
+        names = recording.names_of(self.interpreted)
+        write = partial(_write, code=self.interpreted, names=names)
+        make_room(large_at_once(steps))
+        self._current = Recorded(write(steps), feeds, cells)
+        tries = self._compiles or flags.value("refluid_tier") == "compiled"
+        if tries and not self._pauses:
+            self._current.trial = Trial(lambda: write(compile_steps(steps)))
+        self._made.append(self._current)
+
+    def _pausing(self) -> Code:
+        """The code that records a step which pauses, unless such steps are never finished."""
+        self._begun += 1
+        if self._begun > UNFINISHED:
+            self._give_up("steps are not finished")
+            return self.interpreted
+        step: Any = self._record_pausing
+        return self.interpreted.with_step(step)
+
+    def _record_pausing(
+        self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any
+    ) -> Generator[Any, Any, StepResults]:
+        recorder = self._recorder()
+        try:
+            recorder.check(feeds, cells)
+        except Refused as error:
+            self._give_up(str(error))
+            step: Any = self.interpreted.step
+            results: StepResults = yield from step(feeds, cells, levels)
+            return results
+        results = yield from recorder.steps(feeds, cells, levels)
+        self._begun -= 1
+        self._keep(recorder, feeds, cells)
         return results
 
     def _tabulate(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> StepResults:

@@ -1,0 +1,1 @@
+"""What `declarative` is made of: how translated functions build programs, and how these run."""
