@@ -11,19 +11,20 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
 
 from scripts.site.api import write_api
-from scripts.site.pages import ROOT, write_pages
+from scripts.site.pages import ROOT, page_places, write_pages
 
 NAVIGATION = [
     {"Start": "index.md"},
     {"Moving a project": ["moving.md", "deviations.md", "model-zoo.md", "convert.md",
                           "recordings.md", "custom_operators.md"]},
     {"Training": ["dygraph.md", "feeding.md", "datasets.md", "data.md", "strategies.md",
-                  "mixed_precision.md", "inference.md", "profiling.md"]},
+                  "collective.md", "mixed_precision.md", "inference.md", "profiling.md"]},
     {"Examples": "examples/index.md"},
     {"Speed": ["benchmarks.md", "tiers.md", "knobs.md"]},
     {"Public names": "api/index.md"},
@@ -32,8 +33,19 @@ NAVIGATION = [
 ]  # fmt: skip
 
 
+def navigation(pages: Iterable[str]) -> list[dict[str, object]]:
+    """The table, with pages that it doesn't name in its last part."""
+    *parts, (title, last) = [pair for entry in NAVIGATION for pair in entry.items()]
+    named = {one for _, value in parts for one in (value if isinstance(value, list) else [value])}
+    plain = {one for one in pages if one.endswith(".md") and "/" not in one}
+    return [
+        *({name: value} for name, value in parts),
+        {title: [*last, *sorted(plain - named - {*last})]},
+    ]
+
+
 def settings(source: Path, out: Path) -> dict[str, object]:
-    """mkdocs.yml. Pages that the navigation doesn't name are linked from those that it does."""
+    """mkdocs.yml."""
     options = {
         "show_source": False,
         "show_root_heading": True,
@@ -57,7 +69,7 @@ def settings(source: Path, out: Path) -> dict[str, object]:
         "plugins": ["search", {"mkdocstrings": {"handlers": {"python": handler}}}],
         "markdown_extensions": ["tables", "toc", "pymdownx.highlight", "pymdownx.superfences"],
         "validation": {"nav": {"omitted_files": "ignore"}, "links": {"anchors": "warn"}},
-        "nav": NAVIGATION,
+        "nav": navigation(page_places(ROOT).values()),
     }
 
 
