@@ -17,7 +17,7 @@ _RECIPES = [
         Recipe(
             f"{_AT_ONCE}/mobilenet",
             f"train.py --model {net} --data_dir data/pictures --batch_size 8 --num_epochs 4 "
-            "--class_dim 2 --total_images 96 --image_shape 3,64,64 --use_gpu False --lr 0.02 "
+            "--class_dim 5 --total_images 96 --image_shape 3,64,64 --use_gpu False --lr 0.02 "
             "--model_save_dir saved --print_step 1 --resize_short_size 72 --crop_size 64 "
             "--reader_thread 1 --lower_scale 0.5 --test_batch_size 8 --lr_strategy cosine_decay",
             vision.images,
@@ -63,7 +63,7 @@ _RECIPES = [
         "--src_vocab_size 103 --tar_vocab_size 103 --batch_size 16 --dropout 0.0 --init_scale 0.1 "
         "--max_grad_norm 5.0 --train_data_prefix data/train --eval_data_prefix data/dev "
         "--test_data_prefix data/test --vocab_prefix data/vocab --use_gpu False "
-        "--model_path saved --max_epoch 3 --learning_rate 0.005 --optimizer adam",
+        "--model_path saved --max_epoch 6 --learning_rate 0.02 --optimizer adam",
         language.translations,
     ),
     Recipe(
@@ -74,7 +74,7 @@ _RECIPES = [
         vision.written,
         steps=20,
     ),
-    Recipe(f"{_AT_ONCE}/cycle_gan", "train.py --epoch 2", gans.streets, steps=42),
+    Recipe(f"{_AT_ONCE}/cycle_gan", "train.py --epoch 2", gans.streets, steps=15),
     Recipe(f"{_AT_ONCE}/word2vec", "word2vec.py", steps=60, samples="running_text"),
     Recipe(
         f"{_AT_ONCE}/transformer",
@@ -96,7 +96,7 @@ _RECIPES = [
     ),
     Recipe(
         f"{_AT_ONCE}/bert",
-        "run_classifier.py --task_name XNLI --use_cuda False --do_train True --do_val False "
+        "run_classifier.py --task_name COLA --use_cuda False --do_train True "
         "--do_test False --batch_size 8 --in_tokens False --data_dir data/small "
         "--vocab_path data/small/vocab.txt --bert_config_path data/small/config.json "
         "--max_seq_len 32 --epoch 2 --learning_rate 0.001 --skip_steps 1 --checkpoints saved",

@@ -33,6 +33,10 @@ _FAILURES = (
 )
 
 
+# In the file of a dygraph layer's state: its names by attributes -> the names of its parameters.
+STRUCTURED = "StructuredToParameterName@@"
+
+
 class State(NamedTuple):
     """What a file holds: arrays by name, and everything that is no array."""
 
@@ -43,6 +47,14 @@ class State(NamedTuple):
 def load_arrays(path: PathLike) -> dict[str, Array]:
     """The arrays of a `.pdparams` or `.pdopt` file by name; errors as for `load_state`."""
     return load_state(path).arrays
+
+
+def load_named(path: PathLike) -> dict[str, Array]:
+    """The same by the names of parameters, also of a dygraph layer's state."""
+    arrays, others = load_state(path)
+    names = others.get(STRUCTURED)
+    known = names if isinstance(names, dict) else {}
+    return {str(known.get(name, name)): array for name, array in arrays.items()}
 
 
 def load_state(path: PathLike) -> State:

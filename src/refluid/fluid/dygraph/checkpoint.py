@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from refluid.core.errors import EnforceNotMet
-from refluid.core.pickles import dump_arrays, load_state
+from refluid.core.pickles import STRUCTURED, dump_arrays, load_state
 from refluid.eager import ParamBase, VarBase
 
 __all__ = ["load_dygraph", "save_dygraph"]
-
-TABLE = "StructuredToParameterName@@"
 
 
 def save_dygraph(state_dict: Mapping[str, Any], model_path: str) -> None:
@@ -40,7 +38,7 @@ def save_dygraph(state_dict: Mapping[str, Any], model_path: str) -> None:
             others[name] = one
     of_layer = any(isinstance(one, ParamBase) for one in state_dict.values())
     if of_layer:
-        others[TABLE] = {name: getattr(one, "name", name) for name, one in state_dict.items()}
+        others[STRUCTURED] = {name: getattr(one, "name", name) for name, one in state_dict.items()}
     if path.parent != Path():
         path.parent.mkdir(parents=True, exist_ok=True)
     file = path.with_name(path.name + (".pdparams" if of_layer else ".pdopt"))
@@ -73,5 +71,5 @@ def load_dygraph(
             f"Parameter file [ {stem}.pdparams ] not exists; save one by fluid.save_dygraph"
         )
     if layer is not None and not keep_name_table:
-        layer.pop(TABLE, None)
+        layer.pop(STRUCTURED, None)
     return layer, optimizer

@@ -15,7 +15,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.fetched import fetched
 from refluid.core.files import decode_combined_file, decode_file
 from refluid.core.folders import file_of
-from refluid.core.pickles import dumping, load_arrays
+from refluid.core.pickles import dumping, load_arrays, load_named
 from refluid.core.values import LoDTensor
 from refluid.core.writing import Write, write_files
 from refluid.fluid.saving.persistence import (
@@ -94,7 +94,7 @@ def load_program_state(
         base = stem
     path = Path(base)
     if Path(base + ".pdparams").is_file():
-        arrays = dict(load_arrays(base + ".pdparams"))
+        arrays = dict(load_named(base + ".pdparams"))
         if Path(base + ".pdopt").is_file():
             arrays |= load_arrays(base + ".pdopt")
         return {name: fetched(array) for name, array in arrays.items()}
