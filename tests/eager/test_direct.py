@@ -267,33 +267,3 @@ def test_losses_of_labels_without_softmax(axis: int) -> None:
         for loss, gradient in found[:-1]:
             np.testing.assert_allclose(loss, found[-1][0], rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(gradient, found[-1][1], rtol=1e-5, atol=1e-7)
-
-
-def test_sequences_go_by_plans() -> None:
-    with dygraph.guard():
-        for lod in ([], [[0, 1, 3]], [], [[0, 2, 3]]):
-            x = dygraph.to_variable(np.arange(3, dtype="float32").reshape(3, 1))
-            x.lod = lod
-            assert layers.tanh(x).lod == lod
-
-
-def test_parameters_are_not_named_by_results() -> None:
-    with dygraph.guard():
-        for _ in range(3):
-            layers.relu(dygraph.to_variable(np.ones((1, 1), "float32")))
-        names = [one.name for one in dygraph.Linear(1, 1).parameters()]
-    assert names == ["linear_0.w_0", "linear_0.b_0"]
-
-
-def test_statistics_of_a_norm_keep_no_graph() -> None:
-    with dygraph.guard():
-        norm, x = dygraph.BatchNorm(2), dygraph.to_variable(np.ones((2, 2, 3, 3), "float32"))
-        for _ in range(3):
-            layers.mean(norm(x) * 2.0).backward()
-            assert norm._mean.tensor.grad_fn is None and norm._variance.tensor.grad_fn is None
-
-
-def test_conditions_on_variables() -> None:
-    with dygraph.guard():
-        for value, wanted in (([0.0], False), ([2.0], True), ([0.0, 0.0], True)):
-            assert bool(dygraph.to_variable(np.array(value, "float32"))) is wanted

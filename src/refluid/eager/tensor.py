@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,18 @@ import numpy.typing as npt
 import torch
 
 from refluid.core import names
-from refluid.core.dtypes import VarType, as_dtype, dtype_name
+from refluid.core.dtypes import VarType, as_dtype
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.selected_rows import SelectedRows
+from refluid.eager.as_python import AsPython
 from refluid.eager.live import live
 from refluid.ir.variable import Variable
 
 Array = npt.NDArray[Any]
 
 
-class VarBase(Variable):
+class VarBase(AsPython, Variable):
     """A tensor with its name, LoD and gradient.
 
     Its gradient is the sum of all that reached it since `clear_gradient`. With `stop_gradient`
@@ -255,47 +256,6 @@ class VarBase(Variable):
         self.rows = None
         if isinstance(self._value, torch.Tensor):
             self._value.grad = None
-
-    # -- as Python ------------------------------------------------------------
-
-    def item(self) -> Any:
-        """The only element. ValueError if there are more."""
-        return self.numpy().item()
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __bool__(self) -> bool:
-        """The value of a single element; of others whether there is a first one, as of a list."""
-        value = self.tensor
-        return bool(value.item()) if value.numel() == 1 else len(value) > 0
-
-    def __index__(self) -> int:
-        return int(self.item())
-
-    def __len__(self) -> int:
-        return len(self.tensor)
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[number] for number in range(len(self)))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self.numpy() if dtype is None else self.numpy().astype(dtype)
-
-    def __repr__(self) -> str:
-        if not isinstance(self._value, torch.Tensor):
-            return f"name {self.name}, not initialized"
-        kind = dtype_name(self.dtype)
-        return f"name {self.name}, dtype: {kind} shape: {self.shape}\n{self.numpy()}"
-
-    __str__ = __repr__
-
-    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:  # noqa: ARG002
-        """Its name, element type, shape and values."""
-        return repr(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VarBase:
         copied = type(self).__new__(type(self))
