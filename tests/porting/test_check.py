@@ -137,3 +137,12 @@ def test_the_command(tmp_path: Path) -> None:
     (found,) = json.loads(ran.stdout)
     assert found["findings"][0]["line"] == 2
     assert not found["runs"]
+
+
+def test_builtins_of_python_2_unless_a_file_has_its_own(tmp_path: Path) -> None:
+    text = "import paddle.fluid\nfor n in xrange(3): print(reduce(max, [n]))\n"
+    own = "import paddle.fluid\ndef xrange(n): return n\ndef f(file): return file, xrange(2)\n"
+    found = _verdicts(tmp_path, old=text, new=f"{own}{_MAIN}")
+    old = _found(found["old.py"], FindingKind.OLD)
+    assert old == [("old.py", 2, "reduce"), ("old.py", 2, "xrange")]
+    assert _found(found["new.py"], FindingKind.OLD) == []

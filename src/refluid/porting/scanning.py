@@ -67,7 +67,7 @@ def scan_file(path: Path, name: str) -> Scanned:
         reader.add(
             python2_line, FindingKind.PYTHON2, "syntax of Python 2: translated by refluid run"
         )
-    reader.check_builtins(tree)
+    reader.check_builtins()
     uses = any(value.startswith("paddle") for value in reader.aliases.values())
     found = sorted(set(reader.findings))
     later = frozenset(reader.later - reader.imports)
@@ -93,12 +93,33 @@ class _Reader(ast.NodeVisitor):
         self.aliases: dict[str, str] = {}
         self.paths: list[str] = []
         self._tries = self._functions = 0
+        # Names that the file gives a meaning of its own, and where it reads Python 2's builtins.
+        self._bound: set[str] = set()
+        self._builtins: list[tuple[str, int]] = []
 
     def add(self, line: int, kind: FindingKind, what: str) -> None:
         always = not self._functions and what not in ABSENT
         self.findings.append(Finding(self.file, line, kind, what, always))
 
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self._bound.add(node.id)
+        elif node.id in BUILTINS:
+            self._builtins.append((node.id, node.lineno))
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self._bound.add(node.arg)
+        self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._bound.add(node.name)
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """Has no parts to look at."""
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._bound.add(node.name)
         self._functions += 1
         self.generic_visit(node)
         self._functions -= 1
@@ -207,23 +228,18 @@ class _Reader(ast.NodeVisitor):
             return None if base is None else f"{base}.{node.attr}"
         return None
 
-    def check_builtins(self, tree: ast.Module) -> None:
-        bound = set(self.aliases)
-        bound |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_stored(n)}
-        bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-        for node in _names(tree):
-            if node.id in BUILTINS and node.id not in bound:
-                self.add(node.lineno, FindingKind.OLD, node.id)
+    def check_builtins(self) -> None:
+        """Notes the builtins of Python 2 that the file doesn't define itself."""
+        own = self._bound | set(self.aliases)
+        for name, line in self._builtins:
+            if name not in own:
+                self.add(line, FindingKind.OLD, name)
 
 
 def _is_refused(called: str, keyword: str) -> bool:
     """Whether a function of Fluid's that is there doesn't take an argument."""
     is_there = called.startswith("paddle.") and missing_part(called) is None
     return is_there and unknown_argument(called, keyword)
-
-
-def _is_stored(node: ast.Name) -> bool:
-    return not isinstance(node.ctx, ast.Load)
 
 
 def _names(tree: ast.AST) -> Iterator[ast.Name]:

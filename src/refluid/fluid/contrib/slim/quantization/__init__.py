@@ -1,0 +1,17 @@
+"""Quantisation that is simulated in training, and what it makes of a trained model."""
+
+from refluid.fluid.contrib.slim.quantization import quantization_pass
+from refluid.fluid.contrib.slim.quantization.quantization_pass import (
+    ConvertToInt8Pass,
+    QuantizationFreezePass,
+    QuantizationTransformPass,
+    TransformForMobilePass,
+)
+
+__all__ = [
+    "ConvertToInt8Pass",
+    "QuantizationFreezePass",
+    "QuantizationTransformPass",
+    "TransformForMobilePass",
+    "quantization_pass",
+]
