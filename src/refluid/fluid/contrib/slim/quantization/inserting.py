@@ -12,6 +12,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.places import Place
 from refluid.core.scope import Scope
 from refluid.fluid.graphs.ir_graph import IrGraph, IrNode, IrOpNode, IrVarNode
+from refluid.ir.attributes import ROLE
 
 # The inputs of an operator that are quantised; its others (a bias, say) are not.
 SLOTS = {
@@ -28,7 +29,7 @@ def insert(
 ) -> IrOpNode:
     """Adds a forward operator with its edges."""
     slots: list[Any] = [dict(inputs), dict(outputs)]
-    op = graph.create_op_node(type, {"op_role": 0, **attrs}, *slots)
+    op = graph.create_op_node(type, {ROLE: 0, **attrs}, *slots)
     for one in _all(inputs):
         graph.link_to(one, op)
     for one in _all(outputs):
@@ -46,7 +47,7 @@ def like(graph: IrGraph, var: IrVarNode, ending: str) -> IrVarNode:
     return graph.create_var_node(var.name() + ending, var.type(), var.shape(), var.dtype())
 
 
-class Values:
+class ScopeValues:
     """Variables of a graph that outlast a step, and their first values in a scope."""
 
     def __init__(self, scope: Scope | None, place: Place | None) -> None:

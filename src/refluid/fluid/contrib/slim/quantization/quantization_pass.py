@@ -19,7 +19,7 @@ from refluid.core.places import Place
 from refluid.core.scope import Scope
 from refluid.fluid.contrib.slim.quantization.inserting import (
     SLOTS,
-    Values,
+    ScopeValues,
     insert,
     like,
     one_of,
@@ -31,6 +31,7 @@ from refluid.fluid.contrib.slim.quantization.whole_numbers import (
     TransformForMobilePass,
 )
 from refluid.fluid.graphs.ir_graph import IrGraph, IrOpNode, IrVarNode
+from refluid.ir.attributes import NAMESCOPE
 from refluid.ops.nn.quantization import greatest, quantized
 
 __all__ = [
@@ -83,7 +84,7 @@ class QuantizationTransformPass:
         )
         one_of("activation_quantize_type", activation_quantize_type, _ACTIVATIONS)
         one_of("weight_quantize_type", weight_quantize_type, _WEIGHTS)
-        self._values = Values(scope, place)
+        self._values = ScopeValues(scope, place)
         self._bits = {True: weight_bits, False: activation_bits}
         self._kinds = {True: weight_quantize_type, False: activation_quantize_type}
         self._window_size, self._moving_rate = window_size, moving_rate
@@ -113,7 +114,7 @@ class QuantizationTransformPass:
 
     def _skips(self, op: IrOpNode) -> bool:
         made = op.op()
-        scope = made.attr("op_namescope") or "" if made is not None else ""
+        scope = made.attr(NAMESCOPE) or "" if made is not None else ""
         return any(pattern in scope for pattern in self._skip_patterns)
 
     def _simulated(
@@ -187,7 +188,7 @@ class QuantizationFreezePass:
         if scope is None or place is None:
             raise ValueError("The scope and place cannot be set None.")
         one_of("weight_quantize_type", weight_quantize_type, _WEIGHTS)
-        self._values = Values(scope, place)
+        self._values = ScopeValues(scope, place)
         self._weight_bits, self._activation_bits = weight_bits, activation_bits
         self._types = quantizable(quantizable_op_type or list(SLOTS))
 

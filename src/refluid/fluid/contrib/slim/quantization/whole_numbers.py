@@ -9,7 +9,7 @@ from refluid.core.places import Place
 from refluid.core.scope import Scope
 from refluid.fluid.contrib.slim.quantization.inserting import (
     SLOTS,
-    Values,
+    ScopeValues,
     quantizable,
     quantized_inputs,
 )
@@ -24,7 +24,7 @@ class ConvertToInt8Pass:
     ) -> None:
         if scope is None or place is None:
             raise ValueError("The scope and place cannot be set None.")
-        self._values = Values(scope, place)
+        self._values = ScopeValues(scope, place)
         self._types = quantizable(quantizable_op_type or list(SLOTS))
 
     def apply(self, graph: IrGraph) -> IrGraph:
