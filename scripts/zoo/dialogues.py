@@ -46,7 +46,16 @@ _TALK = (
 
 RECIPES = [
     Recipe(_BERT, f"{_CLASSIFY} --use_xpu false", make.bert, infer=_PREDICT),
-    Recipe(_BERT, _CLASSIFY, make.bert, branches=("1.6", "1.7"), elsewhere=_BERTS, infer=_PREDICT),
+    Recipe(_BERT, _CLASSIFY, make.bert, branches=("1.7",), elsewhere=_BERTS, infer=_PREDICT),
+    # Here the length is declared: all sentences have it.
+    Recipe(
+        _BERT,
+        _CLASSIFY.replace("max_seq_len 32", "max_seq_len 6"),
+        make.bert,
+        branches=("1.6",),
+        elsewhere=_BERTS,
+        infer=_PREDICT.replace("max_seq_len 32", "max_seq_len 6"),
+    ),
     Recipe(
         _BERT,
         f"train.py {_SMALL} --data_dir data/small/pretrain --validation_set_dir "
@@ -58,16 +67,22 @@ RECIPES = [
         elsewhere=_BERTS,
         judged=(0, 2),
     ),
-    Recipe(
-        _TRANSFORMER,
-        f"{_TRANSLATE} --do_train True --training_file data/train.both --epoch 4 "
-        "--learning_rate 2.0 --warmup_steps 60 --print_step 1 --save_step 1000 "
-        "--save_model_path saved",
-        make.translated,
-        branches=("1.6", "1.7", "1.8"),
-        elsewhere={"1.6": f"{_NLP}/PaddleMT/transformer"},
-        infer=f"{_TRANSLATE} --do_predict True --predict_file data/test.both "
-        "--init_from_params saved/step_final --max_out_len 12 --beam_size 3 --output_file out",
+    *(
+        Recipe(
+            _TRANSFORMER,
+            f"{_TRANSLATE} --do_train True --training_file data/train.both --epoch 4 "
+            "--learning_rate 2.0 --warmup_steps 60 --print_step 1 --save_step 1000 "
+            "--save_model_path saved",
+            make.translated,
+            branches=branches,
+            elsewhere={"1.6": f"{_NLP}/PaddleMT/transformer"},
+            infer=f"{_TRANSLATE} --do_predict True --predict_file data/test.both "
+            f"--init_from_params {kept} --max_out_len 12 --beam_size 3 --output_file out",
+        )
+        for branches, kept in (
+            (("1.6",), "saved/trained_params/step_final"),
+            (("1.7", "1.8"), "saved/step_final"),
+        )
     ),
     *(
         Recipe(

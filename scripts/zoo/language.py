@@ -61,7 +61,11 @@ RECIPES = [
             branches=branches,
             beside=_SHARED,
         )
-        for kind, branches in (("static", ALL[1:]), ("padding", ("1.8",)), ("basic_lstm", ("1.8",)))
+        for kind, branches in (
+            ("static", ("1.7", "1.8")),
+            ("padding", ("1.8",)),
+            ("basic_lstm", ("1.8",)),
+        )
     ),
     Recipe(
         f"{_NLP}/seq2seq/seq2seq",
@@ -84,7 +88,7 @@ RECIPES = [
         "train.py --data_path data/ --model_type small --rnn_model static --use_gpu False "
         "--parallel False --max_epoch 1 --batch_size 20",
         make.language,
-        branches=("1.5",),
+        branches=("1.5", "1.6"),
         beside=_SHARED,
         options="--place cpu",
     ),

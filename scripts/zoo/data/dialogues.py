@@ -42,7 +42,8 @@ def bert(folder: Path, random: Random) -> None:
     (where / "config.json").write_text(json.dumps(_BERT))
     for part, rows in (("train", 320), ("dev", 32), ("test", 32)):
         kinds = [int(one) for one in random.integers(0, 2, rows)]
-        lines = [f"s\t{kind}\t*\t{_text(_of_kind(random, kind))}" for kind in kinds]
+        marks = "s" if part == "test" else "s\t{}\t*"
+        lines = [f"{marks.format(kind)}\t{_text(_of_kind(random, kind))}" for kind in kinds]
         write_lines(where / f"{part}.tsv", lines)
     for part in ("pretrain", "validation"):
         samples = []
