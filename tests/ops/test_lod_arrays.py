@@ -142,11 +142,10 @@ def test_split_and_merge(mask: list[int], lod: Levels, level: int) -> None:
     assert torch.equal(back, x) and levels == lod
 
 
-def test_select_input_ignores_what_has_no_value() -> None:
+def test_select_input_passes_on_what_has_no_value() -> None:
     value: list[Any] = [None, torch.ones(2)]
     assert select_input(value, torch.tensor([1]), lods_X=[(), ()])[0] is value[1]
-    with pytest.raises(EnforceNotMet, match="no value"):
-        select_input(value, torch.tensor([0]), lods_X=[(), ()])
+    assert select_input(value, torch.tensor([0]), lods_X=[(), ()])[0] is None
 
 
 @pytest.mark.parametrize("stack", [True, False])
