@@ -99,9 +99,9 @@ _RECIPES = [
         "run_classifier.py --task_name COLA --use_cuda False --do_train True "
         "--do_test False --batch_size 8 --in_tokens False --data_dir data/small "
         "--vocab_path data/small/vocab.txt --bert_config_path data/small/config.json "
-        "--max_seq_len 32 --epoch 2 --learning_rate 0.001 --skip_steps 1 --checkpoints saved",
+        "--max_seq_len 32 --epoch 2 --learning_rate 0.01 --skip_steps 1 --checkpoints saved",
         dialogues.bert,
-        steps=30,
+        steps=80,
     ),
 ]
 # Many of them want a GPU, whatever they are told.

@@ -48,25 +48,33 @@ and those that train in several processes):
 | dialogue_general_understanding, SPADE, ERNIE | begin with pretrained weights |
 """
 _TRAINS = "trains"
+_AT_ONCE = "dygraph/"
+_TABLE = (
+    "| script | branch | losses | first fifth | last fifth | infers | seconds |",
+    "|---|---|---|---|---|---|---|",
+)
 
 
 def page_of(results: list[dict[str, Any]]) -> str:
     """The page. Of several results for a script, branch and arguments the last counts."""
     latest = {(r["script"], r["branch"], " ".join(r["arguments"])): r for r in results}
     rows = [latest[key] for key in sorted(latest) if "losses" in latest[key]]
-    good = [one for one in rows if one["verdict"].startswith(_TRAINS)]
+    trained = [one for one in rows if one["verdict"].startswith(_TRAINS)]
+    at_once = [one for one in trained if one["script"].startswith(_AT_ONCE)]
+    good = [one for one in trained if one not in at_once]
     scripts = {one["script"] for one in good}
     files = {(one["script"], one["branch"]) for one in good}
     lines = [
         f"{len(good)} runs train with a falling loss: {len(scripts)} scripts, some with "
         f"several networks or in several branches ({len(files)} files).",
         "",
-        "| script | branch | losses | first fifth | last fifth | infers | seconds |",
-        "|---|---|---|---|---|---|---|",
+        *_TABLE,
     ]
     lines += [_row(one) for one in good]
-    lines += ["", "## Arguments", "", *_arguments(good)]
-    bad = [one for one in rows if one not in good]
+    if at_once:
+        lines += ["", *section_of(at_once)]
+    lines += ["", "## Arguments", "", *_arguments(trained)]
+    bad = [one for one in rows if one not in trained]
     if bad:
         lines += ["", "## Those that don't", "", "| script | branch | arguments | what happens |"]
         lines += ["|---|---|---|---|"]
@@ -75,6 +83,20 @@ def page_of(results: list[dict[str, Any]]) -> str:
             for r in bad
         ]
     return _HEAD + "\n".join(lines) + "\n" + _TAIL
+
+
+def section_of(results: list[dict[str, Any]]) -> list[str]:
+    """The scripts whose networks run at once."""
+    scripts = {one["script"] for one in results}
+    return [
+        "## Networks that run at once",
+        "",
+        f"The {len(scripts)} scripts of the `dygraph` folders that train. Their losses are those "
+        "whose gradients were computed; they are ended after some tens of steps.",
+        "",
+        *_TABLE,
+        *map(_row, results),
+    ]
 
 
 def _row(result: dict[str, Any]) -> str:
