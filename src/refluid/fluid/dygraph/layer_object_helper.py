@@ -65,8 +65,15 @@ class LayerObjectHelper(LayerHelperBase):
         inputs = self.multiple_input(inputs_in)
         return zip(inputs, self.multiple_param_attr(len(inputs), param_attr_in), strict=True)
 
-    def append_activation(self, input_var: Any, act: str | None = None, **attrs: Any) -> Any:
+    def append_activation(
+        self,
+        input_var: Any,
+        act: str | None = None,
+        use_cudnn: bool | None = None,
+        use_mkl_dnn: bool | None = None,
+    ) -> Any:
         """The activation of that name; the variable itself without one."""
         if act is None:
             return input_var
+        attrs = {"use_cudnn": use_cudnn, "use_mkldnn": use_mkl_dnn}
         return op(act, {"X": input_var}, {name: one for name, one in attrs.items() if one})
