@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from refluid import fluid
+from refluid.core.errors import EnforceNotMet
 from tests.fluid.once import Array, fed, loss, own_programs, run, values
 
 L = fluid.layers
@@ -198,3 +199,24 @@ def test_a_memory_starts_with_what_is_computed_within_the_step() -> None:
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
     assert np.abs(found[0][1]).max() > 0
+
+
+def test_a_loop_that_is_differentiated_twice_is_an_error() -> None:
+    """Each of its rounds is kept once, so the second gradient would find nothing, and be 0."""
+    x, begin = fluid.data("x", [5, 2, 3]), fluid.data("begin", [2, 3])
+    begin.stop_gradient = False
+    rnn = L.StaticRNN()
+    with rnn.step():
+        word, memory = rnn.step_input(x), rnn.memory(init=begin)
+        new = L.fc(L.concat([word, memory], 1), 3, act="tanh")
+        rnn.update_memory(memory, new)
+        rnn.step_output(new)
+    total = L.reduce_mean(rnn())
+    fluid.gradients(total, [begin])
+    fluid.optimizer.SGD(0.1).minimize(total)
+    executor = fluid.Executor()
+    executor.run(fluid.default_startup_program())
+    given = {"x": np.ones((5, 2, 3), "float32"), "begin": np.ones((2, 3), "float32")}
+    with pytest.raises(EnforceNotMet, match="recurrent is differentiated 2 times") as caught:
+        executor.run(feed=given, fetch_list=[total])
+    assert "test_recurrent_networks.py" in str(caught.value)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from refluid.analysis.placeholders import placeholder, values_read
 from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.block import Block
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
@@ -102,14 +103,25 @@ def make_tape(op: Operator) -> Tape:
 
 
 def _gradient_block(op: Operator, block: Block) -> Block | None:
-    """The sub-block of the operator's gradient operator."""
-    for other in block.program.blocks:
-        for one in other.ops:
-            if one.type == op.type + "_grad":
-                found: Block = one.attr("sub_block")
-                if found.forward_block_idx == block.idx:
-                    return found
-    return None
+    """The sub-block of the operator's gradient operator.
+
+    EnforceNotMet where it has several: what is kept of a run goes to the one that takes it.
+    """
+    kind = op.type + "_grad"
+    found = [
+        sub_block
+        for other in block.program.blocks
+        for one in other.ops
+        if one.type == kind and (sub_block := one.attr("sub_block")).forward_block_idx == block.idx
+    ]
+    if len(found) > 1:
+        raise EnforceNotMet(
+            f"{op.title} is differentiated {len(found)} times in one program, by fluid.gradients "
+            "or minimize, and can be once: add what is differentiated to one loss, or build the "
+            f"network twice with the same parameters. It was made here:\n{op.made_at}\n"
+            f"  [operator < {op.title} > error]"
+        )
+    return found[0] if found else None
 
 
 def _needed(op: Operator, pair: Pair | None) -> AbstractSet[Key]:
