@@ -210,3 +210,54 @@ def shuffle(folder: str) -> list[list[int]]:
         for batch in loader():
             rows += np.array(batch[0]["ids"]).ravel().tolist()
     return [rows, [total]]
+
+
+def train_at_once(sparse: list[bool]) -> list[tuple[list[float], dict[str, Any]]]:
+    """Dygraph's DataParallel, with dense and with sparse gradients of a table."""
+    return [_at_once(one) for one in sparse]
+
+
+def _at_once(sparse: bool) -> tuple[list[float], dict[str, Any]]:
+    dygraph = fluid.dygraph
+    with dygraph.guard(), fluid.unique_name.guard():
+        strategy = dygraph.prepare_context()
+        rank, size = strategy.local_rank, strategy.nranks
+        fluid.default_startup_program().random_seed = 3 + rank
+        table = dygraph.Embedding([30, 4], is_sparse=sparse)
+        dense = dygraph.Linear(10, 1)
+        layer = _Joined(table, dense)
+        if rank == 0:
+            layer.set_dict(_beginning())
+        parallel = dygraph.DataParallel(layer, strategy)
+        optimizer = fluid.optimizer.SGD(0.1, parameter_list=parallel.parameters())
+        losses = []
+        for batch in batches():
+            fed = {k: dygraph.to_variable(v) for k, v in share(batch, rank, size).items()}
+            out = parallel(fed["x"], fed["word"])
+            loss = fluid.layers.reduce_mean(fluid.layers.square_error_cost(out, fed["y"]))
+            losses.append(float(loss.numpy()[0]))
+            loss = parallel.scale_loss(loss)
+            loss.backward()
+            parallel.apply_collective_grads()
+            optimizer.minimize(loss)
+            parallel.clear_gradients()
+        return losses, {k: v.numpy() for k, v in layer.state_dict().items()}
+
+
+class _Joined(fluid.dygraph.Layer):
+    """A table and a dense layer behind it."""
+
+    def __init__(self, table: Any, dense: Any) -> None:
+        super().__init__()
+        self.table, self.dense = table, dense
+
+    def forward(self, x: Any, word: Any) -> Any:
+        known = fluid.layers.reshape(self.table(word), [-1, 4])
+        return self.dense(fluid.layers.concat([x, known], 1))
+
+
+def _beginning() -> dict[str, Any]:
+    """The first trainer's parameters; the others begin with their own."""
+    draws = np.random.default_rng(5)
+    shapes = {"table.weight": (30, 4), "dense.weight": (10, 1), "dense.bias": (1,)}
+    return {name: draws.standard_normal(one).astype("float32") for name, one in shapes.items()}

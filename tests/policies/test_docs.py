@@ -26,7 +26,7 @@ _OTHERS = {
     "tools/timeline.py",
 }
 
-_FOLDERS_OF_OTHERS = ("PaddleCV/", "PaddleNLP/", "PaddleRec/", "PaddleSpeech/")
+_FOLDERS_OF_OTHERS = ("dygraph/", "PaddleCV/", "PaddleNLP/", "PaddleRec/", "PaddleSpeech/")
 
 
 def missing(page: str, files: Iterable[str]) -> list[str]:

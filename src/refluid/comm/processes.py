@@ -21,7 +21,7 @@ from refluid.comm.agreeing import described, require_alike
 from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
 from refluid.comm.layouts import bytes_of, empty_head, head_of, tensor_for
 from refluid.comm.meeting import Address, Meeting, meet_at
-from refluid.comm.reducing import reduced
+from refluid.comm.reducing import as_one, by_type, reduced, take_apart
 from refluid.comm.values import gather_values
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.core.joined_thread import interruptibly
@@ -202,14 +202,18 @@ class Processes:
             other, thread = self._beside = self._beside or self._with_thread()
             return thread.start(other.all_reduce, tensors, reduction)
         self.agree([f"reduce by {reduction}", *described(tensors)])
-        for tensor in tensors:
-            whole = tensor.detach().to(_CPU).contiguous().view(-1)
-            parts = list(whole.tensor_split(self.size))
-            share = self._reduced(parts, reduction)
-            found = list(map(torch.empty_like, parts))
-            self._swap([bytes_of(share)] * self.size, list(map(bytes_of, found)))
-            tensor.copy_(torch.cat(found).view(tensor.shape))
+        for alike in by_type(tensors):
+            self._all_reduce(alike, reduction)
         return DONE
+
+    def _all_reduce(self, tensors: Sequence[Tensor], reduction: str) -> None:
+        """The same for tensors of one type, exchanged as one: each reduces an equal part of it."""
+        whole = as_one(tensors)
+        share = self._reduced(list(whole.tensor_split(self.size)), reduction)
+        total = torch.empty_like(whole)
+        found = list(map(bytes_of, total.tensor_split(self.size)))
+        self._swap([bytes_of(share)] * self.size, found)
+        take_apart(total, tensors)
 
     def _reduced(self, parts: Sequence[Tensor], reduction: str) -> Tensor:
         """This member's one of equal parts, reduced over all members."""

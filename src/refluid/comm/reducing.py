@@ -46,3 +46,24 @@ def flat(tensor: Tensor) -> Tensor:
     if tensor.is_contiguous():
         return tensor.view(-1)
     return torch.as_strided(tensor, (tensor.numel(),), (1,))
+
+
+def by_type(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
+    """The tensors of each element type."""
+    found: dict[torch.dtype, list[Tensor]] = {}
+    for one in tensors:
+        found.setdefault(one.dtype, []).append(one)
+    return list(found.values())
+
+
+def as_one(tensors: Sequence[Tensor]) -> Tensor:
+    """All elements of tensors of one type, one tensor behind the other, on the CPU."""
+    parts = [one.detach().cpu().contiguous().view(-1) for one in tensors]
+    return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+def take_apart(whole: Tensor, tensors: Sequence[Tensor]) -> None:
+    """Overwrites the tensors with what `as_one` would make the whole of."""
+    parts = torch.split(whole, [one.numel() for one in tensors])
+    for one, part in zip(tensors, parts, strict=True):
+        one.copy_(part.view(one.shape))

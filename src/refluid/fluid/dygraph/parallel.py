@@ -1,10 +1,16 @@
-"""`fluid.dygraph.parallel`: data parallelism of layers, here of one process."""
+"""`fluid.dygraph.parallel`: layers that processes train together."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from refluid.collective.job import joined_as
+from refluid.comm.world import world
 from refluid.core.flags import environment_int, environment_str
+from refluid.core.selected_rows import SelectedRows
 from refluid.fluid.dygraph.layers import Layer
 
 __all__ = ["DataParallel", "ParallelEnv", "prepare_context"]
@@ -60,23 +66,31 @@ class ParallelStrategy:
 
 
 def prepare_context(strategy: ParallelStrategy | None = None) -> ParallelStrategy:
-    """Readies this process for `DataParallel`. NotImplementedError where it is one of several."""
+    """Readies this process for `DataParallel`: joins the others, where it is one of several."""
     made = ParallelStrategy() if strategy is None else strategy
     if made.nranks > 1:
-        raise NotImplementedError(
-            f"fluid.dygraph.prepare_context: {made.nranks} processes are to train together, which "
-            "refluid can't do yet; start one process (PADDLE_TRAINERS_NUM=1)"
-        )
+        joined_as(made.local_rank, made.nranks, made.trainer_endpoints)
     return made
 
 
 class DataParallel(Layer):
-    """A layer whose gradients are averaged over processes; of one process they are as they are."""
+    """A layer whose gradients are averaged over processes; of one process they are as they are.
+
+    All begin with the parameters and buffers of the first process.
+
+        loss = parallel.scale_loss(loss)
+        loss.backward()
+        parallel.apply_collective_grads()
+        optimizer.minimize(loss)
+    """
 
     def __init__(self, layers: Any, strategy: ParallelStrategy) -> None:
         super().__init__(layers.full_name() + "_data_parallel")
         self._layers = layers
         self._strategy = prepare_context(strategy)
+        if self._strategy.nranks > 1:
+            held = self._layers.state_dict()
+            world().broadcast([held[name].tensor.detach() for name in sorted(held)], 0)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the layer computes."""
@@ -84,10 +98,29 @@ class DataParallel(Layer):
 
     def scale_loss(self, loss: Any) -> Any:
         """The loss divided by the number of processes."""
-        return loss
+        count = self._strategy.nranks
+        return loss if count == 1 else loss * (1.0 / count)
 
     def apply_collective_grads(self) -> None:
-        """Sums the gradients over processes."""
+        """Sums the gradients over processes: dense ones together, rows by gathering them.
+
+        EnforceNotMet at all processes where they have gradients of different parameters.
+        """
+        if self._strategy.nranks == 1:
+            return
+        comm = world()
+        held = [(one, one.grad) for one in self._layers.parameters()]
+        held = [(one, grad) for one, grad in held if grad is not None]
+        comm.agree(["sum the gradients of", *(one.name for one, _ in held)])
+        with torch.no_grad():
+            comm.all_reduce([grad for _, grad in held if isinstance(grad, Tensor)])
+            for one, grad in held:
+                one.clear_gradient()
+                if isinstance(grad, Tensor):
+                    one.tensor.grad = grad
+                    continue
+                parts = [part for part in comm.all_gather(grad) if isinstance(part, SelectedRows)]
+                one.add_rows(SelectedRows.sum(parts))
 
     def state_dict(
         self,
