@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from refluid.core.errors import EnforceNotMet
 from refluid.fluid.incubate.fleet.base import role_maker
 from refluid.fluid.incubate.fleet.base.role_maker import (
     PaddleCloudRoleMaker,
@@ -39,7 +40,7 @@ def test_trainers_and_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     _set(monkeypatch, TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID="2")
     trainer = PaddleCloudRoleMaker()
     assert (trainer.is_worker(), trainer.worker_index(), trainer.worker_num()) == (True, 2, 3)
-    with pytest.raises(NotImplementedError, match="3 workers"):
+    with pytest.raises(EnforceNotMet, match="trainer 2 of 3 doesn't know where the others are"):
         trainer.barrier_worker()
     _set(monkeypatch, TRAINING_ROLE="PSERVER", POD_IP="10.0.0.2", PADDLE_PORT="80")
     server = PaddleCloudRoleMaker()

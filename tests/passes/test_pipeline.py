@@ -108,7 +108,7 @@ def test_what_a_fusion_would_remove_can_be_fetched() -> None:
 
 def test_the_log_tells_what_was_fused(caplog: pytest.LogCaptureFixture) -> None:
     net = network()
-    build = strategy(fuse_bn_act_ops=True, fuse_all_optimizer_ops=True, nccl_comm_num=2)
+    build = strategy(fuse_bn_act_ops=True, fuse_all_optimizer_ops=True, cache_runtime_context=True)
     with caplog.at_level(logging.WARNING, logger="refluid"):
         compiled_losses(net, build, [net.loss])
     assert "---  detected 4 subgraphs" in caplog.messages
@@ -119,7 +119,8 @@ def test_the_log_tells_what_was_fused(caplog: pytest.LogCaptureFixture) -> None:
     )
     unused = [line for line in caplog.messages if "has no effect here" in line]
     assert unused == [
-        f"BuildStrategy.nccl_comm_num has no effect here: {BUILD['nccl_comm_num'].ignored}."
+        "BuildStrategy.cache_runtime_context has no effect here: "
+        f"{BUILD['cache_runtime_context'].ignored}."
     ]
 
 

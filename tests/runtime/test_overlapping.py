@@ -182,8 +182,8 @@ def test_processes_exchange_while_they_compute() -> None:
 
 def test_a_flag_switches_it_off() -> None:
     with flags.override({"FLAGS_refluid_overlap_exchange": False}):
-        assert not conditions(Strategy(), [CPU, CPU], UNWATCHED, alone=False).overlaps
-    assert conditions(Strategy(), [CPU, CPU], UNWATCHED, alone=False).overlaps
+        assert not conditions(Strategy(), [CPU, CPU], UNWATCHED, ALONE, alone=False).overlaps
+    assert conditions(Strategy(), [CPU, CPU], UNWATCHED, ALONE, alone=False).overlaps
     text = Net(0).plan(Late()).text
     assert ".wait()" not in text
     assert ".wait()" in Net(0).plan(Late(), overlaps=True).text

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from refluid.comm import Communicator
-from refluid.comm.topology import Hierarchical, InTurn, groups_of
 from refluid.core.errors import EnforceNotMet
 from refluid.engine.strategy import Strategy
 from refluid.ir.names import GRAD
@@ -30,15 +29,17 @@ def require_loss_gradient(
 def by_strategy(trainers: Communicator, strategy: Strategy) -> Communicator:
     """The trainers, reducing gradients as the strategy says; all must call this."""
 
+    several = max(1, strategy.nccl_comm_num)
+    if trainers.size == 1 or (several == 1 and not strategy.use_hierarchical_allreduce):
+        return trainers
+    from refluid.comm.topology import Hierarchical, InTurn, groups_of  # most have one trainer
+
     def one() -> Communicator:
         own = trainers.split(0) or trainers
         if not strategy.use_hierarchical_allreduce:
             return own
         return Hierarchical(own, groups_of(own, strategy.hierarchical_allreduce_inter_nranks))
 
-    several = max(1, strategy.nccl_comm_num)
-    if trainers.size == 1 or (several == 1 and not strategy.use_hierarchical_allreduce):
-        return trainers
     return InTurn([one() for _ in range(several)])
 
 

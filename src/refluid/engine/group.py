@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refluid.comm import ALONE, Communicator
-from refluid.comm.grid import ReplicaGrid
 from refluid.comm.world import world
 from refluid.core import flags
 from refluid.core.places import Place
@@ -75,5 +74,7 @@ def _members(replicas: Replicas | None, trainers: Communicator) -> list[Communic
         return row
     if replicas.size == 1:
         return [trainers]
+    from refluid.comm.grid import ReplicaGrid  # most programs have one trainer
+
     columns = [trainers.split(0) for _ in row]
     return [ReplicaGrid(one, column) for one, column in zip(row, columns, strict=True) if column]

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from refluid.core.threads import use_operator_threads
-from refluid.engine.agreement import agree_on_program
 from refluid.engine.conditions import Conditions
 from refluid.engine.exchanging import require_loss_gradient
 from refluid.engine.explaining import explained
@@ -201,6 +200,8 @@ def prepared(wanted: Wanted, seen: Seen | None = None) -> Prepared:
         found = Prepared(wanted, now, seen)
         found.add_slots()
         if not now.alone and now.trainers > 1:
+            from refluid.engine.agreement import agree_on_program  # most have one trainer
+
             agree_on_program(
                 wanted.group.trainers, wanted.program, now.strategy, found.feeds, found.fetches
             )

@@ -10,7 +10,6 @@ from refluid.core.bounds import MOST_PLACES, whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
 from refluid.core.scope import Scope
-from refluid.engine.agreement import begin_alike
 from refluid.engine.conditions import shares_parameters
 from refluid.engine.exchanging import by_strategy, optimized
 from refluid.engine.group import Group
@@ -155,6 +154,8 @@ def _group(
     shares = trainers.size == 1 and shares_parameters(strategy, [place.device for place in places])
     shared = optimized(program) if shares else ()
     if trainers.size > 1:
+        from refluid.engine.agreement import begin_alike  # most programs have one trainer
+
         begin_alike(trainers, program, scope)
     scopes = replica_scopes(scope, program, places, shared)
     return Group(places, scopes, by_strategy(trainers, strategy))
