@@ -43,7 +43,7 @@ def test_an_object_is_there_and_its_methods_raise() -> None:
 
     assert isinstance(fleet, DistributedTranspiler)
     with pytest.raises(NotImplementedError, match="several processes"):
-        fleet.init_worker()
+        fleet.init()
     with pytest.raises(
         AttributeError, match=r"DistributedTranspiler\.main_program yet: .*processes"
     ):

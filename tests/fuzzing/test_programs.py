@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from refluid.runtime.recorded import fitting, text
+from refluid.runtime.recorded import fitting, spelling, text
 from tests.fuzzing.fuzzer import Tally, fuzz, judged, shrunk
 from tests.fuzzing.programs import KINDS, build, draw_spec
 from tests.fuzzing.table import rows
@@ -68,12 +68,12 @@ def test_every_layer_and_kind_is_drawn() -> None:
 
 def _another_number(patch: pytest.MonkeyPatch) -> None:
     """Numbers in recorded calls are 1% larger."""
-    former = text.Text._leaf
+    former = spelling.Spelling._leaf
 
     def wrong(self: Any, one: Any) -> Any:
         return former(self, one * 1.01 if isinstance(one, float) else one)
 
-    patch.setattr(text.Text, "_leaf", wrong)
+    patch.setattr(spelling.Spelling, "_leaf", wrong)
 
 
 def _another_size(patch: pytest.MonkeyPatch) -> None:

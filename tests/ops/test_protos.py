@@ -15,7 +15,7 @@ PROTOS = json.loads((GOLDEN / "op_protos.json").read_text())["ops"] if GOLDEN.is
 # The protos and recordings are those of a Fluid without CUDA.
 _CUDA_ONLY = {"dgc"}
 # What replicas of one process do, and fusions, which Fluid 1.8 has no CPU operators for;
-# softmax_loss is dygraph's.
+# softmax_loss is dygraph's, and pause is where a program that takes gradients hands out results.
 _OWN = {
     kind + suffix
     for kind in (
@@ -25,6 +25,7 @@ _OWN = {
         "fused_batch_norm_act",
         "fused_bn_add_activation",
         "fused_gemm_epilogue",
+        "pause",
         "replica_barrier",
         "softmax_loss",
         "sync_batch_norm",

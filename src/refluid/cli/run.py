@@ -104,7 +104,6 @@ def prepare() -> None:
     runs nor, several times, when Python ends.
     """
     import_many("refluid.fluid.public")
-    import_many("refluid.porting.given_back")
     from refluid.core.values import LoDTensor
 
     keep_when_copied(LoDTensor)

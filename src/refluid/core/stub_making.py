@@ -70,10 +70,15 @@ def refuse(name: str, reason: str) -> NoReturn:
     raise NotImplementedError(f"refluid does not have {name} yet: {reason}")
 
 
-def _function(entry: ast.FunctionDef, module: str, name: str, reason: str) -> Callable[..., Any]:
+def _absent(name: str, reason: str) -> Callable[..., Any]:
     def absent(*args: Any, **settings: Any) -> NoReturn:  # noqa: ARG001
         refuse(name, reason)
 
+    return absent
+
+
+def _function(entry: ast.FunctionDef, module: str, name: str, reason: str) -> Callable[..., Any]:
+    absent = _absent(name, reason)
     absent.__name__ = entry.name
     absent.__qualname__ = name.removeprefix(f"{_own(module)}.")
     absent.__module__ = module
@@ -133,6 +138,12 @@ def _class(entry: ast.ClassDef, module: str, reason: str) -> type:
                 members[one.name] = _function(one, module, shown, reason)
             case ast.Assign(targets=[ast.Name(id=target)], value=value):
                 members[target] = _value(value)
+    members |= {
+        inherited: _absent(f"{name}.{inherited}", reason)
+        for base in bases
+        for inherited, _ in inspect.getmembers(base, inspect.isfunction)
+        if not inherited.startswith("_") and inherited not in members
+    }
     members.setdefault("__getattr__", _missed(name, reason))
     return type(entry.name, bases, members)
 

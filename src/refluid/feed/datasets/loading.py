@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refluid.feed.datasets.dataset import IterableDataset, WorkerInfo, become_worker
-from refluid.feed.workers import Seeds, Stream, Tasks
+
+if TYPE_CHECKING:
+    from refluid.feed.workers import Stream
 
 # Batches of an IterableDataset that each worker may be ahead.
 _AHEAD = 2
@@ -45,6 +47,8 @@ class Loading:
         numbers = itertools.islice(_begun(self.sampler), skip, None)
         if self.workers == 0:
             return BatchSource(lambda: map(self._load, numbers))
+        from refluid.feed.workers import Seeds, Tasks  # which most programs don't use
+
         tasks = Tasks(
             self.title,
             self._load,
@@ -69,6 +73,8 @@ class Loading:
                 yield self.convert(batch)
 
     def _streams(self) -> Stream:
+        from refluid.feed.workers import Stream
+
         def part(number: int) -> Callable[[], Iterator[Any]]:
             def batches() -> Iterator[Any]:
                 self._begin(number)

@@ -8,7 +8,6 @@ from typing import Any
 from refluid.core.bounds import MOST_PROCESSES, whole_number
 from refluid.feed.closing import ClosingIterator
 from refluid.feed.decorators.arranging import Reader
-from refluid.feed.workers import Stream
 
 
 def multiprocess_reader(
@@ -29,6 +28,7 @@ def multiprocess_reader(
 
     processes = whole_number("the number of readers", len(readers), MOST_PROCESSES)
     ahead = max(whole_number("queue_size", queue_size) // processes, 1)
+    from refluid.feed.workers import Stream  # which most programs don't use
 
     def merged() -> Generator[Any, None, None]:
         makes = [_checked(reader) for reader in readers]

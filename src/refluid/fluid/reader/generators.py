@@ -15,7 +15,6 @@ from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets.loading import BatchSource
 from refluid.feed.decorators import batch
 from refluid.feed.sample_columns import Field, columns
-from refluid.feed.workers import Stream
 from refluid.fluid.reader.passes import Begin, Passes
 
 Generator = Callable[[], Iterable[Any]]
@@ -89,6 +88,8 @@ def _in_thread(passes: Passes, generator: Generator, convert: Callable[[Any], An
 
 
 def _in_worker(passes: Passes, generator: Generator, convert: Callable[[Any], Any]) -> Begin:
+    from refluid.feed.workers import Stream  # which most programs don't use
+
     def begin(skip: int) -> BatchSource:
         stream = Stream(
             passes.reader.name,
