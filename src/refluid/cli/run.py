@@ -104,6 +104,7 @@ def prepare() -> None:
     runs nor, several times, when Python ends.
     """
     import_many("refluid.fluid.public")
+    import_many("refluid.porting.given_back")  # of scripts that are rewritten: most old ones
     from refluid.core.values import LoDTensor
 
     keep_when_copied(LoDTensor)
