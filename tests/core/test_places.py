@@ -86,5 +86,5 @@ def test_selected_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_place() -> None:
-    with pytest.raises(TypeError, match="expected CPUPlace"):
+    with pytest.raises(TypeError, match="expected a place such as CPUPlace"):
         places.require_available("cpu")  # type: ignore[arg-type]

@@ -38,6 +38,11 @@ _ADVICE = [
         "the last batch",
     ),
     (
+        r"[Ee]xpected all tensors to be on the same device",
+        "run the startup program, and load what was saved, by an executor of the place that "
+        "trains: variables stay on the place where they were made",
+    ),
+    (
         r"expected scalar type|expected .* to have the same dtype|must have the same dtype|"
         r"not implemented for '\w+'|Found dtype|but found \w+",
         "the element types don't go together: use layers.cast, or feed the declared type (NumPy "

@@ -4,102 +4,71 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import torch
 
 from refluid.core import flags
 from refluid.core.bounds import MOST_PLACES, whole_number
 from refluid.core.errors import EnforceNotMet
+from refluid.core.place_kinds import (
+    CPUPlace,
+    CUDAPinnedPlace,
+    CUDAPlace,
+    CustomPlace,
+    IPUPlace,
+    MLUPlace,
+    NPUPlace,
+    Place,
+    PluginPlace,
+    XPUPlace,
+    devices_of,
+    stay_on_cpu,
+    stays_on_cpu,
+)
+
+__all__ = [
+    "CPUPlace",
+    "CUDAPinnedPlace",
+    "CUDAPlace",
+    "CustomPlace",
+    "IPUPlace",
+    "MLUPlace",
+    "NPUPlace",
+    "Place",
+    "XPUPlace",
+    "cpu_places",
+    "cuda_pinned_places",
+    "cuda_places",
+    "get_cuda_device_count",
+    "is_compiled_with",
+    "is_compiled_with_cuda",
+    "place_of",
+    "require_available",
+    "stay_on_cpu",
+]
 
 _LOGGER = logging.getLogger("refluid")
-# torch keeps the number in a byte.
-_LAST_DEVICE = 127
 _OTHERWISE = (
     "`refluid run --place cpu SCRIPT` runs everything on the processor, whatever place the script "
     "asks for; or use CPUPlace(), or install a CUDA build of torch on a machine with a GPU"
 )
-_only_cpu = False
-
-
-def stay_on_cpu() -> None:
-    """Has every CUDAPlace that is made from now on be the processor (`refluid run --place cpu`).
-
-    The program is told of one GPU, since scripts ask before they use one.
-    """
-    global _only_cpu
-    _only_cpu = True
-
-
-@dataclass(frozen=True, slots=True)
-class CPUPlace:
-    """The processor."""
-
-    @property
-    def device(self) -> torch.device:
-        """The torch device of tensors that live here."""
-        return torch.device("cpu")
-
-    def __str__(self) -> str:
-        return "CPUPlace"
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, slots=True)
-class CUDAPlace:
-    """The GPU with number `id`. It may be named without one; running on it then raises."""
-
-    id: int = 0
-
-    def __new__(cls, id: int = 0) -> CUDAPlace:  # noqa: ARG004
-        """The processor where programs have to stay there."""
-        return CPUPlace() if _only_cpu else object.__new__(cls)  # type: ignore[return-value]
-
-    def __post_init__(self) -> None:
-        if isinstance(self.id, bool) or not isinstance(self.id, int):
-            raise TypeError(f"CUDAPlace takes a device number, not {self.id!r}")
-        if not 0 <= self.id <= _LAST_DEVICE:
-            raise EnforceNotMet(f"CUDAPlace({self.id}): device numbers are 0 to {_LAST_DEVICE}")
-
-    @property
-    def device(self) -> torch.device:
-        """The torch device of tensors that live here."""
-        return torch.device("cuda", self.id)
-
-    def __str__(self) -> str:
-        return f"CUDAPlace({self.id})"
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, slots=True)
-class CUDAPinnedPlace:
-    """Host memory that a GPU can copy from directly."""
-
-    @property
-    def device(self) -> torch.device:
-        """The torch device of tensors that live here (pinned memory is the host's)."""
-        return torch.device("cpu")
-
-    def __str__(self) -> str:
-        return "CUDAPinnedPlace"
-
-    __repr__ = __str__
-
-
-Place = CPUPlace | CUDAPlace | CUDAPinnedPlace
+_BY_TYPE: dict[str, Callable[[int], Place]] = {
+    "cuda": CUDAPlace,
+    "xpu": XPUPlace,
+    "npu": NPUPlace,
+    "mlu": MLUPlace,
+}
 
 
 def is_compiled_with_cuda() -> bool:
     """Whether programs can run on a GPU here, or on what stands in for one."""
-    return _only_cpu or torch.cuda.is_available()
+    return stays_on_cpu() or torch.cuda.is_available()
 
 
 def get_cuda_device_count() -> int:
     """The number of GPUs that can be used; 0 without CUDA."""
-    if _only_cpu:
+    if stays_on_cpu():
         return 1
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
@@ -107,8 +76,11 @@ def get_cuda_device_count() -> int:
 def require_available(place: Place) -> None:
     """Raises EnforceNotMet if this machine does not have `place`, TypeError if it is no place."""
     if not isinstance(place, Place):
-        raise TypeError(f"expected CPUPlace(), CUDAPlace(id) or CUDAPinnedPlace(), not {place!r}")
-    if isinstance(place, CPUPlace) or _only_cpu:
+        raise TypeError(f"expected a place such as CPUPlace() or CUDAPlace(id), not {place!r}")
+    if isinstance(place, CPUPlace) or stays_on_cpu():
+        return
+    if isinstance(place, PluginPlace):
+        _require_device(place)
         return
     count = get_cuda_device_count()
     if count == 0:
@@ -117,9 +89,28 @@ def require_available(place: Place) -> None:
         raise EnforceNotMet(f"{place} cannot be used: this machine has {count} CUDA device(s)")
 
 
+def _require_device(place: PluginPlace) -> None:
+    count = devices_of(place.type)
+    if not count:
+        raise EnforceNotMet(place.lacking())
+    if place.id >= count:
+        raise EnforceNotMet(f"{place} cannot be used: this machine has {count} such device(s)")
+
+
 def place_of(device: torch.device) -> Place:
     """The place of a torch device."""
-    return CUDAPlace(device.index or 0) if device.type == "cuda" else CPUPlace()
+    if device.type in ("cpu", "meta"):
+        return CPUPlace()
+    if device.type == "ipu":
+        return IPUPlace()
+    kind = _BY_TYPE.get(device.type)
+    number = device.index or 0
+    return CustomPlace(device.type, number) if kind is None else kind(number)
+
+
+def is_compiled_with(device_type: str) -> bool:
+    """Whether programs can run on devices of that type of torch's: "xpu", "npu", ..."""
+    return devices_of(device_type) > 0
 
 
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:

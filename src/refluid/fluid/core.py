@@ -19,8 +19,14 @@ from refluid.core.places import (
     CPUPlace,
     CUDAPinnedPlace,
     CUDAPlace,
+    CustomPlace,
+    IPUPlace,
+    MLUPlace,
+    NPUPlace,
     Place,
+    XPUPlace,
     get_cuda_device_count,
+    is_compiled_with,
     is_compiled_with_cuda,
 )
 from refluid.core.scope import Scope
@@ -38,10 +44,14 @@ __all__ = [
     "CPUPlace",
     "CUDAPinnedPlace",
     "CUDAPlace",
+    "CustomPlace",
     "EOFException",
     "EnforceNotMet",
+    "IPUPlace",
     "LoDTensor",
     "LoDTensorArray",
+    "MLUPlace",
+    "NPUPlace",
     "OpDesc",
     "Place",
     "ProgramDesc",
@@ -49,6 +59,7 @@ __all__ = [
     "SelectedRows",
     "Tensor",
     "VarDesc",
+    "XPUPlace",
     "empty_var_name",
     "get_all_op_protos",
     "get_cuda_device_count",
@@ -58,8 +69,13 @@ __all__ = [
     "grad_var_suffix",
     "is_compiled_with_brpc",
     "is_compiled_with_cuda",
+    "is_compiled_with_custom_device",
     "is_compiled_with_dist",
+    "is_compiled_with_ipu",
     "is_compiled_with_mkldnn",
+    "is_compiled_with_mlu",
+    "is_compiled_with_npu",
+    "is_compiled_with_xpu",
     "kControlDepVarName",
     "kEmptyVarName",
     "kGradVarSuffix",
@@ -250,6 +266,31 @@ def is_compiled_with_dist() -> bool:
 def is_compiled_with_brpc() -> bool:
     """Whether parameter servers speak BRPC: no."""
     return False
+
+
+def is_compiled_with_xpu() -> bool:
+    """Whether programs can run on an `XPUPlace`."""
+    return is_compiled_with("xpu")
+
+
+def is_compiled_with_npu() -> bool:
+    """Whether programs can run on an `NPUPlace`: whether torch_npu brings its devices."""
+    return is_compiled_with("npu")
+
+
+def is_compiled_with_mlu() -> bool:
+    """Whether programs can run on an `MLUPlace`: whether torch_mlu brings its devices."""
+    return is_compiled_with("mlu")
+
+
+def is_compiled_with_ipu() -> bool:
+    """Whether programs can run on an `IPUPlace`."""
+    return is_compiled_with("ipu")
+
+
+def is_compiled_with_custom_device(device_type: str) -> bool:
+    """Whether a plugin of torch brings devices of that type."""
+    return is_compiled_with(device_type)
 
 
 def is_compiled_with_mkldnn() -> bool:

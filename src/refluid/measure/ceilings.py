@@ -10,9 +10,9 @@ import torch
 
 from refluid.kernels import onednn
 
-_SIZE = {"cpu": 1024, "cuda": 8192}
-_LAYER = {"cpu": (8, 128, 28), "cuda": (64, 512, 56)}
-_BYTES = {"cpu": 1 << 27, "cuda": 1 << 31}
+_SIZE = {"cpu": 1024, "accelerator": 8192}
+_LAYER = {"cpu": (8, 128, 28), "accelerator": (64, 512, 56)}
+_BYTES = {"cpu": 1 << 27, "accelerator": 1 << 31}
 _REPEATS = 12
 
 
@@ -34,7 +34,7 @@ class Ceilings:
 
 def measure(device: torch.device) -> Ceilings:
     """Measures both on a device with float32: large products, a large copy."""
-    source = torch.zeros(_BYTES[device.type] // 4, device=device)
+    source = torch.zeros(_BYTES[_kind(device)] // 4, device=device)
     target = torch.zeros_like(source)
     copy = _fastest(lambda: target.copy_(source), device, time.perf_counter)
     return Ceilings(matrix_rate(device), 2 * 4 * source.numel() / copy)
@@ -50,7 +50,7 @@ def matrix_rate(
     On the CPU three libraries' kernels multiply: those of `torch.mm`, of `torch.nn.Linear` where
     oneDNN has it, of convolutions. None is the fastest on every processor.
     """
-    size = _SIZE[device.type]
+    size = _SIZE[_kind(device)]
     left = torch.rand(size, size, device=device, dtype=dtype)
     right, out = torch.rand_like(left), torch.empty_like(left)
     kernels: list[Callable[[], object]] = [lambda: torch.mm(left, right, out=out)]
@@ -67,7 +67,7 @@ def matrix_rate(
 
 def _layer(device: torch.device, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     """Images and filters of a convolution that computes about as much as the products."""
-    rows, channels, extent = _LAYER[device.type]
+    rows, channels, extent = _LAYER[_kind(device)]
     images = torch.rand(rows, channels, extent, extent, device=device, dtype=dtype)
     filters = torch.rand(channels, channels, 3, 3, device=device, dtype=dtype)
     last = torch.channels_last
@@ -79,7 +79,11 @@ def _fastest(work: Callable[[], object], device: torch.device, clock: Callable[[
     for _ in range(_REPEATS):
         start = clock()
         work()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        if device.type != "cpu":
+            torch.accelerator.synchronize(device)
         best = min(best, clock() - start)
     return best
+
+
+def _kind(device: torch.device) -> str:
+    return "cpu" if device.type == "cpu" else "accelerator"

@@ -92,11 +92,13 @@ def _turn(writer: Writing) -> Known:
 
 
 def _place(text: str, own: torch.device) -> torch.device:
-    """The device that a double buffer's attribute names: AUTO, CPU, CUDA:1."""
-    if "CUDA" in text.upper() and "PINNED" not in text.upper():
-        number = "".join(filter(str.isdigit, text))
-        return torch.device("cuda", int(number or 0))
-    return own if text == "AUTO" else torch.device("cpu")
+    """The device that a double buffer's attribute names: AUTO, CPU, CUDA:1, CUDAPinned, XPU:0."""
+    if text == "AUTO":
+        return own
+    kind = text.upper().partition(":")[0].partition("PLACE")[0]
+    if kind == "CPU" or "PINNED" in kind:
+        return torch.device("cpu")
+    return torch.device(kind.lower(), int("".join(filter(str.isdigit, text)) or 0))
 
 
 def _keep(writer: Writing, op: Operator, call: Call) -> None:

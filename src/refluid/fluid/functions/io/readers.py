@@ -8,7 +8,7 @@ from typing import Any
 from refluid.build import How, apply, op
 from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
-from refluid.core.places import CUDAPlace, Place
+from refluid.core.places import Place
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.sample_columns import Field
 from refluid.fluid.reader.generators import GeneratorSource
@@ -165,7 +165,7 @@ def _buffered(reader: ReaderVariable, place: Place | None, name: str) -> ReaderV
 def _place_name(place: Place | None) -> str:
     if place is None:
         return "AUTO"
-    return f"CUDA:{place.id}" if isinstance(place, CUDAPlace) else "CPU"
+    return str(place.device).upper()
 
 
 def double_buffer(reader: Variable, place: Any = None, name: str | None = None) -> Variable:
