@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
 
 _generators: dict[torch.device, torch.Generator] = {}
+# What `seed_all` said, for generators that come later.
+_seed: int | None = None
 
 
 class RandomSource:
@@ -28,9 +30,38 @@ class RandomSource:
             return torch.Generator(self.device).manual_seed(seed)
         generator = _generators.get(self.device)
         if generator is None:
-            generator = _generators[self.device] = torch.Generator(self.device)
-            generator.seed()
+            generator = _generators[self.device] = _made(self.device)
         return generator
+
+
+def _made(device: torch.device) -> torch.Generator:
+    generator = torch.Generator(device)
+    if _seed is None:
+        generator.seed()
+        return generator
+    return generator.manual_seed(_seed)
+
+
+def seed_all(seed: int) -> None:
+    """Seeds the generators of all devices, those too that are used later."""
+    global _seed
+    _seed = seed
+    for generator in _generators.values():
+        generator.manual_seed(seed)
+
+
+def states() -> list[tuple[str, torch.Tensor]]:
+    """The states of the generators, with the names of their devices."""
+    return [(str(device), generator.get_state()) for device, generator in _generators.items()]
+
+
+def set_states(given: Iterable[tuple[str, torch.Tensor]]) -> None:
+    """Puts generators back to what `states` gave."""
+    for name, state in given:
+        device = torch.device(name)
+        if device not in _generators:
+            _generators[device] = _made(device)
+        _generators[device].set_state(state)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ class ParamBase(VarBase):
         gradient_clip_attr: Any = None,
         do_model_average: bool | None = None,
         is_distributed: bool = False,
+        need_clip: bool = True,
         stop_gradient: bool | None = None,
         **_static: Any,
     ) -> None:
@@ -33,6 +34,7 @@ class ParamBase(VarBase):
         self.gradient_clip_attr = gradient_clip_attr
         self.do_model_average = do_model_average
         self.is_distributed = is_distributed
+        self.need_clip = need_clip
 
     @property
     def trainable(self) -> bool:

@@ -95,6 +95,7 @@ class Updates:
                     optimize_attr=one.optimize_attr,
                     regularizer=one.regularizer,
                     gradient_clip_attr=one.gradient_clip_attr,
+                    need_clip=one.need_clip,
                 )
                 gradient = block.create_var(
                     name=one.name + GRAD,

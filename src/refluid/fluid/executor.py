@@ -121,6 +121,9 @@ class Executor:
             )
         if not isinstance(program, Program):
             raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
+        scope = global_scope() if scope is None else scope
+        if program._before_runs:
+            program.before_run([scope])
         feed = self._checked_feed(feed)
         fetches = _fetch_names(fetch_list)
         ready = prepared(Wanted(program, tuple(feed), fetches, DEFAULT, self._group))
@@ -128,11 +131,7 @@ class Executor:
         converted = [slot.convert(feed[slot.name]) for slot in slots]
         lods = [lod for _, lod in converted]
         fed_lods = frozenset(slot.name for slot, lod in zip(slots, lods, strict=True) if lod)
-        results = ready.step(fed_lods).run(
-            global_scope() if scope is None else scope,
-            [tensor for tensor, _ in converted],
-            lods,
-        )
+        results = ready.step(fed_lods).run(scope, [tensor for tensor, _ in converted], lods)
         end_step(self._device)
         return [_returned(result, return_numpy) for result in results]
 
@@ -223,6 +222,7 @@ class Executor:
         program = program._program if isinstance(program, CompiledProgram) else program
         if not isinstance(program, Program):
             raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
+        program.before_run([global_scope() if scope is None else scope])
         run_from_dataset(
             self._group,
             infer,
@@ -247,7 +247,10 @@ class Executor:
         return_merged: bool,
     ) -> list[Any]:
         """Runs a program on all its places; each fetch joined, or a list with one per place."""
-        found = program._compile(scope, self.place).run(feed, _fetch_names(fetch_list))
+        replicas = program._compile(scope, self.place)
+        if program._program._before_runs:
+            program._program.before_run(replicas.scopes)
+        found = replicas.run(feed, _fetch_names(fetch_list))
         if not return_merged:
             return [[_returned(one, return_numpy) for one in values] for values in found]
         return [_returned(join(values), return_numpy) for values in found]

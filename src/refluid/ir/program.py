@@ -35,6 +35,8 @@ class Program(Described):
         # Of a transpiler: this trainer and where all are, and options of BuildStrategy for them.
         self._trainers: tuple[int, tuple[str, ...]] | None = None
         self._exchange_options: dict[str, Any] = {}
+        # By names of variables: what executors call with the scopes before each run.
+        self._before_runs: dict[str, Callable[[Sequence[Any]], None]] = {}
         self._changes = 0
         self._derived: dict[Callable[[Program], Any], tuple[int, Any]] = {}
 
@@ -72,6 +74,15 @@ class Program(Described):
     def global_seed(self, seed: int = 0) -> None:
         """Sets the seed of this program and of those made afterwards in this process."""
         self.random_seed = seed
+
+    def set_before_runs(self, name: str, write: Callable[[Sequence[Any]], None]) -> None:
+        """Has `write` called with the scopes before each run, for a variable of that name."""
+        self._before_runs[name] = write
+
+    def before_run(self, scopes: Sequence[Any]) -> None:
+        """Called by executors before each run."""
+        for write in self._before_runs.values():
+            write(scopes)
 
     # -- blocks and variables -------------------------------------------------
 
@@ -177,6 +188,8 @@ class Program(Described):
             Editor(twin).assign(copy_op(op, twin) for op in kept)
         if for_test:
             copy.inference_mode()
+        else:
+            copy._before_runs = dict(self._before_runs)
         return copy
 
     def inference_mode(self) -> None:

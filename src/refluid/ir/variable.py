@@ -185,6 +185,7 @@ class Parameter(Variable):
         gradient_clip_attr: Any = None,
         do_model_average: bool | None = False,
         is_distributed: bool = False,
+        need_clip: bool = True,
         **options: Any,
     ) -> None:
         if any(isinstance(size, str) for size in shape):
@@ -206,6 +207,7 @@ class Parameter(Variable):
         self.gradient_clip_attr = gradient_clip_attr
         self.do_model_average = do_model_average
         self.is_distributed = is_distributed
+        self.need_clip = need_clip
 
     def options(self) -> dict[str, Any]:
         return super().options() | {
@@ -215,6 +217,7 @@ class Parameter(Variable):
             "gradient_clip_attr": self.gradient_clip_attr,
             "do_model_average": self.do_model_average,
             "is_distributed": self.is_distributed,
+            "need_clip": self.need_clip,
         }
 
     def printed_options(self) -> dict[str, Any]:

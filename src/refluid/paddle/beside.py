@@ -69,7 +69,7 @@ class LibraryFinder(MetaPathFinder):
         self,
         fullname: str,
         path: Sequence[str] | None,
-        target: ModuleType | None = None,  # noqa: ARG002
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         if path is not None or not _find(fullname, (p for p in sys.path if not is_library(p))):
             return None

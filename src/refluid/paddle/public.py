@@ -9,6 +9,7 @@ from refluid.core.stub_making import stub
 from refluid.paddle import compat, dataset, reader, static, sysconfig, utils, version
 from refluid.paddle.batch import batch
 from refluid.paddle.check_import_scipy import check_import_scipy
+from refluid.paddle.roots import ROOTS
 
 __all__ = [
     "batch",
@@ -21,8 +22,9 @@ __all__ = [
     "sysconfig",
     "utils",
     "version",
+    *ROOTS,
 ]
 
 
 def __getattr__(name: str) -> Any:
-    return stub("refluid.paddle", name)
+    return ROOTS[name].load() if name in ROOTS else stub("refluid.paddle", name)

@@ -81,16 +81,27 @@ def save_inference_model(
     if not export_for_deployment:
         _log.warning("export_for_deployment=False: the program is saved with its training part")
         files.append((folder / (model_filename or "__model__.main_program"), _writer(program)))
-    pruned = prune(program.clone(for_test=True), [var.name for var in targets], feeds)
-    outputs = [_named_output(pruned, var.name, index) for index, var in enumerate(targets)]
-    prepend_feed_ops(pruned, feeds)
-    append_fetch_ops(pruned, outputs)
+    pruned, outputs = inference_program(program, feeds, [var.name for var in targets])
     files.append((folder / (model_filename or "__model__"), _writer(pruned)))
     if not program_only:
         kept = [var for var in pruned.list_vars() if is_persistable(var)]
         files += writing(folder, kept, params_filename)
     write_files(files)
     return outputs
+
+
+def inference_program(
+    program: Program, feeds: Sequence[str], targets: Sequence[str]
+) -> tuple[Program, list[str]]:
+    """The part of a program that computes `targets`, with `feed` and `fetch` operators.
+
+    Beside it the names of what is fetched. The program given is left as it is.
+    """
+    pruned = prune(program.clone(for_test=True), targets, feeds)
+    outputs = [_named_output(pruned, name, index) for index, name in enumerate(targets)]
+    prepend_feed_ops(pruned, feeds)
+    append_fetch_ops(pruned, outputs)
+    return pruned, outputs
 
 
 def _writer(program: Program) -> Write:

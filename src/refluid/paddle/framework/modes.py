@@ -1,0 +1,71 @@
+"""Whether functions append to programs or run at once, and gradients of what ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from refluid.build import at_once
+from refluid.fluid.dygraph.base import disable_dygraph, enable_dygraph
+from refluid.fluid.dygraph.base import grad as gradients_at_once
+from refluid.paddle.framework.devices import expected_place
+
+
+def enable_static() -> None:
+    """Functions append to programs from here on: how it is from the start here."""
+    disable_dygraph()
+
+
+def disable_static(place: Any = None) -> None:
+    """Functions run at once from here on, on `place`, else where `set_device` said."""
+    enable_dygraph(expected_place() if place is None else place)
+
+
+def in_dynamic_mode() -> bool:
+    """Whether functions run at once."""
+    return at_once()
+
+
+@contextmanager
+def set_grad_enabled(mode: bool) -> Iterator[None]:
+    """Whether what is computed within the block takes gradients."""
+    with torch.set_grad_enabled(bool(mode)):
+        yield
+
+
+@contextmanager
+def enable_grad() -> Iterator[None]:
+    """What is computed within the block takes gradients."""
+    with torch.enable_grad():
+        yield
+
+
+def is_grad_enabled() -> bool:
+    """Whether what is computed takes gradients."""
+    return torch.is_grad_enabled()
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool = False,
+    no_grad_vars: Any = None,
+) -> Any:
+    """The gradients of the sum of `outputs` with respect to each of `inputs`, as they ran."""
+    return gradients_at_once(
+        outputs,
+        inputs,
+        grad_outputs,
+        retain_graph,
+        create_graph,
+        only_inputs,
+        allow_unused,
+        no_grad_vars,
+    )

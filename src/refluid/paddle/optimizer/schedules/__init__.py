@@ -1,0 +1,1 @@
+"""What `paddle.optimizer.lr` is made of."""
