@@ -64,9 +64,10 @@ bench: $(READY) ## measure small networks, operators and feeding against eager P
 bench-full: $(READY) ## measure every network against every installed peer; keeps the results
 	@$(BIN)/python -m benchmarks.suite --fresh --record
 
-docs: $(READY) ## write docs/operators.md and the tables of docs/knobs.md from code; RECORDINGS=shared/golden/ops replays those anew
+docs: $(READY) ## write docs/operators.md and the tables of docs/knobs.md and fleet.md from code; RECORDINGS=shared/golden/ops replays those anew
 	@$(BIN)/python scripts/build_docs.py $(if $(RECORDINGS),--recordings $(RECORDINGS))
 	@$(BIN)/python scripts/knob_page.py
+	@$(BIN)/python scripts/fleet_page.py
 
 site: $(READY) ## build the documentation as web pages in build/site and check them in Chromium
 	@$(PIP) install -qq -e ".[site]"

@@ -39,11 +39,13 @@ def _files():
         *(f"Requires-Dist: {name}" for name in project["dependencies"]),
     ]
     wheel = ["Wheel-Version: 1.0", "Generator: build_shim", "Root-Is-Purelib: true"]
+    commands = [f"{name} = {where}" for name, where in project["scripts"].items()]
     with open(os.path.join(_HERE, "paddle.py"), "rb") as file:
         module = file.read()
     return info, {
         "paddle.py": module,
         f"{info}/METADATA": "\n".join([*about, ""]).encode(),
+        f"{info}/entry_points.txt": "\n".join(["[console_scripts]", *commands, ""]).encode(),
         f"{info}/WHEEL": "\n".join([*wheel, "Tag: py3-none-any", ""]).encode(),
     }
 

@@ -45,13 +45,15 @@ def test_loss_gradient_is_scaled() -> None:
         assert fill.attr("value") == expected
 
 
-def test_buckets_hold_neighbours_up_to_their_size() -> None:
+def test_buckets_hold_neighbours_until_they_are_filled() -> None:
     program, loss = trained()
-    one, small = program.clone(), program.clone()
+    one, small, few = program.clone(), program.clone(), program.clone()
     assert data_parallel(one, Parallel(2, loss, bucket_bytes=1 << 20)).exchanges == 1
     assert types(one).count("fused_all_reduce") == 1
-    found = data_parallel(small, Parallel(2, loss, bucket_bytes=40))
+    found = data_parallel(small, Parallel(2, loss, bucket_bytes=30))
     assert found.exchanges == 3  # 4 + 32 bytes, then 32 and 128 alone
+    found = data_parallel(few, Parallel(2, loss, bucket_bytes=1 << 20, bucket_count=3))
+    assert found.exchanges == 2
 
 
 def test_each_replica_updates_its_own_parameters() -> None:

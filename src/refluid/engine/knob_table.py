@@ -8,7 +8,7 @@ from dataclasses import replace
 from refluid.core.flag_table import FLAGS, Flag, Status
 from refluid.engine.knob_effects import measured
 from refluid.engine.knobs import Knob, KnobScope
-from refluid.engine.strategy import BUILD, EXECUTION, NUMBERS
+from refluid.engine.strategy import BUILD, EXECUTION, FLEET, NUMBERS
 
 _NEED = "a need, not a choice"
 _GPU = "acts on a GPU only"
@@ -104,6 +104,7 @@ def knobs() -> Iterator[Knob]:
 def _all() -> Iterator[Knob]:
     yield from BUILD.values()
     yield from EXECUTION.values()
+    yield from FLEET.values()
     yield from (_of_flag(name, flag) for name, flag in sorted(FLAGS.items()))
     for scope, table in (
         (KnobScope.READER, _READER),

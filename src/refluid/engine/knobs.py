@@ -22,6 +22,7 @@ class KnobScope(Enum):
     READER = "DataLoader.from_generator"
     PRECISION = "mixed precision"
     WRAPPER = "optimizer wrappers"
+    FLEET = "fleet.DistributedStrategy"
 
 
 @dataclass(frozen=True)

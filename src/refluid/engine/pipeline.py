@@ -17,6 +17,7 @@ import torch
 
 from refluid.core import flags
 from refluid.engine.setting import AS_USUAL, Setting
+from refluid.engine.strategy import Strategy
 from refluid.engine.verifying import verified
 from refluid.ir.program import Program
 from refluid.ops.registry import with_fact
@@ -92,15 +93,17 @@ def _parallel(setting: Setting) -> Parallel:
         setting.loss,
         setting.rank,
         GradientScaleStrategy(int(strategy.gradient_scale_strategy)),
-        *(_bucket() if strategy.fuse_all_reduce_ops else (0, 0)),
+        *(_bucket(strategy) if strategy.fuse_all_reduce_ops else (0, 0)),
         setting.reduces,
         setting.reduces and not setting.shares,
         strategy.fuse_broadcast_ops,
     )
 
 
-def _bucket() -> tuple[int, int]:
-    """Most bytes and, if not 0, most gradients of one exchange, as the flags say."""
+def _bucket(strategy: Strategy) -> tuple[int, int]:
+    """At how many bytes and, if not 0, how many gradients an exchange is begun."""
+    if strategy.bucket_megabytes >= 0:
+        return int(strategy.bucket_megabytes * _MEGABYTE), strategy.bucket_gradients
     size = float(flags.value("fuse_parameter_memory_size"))
     count = int(flags.value("fuse_parameter_groups_size"))
     usual = _BUCKET if count == 1 else sys.maxsize

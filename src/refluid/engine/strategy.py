@@ -22,6 +22,7 @@ class ReduceStrategy(IntEnum):
 
 _build = partial(About, KnobScope.BUILD)
 _execution = partial(About, KnobScope.EXECUTION)
+_fleet = partial(About, KnobScope.FLEET)
 _BETWEEN = "acts between processes: see collective.md"
 NUMBERS = "changes the numbers, not the speed"
 
@@ -160,6 +161,22 @@ class Strategy:
         _build("where the processes are; else the environment says", unmeasured=NUMBERS),
     ] = ()
 
+    # -- processes, of fleets only ---------------------------------------------
+    bucket_megabytes: Annotated[
+        float,
+        _fleet(
+            "`fuse_grad_size_in_MB`: an exchange is begun at so many; negative: as flags say",
+            unmeasured=_BETWEEN,
+        ),
+    ] = -1.0
+    bucket_gradients: Annotated[
+        int,
+        _fleet(
+            "`_fuse_grad_size_in_TFLOPS`: or at so many gradients; 0: at any number",
+            unmeasured=_BETWEEN,
+        ),
+    ] = 0
+
     # -- without effect -------------------------------------------------------
     async_mode: Annotated[
         bool, _build(ignored="the replicas of one process always work in step")
@@ -191,3 +208,4 @@ class Strategy:
 DEFAULT = Strategy()
 BUILD = knobs_of(Strategy, KnobScope.BUILD)
 EXECUTION = knobs_of(Strategy, KnobScope.EXECUTION)
+FLEET = knobs_of(Strategy, KnobScope.FLEET)

@@ -244,7 +244,7 @@ class CompiledProgram:
                 raise RuntimeError(
                     "share_vars_from must be a program that has been run with data parallelism"
                 )
-            strategy = _strategy(self._build_strategy, self._exec_strategy)
+            strategy = self._wanted()
             if self._is_data_parallel:
                 strategy = with_trainers(strategy, self._program)
             self._replicated = Replicated(
@@ -259,6 +259,10 @@ class CompiledProgram:
             self._exec_strategy._finalize(**self._replicated.resolved)
             self._build_strategy._finalize()
         return self._replicated
+
+    def _wanted(self) -> Strategy:
+        """What the options ask for."""
+        return _strategy(self._build_strategy, self._exec_strategy)
 
 
 def _as_place(place: Place | str) -> Place:

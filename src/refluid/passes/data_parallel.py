@@ -38,8 +38,8 @@ class Parallel:
     owned: in Reduce mode each replica updates the parameters that it owns only.
     broadcasts: each replica has parameters of its own, which their owner sends to the others.
     fuse_broadcasts: all that one owner sends at once.
-    bucket_bytes: gradients are exchanged together up to so many bytes; 0 for one by one.
-    bucket_count: and up to so many of them; 0 for any number.
+    bucket_bytes: gradients are exchanged together once they are so many bytes; 0: one by one.
+    bucket_count: or so many of them; 0 for any number.
     """
 
     replicas: int
@@ -64,13 +64,13 @@ class Exchange(Report):
 def data_parallel(program: Program, parallel: Parallel) -> Exchange:
     """Makes the program of one replica, in place."""
     if parallel.loss is not None:
-        _scale_loss(program.global_block(), parallel)
+        scale_loss(program.global_block(), parallel)
     block = gradient_block(program)
     gradients = parameter_gradients(block)
-    ready = _ready_positions(block, [grad for _, grad in gradients])
-    groups = _buckets(block, ready, parallel)
+    ready = ready_positions(block, [grad for _, grad in gradients])
+    groups = buckets(block, ready, parallel)
     for position, names in sorted(groups, key=lambda group: group[0], reverse=True):
-        _insert_exchange(block, position + 1, names)
+        insert_exchange(block, position + 1, names)
     if parallel.owned:
         _keep_own_updates(block, parallel)
     return Exchange(changed=True, gradients=len(ready), exchanges=len(groups))
@@ -92,7 +92,7 @@ def parameter_gradients(block: Block) -> list[tuple[str, str]]:
     return list(pairs.items())
 
 
-def _scale_loss(block: Block, parallel: Parallel) -> None:
+def scale_loss(block: Block, parallel: Parallel) -> None:
     op = _loss_gradient(block, f"{parallel.loss}{GRAD}")
     if op is None:
         return
@@ -112,7 +112,7 @@ def _loss_gradient(block: Block, name: str) -> Operator | None:
     return next(iter(named + filled), None)
 
 
-def _ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, str]]:
+def ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, str]]:
     """(position of the last backward operator that writes it, gradient), in that order."""
     wanted = set(gradients)
     last: dict[str, int] = {}
@@ -122,17 +122,17 @@ def _ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, 
     return sorted((position, name) for name, position in last.items())
 
 
-def _buckets(
+def buckets(
     block: Block, ready: Sequence[tuple[int, str]], parallel: Parallel
 ) -> list[tuple[int, list[str]]]:
-    """(position after which to exchange, gradients): neighbours up to the size of a bucket."""
+    """(position after which to exchange, gradients): neighbours until they fill a bucket."""
     limit, count = parallel.bucket_bytes, parallel.bucket_count or len(ready)
     groups: list[tuple[int, list[str]]] = []
     filled, kind = 0, None
     for position, name in ready:
         var = block.vars[name]
-        size = _bytes(var)
-        fits = limit > 0 and size > 0 and kind == var.dtype and filled + size <= limit
+        size = bytes_of(var)
+        fits = size > 0 and kind == var.dtype and filled < limit
         if groups and fits and len(groups[-1][1]) < count:
             groups[-1] = (position, [*groups[-1][1], name])
             filled += size
@@ -142,7 +142,7 @@ def _buckets(
     return groups
 
 
-def _bytes(var: Variable) -> int:
+def bytes_of(var: Variable) -> int:
     """Size of a dense gradient; 0 where it is sparse or not known."""
     if var.type != VarType.LOD_TENSOR or not var.has_description() or min(var.shape, default=1) < 0:
         return 0
@@ -152,7 +152,7 @@ def _bytes(var: Variable) -> int:
     return int(count * (2 if var.dtype == VarType.BF16 else to_numpy(var.dtype).itemsize))
 
 
-def _insert_exchange(block: Block, position: int, names: list[str]) -> None:
+def insert_exchange(block: Block, position: int, names: list[str]) -> None:
     block._insert_op(
         position,
         type="allreduce" if len(names) == 1 else "fused_all_reduce",
@@ -196,7 +196,7 @@ def balance(block: Block, replicas: int) -> dict[str, int]:
     """Parameter -> owner, so that every replica updates about as many bytes."""
     loads = [0] * replicas
     owners = {}
-    sizes = {param: _bytes(block.var_recursive(param)) for param, _ in parameter_gradients(block)}
+    sizes = {param: bytes_of(block.var_recursive(param)) for param, _ in parameter_gradients(block)}
     for param in sorted(sizes, key=lambda name: (-sizes[name], name)):
         owners[param] = loads.index(min(loads))
         loads[owners[param]] += sizes[param] or 1

@@ -122,6 +122,16 @@ class DataParallel(Layer):
                 parts = [part for part in comm.all_gather(grad) if isinstance(part, SelectedRows)]
                 one.add_rows(SelectedRows.sum(parts))
 
+    def _average_gradients(self) -> None:
+        """Gradients become their means over processes, of losses that weren't scaled."""
+        self.apply_collective_grads()
+        count = self._strategy.nranks
+        with torch.no_grad():
+            for one in self._layers.parameters() if count > 1 else ():
+                grad = one.grad
+                if grad is not None:
+                    (grad if isinstance(grad, Tensor) else grad.value).div_(count)
+
     def state_dict(
         self,
         destination: dict[str, Any] | None = None,

@@ -1,1 +1,8 @@
-"""`paddle.distributed`: the launcher; training in several processes is still to come."""
+"""`paddle.distributed`: the launcher, exchanges between processes, and fleets (`fleet`).
+
+It is imported at no cost, so that the launcher starts at once.
+"""
+
+from refluid.core.lazy_package import make_lazy
+
+make_lazy(__name__, "refluid.paddle.distributed.public")

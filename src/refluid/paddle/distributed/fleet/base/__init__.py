@@ -1,0 +1,1 @@
+"""What `paddle.distributed.fleet` is made of."""

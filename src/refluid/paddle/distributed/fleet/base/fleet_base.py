@@ -1,0 +1,264 @@
+"""`Fleet` of Paddle 2: the processes of a job as one of them sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from refluid.build import at_once
+from refluid.collective.job import joined_as
+from refluid.fluid import io
+from refluid.fluid.executor import Executor
+from refluid.ir.defaults import default_main_program
+from refluid.ir.program import Program
+from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
+from refluid.paddle.distributed.fleet.base.optimizing import FleetOptimizer
+from refluid.paddle.distributed.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
+from refluid.paddle.distributed.fleet.base.running import Workers
+from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
+
+__all__ = ["Fleet"]
+
+_SERVERS = (
+    "fleet.{}: parameter servers are still to come in refluid; fleet.init(is_collective=True) "
+    "trains without them"
+)
+
+
+class Fleet:
+    """The processes of a job. `init` must be called first.
+
+    fleet.init(is_collective=True, strategy=strategy)
+    optimizer = fleet.distributed_optimizer(optimizer)
+    optimizer.minimize(loss)
+    """
+
+    def __init__(self) -> None:
+        self.util = UtilBase()
+        self._role_maker: Any = None
+        self._is_collective = False
+        self._user_strategy: DistributedStrategy | None = None
+        self._optimizer: FleetOptimizer | None = None
+        self._models: list[Any] = []
+
+    def init(
+        self,
+        role_maker: RoleMakerBase | None = None,
+        is_collective: bool = False,
+        strategy: DistributedStrategy | None = None,
+        log_level: Any = "INFO",
+    ) -> None:
+        """Finds out what this process is, and joins the other workers where there are any.
+
+        role_maker: says what it is; the environment where None. is_collective: there are workers
+        only. strategy: how they train. ValueError or TypeError for what is none of these.
+        """
+        if role_maker is None:
+            if not isinstance(is_collective, bool):
+                raise ValueError(
+                    "`is_collective` should be instance of `bool`, "
+                    f"but got {type(is_collective).__name__}"
+                )
+            role_maker = PaddleCloudRoleMaker(is_collective=is_collective)
+        elif not isinstance(role_maker, RoleMakerBase):
+            raise ValueError(
+                "`role_maker` should be subclass of `RoleMakerBase`, "
+                f"but got {type(role_maker).__name__}"
+            )
+        self._is_collective = bool(getattr(role_maker, "_is_collective", is_collective))
+        role_maker.generate_role()
+        self._role_maker, self._user_strategy = role_maker, _checked(strategy)
+        self.util._set_role_maker(role_maker)
+        self.util._set_strategy(self._user_strategy)
+        if self._is_collective and self.worker_num() > 1:
+            joined_as(self.worker_index(), self.worker_num(), self.worker_endpoints())
+
+    # -- who the processes are ------------------------------------------------
+
+    def is_first_worker(self) -> bool:
+        """Whether this is the worker with number 0."""
+        return bool(self._role().is_first_worker())
+
+    def worker_index(self) -> int:
+        """The number of this worker."""
+        return int(self._role().worker_index())
+
+    def worker_num(self) -> int:
+        """How many workers there are."""
+        return int(self._role().worker_num())
+
+    def node_num(self) -> int:
+        """On how many hosts they are."""
+        return len({one.rpartition(":")[0] for one in self.worker_endpoints()})
+
+    def is_worker(self) -> bool:
+        """Whether this process trains."""
+        return bool(self._role().is_worker())
+
+    def worker_endpoints(self, to_string: bool = False) -> Any:
+        """Where the workers are, as `host:port`; to_string: with commas between them."""
+        found = self._role().get_trainer_endpoints()
+        return ",".join(found) if to_string else found
+
+    def server_num(self) -> int:
+        """How many servers there are."""
+        return len(self._role().get_pserver_endpoints())
+
+    def server_index(self) -> int:
+        """The number of this server."""
+        return int(self._role().server_index())
+
+    def server_endpoints(self, to_string: bool = False) -> Any:
+        """Where the servers are, as `host:port`; to_string: with commas between them."""
+        found = self._role().get_pserver_endpoints()
+        return ",".join(found) if to_string else found
+
+    def is_server(self) -> bool:
+        """Whether this process holds parameters."""
+        return bool(self._role().is_server())
+
+    def barrier_worker(self) -> None:
+        """Waits for all workers."""
+        self._role().barrier_worker()
+
+    def _role(self) -> Any:
+        if self._role_maker is None:
+            raise ValueError("fleet.init() must be called before anything else of a fleet")
+        return self._role_maker
+
+    # -- servers --------------------------------------------------------------
+
+    def init_worker(self) -> None:
+        """Makes a worker ready: nothing to do where there are workers only."""
+        if not self._is_collective:
+            self._without_servers("init_worker")
+
+    def init_server(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """NotImplementedError: there are no servers yet."""
+        self._without_servers("init_server")
+
+    def run_server(self) -> NoReturn:
+        """NotImplementedError: there are no servers yet."""
+        self._without_servers("run_server")
+
+    def stop_worker(self) -> None:
+        """Ends a worker: nothing to do where there are workers only."""
+        if not self._is_collective:
+            self._without_servers("stop_worker")
+
+    def _without_servers(self, name: str) -> NoReturn:
+        raise NotImplementedError(_SERVERS.format(name))
+
+    # -- training ---------------------------------------------------------------
+
+    def distributed_optimizer(
+        self, optimizer: Any, strategy: DistributedStrategy | None = None
+    ) -> FleetOptimizer:
+        """The optimizer, training with the other workers.
+
+        strategy: takes the place of that of `init`. TypeError for what is no optimizer.
+        """
+        self._role()
+        if not self._is_collective:
+            self._without_servers("distributed_optimizer")
+        chosen = self._user_strategy if strategy is None else _checked(strategy)
+        self.util._set_strategy(chosen)
+        self._optimizer = FleetOptimizer(self, optimizer, chosen or DistributedStrategy())
+        return self._optimizer
+
+    def distributed_model(self, model: Any) -> Any:
+        """A layer of dygraph whose gradients `step` of the optimizer averages over workers."""
+        if not at_once():
+            raise RuntimeError("fleet.distributed_model takes a layer of dygraph")
+        from refluid.fluid.dygraph.parallel import DataParallel, prepare_context
+
+        self._role()
+        made = DataParallel(model, prepare_context())
+        self._models.append(made)
+        return made
+
+    def minimize(
+        self,
+        loss: Any,
+        startup_program: Program | None = None,
+        parameter_list: Any = None,
+        no_grad_set: Any = None,
+    ) -> Any:
+        """As of the optimizer that `distributed_optimizer` made last."""
+        return self._made().minimize(loss, startup_program, parameter_list, no_grad_set)
+
+    def _made(self) -> FleetOptimizer:
+        if self._optimizer is None:
+            raise ValueError("fleet.distributed_optimizer(optimizer) must be called before this")
+        return self._optimizer
+
+    def step(self) -> None:
+        """Of dygraph: averages gradients over workers, then updates."""
+        self._made().step()
+
+    def clear_grad(self) -> None:
+        """Of dygraph: clears the gradients of the optimizer's parameters."""
+        self._made().clear_grad()
+
+    def get_lr(self) -> float:
+        """The optimizer's learning rate."""
+        return float(self._made().get_lr())
+
+    def set_lr(self, value: float) -> None:
+        """Sets the optimizer's learning rate."""
+        self._made().set_lr(value)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the optimizer keeps."""
+        found: dict[str, Any] = self._made().state_dict()
+        return found
+
+    def set_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Sets what the optimizer keeps."""
+        self._made().set_state_dict(state_dict)
+
+    def _workers(self) -> Workers:
+        return Workers(self.worker_index(), self.worker_endpoints())
+
+    # -- files ------------------------------------------------------------------
+
+    def save_inference_model(
+        self,
+        executor: Executor,
+        dirname: str,
+        feeded_var_names: Sequence[str],
+        target_vars: Sequence[Any],
+        main_program: Program | None = None,
+        export_for_deployment: bool = True,
+        mode: int = 0,
+    ) -> Any:
+        """As `fluid.io.save_inference_model`, of the program as the user made it."""
+        program = main_program or default_main_program()
+        return io.save_inference_model(
+            dirname,
+            list(feeded_var_names),
+            list(target_vars),
+            executor,
+            program,
+            None,
+            None,
+            export_for_deployment,
+        )
+
+    def save_persistables(
+        self, executor: Executor, dirname: str, main_program: Program | None = None, mode: int = 0
+    ) -> None:
+        """As `fluid.io.save_persistables`, of the program as the user made it."""
+        io.save_persistables(executor, dirname, main_program or default_main_program())
+
+
+def _checked(strategy: Any) -> DistributedStrategy | None:
+    if strategy is not None and not isinstance(strategy, DistributedStrategy):
+        raise TypeError(
+            "strategy must be a DistributedStrategy of paddle.distributed.fleet, "
+            f"not {type(strategy).__name__}"
+        )
+    return strategy
+
+
+fleet = Fleet()

@@ -1,0 +1,68 @@
+"""The optimizer of a fleet: that of the user, training with the other workers."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from refluid.build import at_once
+from refluid.ir.defaults import default_startup_program
+from refluid.ir.program import Program
+from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
+from refluid.paddle.distributed.fleet.base.running import together
+from refluid.paddle.distributed.fleet.base.wrapping import complaints, wrapped
+
+_log = logging.getLogger("refluid")
+
+
+class FleetOptimizer:
+    """What `fleet.distributed_optimizer` makes. All else is that of the user's optimizer.
+
+    user_defined_optimizer, user_defined_strategy: what it was made of.
+    """
+
+    def __init__(self, fleet: Any, optimizer: Any, strategy: DistributedStrategy) -> None:
+        if not hasattr(optimizer, "minimize"):
+            raise TypeError(f"optimizer must be an instance of Optimizer, not {optimizer!r}")
+        self._fleet = fleet
+        self.user_defined_optimizer, self.user_defined_strategy = optimizer, strategy
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "user_defined_optimizer"), name)
+
+    def minimize(
+        self,
+        loss: Any,
+        startup_program: Program | None = None,
+        parameter_list: Any = None,
+        no_grad_set: Any = None,
+    ) -> Any:
+        """As of the user's optimizer: (operators, (parameter, gradient) pairs).
+
+        Running the loss's program trains with the other workers from then on. Fields of the
+        strategy that have no effect are named in the log; NotImplementedError for those that
+        refluid can't train by, ValueError where some exclude each other.
+        """
+        if at_once():
+            self._exchange()
+            return self.user_defined_optimizer.minimize(
+                loss, startup_program, parameter_list, no_grad_set
+            )
+        strategy, workers = self.user_defined_strategy, self._fleet._workers()
+        for line in complaints(strategy):
+            _log.warning(line)
+        main, startup = loss.block.program, startup_program or default_startup_program()
+        inner = wrapped(self.user_defined_optimizer, strategy, workers.count)
+        done = inner.minimize(loss, startup, parameter_list, no_grad_set)
+        run = together(strategy, workers, loss.name, main, startup)
+        main._run_as = None if run is main else run
+        return done
+
+    def step(self) -> None:
+        """Averages the gradients of the fleet's models over all workers, then updates."""
+        self._exchange()
+        self.user_defined_optimizer.step()
+
+    def _exchange(self) -> None:
+        for model in self._fleet._models:
+            model._average_gradients()

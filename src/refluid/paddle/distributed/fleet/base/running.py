@@ -1,0 +1,125 @@
+"""What the workers of a fleet run in place of the program that was minimized."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from refluid.core.places import Place
+from refluid.core.scope import Scope
+from refluid.engine.replicated import Replicated
+from refluid.engine.strategy import GradientScaleStrategy, Strategy
+from refluid.fluid.compiler import BuildStrategy, CompiledProgram
+from refluid.fluid.transpiler import collective as transpilers
+from refluid.ir.program import Program
+from refluid.paddle.distributed.fleet.base.distributed_strategy import (
+    DistributedStrategy,
+    changed,
+)
+
+_log = logging.getLogger("refluid")
+_SCALES = {
+    "avg": GradientScaleStrategy.CoeffNumDevice,
+    "sum": GradientScaleStrategy.One,
+    "customized": GradientScaleStrategy.Customized,
+}
+
+
+class WorkerProgram(CompiledProgram):
+    """A program that this worker runs where its executor is, whatever other devices there are.
+
+    options: of the engine's Strategy, besides those that Fluid's strategies have.
+    """
+
+    def __init__(self, program: Program, options: dict[str, Any]) -> None:
+        super().__init__(program)
+        self._fleet_options = options
+
+    def _compile(self, scope: Scope, place: Place) -> Replicated:
+        self._places = [place]
+        return super()._compile(scope, place)
+
+    def _wanted(self) -> Strategy:
+        return replace(super()._wanted(), **self._fleet_options)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Worker `rank` of those at `endpoints`."""
+
+    rank: int
+    endpoints: Sequence[str]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.endpoints)
+
+
+def together(
+    strategy: DistributedStrategy, workers: Workers, loss: str, main: Program, startup: Program
+) -> Program | WorkerProgram:
+    """What to run: a program with exchanges of its own, or one that the engine adds them to.
+
+    ValueError where fields of the strategy exclude each other.
+    """
+    _require_compatible(strategy)
+    if strategy.localsgd or strategy.adaptive_localsgd:
+        if workers.count > 1:
+            _transpile(strategy, workers, loss, main, startup)
+        for name in ("build_strategy", "execution_strategy"):
+            if changed(getattr(strategy, name)):
+                _log.warning(f"DistributedStrategy.{name} has no effect with LocalSGD.")
+        return main
+    build = _build(strategy, workers)
+    made = WorkerProgram(main, _options(strategy, workers.count))
+    made.with_data_parallel(loss, build, strategy.execution_strategy)
+    return made
+
+
+def _require_compatible(strategy: DistributedStrategy) -> None:
+    alone = ("localsgd", "adaptive_localsgd", "dgc", "sharding")
+    asked = [name for name in alone if getattr(strategy, name)]
+    if len(asked) > 1:
+        raise ValueError(f"a fleet trains by one of {' and '.join(asked)}, not by both")
+    if asked and asked[0] != "sharding" and strategy.gradient_merge:
+        raise ValueError(f"gradient_merge doesn't go with {asked[0]}, which has steps of its own")
+
+
+def _transpile(
+    strategy: DistributedStrategy, workers: Workers, loss: str, main: Program, startup: Program
+) -> None:
+    made = transpilers.LocalSGD(strategy.nccl_comm_num)
+    config = strategy.localsgd_configs
+    made.steps, made.warm_steps = config["k_steps"], config["begin_step"]
+    made.transpile(startup, main, workers.rank, list(workers.endpoints), None, False)
+
+
+def _build(strategy: DistributedStrategy, workers: Workers) -> BuildStrategy:
+    """The user's build strategy with what the fleet says of exchanges."""
+    build = BuildStrategy()
+    for name, value in changed(strategy.build_strategy).items():
+        setattr(build, name, value)
+    kind = strategy.gradient_scale_configs["scale_strategy"]
+    if kind not in _SCALES:
+        raise ValueError(f"scale_strategy is one of {', '.join(_SCALES)}, not {kind!r}")
+    build.gradient_scale_strategy = _SCALES[kind]
+    build.fuse_all_reduce_ops = strategy.fuse_all_reduce_ops
+    build.nccl_comm_num = strategy.nccl_comm_num
+    build.use_hierarchical_allreduce = strategy.use_hierarchical_allreduce
+    build.hierarchical_allreduce_inter_nranks = strategy.hierarchical_allreduce_inter_nranks
+    build.sync_batch_norm = strategy.sync_batch_norm or build.sync_batch_norm
+    build.num_trainers, build.trainer_id = workers.count, workers.rank
+    build.trainers_endpoints = list(workers.endpoints) if workers.count > 1 else []
+    return build
+
+
+def _options(strategy: DistributedStrategy, workers: int) -> dict[str, Any]:
+    """Options of the engine that Fluid's BuildStrategy doesn't have."""
+    found: dict[str, Any] = {
+        "bucket_megabytes": float(strategy.fuse_grad_size_in_MB),
+        "bucket_gradients": int(strategy._fuse_grad_size_in_TFLOPS),
+    }
+    return found

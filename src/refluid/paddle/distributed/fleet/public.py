@@ -1,0 +1,89 @@
+"""The public names of `paddle.distributed.fleet`, which its package takes from here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.core.stub_making import stub
+from refluid.paddle.distributed.fleet import base, utils
+from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
+from refluid.paddle.distributed.fleet.base.fleet_base import Fleet, fleet
+from refluid.paddle.distributed.fleet.base.role_maker import (
+    PaddleCloudRoleMaker,
+    Role,
+    UserDefinedRoleMaker,
+)
+from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
+
+__all__ = [
+    "DistributedStrategy",
+    "Fleet",
+    "PaddleCloudRoleMaker",
+    "Role",
+    "UserDefinedRoleMaker",
+    "UtilBase",
+    "barrier_worker",
+    "base",
+    "clear_grad",
+    "distributed_model",
+    "distributed_optimizer",
+    "get_lr",
+    "init",
+    "init_server",
+    "init_worker",
+    "is_first_worker",
+    "is_server",
+    "is_worker",
+    "minimize",
+    "node_num",
+    "run_server",
+    "save_inference_model",
+    "save_persistables",
+    "server_endpoints",
+    "server_index",
+    "server_num",
+    "set_lr",
+    "set_state_dict",
+    "state_dict",
+    "step",
+    "stop_worker",
+    "util",
+    "utils",
+    "worker_endpoints",
+    "worker_index",
+    "worker_num",
+]
+
+# Of the one fleet of this process.
+init = fleet.init
+is_first_worker = fleet.is_first_worker
+worker_index = fleet.worker_index
+worker_num = fleet.worker_num
+node_num = fleet.node_num
+is_worker = fleet.is_worker
+worker_endpoints = fleet.worker_endpoints
+server_num = fleet.server_num
+server_index = fleet.server_index
+server_endpoints = fleet.server_endpoints
+is_server = fleet.is_server
+barrier_worker = fleet.barrier_worker
+init_worker = fleet.init_worker
+init_server = fleet.init_server
+run_server = fleet.run_server
+stop_worker = fleet.stop_worker
+distributed_optimizer = fleet.distributed_optimizer
+distributed_model = fleet.distributed_model
+minimize = fleet.minimize
+step = fleet.step
+clear_grad = fleet.clear_grad
+get_lr = fleet.get_lr
+set_lr = fleet.set_lr
+state_dict = fleet.state_dict
+set_state_dict = fleet.set_state_dict
+save_inference_model = fleet.save_inference_model
+save_persistables = fleet.save_persistables
+util = fleet.util
+
+
+def __getattr__(name: str) -> Any:
+    return stub("refluid.paddle.distributed.fleet", name)

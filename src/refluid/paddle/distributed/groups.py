@@ -1,0 +1,93 @@
+"""Groups of the job's processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from refluid.collective.job import job_of_environment
+from refluid.comm import ALONE, Communicator
+from refluid.comm.world import world
+
+__all__ = ["Group", "get_group", "get_rank", "get_world_size", "new_group"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Processes by their numbers in the job, in order. id: its number, 0 for all of them."""
+
+    id: int
+    ranks: tuple[int, ...]
+    comm: Communicator | None
+
+    @property
+    def rank(self) -> int:
+        """The number of this process in the group, -1 where it isn't in it."""
+        return -1 if self.comm is None else self.comm.rank
+
+    @property
+    def nranks(self) -> int:
+        """How many processes it has."""
+        return len(self.ranks)
+
+    world_size = nranks
+
+    def is_member(self) -> bool:
+        """Whether this process is in it."""
+        return self.comm is not None
+
+    def get_group_rank(self, rank: int) -> int:
+        """The number in the group of the job's process `rank`, -1 where it isn't in it."""
+        return self.ranks.index(rank) if rank in self.ranks else -1
+
+
+_groups: list[Group] = []
+
+
+def everyone() -> Group:
+    """The group of all processes of the job."""
+    comm = world()
+    return Group(0, tuple(range(comm.size)), comm)
+
+
+def new_group(
+    ranks: Sequence[int] | None = None, backend: str | None = None, timeout: Any = None
+) -> Group:
+    """The group of some of the job's processes, all of whom must call this, in the same order.
+
+    ValueError for a number that no process has.
+    """
+    comm = world()
+    chosen = tuple(sorted(range(comm.size) if ranks is None else set(ranks)))
+    if chosen and not 0 <= chosen[0] <= chosen[-1] < comm.size:
+        raise ValueError(f"the job has processes 0 to {comm.size - 1}, not {list(chosen)}")
+    own = ALONE if comm.size == 1 else comm.split(0 if comm.rank in chosen else None)
+    made = Group(len(_groups) + 1, chosen, own if comm.rank in chosen else None)
+    _groups.append(made)
+    return made
+
+
+def get_group(id: int = 0) -> Group:
+    """The group of that number; ValueError where there is none."""
+    if id == 0:
+        return everyone()
+    if not 0 < id <= len(_groups):
+        raise ValueError(f"there is no group {id}")
+    return _groups[id - 1]
+
+
+def get_rank(group: Group | None = None) -> int:
+    """The number of this process, in the job or in a group, where -1 says that it isn't in it."""
+    if group is not None:
+        return group.rank
+    job = job_of_environment()
+    return job.rank if job is not None else 0
+
+
+def get_world_size(group: Group | None = None) -> int:
+    """How many processes there are, in the job or in a group; -1 where this one isn't in it."""
+    if group is not None:
+        return group.nranks if group.is_member() else -1
+    job = job_of_environment()
+    return job.size if job is not None else 1

@@ -1,0 +1,211 @@
+"""What each worker of a test of `paddle.distributed.fleet` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import refluid.fluid as fluid
+from refluid.paddle.distributed import fleet
+from tests.collective.networks import batches, built, parameters, share
+
+STEPS = 20
+MOMENTUM = lambda: fluid.optimizer.Momentum(0.05, 0.9)  # noqa: E731
+ADAM = lambda: fluid.optimizer.Adam(0.02)  # noqa: E731
+# name: the optimizer, fields of the strategy
+CASES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "plain": (MOMENTUM, {}),
+    "small buckets": (MOMENTUM, {"fuse_grad_size_in_MB": 1, "_fuse_grad_size_in_TFLOPS": 2}),
+    "hierarchical": (
+        MOMENTUM,
+        {
+            "use_hierarchical_allreduce": True,
+            "hierarchical_allreduce_inter_nranks": 2,
+            "nccl_comm_num": 2,
+        },
+    ),
+    "gradient merge": (
+        ADAM,
+        {"gradient_merge": True, "gradient_merge_configs": {"k_steps": 3, "avg": True}},
+    ),
+    "lars": (
+        MOMENTUM,
+        {"lars": True, "lars_configs": {"exclude_from_weight_decay": [".b_0"]}},
+    ),
+    "lamb": (
+        ADAM,
+        {"lamb": True, "lamb_configs": {"exclude_from_weight_decay": [".b_0"]}},
+    ),
+    "local sgd of 1": (MOMENTUM, {"localsgd": True}),
+}
+
+
+def strategy_of(fields: dict[str, Any]) -> Any:
+    """A strategy with these fields."""
+    strategy = fleet.DistributedStrategy()
+    for name, value in fields.items():
+        setattr(strategy, name, value)
+    return strategy
+
+
+def train_all(cases: list[str]) -> list[tuple[list[float], dict[str, Any]]]:
+    """Losses and parameters by each case in turn, of this worker; alone without a job."""
+    fleet.init(is_collective=True)
+    return [train(*CASES[one]) for one in cases]
+
+
+def train(optimizer: Any, fields: dict[str, Any]) -> tuple[list[float], dict[str, Any]]:
+    """This worker's share of twenty steps."""
+    rank, size = fleet.worker_index(), fleet.worker_num()
+
+    def made() -> Any:
+        return fleet.distributed_optimizer(optimizer(), strategy_of(fields))
+
+    main, startup, loss = built(made, seed=3 + rank)
+    executor = fluid.Executor(fluid.CPUPlace())
+    losses = []
+    with fluid.scope_guard(fluid.Scope()):
+        executor.run(startup)
+        for batch in batches(STEPS):
+            (found,) = executor.run(main, feed=share(batch, rank, size), fetch_list=[loss])
+            losses.append(float(np.mean(found)))
+        return losses, parameters(main)
+
+
+def everything(cases: list[str]) -> dict[str, Any]:
+    """All that follows, in one job."""
+    return {
+        "cases": train_all(cases),
+        "talk": talk(),
+        "exchange": exchange(),
+        "at once": train_at_once(),
+    }
+
+
+def talk() -> dict[str, Any]:
+    """What this worker learns of the others by `fleet` and `fleet.util`."""
+    fleet.init(is_collective=True)
+    rank = fleet.worker_index()
+    fleet.barrier_worker()
+    fleet.util.barrier()
+    return {
+        "first": fleet.is_first_worker(),
+        "who": (rank, fleet.worker_num(), fleet.node_num(), fleet.is_worker(), fleet.is_server()),
+        "endpoints": fleet.worker_endpoints(to_string=True),
+        "sum": fleet.util.all_reduce([1 + rank, 2.5]).tolist(),
+        "max": fleet.util.all_reduce(np.array([rank]), "max").tolist(),
+        "gathered": fleet.util.all_gather(10 * rank),
+        "files": fleet.util.get_file_shard(["a", "b", "c"]),
+    }
+
+
+def exchange() -> dict[str, Any]:
+    """What the functions of `paddle.distributed` give this process, at once."""
+    from refluid.paddle import distributed as dist
+
+    dist.init_parallel_env()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    found: dict[str, Any] = {"env": (dist.ParallelEnv().rank, dist.ParallelEnv().world_size)}
+    with fluid.dygraph.guard():
+
+        def own(*values: float) -> Any:
+            return fluid.dygraph.to_variable(np.array(values, "float32"))
+
+        value = own(1.0 + rank, 3.0)
+        work = dist.all_reduce(value, sync_op=False)
+        work.wait()
+        found["sum"] = value.numpy().tolist()
+        value = own(1.0 + rank)
+        dist.all_reduce(value, op=dist.ReduceOp.PROD)
+        found["prod"] = value.numpy().tolist()
+        value = own(float(rank))
+        dist.broadcast(value, 1)
+        found["sent"] = value.numpy().tolist()
+        value = own(1.0 + rank)
+        dist.reduce(value, 1)
+        found["reduced"] = value.numpy().tolist()
+        gathered: list[Any] = []
+        dist.all_gather(gathered, own(float(rank)))
+        found["gathered"] = [one.numpy().tolist() for one in gathered]
+        value = own(0.0)
+        dist.scatter(value, [own(5.0), own(6.0)] if rank == 0 else None, src=0)
+        found["scattered"] = value.numpy().tolist()
+        swapped: list[Any] = []
+        dist.alltoall([own(10.0 * rank), own(10.0 * rank + 1)], swapped)
+        found["swapped"] = [one.numpy().tolist() for one in swapped]
+        if rank == 0:
+            dist.send(own(7.0), 1)
+        else:
+            value = own(0.0)
+            dist.recv(value, 0)
+            found["received"] = value.numpy().tolist()
+        last = dist.new_group([1])
+        value = own(1.0)
+        dist.all_reduce(value, group=last)
+        found["group"] = (last.rank, last.nranks, last.is_member(), value.numpy().tolist())
+    dist.barrier()
+    found["program"] = exchange_in_program(rank, size)
+    return found
+
+
+def exchange_in_program(rank: int, size: int) -> list[Any]:
+    """What operators of `paddle.distributed` give this process."""
+    from refluid.paddle import distributed as dist
+
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [1, 2], "float32")
+        total = fluid.layers.assign(x)
+        dist.all_reduce(total)
+        parts: list[Any] = []
+        dist.all_gather(parts, x)
+    assert size == len(parts)
+    fed = {"x": np.full((1, 2), rank + 1, "float32")}
+    results = fluid.Executor().run(main, feed=fed, fetch_list=[total, *parts])
+    return [one.tolist() for one in results]
+
+
+def train_at_once() -> tuple[list[float], dict[str, Any]]:
+    """Dygraph by `distributed_model` and `step`."""
+    fleet.init(is_collective=True)
+    rank, size = fleet.worker_index(), fleet.worker_num()
+    dygraph = fluid.dygraph
+    with dygraph.guard(), fluid.unique_name.guard():
+        fluid.default_startup_program().random_seed = 3
+        layer = dygraph.Linear(6, 1)
+        model = fleet.distributed_model(layer)
+        plain = fluid.optimizer.Momentum(0.05, 0.9, parameter_list=layer.parameters())
+        optimizer = fleet.distributed_optimizer(plain)
+        losses = []
+        for batch in batches(STEPS):
+            fed = {k: dygraph.to_variable(v) for k, v in share(batch, rank, size).items()}
+            cost = fluid.layers.square_error_cost(model(fed["x"]), fed["y"])
+            loss = fluid.layers.reduce_mean(cost)
+            loss.backward()
+            optimizer.minimize(loss)
+            layer.clear_gradients()
+            losses.append(float(loss.numpy()[0]))
+        return losses, {k: v.numpy() for k, v in layer.state_dict().items()}
+
+
+def write_rank(folder: str) -> None:
+    """What `spawn` calls: leaves a file that says who this is."""
+    from refluid.paddle import distributed as dist
+
+    dist.init_parallel_env()
+    value = [0.0]
+    with fluid.dygraph.guard():
+        total = fluid.dygraph.to_variable(np.array([1.0 + dist.get_rank()], "float32"))
+        dist.all_reduce(total)
+        value = total.numpy().tolist()
+    with open(f"{folder}/rank-{dist.get_rank()}", "w", encoding="utf-8") as file:
+        file.write(f"{dist.get_world_size()} {value}")
+
+
+def fail_second(folder: str) -> None:
+    """What `spawn` calls: the second process fails."""
+    from refluid.paddle import distributed as dist
+
+    if dist.get_rank() == 1:
+        raise ValueError(f"no place in {folder}")

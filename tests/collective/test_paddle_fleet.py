@@ -1,0 +1,133 @@
+"""`paddle.distributed.fleet` over two processes, and the functions of `paddle.distributed`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid.paddle import distributed
+from refluid.paddle.distributed import fleet
+from tests.collective import fleets
+from tests.collective.fleets import CASES, strategy_of
+from tests.collective.jobs import as_trainers
+from tests.collective.networks import built
+
+
+def is_own(case: str, name: str) -> bool:
+    """Whether each worker has another value: what is merged so far, velocities of LocalSGD."""
+    return "@SUM" in name or (case.startswith("local") and "velocity" in name)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What two workers found."""
+    folder = tmp_path_factory.mktemp("fleets")
+    found = as_trainers(2, fleets.everything, list(CASES), folder=folder)
+    assert all(isinstance(one, dict) for one in found), found
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_workers_are_as_one(case: str, jobs: list[dict[str, Any]]) -> None:
+    """Two workers with a share each train as one with all of it, within 1e-5."""
+    number = list(CASES).index(case)
+    ((losses, learned),) = fleets.train_all([case])
+    found = [one["cases"][number] for one in jobs]
+    np.testing.assert_allclose(np.mean([one for one, _ in found], 0), losses, rtol=1e-5)
+    for _, own in found:
+        for name, value in learned.items():
+            if not is_own(case, name):
+                np.testing.assert_allclose(own[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_workers_know_each_other(jobs: list[dict[str, Any]]) -> None:
+    first, second = (one["talk"] for one in jobs)
+    assert first["first"] and not second["first"]
+    assert first["who"] == (0, 2, 1, True, False) and second["who"] == (1, 2, 1, True, False)
+    assert first["endpoints"] == second["endpoints"] and first["endpoints"].count(",") == 1
+    for one in (first, second):
+        assert one["sum"] == [3.0, 5.0] and one["max"] == [1] and one["gathered"] == [0, 10]
+    assert first["files"] + second["files"] == ["a", "b", "c"]
+
+
+def test_processes_exchange_values(jobs: list[dict[str, Any]]) -> None:
+    first, second = (one["exchange"] for one in jobs)
+    assert first["env"] == (0, 2) and second["env"] == (1, 2)
+    for one in (first, second):
+        assert one["sum"] == [3.0, 6.0] and one["prod"] == [2.0] and one["sent"] == [1.0]
+        assert one["gathered"] == [[0.0], [1.0]]
+        assert one["program"] == [[[3.0, 3.0]], [[1.0, 1.0]], [[2.0, 2.0]]]
+    assert first["reduced"] == [1.0] and second["reduced"] == [3.0]
+    assert first["scattered"] == [5.0] and second["scattered"] == [6.0]
+    assert first["swapped"] == [[0.0], [10.0]] and second["swapped"] == [[1.0], [11.0]]
+    assert second["received"] == [7.0]
+    assert first["group"] == (-1, 1, False, [1.0]) and second["group"] == (0, 1, True, [1.0])
+
+
+def test_dygraph_averages_gradients(jobs: list[dict[str, Any]]) -> None:
+    trained = [one["at once"] for one in jobs]
+    losses, learned = fleets.train_at_once()
+    np.testing.assert_allclose(np.mean([one for one, _ in trained], 0), losses, rtol=1e-5)
+    for _, own in trained:
+        for name, value in learned.items():
+            np.testing.assert_allclose(own[name], value, rtol=1e-5, atol=1e-6)
+
+
+def test_spawn(tmp_path: Path) -> None:
+    distributed.spawn(fleets.write_rank, (str(tmp_path),), nprocs=2)
+    assert (tmp_path / "rank-0").read_text() == "2 [3.0]" == (tmp_path / "rank-1").read_text()
+    with pytest.raises(RuntimeError, match=r"process 1 of 2 failed(.|\n)*no place in"):
+        distributed.spawn(fleets.fail_second, (str(tmp_path),), nprocs=2)
+    with pytest.raises(TypeError, match="no option gpu"):
+        distributed.spawn(fleets.fail_second, gpu="0")
+
+
+def test_what_is_wrong_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    fleet.init(is_collective=True)
+    with pytest.raises(ValueError, match="is_collective"):
+        fleet.init(is_collective="yes")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="role_maker"):
+        fleet.init("worker")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="strategy must be"):
+        fleet.distributed_optimizer(fleets.ADAM(), object())
+    with pytest.raises(TypeError, match="optimizer must be"):
+        fleet.distributed_optimizer("adam")
+    for fields, match in (
+        ({"pipeline": True}, "pipeline"),
+        ({"sharding": True, "sharding_configs": {"mp_degree": 2}}, "mp_degree"),
+        ({"a_sync": True}, "parameter servers"),
+    ):
+        optimizer = fleet.distributed_optimizer(fleets.ADAM(), strategy_of(fields))
+        with pytest.raises(NotImplementedError, match=match):
+            built(lambda made=optimizer: made)
+    for fields, match in (
+        ({"dgc": True, "lars": True}, "one of lars, dgc"),
+        ({"localsgd": True, "gradient_merge": True}, "gradient_merge doesn't go with localsgd"),
+        ({"gradient_scale_configs": {"scale_strategy": "mean"}}, "scale_strategy"),
+    ):
+        optimizer = fleet.distributed_optimizer(fleets.MOMENTUM(), strategy_of(fields))
+        with pytest.raises(ValueError, match=match):
+            built(lambda made=optimizer: made)
+    fields = {"lamb": True, "elastic": True, "lars_configs": {"epsilon": 1e-9}}
+    optimizer = fleet.distributed_optimizer(fleets.MOMENTUM(), strategy_of(fields))
+    built(lambda: optimizer)
+    for text in ("lamb has no effect", "elastic has no effect", "lars is off"):
+        assert text in caplog.text
+
+
+def test_servers_are_still_to_come() -> None:
+    role = fleet.UserDefinedRoleMaker(
+        current_id=0, role=fleet.Role.SERVER, worker_num=2, server_endpoints=["127.0.0.1:36011"]
+    )
+    fleet.init(role)
+    assert fleet.is_server() and fleet.server_num() == 1 and fleet.server_index() == 0
+    assert fleet.server_endpoints() == ["127.0.0.1:36011"] and fleet.worker_num() == 2
+    for name in ("init_worker", "init_server", "run_server", "stop_worker"):
+        with pytest.raises(NotImplementedError, match="parameter servers"):
+            getattr(fleet, name)()
+    with pytest.raises(NotImplementedError, match="parameter servers"):
+        fleet.distributed_optimizer(fleets.ADAM())
+    fleet.init(is_collective=True)
