@@ -1,9 +1,11 @@
 """What Paddle 2 has at its root: each name, and where it is."""
 
 from refluid.paddle.naming import homes
+from refluid.paddle.tensor import TENSOR
 
 ROOTS = homes(
-    """
+    TENSOR
+    + """
     refluid.core.places: CPUPlace CUDAPinnedPlace CUDAPlace is_compiled_with_cuda
     refluid.fluid.dygraph.base: no_grad
     refluid.fluid.framework: get_flags set_flags

@@ -1,0 +1,39 @@
+"""`paddle.tensor`: the functions on variables that `paddle` has at its root."""
+
+from refluid.paddle.naming import name_table
+
+TENSOR = """
+    refluid.paddle.tensor.creation: arange assign clone diag diagflat diagonal empty empty_like
+    refluid.paddle.tensor.creation: eye full full_like linspace logspace meshgrid numel ones
+    refluid.paddle.tensor.creation: ones_like to_tensor tril tril_indices triu triu_indices zeros
+    refluid.paddle.tensor.creation: zeros_like
+    refluid.paddle.tensor.linalg: addmm bincount bmm cholesky cross dist dot einsum histogram inner
+    refluid.paddle.tensor.linalg: inverse kron matmul mm multi_dot mv norm outer t tensordot trace
+    refluid.paddle.tensor.logic: allclose bitwise_and bitwise_not bitwise_or bitwise_xor
+    refluid.paddle.tensor.logic: broadcast_shape equal equal_all greater_equal greater_than
+    refluid.paddle.tensor.logic: is_empty is_tensor isclose less_equal less_than logical_and
+    refluid.paddle.tensor.logic: logical_not logical_or logical_xor not_equal
+    refluid.paddle.tensor.manipulation: broadcast_tensors broadcast_to cast chunk concat crop
+    refluid.paddle.tensor.manipulation: expand expand_as flatten flip moveaxis rank reshape roll
+    refluid.paddle.tensor.manipulation: rot90 shape shard_index slice split squeeze stack
+    refluid.paddle.tensor.manipulation: strided_slice tile tolist transpose unbind unsqueeze
+    refluid.paddle.tensor.manipulation: unstack view
+    refluid.paddle.tensor.math: abs acos acosh add add_n asin asinh atan atan2 atanh ceil clip cos
+    refluid.paddle.tensor.math: cosh deg2rad digamma divide erf erfinv exp expm1 floor floor_divide
+    refluid.paddle.tensor.math: floor_mod fmax fmin frac gcd heaviside i0 i0e i1 i1e increment
+    refluid.paddle.tensor.math: isfinite isinf isnan lcm lerp lgamma log log10 log1p log2
+    refluid.paddle.tensor.math: logaddexp logit maximum minimum mod multiplex multiply nan_to_num
+    refluid.paddle.tensor.math: neg pow rad2deg reciprocal remainder round rsqrt scale sign sin
+    refluid.paddle.tensor.math: sinh sqrt square stanh subtract tan tanh trunc
+    refluid.paddle.tensor.random: bernoulli multinomial normal poisson rand randint randint_like
+    refluid.paddle.tensor.random: randn randperm standard_normal uniform
+    refluid.paddle.tensor.reduction: all amax amin any count_nonzero cummax cummin cumprod cumsum
+    refluid.paddle.tensor.reduction: logcumsumexp logsumexp max mean median min nanmean nansum prod
+    refluid.paddle.tensor.reduction: std sum var
+    refluid.paddle.tensor.search: argmax argmin argsort bucketize gather gather_nd index_add
+    refluid.paddle.tensor.search: index_sample index_select kthvalue masked_fill masked_select
+    refluid.paddle.tensor.search: nonzero put_along_axis repeat_interleave scatter scatter_nd
+    refluid.paddle.tensor.search: scatter_nd_add searchsorted sort take_along_axis topk where
+    refluid.paddle.tensor.uniqueness: unique unique_consecutive
+"""
+name_table(__name__, TENSOR)
