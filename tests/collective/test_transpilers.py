@@ -43,8 +43,8 @@ def test_what_is_wrong_is_said() -> None:
     with pytest.raises(ValueError, match="invalid collective_mode: None"):
         transpiler.transpile(0, main, trainers="a:1,b:2", current_endpoint="a:1")
     config.mode = "pserver"
-    with pytest.raises(NotImplementedError, match="with servers is still to come"):
-        transpiler.transpile(0, main)
+    with pytest.raises(EnforceNotMet, match="the program updates no parameters"):
+        transpiler.transpile(0, fluid.Program(), startup_program=fluid.Program())
     config.mode = "nccl2"
     transpiler.transpile(0, main, trainers="a:1,b:2", current_endpoint="a:1")
     strategy = fluid.BuildStrategy()

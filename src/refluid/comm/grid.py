@@ -28,6 +28,11 @@ class ReplicaGrid:
         self.local_size = row.size * column.local_size
         self.local_rank = column.local_rank * row.size + row.rank
 
+    @property
+    def row(self) -> Communicator:
+        """The replicas of this process."""
+        return self._row
+
     def agree(self, what: Sequence[str]) -> None:
         self._row.agree(what)
         self._column.agree(what)

@@ -42,7 +42,7 @@ class LocalGroup:
 
     def member(self, rank: int) -> Communicator:
         """The end of replica `rank`."""
-        return _LocalMember(self, rank)
+        return LocalMember(self, rank)
 
     def abort(self, why: str = _FAILED) -> None:
         """Wakes all that wait; the group can be used again after `reset`."""
@@ -106,7 +106,7 @@ class LocalGroup:
             return self.why
 
 
-class _LocalMember:
+class LocalMember:
     node = 0
 
     def __init__(self, group: LocalGroup, rank: int) -> None:

@@ -17,6 +17,7 @@ from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
 from refluid.fluid.compiler import CompiledProgram
+from refluid.fluid.datasets.fetch_handler import FetchHandler
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -30,42 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
 g_scope = global_scope()
-
-
-class FetchHandler:
-    """Subclass it, and give it to `Executor.train_from_dataset` as `fetch_handler`.
-
-    var_dict: any key -> variable. `handler` is called every `period_secs` seconds with each key
-    and the variable's present array, None where it has none yet.
-    """
-
-    def __init__(self, var_dict: Mapping[str, Any] | None = None, period_secs: float = 60) -> None:
-        assert var_dict is not None, "FetchHandler needs a dict of variables"
-        self.var_dict = var_dict
-        self.period_secs = period_secs
-
-    def handler(self, res_dict: Mapping[str, Any]) -> None:
-        """Called with the arrays; prints them unless a subclass does something else."""
-        for key, value in res_dict.items():
-            if isinstance(value, list | tuple) or hasattr(value, "shape"):
-                print(f"{key}[0]: {value[0] if len(value) else value} ", flush=True)
-
-    @staticmethod
-    def help() -> None:
-        """Prints an example."""
-        print(_EXAMPLE)
-
-
-_EXAMPLE = """
-class FetchHandlerExample(FetchHandler):
-    def handler(self, res_dict):
-        print(res_dict["auc"])
-        print("auc: {}, {}".format(res_dict["auc"], time.ctime()))
-
-auc = Variable()
-exe.train_from_dataset(
-    program, dataset, fetch_handler=FetchHandlerExample({"auc": auc}, period_secs=60))
-"""
 
 
 class Executor:
@@ -84,9 +49,16 @@ class Executor:
         self._group = Group([self.place])
 
     def close(self) -> None:
-        """Ends the executor; running anything afterwards is a RuntimeError."""
+        """Ends the executor; running anything afterwards is a RuntimeError.
+
+        Servers of programs that it ran are told that this trainer ends.
+        """
         self._closed = True
+        served = {id(one.program._servers): one.program for one in self._group.cache.values()}
         self._group.cache.clear()
+        for program in served.values():
+            if program._servers is not None:
+                program._servers.close()
 
     def run(
         self,
@@ -120,7 +92,7 @@ class Executor:
                 program, feed, fetch_list, scope or global_scope(), return_numpy, return_merged
             )
         if not isinstance(program, Program):
-            raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
+            return self._serve(program, global_scope() if scope is None else scope)
         scope = global_scope() if scope is None else scope
         if program._before_runs:
             program.before_run([scope])
@@ -254,6 +226,15 @@ class Executor:
         if not return_merged:
             return [[_returned(one, return_numpy) for one in values] for values in found]
         return [_returned(join(values), return_numpy) for values in found]
+
+    def _serve(self, program: Any, scope: Scope) -> list[Any]:
+        """Serves tables, where it is a server's program, until all trainers are gone."""
+        from refluid.pserver.serving import Serving  # most processes are no servers
+
+        if not isinstance(program, Serving):
+            raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
+        program.run(scope)
+        return []
 
     def _checked_feed(self, feed: Any) -> Mapping[str, Any]:
         if feed is None:

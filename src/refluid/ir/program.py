@@ -16,7 +16,7 @@ from refluid.ir.variable import Parameter, Variable
 
 FLUID_VERSION = 1008005
 T = TypeVar("T")
-_SKIP_IN_TEST = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
+_SKIP_IN_TEST = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED | OpRole.RPC
 
 
 class Program(Described):
@@ -37,6 +37,8 @@ class Program(Described):
         self._exchange_options: dict[str, Any] = {}
         # By names of variables: what executors call with the scopes before each run.
         self._before_runs: dict[str, Callable[[Sequence[Any]], None]] = {}
+        # Of a transpiler with servers: this trainer's connection to them.
+        self._servers: Any = None
         self._changes = 0
         self._derived: dict[Callable[[Program], Any], tuple[int, Any]] = {}
 

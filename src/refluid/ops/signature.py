@@ -64,6 +64,7 @@ _KIND: dict[Any, AttrType] = {
     Long: AttrType.LONG,
     Longs: AttrType.LONGS,
     Block: AttrType.BLOCK,
+    Sequence[Block]: AttrType.BLOCKS,
 }
 _SLOT: dict[Any, tuple[bool, bool]] = {
     Tensor: (False, False),

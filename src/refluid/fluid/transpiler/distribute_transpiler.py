@@ -1,4 +1,4 @@
-"""`DistributeTranspiler`: programs of one process become those of a job's trainers."""
+"""`DistributeTranspiler`: programs of one process become those of a job's trainers and servers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.core import flags
 from refluid.fluid.transpiler.collective import Collective, GradAllReduce, LocalSGD
 from refluid.ir.defaults import default_main_program, default_startup_program
 from refluid.ir.program import Program
@@ -70,12 +71,30 @@ class DistributeTranspilerConfig:
         self.__sync_mode = value
 
 
+class DistributedMode:
+    """How trainers and servers wait for each other."""
+
+    SYNC = 0
+    ASYNC = 1
+    HALF_ASYNC = 2
+    GEO = 3
+
+
+class ServerRuntimeConfig:
+    """By how many threads a server answers: as many as these together, at least two a trainer."""
+
+    def __init__(self) -> None:
+        self._rpc_send_thread_num = int(flags.value("rpc_send_thread_num"))
+        self._rpc_get_thread_num = int(flags.value("rpc_get_thread_num"))
+        self._rpc_prefetch_thread_num = int(flags.value("rpc_prefetch_thread_num"))
+
+
 class DistributeTranspiler:
     """Makes the default programs those of one trainer of several.
 
     config.mode: nccl2 says to ParallelExecutor and CompiledProgram who the trainers are, which then
     exchange gradients; collective appends operators that exchange them, by config.collective_mode
-    (grad_allreduce or local_sgd); pserver is still to come.
+    (grad_allreduce or local_sgd); pserver parts parameters among servers.
     """
 
     def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
@@ -83,6 +102,9 @@ class DistributeTranspiler:
         self.trainer_id = 0
         self.trainer_num: Any = 1
         self.origin_program: Program | None = None
+        self._server_config = ServerRuntimeConfig()
+        self._split: Any = None
+        self._connection: Any = None
 
     def transpile(
         self,
@@ -94,13 +116,21 @@ class DistributeTranspiler:
         startup_program: Program | None = None,
         current_endpoint: str = "127.0.0.1:6174",
     ) -> None:
-        """Rewrites the programs, in place. trainers: of all, `host:port,host:port,..` by number.
+        """Rewrites the programs, in place.
 
-        TypeError where they are a number; ValueError where trainer_id's is not current_endpoint.
+        trainers: how many there are, beside servers; else where all are, `host:port,..` by number.
+        pservers: where the servers are. TypeError for trainers that don't fit the mode; ValueError
+        where trainer_id's is not current_endpoint; EnforceNotMet for what servers can't update.
         """
         mode = self.config.mode
+        main = self.origin_program = program or default_main_program()
+        startup = startup_program or default_startup_program()
+        self.trainer_id, self.trainer_num = trainer_id, trainers
+        if mode == "pserver":
+            self._part(main, startup, pservers.split(","), sync_mode=sync_mode)
+            return
         if mode not in ("nccl2", "collective"):
-            raise NotImplementedError(_PSERVER.format("transpile"))
+            raise ValueError(f"config.mode {mode!r}: there are pserver, nccl2 and collective")
         if not isinstance(trainers, str):
             raise TypeError(
                 f"DistributeTranspiler in {mode} mode needs trainers='host:port,host:port,..', "
@@ -111,9 +141,6 @@ class DistributeTranspiler:
             raise ValueError(
                 f"trainer {trainer_id} of {trainers} is not at current_endpoint {current_endpoint}"
             )
-        main = self.origin_program = program or default_main_program()
-        startup = startup_program or default_startup_program()
-        self.trainer_id, self.trainer_num = trainer_id, trainers
         if mode == "collective":
             self._collective(startup, main, endpoints)
             return
@@ -133,17 +160,56 @@ class DistributeTranspiler:
         where = endpoints[self.trainer_id]
         made.transpile(startup, main, self.trainer_id, endpoints, where, self.config.wait_port)
 
+    def _part(
+        self, main: Program, startup: Program, servers: Sequence[str], *, sync_mode: bool
+    ) -> None:
+        from refluid.pserver.connecting import Connection  # most jobs have no servers
+        from refluid.pserver.layout import TrainingMode
+        from refluid.pserver.split import SplitOptions, split
+
+        config = self.config
+        if config.enable_dc_asgd:
+            raise NotImplementedError("enable_dc_asgd: refluid's servers don't compensate delays")
+        if isinstance(self.trainer_num, bool) or not isinstance(self.trainer_num, int):
+            raise TypeError(f"beside servers trainers is a number, not {self.trainer_num!r}")
+        options = SplitOptions(
+            config.slice_var_up, config.min_block_size, _dealing(config.split_method, servers)
+        )
+        mode = TrainingMode(_mode(config, sync_mode=sync_mode))
+        self._split = split(
+            main, startup, servers, self.trainer_num, self.trainer_id, mode, options
+        )
+        self._connection = Connection(self._split, config.geo_sgd_need_push_nums)
+        main._servers = startup._servers = self._connection
+
+    def _parted(self) -> Any:
+        if self._split is None:
+            raise RuntimeError("call transpile, with config.mode 'pserver', first")
+        return self._split
+
     def get_trainer_program(self, wait_port: bool = True) -> Program:
-        """What a trainer runs beside servers."""
-        raise NotImplementedError(_PSERVER.format("get_trainer_program"))
+        """What a trainer runs beside servers: the program that was transpiled.
+
+        It waits for servers when it first needs them, so `wait_port` changes nothing.
+        """
+        self._parted()
+        assert self.origin_program is not None
+        return self.origin_program
 
     def get_pserver_program(self, endpoint: str) -> Program:
-        """What a server runs."""
-        raise NotImplementedError(_PSERVER.format("get_pserver_program"))
+        """What the server at `endpoint` runs: `Executor.run` of it ends when all trainers did."""
+        from refluid.pserver.serving import Serving
+
+        made: Program = self._parted().program(endpoint)
+        head, config = made.global_block().ops[-1], self._server_config
+        for name in ("rpc_send_thread_num", "rpc_get_thread_num", "rpc_prefetch_thread_num"):
+            head.set_attr(name, getattr(config, f"_{name}"))
+        made._run_as = Serving(made, self._split.layout)
+        return made
 
     def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
-        """What a server runs, and what makes its parameters."""
-        raise NotImplementedError(_PSERVER.format("get_pserver_programs"))
+        """What the server at `endpoint` runs, and what makes its parameters."""
+        return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
 
     def get_startup_program(
         self,
@@ -151,18 +217,36 @@ class DistributeTranspiler:
         pserver_program: Program | None = None,
         startup_program: Program | None = None,
     ) -> Program:
-        """What makes a server's parameters."""
-        raise NotImplementedError(_PSERVER.format("get_startup_program"))
+        """What makes the parameters of the server at `endpoint`; the programs needn't be given."""
+        made: Program = self._parted().startup(endpoint)
+        return made
+
+
+def _mode(config: DistributeTranspilerConfig, *, sync_mode: bool) -> int:
+    if config.geo_sgd_mode:
+        return DistributedMode.GEO
+    if sync_mode and config.sync_mode:
+        return DistributedMode.SYNC
+    return DistributedMode.HALF_ASYNC if config.half_async else DistributedMode.ASYNC
+
+
+def _dealing(method: Any, servers: Sequence[str]) -> Any:
+    """Slices dealt to servers, by number, as a PSDispatcher does; None for one after the other."""
+    if method is None:
+        return None
+    dispatcher = method(list(servers))
+
+    def deal(names: Sequence[str]) -> list[int]:
+        chosen = dispatcher.dispatch([VarBlock(name, 0, 0) for name in names])
+        return [servers.index(one) for one in chosen]
+
+    return deal
 
 
 _KINDS: dict[str, type[Collective]] = {
     "grad_allreduce": GradAllReduce,
     "local_sgd": LocalSGD,
 }
-_PSERVER = (
-    "DistributeTranspiler.{} with servers is still to come; config.mode='nccl2' and 'collective' "
-    "train without them"
-)
 
 
 class VarBlock:
@@ -172,6 +256,11 @@ class VarBlock:
         self.varname = varname
         self.offset = offset
         self.size = size
+
+    @property
+    def name(self) -> str:
+        """The variable's."""
+        return self.varname
 
     def __str__(self) -> str:
         return f"{self.varname}:{self.offset}:{self.size}"

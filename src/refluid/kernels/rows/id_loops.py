@@ -1,0 +1,152 @@
+"""Ids of any size as compiled code: hash maps of them, duplicates, random numbers that follow.
+
+`ids.py` and `draws.py` are the interface. An id is an int64; a hash map is `keys` and `slots`,
+int64 and int32 arrays of one length, a power of two; a slot of -1 marks a place that is free.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refluid.kernels.compiled import compiled
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
+_S11, _S48 = np.uint64(11), np.uint64(48)
+_ONE = np.uint64(1)
+_UNIT = 1.0 / 9007199254740992.0  # 2**-53
+_TURN = 2.0 * np.pi
+
+
+@compiled
+def mixed(number: Any) -> Any:
+    """A uint64 with all bits stirred: the finaliser of SplitMix64, which loses nothing."""
+    number = (number ^ (number >> _S30)) * _FIRST
+    number = (number ^ (number >> _S27)) * _SECOND
+    return number ^ (number >> _S31)
+
+
+@compiled
+def place_of(keys: Any, slots: Any, key: Any) -> Any:
+    """Where in the map an id is, or where it would be put."""
+    mask = keys.shape[0] - 1
+    place = np.int64(mixed(np.uint64(key))) & mask
+    while slots[place] >= 0 and keys[place] != key:
+        place = (place + 1) & mask
+    return place
+
+
+@compiled
+def find(keys: Any, slots: Any, ids: Any, out: Any) -> Any:
+    """out[i] = the slot of ids[i], -1 where the map lacks it; how many it lacks."""
+    missing = 0
+    for i in range(ids.shape[0]):
+        slot = slots[place_of(keys, slots, ids[i])]
+        out[i] = slot
+        missing += slot < 0
+    return missing
+
+
+@compiled
+def add(keys: Any, slots: Any, ids: Any, start: Any, out: Any) -> Any:
+    """As `find`, but an id that is not there gets the next slot from `start` on; the next one.
+
+    The map must have room: no more than half of it taken afterwards.
+    """
+    for i in range(ids.shape[0]):
+        place = place_of(keys, slots, ids[i])
+        if slots[place] < 0:
+            keys[place] = ids[i]
+            slots[place] = start
+            start += 1
+        out[i] = slots[place]
+    return start
+
+
+@compiled
+def unique(keys: Any, slots: Any, ids: Any, found: Any, inverse: Any) -> Any:
+    """found: each id once, in the order in which they come; ids[i] == found[inverse[i]].
+
+    The map must be empty, with room. How many different ones there are.
+    """
+    count = 0
+    for i in range(ids.shape[0]):
+        place = place_of(keys, slots, ids[i])
+        if slots[place] < 0:
+            keys[place] = ids[i]
+            slots[place] = count
+            found[count] = ids[i]
+            count += 1
+        inverse[i] = slots[place]
+    return count
+
+
+@compiled
+def add_up(inverse: Any, value: Any, sums: Any) -> None:
+    """sums[inverse[i]] += value[i]; `sums` are zeros before."""
+    count, width = value.shape
+    for i in range(count):
+        row = inverse[i]
+        for column in range(width):
+            sums[row, column] += value[i, column]
+
+
+@compiled
+def deal(ids: Any, owners: Any, counts: Any, order: Any) -> None:
+    """Positions of the ids server by server, as they come, and how many each server has.
+
+    owners: the server of each of 65536 parts that ids fall into by their upper bits, stirred.
+    """
+    total = ids.shape[0]
+    chosen = np.empty(total, np.int32)
+    counts[:] = 0
+    for i in range(total):
+        owner = owners[mixed(np.uint64(ids[i])) >> _S48]
+        chosen[i] = owner
+        counts[owner] += 1
+    starts = np.empty(counts.shape[0], np.int64)
+    start = 0
+    for server in range(counts.shape[0]):
+        starts[server] = start
+        start += counts[server]
+    for i in range(total):
+        server = chosen[i]
+        order[starts[server]] = i
+        starts[server] += 1
+
+
+@compiled
+def draw(seed: Any, key: Any, number: Any) -> Any:
+    """The uniform number in [0, 1) of that place: it follows from seed, id and place alone."""
+    start = mixed(np.uint64(key) + seed)
+    bits = mixed(start + _GOLDEN * (np.uint64(number) + _ONE))
+    return np.float64(bits >> _S11) * _UNIT
+
+
+@compiled
+def draw_uniform(seed: Any, ids: Any, low: Any, high: Any, out: Any) -> None:
+    """out[i] = numbers of the row ids[i], evenly from [low, high)."""
+    for i in range(ids.shape[0]):
+        for column in range(out.shape[1]):
+            out[i, column] = low + (high - low) * draw(seed, ids[i], column)
+
+
+@compiled
+def draw_normal(seed: Any, ids: Any, mean: Any, std: Any, most: Any, out: Any) -> None:
+    """out[i] = normal numbers of the row ids[i]; drawn anew if over `most` deviations off."""
+    width = out.shape[1]
+    for i in range(ids.shape[0]):
+        for column in range(width):
+            place = column
+            while True:
+                one = 1.0 - draw(seed, ids[i], 2 * place)
+                other = draw(seed, ids[i], 2 * place + 1)
+                value = np.sqrt(-2.0 * np.log(one)) * np.cos(_TURN * other)
+                if abs(value) <= most:
+                    break
+                place += width
+            out[i, column] = mean + std * value

@@ -1,0 +1,99 @@
+"""Ids of any size on plain tensors: where each has its row, which are equal, who owns which."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# Parts that ids are dealt in: which server has an id follows from its part (`deal`).
+PARTS = 65536
+_SMALLEST = 1024
+
+
+@cache
+def id_loops() -> ModuleType:
+    """The compiled loops; imported late, for they load the compiler."""
+    from refluid.kernels.rows import id_loops
+
+    return id_loops
+
+
+class IdMap:
+    """A slot for each id, numbered from 0 in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._keys: Any = np.zeros(_SMALLEST, np.int64)
+        self._slots: Any = np.full(_SMALLEST, -1, np.int32)
+
+    def find(self, ids: Tensor) -> tuple[Tensor, int]:
+        """The slot of each id, int64 [n], -1 where it has none; how many have none."""
+        out = torch.empty(len(ids), dtype=torch.int64)
+        missing = id_loops().find(self._keys, self._slots, ids.numpy(), out.numpy())
+        return out, int(missing)
+
+    def add(self, ids: Tensor) -> Tensor:
+        """The slot of each id, int64 [n]; those that have none get the next ones."""
+        self._make_room(self.count + len(ids))
+        out = torch.empty(len(ids), dtype=torch.int64)
+        given = self._keys, self._slots, ids.numpy(), self.count, out.numpy()
+        self.count = int(id_loops().add(*given))
+        return out
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes of memory."""
+        return int(self._keys.nbytes + self._slots.nbytes)
+
+    def _make_room(self, count: int) -> None:
+        """Makes the map large enough for that many; what is in there keeps its slot."""
+        size = len(self._keys)
+        if 2 * count <= size:
+            return
+        while 2 * count > size:
+            size *= 2
+        keys, slots = self._keys, self._slots
+        taken = slots >= 0
+        ordered = np.empty(self.count, np.int64)
+        ordered[slots[taken]] = keys[taken]
+        self._keys, self._slots = np.zeros(size, np.int64), np.full(size, -1, np.int32)
+        again = np.empty(self.count, np.int64)
+        id_loops().add(self._keys, self._slots, ordered, 0, again)
+
+
+def unique_ids(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Each id once, int64 [m], in the order in which they come, and which of these each is, [n]."""
+    count = len(ids)
+    size = 1 << max(4, (2 * count - 1).bit_length())
+    keys, slots = np.empty(size, np.int64), np.full(size, -1, np.int32)
+    found, inverse = torch.empty(count, dtype=torch.int64), torch.empty(count, dtype=torch.int64)
+    number = id_loops().unique(keys, slots, ids.numpy(), found.numpy(), inverse.numpy())
+    return found[:number], inverse
+
+
+def sum_rows(inverse: Tensor, value: Tensor, count: int) -> Tensor:
+    """Rows `value` [n, width], float32 or float64, added up at `inverse`: [count, width]."""
+    sums = value.new_zeros((count, value.shape[1]))
+    id_loops().add_up(inverse.numpy(), value.contiguous().numpy(), sums.numpy())
+    return sums
+
+
+def merge_ids(ids: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Each id once, in the order in which they come, and the sums of its rows."""
+    found, inverse = unique_ids(ids)
+    return found, sum_rows(inverse, value, len(found))
+
+
+def deal_ids(ids: Tensor, owners: Tensor, servers: int) -> list[Tensor]:
+    """For each server the positions of the ids that it has, int64, as they come.
+
+    owners: int32 [PARTS], the server of each part.
+    """
+    counts, order = np.empty(servers, np.int64), torch.empty(len(ids), dtype=torch.int64)
+    id_loops().deal(ids.numpy(), owners.numpy(), counts, order.numpy())
+    return list(torch.split_with_sizes(order, counts.tolist()))

@@ -1,0 +1,177 @@
+"""Operators by which a trainer's program pushes to servers of tables and pulls from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.comm import Communicator
+from refluid.comm.servers import link_of, replicas_here
+from refluid.core.errors import EnforceNotMet
+from refluid.core.selected_rows import SelectedRows
+from refluid.ir.block import Block
+from refluid.ops.infer import no_inference
+from refluid.ops.registry import operator
+from refluid.ops.signature import Long, Longs
+
+_ADDRESS = ("127.0.0.1:6164",)
+_HOW: dict[str, Any] = {"uses": None, "infer": no_inference, "lod": ""}
+
+
+@operator("send", outputs="Out*?", **_HOW)
+def send(
+    X: list[Tensor | SelectedRows],
+    *,
+    trainer_id: int = 0,
+    epmap: Sequence[str] = _ADDRESS,
+    sections: Longs = (),
+    send_varnames: Sequence[str] = (),
+    num: int = 0,
+    merge_add: bool = False,
+    use_send_handler: bool = True,
+    comm: Communicator,
+) -> list[Tensor]:
+    """Hands the gradients X, called `send_varnames`, on to the servers at `epmap`.
+
+    Of replicas in one process, which have the same gradients, the first does it.
+    """
+    if not replicas_here(comm).rank:
+        link_of(epmap, trainer_id).send(dict(zip(send_varnames, X, strict=True)))
+    return []
+
+
+@operator("send_barrier", outputs="Out*?", **_HOW)
+def send_barrier(
+    X: list[Tensor] | None = None,
+    *,
+    trainer_id: int = 0,
+    endpoints: Sequence[str] = _ADDRESS,
+    half_async: bool = False,
+    comm: Communicator,
+) -> list[Tensor]:
+    """Waits until what was sent is applied: with half_async this trainer's, else all trainers'."""
+    if not replicas_here(comm).rank:
+        link_of(endpoints, trainer_id).send_barrier()
+    return []
+
+
+@operator("recv", outputs="Out*", mutates={"Out": "X"}, **_HOW)
+def recv(
+    X: list[Tensor],
+    *,
+    epmap: Sequence[str] = (),
+    trainer_id: int = 0,
+    with_barrier: bool = True,
+    varnames: Sequence[str] = (),
+    recv_varnames: Sequence[str] = (),
+    do_not_run: int = 0,
+    comm: Communicator,
+) -> list[Tensor]:
+    """Overwrites the parameters X, called `varnames`, with what the servers at `epmap` have.
+
+    Without with_barrier, where servers are asked in the background, with what came last.
+    """
+    if do_not_run:
+        return X
+    here = replicas_here(comm)
+    if not here.rank:
+        link_of(epmap, trainer_id).receive(dict(zip(varnames, X, strict=True)), wait=with_barrier)
+    if here.size > 1:
+        here.broadcast(X, 0)
+    return X
+
+
+@operator("fetch_barrier", outputs="Out*?", **_HOW)
+def fetch_barrier(
+    X: list[Tensor] | None = None,
+    *,
+    trainer_id: int = 0,
+    endpoints: Sequence[str] = _ADDRESS,
+    comm: Communicator,
+) -> list[Tensor]:
+    """Waits until all that was asked for is there."""
+    if not replicas_here(comm).rank:
+        link_of(endpoints, trainer_id).fetch_barrier()
+    return []
+
+
+@operator(
+    "distributed_lookup_table",
+    outputs="Outputs*",
+    effects="comm",
+    uses=None,
+    infer=no_inference,
+    lod="Ids",
+    shape_only="W",
+)
+def distributed_lookup_table(
+    Ids: list[Tensor],
+    W: Tensor,
+    *,
+    table_names: Sequence[str] = ("",),
+    height_sections: Longs = (),
+    endpoints: Sequence[str] = _ADDRESS,
+    trainer_id: int = 0,
+    lookup_table_version: str = "lookup_table",
+    padding_idx: Long = -1,
+    dtype: int = 5,
+) -> list[Tensor]:
+    """For each Ids the rows of the table `table_names[0]` that the servers have.
+
+    `lookup_table` takes ids (..., 1), `lookup_table_v2` ids (...); those of padding_idx give zeros.
+    W: stands for the table in the trainer, with its shape and nothing else.
+    """
+    strip = lookup_table_version == "lookup_table"
+    ids = [one.reshape(one.shape[:-1]) if strip else one for one in Ids]
+    found = link_of(endpoints, trainer_id).look_up(table_names[0], ids)
+    if padding_idx == -1:
+        return list(found)
+    pairs = zip(found, ids, strict=True)
+    return [rows.masked_fill((one == padding_idx).unsqueeze(-1), 0.0) for rows, one in pairs]
+
+
+@operator("fake_init", outputs="Out", **_HOW)
+def fake_init(*, shape: Longs, device: torch.device) -> Tensor:
+    """Stands for a table that servers have: zeros of that shape, without memory for them."""
+    return torch.zeros(1, device=device).expand(tuple(shape))
+
+
+@operator("checkpoint_notify", outputs="", effects="host", **_HOW)
+def checkpoint_notify(
+    *,
+    epmap: Sequence[str] = _ADDRESS,
+    dir: str,
+    lookup_table: str,
+    trainer_id: int = 0,
+) -> tuple[()]:
+    """Has each server write what it has of a table below the folder `dir`, or of all: `""`."""
+    link_of(epmap, trainer_id).save(dir, lookup_table)
+    return ()
+
+
+@operator("listen_and_serv", outputs="", effects="host", **_HOW)
+def listen_and_serv(
+    X: list[Tensor] | None = None,
+    *,
+    endpoint: str = _ADDRESS[0],
+    pserver_id: int = -1,
+    grad_to_block_id: Sequence[str] = (),
+    distributed_mode: int = 0,
+    dc_asgd: bool = False,
+    optimize_blocks: Sequence[Block] = (),
+    prefetch_var_name_to_block_id: Sequence[str] = (),
+    sparse_grad_to_param: Sequence[str] = (),
+    Fanin: int = 1,
+    checkpint_block_id: int = -1,
+    lr_decay_block_id: int = -1,
+    rpc_get_thread_num: int = 1,
+    rpc_send_thread_num: int = 1,
+    rpc_prefetch_thread_num: int = 1,
+) -> tuple[()]:
+    """Serves tables at `endpoint` to Fanin trainers, updating them by `optimize_blocks`."""
+    raise EnforceNotMet(
+        "a server's program is run by fluid.Executor.run(program) alone, without feeds and fetches"
+    )

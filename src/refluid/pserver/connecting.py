@@ -1,0 +1,83 @@
+"""Connects a trainer: the link of its mode, with the knobs that flags have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.comm.servers import ServerLink, drop_link, put_link
+from refluid.core import flags
+from refluid.pserver.geo import DeltaLink
+from refluid.pserver.layout import TrainingMode
+from refluid.pserver.links import TableLink, WaitingLink
+from refluid.pserver.sending import Merging, SendingLink
+from refluid.pserver.serving import lease_seconds
+from refluid.pserver.split import Split
+from refluid.pserver.table_client import TableClient
+from refluid.pserver.wire import keys_of_environment
+
+
+class Connection:
+    """A trainer's way to its servers, opened when it is first needed.
+
+    split: of its programs. frequency: after how many steps GEO exchanges.
+    """
+
+    def __init__(self, split: Split, frequency: int = 100) -> None:
+        self.split, self.frequency = split, frequency
+        self.merging: Merging | None = None
+        self._link: Any = None
+        put_link(split.where, self.open)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the servers know of this trainer."""
+        return self._link is not None
+
+    @property
+    def link(self) -> Any:
+        """The link, opened where it isn't yet."""
+        return self.open()
+
+    def open(self) -> ServerLink:
+        """Tells the servers that this trainer begins; waits for those that aren't there yet."""
+        if self._link is None:
+            client = self._client()
+            client.enter()
+            self._link = self._made(client)
+            put_link(self.split.where, self._link)
+        link: ServerLink = self._link
+        return link
+
+    def close(self) -> None:
+        """Sends what is left, and tells the servers that this trainer ends."""
+        link, self._link = self._link, None
+        if link is not None:
+            drop_link(self.split.where)
+            link.close()
+
+    def _client(self) -> TableClient:
+        patience = float(flags.value("rpc_deadline")) / 1000
+        beats = lease_seconds() / 4
+        keys = keys_of_environment()
+        return TableClient(self.split.layout, self.split.trainer, patience, beats, keys)
+
+    def _made(self, client: TableClient) -> TableLink:
+        mode = self.split.layout.mode
+        if mode == TrainingMode.ASYNC:
+            return SendingLink(client, self.merging or merging_of_flags(self.split.is_sgd))
+        if mode == TrainingMode.GEO:
+            return DeltaLink(client, self.frequency)
+        return WaitingLink(client)
+
+
+def merging_of_flags(is_sgd: bool) -> Merging:
+    """As FLAGS_communicator_* say; whether gradients are added up, as the optimizer is."""
+    told = flags.was_set("communicator_is_sgd_optimizer")
+    return Merging(
+        most=int(flags.value("communicator_max_merge_var_num")),
+        waiting=int(flags.value("communicator_send_queue_size")),
+        patience=int(flags.value("communicator_send_wait_times")),
+        pulls_after=int(flags.value("communicator_min_send_grad_num_before_recv")),
+        own_thread=bool(flags.value("communicator_independent_recv_thread")),
+        sums=bool(flags.value("communicator_is_sgd_optimizer")) if told else is_sgd,
+    )

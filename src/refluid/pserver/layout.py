@@ -1,0 +1,116 @@
+"""Which server holds what of a job: slices of dense parameters, and tables of rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from functools import cached_property
+
+from torch import Tensor
+
+from refluid.kernels.rows.draws import RowDraws
+from refluid.pserver.ring import owners_of, stable_hash
+
+
+class TrainingMode(IntEnum):
+    """How trainers and servers wait for each other, numbered as in programs."""
+
+    SYNC = 0
+    ASYNC = 1
+    HALF_ASYNC = 2
+    GEO = 3
+
+
+@dataclass(frozen=True)
+class DenseSlice:
+    """Rows `begin` to before `end` of a dense parameter, on one server, where it has that name."""
+
+    name: str
+    begin: int
+    end: int
+    server: int
+
+
+@dataclass(frozen=True)
+class DenseParameter:
+    """A parameter of which servers have slices and trainers a copy; `gradient` updates it."""
+
+    name: str
+    gradient: str
+    shape: tuple[int, ...]
+    dtype: str
+    slices: tuple[DenseSlice, ...]
+
+
+@dataclass(frozen=True)
+class SparseParameter:
+    """A table whose rows are on the servers, by their ids.
+
+    height: as the program declares it. draws: how the row of an id begins.
+    """
+
+    name: str
+    gradient: str
+    height: int
+    width: int
+    dtype: str
+    draws: RowDraws
+
+
+@dataclass(frozen=True)
+class JobLayout:
+    """Servers (`host:port`), how many trainers there are, and what is where."""
+
+    servers: tuple[str, ...]
+    trainers: int
+    mode: TrainingMode
+    dense: tuple[DenseParameter, ...]
+    sparse: tuple[SparseParameter, ...]
+
+    @cached_property
+    def job(self) -> int:
+        """A number that processes of this job have in common, and those of another job lack."""
+        told = asdict(self) | {"mode": int(self.mode)}
+        return stable_hash(json.dumps(told, sort_keys=True, default=str))
+
+    @cached_property
+    def owners(self) -> Tensor:
+        """The server of each part of the ids."""
+        return owners_of(self.servers)
+
+    @cached_property
+    def dense_of(self) -> dict[str, DenseParameter]:
+        """Dense parameters by the names of their gradients."""
+        return {one.gradient: one for one in self.dense}
+
+    @cached_property
+    def sparse_of(self) -> dict[str, SparseParameter]:
+        """Tables by the names of their gradients."""
+        return {one.gradient: one for one in self.sparse}
+
+
+Dispatch = Callable[[Sequence[str]], Sequence[int]]
+
+
+def in_turn(servers: int) -> Dispatch:
+    """Deals slices to servers one after the other."""
+    dealt = 0
+
+    def deal(names: Sequence[str]) -> Sequence[int]:
+        nonlocal dealt
+        first, dealt = dealt, dealt + len(names)
+        return [(first + number) % servers for number in range(len(names))]
+
+    return deal
+
+
+def row_ranges(shape: Sequence[int], most: int, least: int) -> list[tuple[int, int]]:
+    """Rows of a parameter in at most `most` ranges, of at least `least` elements each."""
+    total, height = math.prod(shape), shape[0] if shape else 1
+    row = max(1, total // max(1, height))
+    count = min(most, max(1, total // max(1, least)))
+    rows = max(1, math.ceil(math.ceil(total / count) / row))
+    return [(begin, min(begin + rows, height)) for begin in range(0, height, rows)]

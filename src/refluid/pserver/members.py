@@ -1,0 +1,98 @@
+"""The trainers of a server: who is there, whose lease ended, which of their pushes were applied."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_LOGGER = logging.getLogger("refluid")
+
+
+class CallRefused(Exception):
+    """A call that a server won't answer; the text says why."""
+
+
+class NotEntered(CallRefused):
+    """The call of a trainer that must enter first."""
+
+
+@dataclass
+class Member:
+    """One trainer. session: of its process, anew when it restarts. applied: its last push."""
+
+    session: int
+    applied: int = 0
+    seen: float = 0.0
+    there: bool = True
+
+
+class TrainerRoll:
+    """All trainers of a job, by number. All times are in seconds.
+
+    expected: how many there are in all. lease: for how long one counts that isn't heard of. clock:
+    what time it is.
+    """
+
+    def __init__(self, expected: int, lease: float, clock: Callable[[], float]) -> None:
+        self.expected, self.lease, self._clock = expected, lease, clock
+        self.known: dict[int, Member] = {}
+
+    def enter(self, trainer: int, session: int) -> Member:
+        """A trainer that begins, or is back. CallRefused for a number that the job lacks."""
+        if not 0 <= trainer < self.expected:
+            raise CallRefused(f"trainer {trainer} is none of the job's {self.expected} trainers")
+        member = self.known.get(trainer)
+        if member is None or member.session != session:
+            if member is not None:
+                _LOGGER.info("trainer %d begins anew", trainer)
+            member = self.known[trainer] = Member(session)
+        member.seen, member.there = self._clock(), True
+        return member
+
+    def heard(self, trainer: int, session: int) -> Member:
+        """A trainer that calls. NotEntered where it never entered, or began anew since."""
+        member = self.known.get(trainer)
+        if member is None or member.session != session:
+            raise NotEntered(f"trainer {trainer} hasn't entered by this session")
+        member.seen = self._clock()
+        if not member.there:
+            _LOGGER.info("trainer %d is back", trainer)
+            member.there = True
+        return member
+
+    def leave(self, trainer: int, session: int) -> None:
+        """A trainer that ends."""
+        member = self.known.get(trainer)
+        if member is not None and member.session == session:
+            member.there = False
+            _LOGGER.info("trainer %d left", trainer)
+
+    def expire(self) -> list[int]:
+        """Takes out those whose lease ended; their numbers."""
+        latest = self._clock() - self.lease
+        gone = [number for number, one in self.known.items() if one.there and one.seen < latest]
+        for number in gone:
+            self.known[number].there = False
+            _LOGGER.warning(
+                "trainer %d wasn't heard of for %.0f s: training goes on without it",
+                number,
+                self.lease,
+            )
+        return gone
+
+    @property
+    def there(self) -> frozenset[int]:
+        """Those that train now."""
+        return frozenset(number for number, one in self.known.items() if one.there)
+
+    @property
+    def awaited(self) -> frozenset[int]:
+        """Those that train now, and those that never came."""
+        new = set(range(self.expected)) - self.known.keys()
+        return self.there | new
+
+    @property
+    def over(self) -> bool:
+        """Whether all came and all are gone."""
+        return len(self.known) == self.expected and not self.there

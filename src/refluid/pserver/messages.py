@@ -1,0 +1,210 @@
+"""Messages between trainers and servers: named arrays after a fixed head, nothing executable.
+
+    head       magic, kind, trainer, flags, session, sequence, job, how many arrays, all bytes
+    each array length of its name, type, rank, sizes, name
+    data       the arrays' bytes one after the other, each beginning at a multiple of 8
+
+Everything is checked against the length of the message before it is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_HEAD = struct.Struct("<4sBBHiIQQQIIQ")
+_ENTRY = struct.Struct("<HBB")
+_MAGIC, _VERSION = b"RFPS", 1
+_MOST_ARRAYS, _MOST_RANK, _MOST_NAME, _MOST_JSON = 2**17, 8, 1024, 2**26
+_TYPES: tuple[Any, ...] = (np.float32, np.float64, np.int64, np.int32, np.uint8, np.float16)
+_NUMBER = {np.dtype(one): number for number, one in enumerate(_TYPES)}
+_VALUES = "json"
+
+
+class MalformedMessage(ValueError):
+    """Bytes that are no message; the text says what is wrong."""
+
+
+class Kind(IntEnum):
+    """What a message asks for, or that it is an answer."""
+
+    HELLO = 1
+    PUSH = 2
+    PULL = 3
+    ROWS = 4
+    BEAT = 5
+    LEAVE = 6
+    EXPORT = 7
+    IMPORT = 8
+    SAVE = 9
+    STATE = 10
+    BARRIER = 11
+    ANSWER = 64
+
+
+class MessageFlag(IntEnum):
+    """What else a message says; several may be set."""
+
+    WANTS_DENSE = 1  # of a push: answer with the parameters as they are then
+    PENDING = 2  # of an answer: the push is there and waits for others; ask again
+    AGAIN = 16  # of an answer: the push isn't there; send it again
+    DELTA = 4  # of a push: what to add to parameters, rather than gradients
+    READ_ONLY = 8  # of a pull of rows: those that aren't there are not made
+
+
+@dataclass
+class TableMessage:
+    """One call or answer. trainer -1: none. session: of this life of the trainer's process.
+
+    sequence: the number of a push in its session; the same one again is the same push. job: which
+    tables both sides believe in.
+    """
+
+    kind: Kind
+    trainer: int = -1
+    session: int = 0
+    sequence: int = 0
+    job: int = 0
+    flags: int = 0
+    arrays: Sequence[tuple[str, np.ndarray[Any, Any]]] = field(default_factory=list)
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """The arrays as tensors of the same memory."""
+        for name, array in self.arrays:
+            yield name, torch.from_numpy(array)
+
+    def array(self, name: str) -> np.ndarray[Any, Any]:
+        """The first array of that name. MalformedMessage where there is none."""
+        for one, found in self.arrays:
+            if one == name:
+                return found
+        raise MalformedMessage(f"a message {self.kind.name} lacks {name!r}")
+
+    def values(self) -> dict[str, Any]:
+        """What `with_values` put in. MalformedMessage where that is none."""
+        raw = self.array(_VALUES)
+        if raw.dtype != np.uint8 or raw.nbytes > _MOST_JSON:
+            raise MalformedMessage("values are text of at most 64 MB")
+        try:
+            found = json.loads(raw.tobytes())
+        except (UnicodeDecodeError, RecursionError, ValueError) as error:
+            raise MalformedMessage(f"values are no JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise MalformedMessage("values are a JSON object")
+        return found
+
+
+def text_array(values: Mapping[str, Any]) -> tuple[str, np.ndarray[Any, Any]]:
+    """Numbers, text, and lists and dicts of them, as an array of a message."""
+    raw = json.dumps(values).encode()
+    return _VALUES, np.frombuffer(raw, np.uint8)
+
+
+def named(values: Mapping[str, Tensor]) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """Tensors as arrays of a message."""
+    return [(name, value.detach().contiguous().numpy()) for name, value in values.items()]
+
+
+def encode(message: TableMessage) -> bytes:
+    """The message as bytes. TypeError for arrays of a type that messages don't carry."""
+    entries: list[bytes] = []
+    data: list[Any] = []
+    start = 0
+    for name, array in message.arrays:
+        number = _NUMBER.get(array.dtype)
+        if number is None:
+            raise TypeError(f"{name}: messages carry no {array.dtype}")
+        text = name.encode()
+        entries.append(_ENTRY.pack(len(text), number, array.ndim))
+        entries.append(struct.pack(f"<{array.ndim}q", *array.shape) + text)
+        padding = -start % 8
+        data += (
+            [b"\0" * padding, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data]
+            if array.size
+            else []
+        )
+        start += padding + array.nbytes if array.size else 0
+    told = b"".join(entries)
+    size = _HEAD.size + len(told) + (-(_HEAD.size + len(told)) % 8)
+    head = _HEAD.pack(
+        _MAGIC,
+        _VERSION,
+        message.kind,
+        0,
+        message.trainer,
+        message.flags,
+        message.session,
+        message.sequence,
+        message.job,
+        len(message.arrays),
+        len(told),
+        size + start,
+    )
+    return b"".join([head, told, b"\0" * (size - _HEAD.size - len(told)), *data])
+
+
+def decode(raw: bytes) -> TableMessage:
+    """The message of these bytes; its arrays may be written to. MalformedMessage for others."""
+    if len(raw) < _HEAD.size:
+        raise MalformedMessage(f"{len(raw)} bytes are less than a message's head")
+    magic, version, kind, _, trainer, flags, session, sequence, job, count, told, size = (
+        _HEAD.unpack_from(raw)
+    )
+    if (magic, version) != (_MAGIC, _VERSION):
+        raise MalformedMessage(f"begins with {magic!r} and version {version}")
+    if kind not in Kind._value2member_map_:
+        raise MalformedMessage(f"there are no messages of kind {kind}")
+    if size != len(raw):
+        raise MalformedMessage(f"says it has {size} bytes, and has {len(raw)}")
+    if count > _MOST_ARRAYS or _HEAD.size + told > len(raw):
+        raise MalformedMessage(f"has {count} arrays described by {told} bytes")
+    arrays = list(_arrays(bytearray(raw), count, _HEAD.size + told))
+    return TableMessage(Kind(kind), trainer, session, sequence, job, flags, arrays)
+
+
+def _arrays(raw: bytearray, count: int, end: int) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    place, data = _HEAD.size, end + -end % 8
+    for _ in range(count):
+        name, kind, shape, place = _entry(raw, place, end)
+        dtype = np.dtype(_TYPES[kind])
+        length = math.prod(shape)
+        if length:
+            data += -data % 8
+        if length * dtype.itemsize > len(raw) - data:
+            raise MalformedMessage(f"{name!r} of shape {shape} is longer than the message")
+        if not length:
+            yield name, np.empty(shape, dtype)
+            continue
+        yield name, np.frombuffer(raw, dtype, length, data).reshape(shape)
+        data += length * dtype.itemsize
+    if place != end or data != len(raw):
+        raise MalformedMessage(f"{len(raw) - data} bytes belong to no array")
+
+
+def _entry(raw: bytearray, place: int, end: int) -> tuple[str, int, tuple[int, ...], int]:
+    if place + _ENTRY.size > end:
+        raise MalformedMessage("descriptions of arrays end early")
+    length, kind, rank = _ENTRY.unpack_from(raw, place)
+    place += _ENTRY.size
+    if kind >= len(_TYPES) or rank > _MOST_RANK or length > _MOST_NAME:
+        raise MalformedMessage(f"an array of type {kind}, rank {rank}, name of {length} bytes")
+    if place + 8 * rank + length > end:
+        raise MalformedMessage("descriptions of arrays end early")
+    shape = struct.unpack_from(f"<{rank}q", raw, place)
+    place += 8 * rank
+    if any(one < 0 or one > 2**40 for one in shape):
+        raise MalformedMessage(f"an array of shape {shape}")
+    try:
+        name = raw[place : place + length].decode()
+    except UnicodeDecodeError as error:
+        raise MalformedMessage(f"a name is no text: {error}") from error
+    return name, kind, shape, place + length

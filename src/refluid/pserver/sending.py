@@ -1,0 +1,192 @@
+"""Asynchronous training: gradients wait in a queue, and a thread pushes several as one."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.comm.communicator import Exchanged
+from refluid.core.selected_rows import SelectedRows
+from refluid.pserver.links import TableLink, overwrite
+from refluid.pserver.table_client import TableClient
+
+_PAUSE = 0.001
+
+
+@dataclass(frozen=True)
+class Merging:
+    """How gradients become pushes.
+
+    most: of so many steps one is made at most. waiting: so many steps may wait to be pushed, then
+    training waits. patience: how often to look for more before fewer are pushed. pulls_after: after
+    so many steps parameters are pulled. own_thread: by a thread that does nothing else. sums:
+    gradients of several steps are added up, else their mean is taken.
+    """
+
+    most: int = 20
+    waiting: int = 20
+    patience: int = 5
+    pulls_after: int = 20
+    own_thread: bool = True
+    sums: bool = True
+
+
+class SendingLink(TableLink):
+    """A step hands its gradients on and continues with parameters that came last."""
+
+    def __init__(self, client: TableClient, merging: Merging) -> None:
+        super().__init__(client)
+        self._merging = merging
+        self._queue: queue.Queue[Mapping[str, Exchanged] | None] = queue.Queue(merging.waiting)
+        self._state = threading.Condition()
+        self._sent = self._pushed = self._pulled_at = 0
+        self._fresh: dict[str, Tensor] | None = None
+        self._error: BaseException | None = None
+        self._ended = False
+        self._threads = [threading.Thread(target=self._push, name="refluid sender", daemon=True)]
+        if merging.own_thread:
+            self._threads.append(
+                threading.Thread(target=self._pull, name="refluid receiver", daemon=True)
+            )
+        for thread in self._threads:
+            thread.start()
+
+    # -- what a step does -----------------------------------------------------
+
+    def send(self, gradients: Mapping[str, Exchanged]) -> None:
+        self._raise_error()
+        given = {name: value.clone() for name, value in gradients.items()}
+        while True:
+            try:
+                self._queue.put(given, timeout=0.5)
+                break
+            except queue.Full:
+                self._raise_error()
+        with self._state:
+            self._sent += 1
+
+    def send_barrier(self) -> None:
+        """A step waits for nothing."""
+
+    def receive(self, parameters: Mapping[str, Tensor], *, wait: bool) -> None:
+        self._raise_error()
+        if wait:
+            overwrite(parameters, self.client.pull())
+            return
+        with self._state:
+            fresh, self._fresh = self._fresh, None
+        if fresh is not None:
+            overwrite(parameters, fresh)
+
+    def fetch_barrier(self) -> None:
+        """A step waits for nothing."""
+
+    def flush(self) -> None:
+        with self._state:
+            goal = self._sent
+            self._state.wait_for(lambda: self._pushed >= goal or self._error is not None)
+        self._raise_error()
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            with self._state:
+                self._ended = True
+                self._state.notify_all()
+            self._queue.put(None)
+            for thread in self._threads:
+                thread.join(5.0)
+
+    @property
+    def depth(self) -> int:
+        """How many steps wait to be pushed."""
+        return self._sent - self._pushed
+
+    # -- threads --------------------------------------------------------------
+
+    def _push(self) -> None:
+        try:
+            while (first := self._queue.get()) is not None:
+                steps = self._gathered(first)
+                merged = merge_steps(steps, sums=self._merging.sums)
+                wants = not self._merging.own_thread
+                fresh = self.client.push(merged, len(steps), wants=wants)
+                with self._state:
+                    self._pushed += len(steps)
+                    self._fresh = fresh if wants else self._fresh
+                    self._state.notify_all()
+        except BaseException as error:
+            self._fail(error)
+
+    def _gathered(self, first: Mapping[str, Exchanged]) -> list[Mapping[str, Exchanged]]:
+        """The gradients of the steps that are pushed as one."""
+        steps, left = [first], self._merging.patience
+        while len(steps) < self._merging.most and left:
+            try:
+                following = self._queue.get_nowait()
+            except queue.Empty:
+                left -= 1
+                time.sleep(_PAUSE)
+                continue
+            if following is None:
+                self._queue.put(None)
+                break
+            steps.append(following)
+        return steps
+
+    def _pull(self) -> None:
+        after = self._merging.pulls_after
+        try:
+            while True:
+                with self._state:
+                    self._state.wait_for(
+                        lambda: self._ended or self._pushed - self._pulled_at >= after
+                    )
+                    if self._ended:
+                        return
+                    pushed = self._pushed
+                fresh = self.client.pull()
+                with self._state:
+                    self._fresh, self._pulled_at = fresh, pushed
+        except BaseException as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._state:
+            if not self._ended:
+                self._error = self._error or error
+            self._state.notify_all()
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+def merge_steps(steps: Sequence[Mapping[str, Exchanged]], *, sums: bool) -> Mapping[str, Exchanged]:
+    """The gradients of several steps as those of one: their sums, or their means."""
+    if len(steps) == 1:
+        return steps[0]
+    merged: dict[str, Any] = {}
+    for name in dict.fromkeys(name for step in steps for name in step):
+        parts = [step[name] for step in steps if name in step]
+        share = 1.0 if sums else 1.0 / len(steps)
+        merged[name] = _merged(parts, share)
+    return merged
+
+
+def _merged(parts: Sequence[Exchanged], share: float) -> Exchanged:
+    rows = [one for one in parts if isinstance(one, SelectedRows)]
+    if len(rows) == len(parts):
+        total = SelectedRows.sum(rows)
+        return total if share == 1.0 else total.with_value(total.value * share)
+    dense = [one.to_dense() if isinstance(one, SelectedRows) else one for one in parts]
+    added = torch.stack(dense).sum(0)
+    return added if share == 1.0 else added * share

@@ -1,0 +1,156 @@
+"""`split`: the programs of one process become those of trainers and of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from refluid.core.dtypes import to_torch
+from refluid.core.errors import EnforceNotMet
+from refluid.ir.program import Program
+from refluid.pserver.layout import (
+    DenseParameter,
+    DenseSlice,
+    Dispatch,
+    JobLayout,
+    SparseParameter,
+    TrainingMode,
+    in_turn,
+    row_ranges,
+)
+from refluid.pserver.server_programs import ServerSide, server_program, server_startup
+from refluid.pserver.trainer_programs import TrainerSide, rewrite_main, rewrite_startup
+from refluid.pserver.updates import (
+    ParameterUpdate,
+    as_table,
+    draws_of,
+    initial_op,
+    lookups_of,
+    updates_of,
+)
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How parameters are spread: cut into slices of at least `least` elements, dealt by `deal`."""
+
+    cut: bool = True
+    least: int = 8192
+    deal: Dispatch | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """A job's layout, and the programs of its servers by endpoint."""
+
+    trainer: int
+    layout: JobLayout
+    side: ServerSide
+    is_sgd: bool
+    options: SplitOptions = field(default_factory=SplitOptions)
+
+    @property
+    def where(self) -> tuple[tuple[str, ...], int]:
+        """By which the trainer's operators find its link."""
+        return self.layout.servers, self.trainer
+
+    def program(self, endpoint: str) -> Program:
+        """What the server at `endpoint` runs. EnforceNotMet where it is none of the servers."""
+        self._check(endpoint)
+        return server_program(self.side, endpoint)
+
+    def startup(self, endpoint: str) -> Program:
+        """What the server at `endpoint` runs first."""
+        self._check(endpoint)
+        return server_startup(self.side, endpoint)
+
+    def _check(self, endpoint: str) -> None:
+        if endpoint not in self.layout.servers:
+            raise EnforceNotMet(f"{endpoint} is none of the servers {self.layout.servers}")
+
+
+def split(
+    main: Program,
+    startup: Program,
+    servers: Sequence[str],
+    trainers: int,
+    trainer: int,
+    mode: TrainingMode,
+    options: SplitOptions,
+) -> Split:
+    """Rewrites both programs, in place, to those of one trainer; what servers run besides.
+
+    Raises EnforceNotMet where the program has no updates, or one that servers can't make.
+    """
+    former = ServerSide(main.clone(), startup.clone(), _NOTHING, {})
+    dense, tables = _sorted(former.main, former.startup)
+    if not dense and not tables:
+        raise EnforceNotMet(
+            "the program updates no parameters: call the optimizer's minimize before it is "
+            "transpiled for servers"
+        )
+    layout = JobLayout(
+        tuple(servers),
+        trainers,
+        mode,
+        _slices(dense, len(servers), options),
+        tuple(_table(one, former.startup) for one in tables),
+    )
+    known = {one.param.name: one for one in (*dense, *tables)}
+    own_dense, own_tables = _sorted(main, startup)
+    side = TrainerSide(trainer, layout, [*own_dense, *own_tables])
+    rewrite_main(main, side)
+    rewrite_startup(startup, side)
+    is_sgd = all(one.op.type == "sgd" for one in known.values())
+    held = ServerSide(former.main, former.startup, layout, known)
+    return Split(trainer, layout, held, is_sgd, options)
+
+
+_NOTHING = JobLayout((), 0, TrainingMode.SYNC, (), ())
+
+
+def _sorted(main: Program, startup: Program) -> tuple[list[ParameterUpdate], list[ParameterUpdate]]:
+    """Updates of dense parameters, and of tables."""
+    dense, tables = [], []
+    for update in updates_of(main):
+        name = update.param.name
+        table = as_table(update, main, draws_of(initial_op(startup, name), name))
+        asked = any(op.attr("is_distributed") for op in lookups_of(main).get(name, []))
+        if table is None and asked:
+            raise EnforceNotMet(
+                f"{name} is to be distributed, so it needs an initializer that gives each row by "
+                "itself (constant, uniform, normal, truncated normal, Xavier, MSRA), float32 or "
+                "float64, and no other use than embedding"
+            )
+        if table is None:
+            dense.append(update)
+        else:
+            tables.append(table)
+    return dense, tables
+
+
+def _slices(
+    updates: Sequence[ParameterUpdate], servers: int, options: SplitOptions
+) -> tuple[DenseParameter, ...]:
+    deal = options.deal or in_turn(servers)
+    found = []
+    for update in updates:
+        param = update.param
+        most = servers if options.cut and update.is_divisible else 1
+        ranges = row_ranges(param.shape, most, options.least)
+        one = len(ranges) == 1
+        names = [param.name if one else f"{param.name}.block{i}" for i in range(len(ranges))]
+        parts = zip(names, ranges, deal(names), strict=True)
+        slices = tuple(DenseSlice(name, *rows, server) for name, rows, server in parts)
+        kind = str(to_torch(param.dtype)).removeprefix("torch.")
+        found.append(DenseParameter(param.name, update.gradient, param.shape, kind, slices))
+    return tuple(found)
+
+
+def _table(update: ParameterUpdate, startup: Program) -> SparseParameter:
+    param = update.param
+    draws = draws_of(initial_op(startup, param.name), param.name)
+    assert draws is not None
+    kind = str(to_torch(param.dtype)).removeprefix("torch.")
+    height, width = param.shape
+    return SparseParameter(param.name, update.gradient, height, width, kind, draws)

@@ -1,0 +1,285 @@
+"""`TableServer`: answers what trainers ask of one server's tables, each push counted once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.core.errors import EnforceNotMet
+from refluid.pserver.applying import Applying, Push, Rows, ServedTables
+from refluid.pserver.members import CallRefused, TrainerRoll
+from refluid.pserver.messages import (
+    Kind,
+    MalformedMessage,
+    MessageFlag,
+    TableMessage,
+    named,
+    text_array,
+)
+
+_MOST_EXPORTED = 2**20
+# A table's ids and rows in a push are two arrays, named so.
+IDS, ROWS = "ids:", "rows:"
+
+
+class TableServer:
+    """Answers messages, several at a time. Its lock is held while tables are read or written.
+
+    job: what trainers of this job say. hold: for how many seconds a call waits for other trainers
+    before it is answered that it must ask again. save: what SAVE calls, with the values it came
+    with. log: is given each push that was applied at once, or each round's, before it counts.
+    """
+
+    def __init__(
+        self,
+        tables: ServedTables,
+        applying: Applying,
+        members: TrainerRoll,
+        job: int,
+        hold: float = 5.0,
+        save: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
+        self.tables, self.applying, self.members, self.job = tables, applying, members, job
+        self.hold, self.save = hold, save
+        self.changed = threading.Condition()
+        self.pushes = 0
+        self.pulled_rows = 0
+        self._failure: Exception | None = None
+        self._handlers: dict[Kind, Callable[[TableMessage], TableMessage]] = {
+            Kind.HELLO: self._enter,
+            Kind.PUSH: self._push,
+            Kind.PULL: self._pull,
+            Kind.ROWS: self._rows,
+            Kind.BEAT: self._beat,
+            Kind.LEAVE: self._leave,
+            Kind.EXPORT: self._export,
+            Kind.IMPORT: self._import,
+            Kind.SAVE: self._save,
+            Kind.STATE: self._state,
+        }
+
+    def answer(self, message: TableMessage) -> TableMessage:
+        """What a message is answered.
+
+        Raises CallRefused (NotEntered where the trainer must enter first), MalformedMessage, or
+        EnforceNotMet for what doesn't fit the tables; nothing has changed then. Once an update has
+        failed halfway, every call is answered by that.
+        """
+        handler = self._handlers.get(message.kind)
+        if handler is None:
+            raise MalformedMessage(f"a server isn't asked {message.kind.name}")
+        if message.job != self.job:
+            raise CallRefused(
+                "the caller is of another job: its program, servers or number of trainers differ "
+                "from this server's"
+            )
+        if self._failure is not None and message.kind != Kind.LEAVE:
+            raise EnforceNotMet(f"an update failed on this server: {self._failure}")
+        return handler(message)
+
+    def tick(self) -> None:
+        """Looks whose lease ended; to be called every now and then."""
+        with self.changed:
+            if self.members.expire():
+                self._settle()
+
+    @property
+    def over(self) -> bool:
+        """Whether all trainers came and are gone."""
+        with self.changed:
+            return self.members.over
+
+    # -- trainers -------------------------------------------------------------
+
+    def _enter(self, message: TableMessage) -> TableMessage:
+        with self.changed:
+            known = self.members.known.get(message.trainer)
+            if known is not None and known.session != message.session:
+                self.applying.forget(message.trainer)
+            member = self.members.enter(message.trainer, message.session)
+            return TableMessage(Kind.ANSWER, sequence=member.applied)
+
+    def _beat(self, message: TableMessage) -> TableMessage:
+        with self.changed:
+            self.members.heard(message.trainer, message.session)
+        return TableMessage(Kind.ANSWER)
+
+    def _leave(self, message: TableMessage) -> TableMessage:
+        with self.changed:
+            self.members.leave(message.trainer, message.session)
+            if self._failure is None:
+                self._settle()
+        return TableMessage(Kind.ANSWER)
+
+    # -- pushes and pulls -----------------------------------------------------
+
+    def _push(self, message: TableMessage) -> TableMessage:
+        with self.changed:
+            member = self.members.heard(message.trainer, message.session)
+            if message.sequence < 1:
+                raise MalformedMessage("pushes are numbered from 1")
+            if message.sequence > member.applied:
+                push = read_push(message)
+                self.tables.check(push)
+                with self._updating():
+                    self.applying.take(message.trainer, message.sequence, push)
+                self._settle()
+            return self._when_applied(message)
+
+    def _pull(self, message: TableMessage) -> TableMessage:
+        """Dense parameters: after the push of that sequence where one is named."""
+        with self.changed:
+            if message.trainer >= 0:
+                self.members.heard(message.trainer, message.session)
+            message.flags |= MessageFlag.WANTS_DENSE
+            return self._when_applied(message)
+
+    def _when_applied(self, message: TableMessage) -> TableMessage:
+        trainer, sequence = message.trainer, message.sequence
+
+        def waits() -> bool:
+            return self.applying.holds(trainer) == sequence
+
+        if sequence:
+            self.changed.wait_for(lambda: self._failure or not waits(), self.hold)
+            member = self.members.known.get(trainer)
+            if self._failure is not None:
+                raise EnforceNotMet(f"an update failed on this server: {self._failure}")
+            if waits():
+                return TableMessage(Kind.ANSWER, sequence=sequence, flags=MessageFlag.PENDING)
+            if member is None or member.applied < sequence:
+                return TableMessage(Kind.ANSWER, sequence=sequence, flags=MessageFlag.AGAIN)
+        dense = message.flags & MessageFlag.WANTS_DENSE
+        arrays = named(self.tables.dense.values()) if dense else []
+        copies = [(name, array.copy()) for name, array in arrays]
+        return TableMessage(Kind.ANSWER, sequence=sequence, arrays=copies)
+
+    @contextmanager
+    def _updating(self) -> Iterator[None]:
+        """Remembers what goes wrong within the block: the tables are no longer whole then."""
+        try:
+            yield
+        except CallRefused:
+            raise
+        except Exception as error:
+            self._failure = error
+            self.changed.notify_all()
+            raise
+
+    def _settle(self) -> None:
+        with self._updating():
+            done = self.applying.settle(self.members.awaited)
+        for trainer, sequence in done:
+            self.members.known[trainer].applied = sequence
+            self.pushes += 1
+        if done:
+            self.changed.notify_all()
+
+    def _rows(self, message: TableMessage) -> TableMessage:
+        found = []
+        with self.changed:
+            for name, ids in message.tensors():
+                table = self.tables.table(name)
+                if ids.dtype != torch.int64 or ids.dim() != 1:
+                    raise MalformedMessage(f"ids of table {name} are int64 [n]")
+                known = message.flags & MessageFlag.READ_ONLY
+                rows = table.peek(ids) if known else table.look_up(ids)
+                found.append((name, rows.numpy()))
+                self.pulled_rows += len(ids)
+        return TableMessage(Kind.ANSWER, arrays=found)
+
+    # -- whole tables ---------------------------------------------------------
+
+    def _export(self, message: TableMessage) -> TableMessage:
+        asked = message.values()
+        start, count = asked.get("start"), asked.get("rows")
+        if not isinstance(start, int) or not isinstance(count, int) or start < 0 or count < 1:
+            raise MalformedMessage("an export says where it starts and how many rows it wants")
+        with self.changed:
+            table = self.tables.table(str(asked.get("table")))
+            ids, kept = table.chunk(start, min(count, _MOST_EXPORTED))
+        arrays = [("ids", ids.numpy()), *named(kept)]
+        return TableMessage(Kind.ANSWER, arrays=arrays)
+
+    def _import(self, message: TableMessage) -> TableMessage:
+        """Rows of a table, or whole slices where no table is named."""
+        table = message.values().get("table")
+        given = {name: value for name, value in message.tensors() if name != "json"}
+        with self.changed:
+            if table is None:
+                for name, value in given.items():
+                    self.tables.dense.check(name, value)
+                for name, value in given.items():
+                    self.tables.dense.value(name).copy_(value)
+            else:
+                ids = given.pop("ids", None)
+                if ids is None or ids.dtype != torch.int64 or ids.dim() != 1:
+                    raise MalformedMessage("rows come with their ids")
+                self.tables.table(str(table)).put(ids, given)
+        return TableMessage(Kind.ANSWER)
+
+    def _save(self, message: TableMessage) -> TableMessage:
+        with self.changed:
+            self.members.heard(message.trainer, message.session)
+        if self.save is None:
+            raise CallRefused("this server keeps no checkpoints")
+        self.save(message.values())
+        return TableMessage(Kind.ANSWER)
+
+    def _state(self, message: TableMessage) -> TableMessage:  # noqa: ARG002
+        return TableMessage(Kind.ANSWER, arrays=[text_array(self.state())])
+
+    def state(self) -> dict[str, Any]:
+        """Figures: rows and bytes of tables, pushes, rounds, who trains."""
+        with self.changed:
+            sparse = self.tables.sparse.items()
+            return {
+                "rows": {name: table.rows for name, table in sparse},
+                "bytes": {name: table.nbytes for name, table in sparse},
+                "pushes": self.pushes,
+                "rounds": self.applying.rounds,
+                "pulled_rows": self.pulled_rows,
+                "trainers": sorted(self.members.there),
+            }
+
+
+def read_push(message: TableMessage) -> Push:
+    """The gradients in a message. MalformedMessage where ids and rows don't go together."""
+    dense: dict[str, Tensor] = {}
+    ids: dict[str, Tensor] = {}
+    rows: dict[str, Tensor] = {}
+    steps = 1
+    for name, value in message.tensors():
+        if name.startswith(IDS):
+            ids[name.removeprefix(IDS)] = value
+        elif name.startswith(ROWS):
+            rows[name.removeprefix(ROWS)] = value
+        elif name == "steps":
+            steps = _steps(value)
+        else:
+            dense[name] = value
+    if ids.keys() != rows.keys():
+        raise MalformedMessage("a push has ids and rows of each table")
+    sparse: dict[str, Rows] = {name: (ids[name], rows[name]) for name in ids}
+    return Push(dense, sparse, steps, bool(message.flags & MessageFlag.DELTA))
+
+
+def write_push(push: Push) -> Iterator[tuple[str, Any]]:
+    """The arrays of a message for gradients."""
+    yield from named(push.dense)
+    for name, (ids, rows) in push.sparse.items():
+        yield IDS + name, ids.contiguous().numpy()
+        yield ROWS + name, rows.contiguous().numpy()
+    if push.steps != 1:
+        yield "steps", torch.tensor([push.steps]).numpy()
+
+
+def _steps(value: Tensor) -> int:
+    if value.dtype != torch.int64 or value.numel() != 1 or not 0 <= value.item() <= 10**6:
+        raise MalformedMessage("steps are one int64")
+    return int(value.item())

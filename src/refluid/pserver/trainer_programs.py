@@ -1,0 +1,171 @@
+"""A trainer's programs: optimizer operators leave, pushes, pulls and remote lookups come in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from refluid.build import apply
+from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.block import Block
+from refluid.ir.editor import Editor
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
+from refluid.pserver.geo import IDS
+from refluid.pserver.layout import JobLayout, TrainingMode
+from refluid.pserver.updates import ParameterUpdate, lookups_of
+
+_RPC = {ROLE: int(OpRole.RPC)}
+
+
+@dataclass(frozen=True)
+class TrainerSide:
+    """How a trainer's programs are rewritten: its number, what is where, what servers update."""
+
+    trainer: int
+    layout: JobLayout
+    updates: Sequence[ParameterUpdate]
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """By which operators find the trainer's link."""
+        return {"endpoints": list(self.layout.servers), "trainer_id": self.trainer}
+
+
+def rewrite_main(program: Program, side: TrainerSide) -> None:
+    """sgd(w, w@GRAD) -> send(w@GRAD), recv(w); lookup_table(w) -> distributed_lookup_table(w).
+
+    With an optimizer of the trainer's own (GEO) nothing leaves; parameters and the ids that were
+    looked up are sent at the end.
+    """
+    block = program.global_block()
+    if side.layout.mode == TrainingMode.GEO:
+        _exchange_at_end(block, side)
+        return
+    _make_lookups_remote(block, side)
+    last = max((update.op.idx for update in side.updates), default=len(block.ops) - 1)
+    after = block.ops[last]
+    gone = {id(op) for op in _leaving(block, side.updates)}
+    rest = [op for op in block.ops[last + 1 :] if id(op) not in gone]
+    editor = Editor(block)
+    editor.assign(op for op in block.ops[: last + 1] if id(op) not in gone or op is after)
+    if id(after) in gone:
+        editor.remove(after)
+    _push_and_pull(block, side)
+    editor.append(*rest)
+    used = {name for one in program.blocks for op in one.ops for name in op.arg_names}
+    state = {name for update in side.updates for name in update.state}
+    editor.forget_variables(state - used)
+
+
+def _leaving(block: Block, updates: Sequence[ParameterUpdate]) -> list[Operator]:
+    """Operators that servers run instead: updates, and learning rates that nobody else reads."""
+    leaving = [op for update in updates for op in update.ops]
+    own = {id(op) for op in leaving}
+    schedule = [op for op in block.ops if op.role & OpRole.LR_SCHED]
+    made = {name for op in schedule for name in op.output_arg_names}
+    for op in block.ops:
+        if op not in schedule and id(op) not in own and made & set(op.input_arg_names):
+            return leaving
+    return leaving + schedule
+
+
+def _push_and_pull(block: Block, side: TrainerSide) -> None:
+    layout, where = side.layout, side.where
+    gradients = [*layout.dense_of, *layout.sparse_of]
+    parameters = [one.name for one in layout.dense]
+    servers = {"epmap": where["endpoints"], "trainer_id": side.trainer, **_RPC}
+    named = {**servers, "send_varnames": gradients}
+    apply("send", {"X": gradients}, {}, named, block=block)
+    if layout.mode in (TrainingMode.SYNC, TrainingMode.HALF_ASYNC):
+        half = layout.mode == TrainingMode.HALF_ASYNC
+        apply("send_barrier", {}, {}, {**where, "half_async": half, **_RPC}, block=block)
+    if parameters:
+        waits = layout.mode != TrainingMode.ASYNC
+        named = {**servers, "varnames": parameters, "with_barrier": waits}
+        apply("recv", {"X": parameters}, {"Out": parameters}, named, block=block)
+    if layout.mode == TrainingMode.SYNC:
+        apply("fetch_barrier", {}, {}, {**where, **_RPC}, block=block)
+
+
+def _exchange_at_end(block: Block, side: TrainerSide) -> None:
+    layout = side.layout
+    tables = {one.name for one in layout.sparse}
+    parameters = [*(one.name for one in layout.dense), *sorted(tables)]
+    lookups = lookups_of(block.program)
+    ids = [(name, op.input("Ids")[0]) for name in sorted(tables) for op in lookups.get(name, [])]
+    servers = {"epmap": list(layout.servers), "trainer_id": side.trainer, **_RPC}
+    names = [*parameters, *(f"{name}{IDS}{number}" for number, (name, _) in enumerate(ids))]
+    given = [*parameters, *(one for _, one in ids)]
+    apply("send", {"X": given}, {}, {**servers, "send_varnames": names}, block=block)
+    named = {**servers, "varnames": parameters, "with_barrier": False}
+    apply("recv", {"X": parameters}, {"Out": parameters}, named, block=block)
+
+
+# -- lookups ------------------------------------------------------------------
+
+
+def _make_lookups_remote(block: Block, side: TrainerSide) -> None:
+    """Those of one table become one operator, as far as their ids are there when the first runs."""
+    tables = {one.name for one in side.layout.sparse}
+    for name, ops in lookups_of(block.program).items():
+        if name not in tables:
+            continue
+        groups: list[list[Operator]] = []
+        for op in ops:
+            if groups and _fits(block, groups[-1][0], op):
+                groups[-1].append(op)
+            else:
+                groups.append([op])
+        for group in groups:
+            _join(block, side, name, group)
+
+
+def _fits(block: Block, first: Operator, op: Operator) -> bool:
+    alike = op.type == first.type and op.attr("padding_idx") == first.attr("padding_idx")
+    (ids,), start, end = op.input("Ids"), first.idx, op.idx
+    return alike and not any(ids in one.output_arg_names for one in block.ops[start:end])
+
+
+def _join(block: Block, side: TrainerSide, table: str, ops: Sequence[Operator]) -> None:
+    first = ops[0]
+    place = first.idx
+    attrs: Mapping[str, Any] = {
+        **side.where,
+        "table_names": [table],
+        "lookup_table_version": first.type,
+        "padding_idx": first.attr("padding_idx"),
+    }
+    inputs = {"Ids": [op.input("Ids")[0] for op in ops], "W": table}
+    outputs = {"Outputs": [op.output("Out")[0] for op in ops]}
+    Editor(block).remove(*ops)
+    with block.program.roles(OpRole.FORWARD):
+        apply("distributed_lookup_table", inputs, outputs, attrs, block=block, index=place)
+
+
+# -- beginning ----------------------------------------------------------------
+
+
+def rewrite_startup(startup: Program, side: TrainerSide) -> None:
+    """Parameters come from the servers; what only these have isn't made."""
+    block, layout = startup.global_block(), side.layout
+    names = [one.name for one in layout.dense]
+    editor = Editor(block)
+    if layout.mode == TrainingMode.GEO:
+        names += [one.name for one in layout.sparse]
+    else:
+        gone = {name for update in side.updates for name in update.state}
+        editor.keep(lambda op: not set(op.output_arg_names) & gone)
+        editor.forget_variables(gone)
+        tables = {one.name: one for one in layout.sparse}
+        editor.keep(lambda op: not set(op.output_arg_names) & tables.keys())
+        for name, table in tables.items():
+            shape = {"shape": [table.height, table.width]}
+            apply("fake_init", {}, {"Out": name}, shape, block=block)
+    if not names:
+        return
+    servers = {"epmap": list(layout.servers), "trainer_id": side.trainer, **_RPC}
+    named = {**servers, "varnames": names, "with_barrier": True}
+    apply("recv", {"X": names}, {"Out": names}, named, block=block)
+    apply("fetch_barrier", {}, {}, {**side.where, **_RPC}, block=block)
