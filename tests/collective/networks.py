@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
 import refluid.fluid as fluid
 
@@ -54,10 +55,11 @@ def built(
 
 
 def parameters(main: Any) -> dict[str, Any]:
-    """The values of all persistable variables."""
+    """The values of all persistable variables, but for readers."""
     scope = fluid.global_scope()
+    cells = {var.name: scope.find_var(var.name) for var in main.list_vars() if var.persistable}
     return {
-        var.name: np.array(scope.find_var(var.name).get_tensor())
-        for var in main.list_vars()
-        if var.persistable and scope.find_var(var.name) is not None
+        name: np.array(cell.get_tensor())
+        for name, cell in cells.items()
+        if cell is not None and isinstance(cell.value, torch.Tensor)
     }

@@ -22,6 +22,8 @@ print("trainer", rank, "of", os.environ["PADDLE_TRAINERS_NUM"], sys.argv[1:], fl
 print(os.environ["PADDLE_CURRENT_ENDPOINT"], os.environ["PADDLE_TRAINER_ENDPOINTS"], flush=True)
 pathlib.Path(f"pid-{rank}-{attempt}").write_text(str(os.getpid()))
 if rank == "1" and attempt in sys.argv:
+    while not os.path.exists(f"pid-0-{attempt}"):
+        time.sleep(0.01)
     raise SystemExit("trainer 1 gives up")
 if "wait" in sys.argv:
     time.sleep(600)

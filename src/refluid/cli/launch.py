@@ -34,6 +34,29 @@ _Print = Annotated[bool, typer.Option("--print_config/--quiet", help="Print the 
 _Restarts = Annotated[
     int, typer.Option("--max_restarts", min=0, help="How often all begin again after a failure.")
 ]
+_Nodes = Annotated[
+    int,
+    typer.Option("--nodes", min=1, help="How many hosts, where an engine chooses them."),
+]
+_On = Annotated[
+    Literal["ray"] | None,
+    typer.Option("--on", help="Who places the trainers on hosts; else they run on this one."),
+]
+_Address = Annotated[
+    str | None,
+    typer.Option("--address", help="With --on ray: the cluster's; else one on this machine."),
+]
+_Placement = Annotated[
+    Literal["spread", "packed"],
+    typer.Option("--placement", help="With --on ray: over many hosts, or into few."),
+]
+_Manifest = Annotated[
+    Literal["k8s", "slurm"] | None,
+    typer.Option("--print-manifest", help="Print what starts the job there; run nothing."),
+]
+_Image = Annotated[
+    str, typer.Option("--image", help="With --print-manifest k8s: what the pods run.")
+]
 _Place = Annotated[
     Literal["cpu"] | None,
     typer.Option("--place", help="Run there, whatever places the script names."),
@@ -52,29 +75,104 @@ def launch(
     print_config: _Print = True,
     max_restarts: _Restarts = 0,
     place: _Place = None,
+    nodes: _Nodes = 1,
+    on: _On = None,
+    address: _Address = None,
+    placement: _Placement = "spread",
+    print_manifest: _Manifest = None,
+    image: _Image = "refluid",
 ) -> None:
     """Run a script as several trainers, which find Fluid's PADDLE_* environment.
 
-    On several hosts start the same command on each. The first trainer's output is shown; each
-    has a log. Where one fails, all end, and its last lines are shown.
+    On several hosts start the same command on each, or have an engine do so: --on ray, or what
+    --print-manifest prints. The first trainer's output is shown; each has a log. Where one fails,
+    all end, and its last lines are shown.
     """
     from refluid.cli.console import refuse
-    from refluid.collective.launch.job import launched
     from refluid.core.errors import EnforceNotMet
 
+    command, options = [script, *(arguments or [])], ["--place", place] if place else []
+    devices = len([one for one in (gpus or "").split(",") if one.strip()])
+    count = nproc_per_node or devices or 1
     try:
-        status = launched(
-            [script, *(arguments or [])],
-            hosts=ips.split(","),
-            host=node_ip,
-            port=started_port,
-            count=nproc_per_node,
-            gpus=gpus,
-            folder=log_dir,
-            prints=print_config,
-            max_restarts=max_restarts,
-            options=["--place", place] if place else [],
-        )
+        if print_manifest:
+            kept = _given("--gpus", gpus) + _given("--max_restarts", max_restarts) + options
+            _print(print_manifest, command, nodes, count, started_port, kept, devices, image)
+            return
+        if on:
+            status = _on_ray(
+                [*options, *command], nodes * count, placement, address, devices, log_dir,
+                max_restarts,
+            )  # fmt: skip
+        else:
+            status = _here(
+                command, ips, node_ip, started_port, nproc_per_node, gpus, log_dir, print_config,
+                max_restarts, options,
+            )  # fmt: skip
     except EnforceNotMet as error:
         refuse(str(error))
     raise SystemExit(status)
+
+
+def _given(name: str, value: str | int | None) -> list[str]:
+    return [name, str(value)] if value else []
+
+
+def _here(
+    command: list[str],
+    ips: str,
+    host: str | None,
+    port: int | None,
+    count: int | None,
+    gpus: str | None,
+    folder: Path,
+    prints: bool,
+    restarts: int,
+    options: list[str],
+) -> int:
+    from refluid.collective.launch.job import launched
+
+    return launched(
+        command,
+        hosts=ips.split(","),
+        host=host,
+        port=port,
+        count=count,
+        gpus=gpus,
+        folder=folder,
+        prints=prints,
+        max_restarts=restarts,
+        options=options,
+    )
+
+
+def _on_ray(
+    arguments: list[str],
+    size: int,
+    placement: str,
+    address: str | None,
+    devices: int,
+    folder: Path,
+    restarts: int,
+) -> int:
+    from refluid.collective.launch.on_ray import RayJob, run_on_ray
+
+    job = RayJob(arguments, size, placement, address, gpus=1 if devices else 0)
+    return run_on_ray(job, folder, restarts)
+
+
+def _print(
+    kind: str,
+    command: list[str],
+    hosts: int,
+    count: int,
+    port: int | None,
+    options: list[str],
+    gpus: int,
+    image: str,
+) -> None:
+    from refluid.collective.launch.job import USUAL_PORT
+    from refluid.collective.launch.manifests import EngineJob, manifest
+
+    wanted = EngineJob(command, hosts, count, port or USUAL_PORT, options, gpus, image)
+    typer.echo(manifest(kind, wanted), nl=False)

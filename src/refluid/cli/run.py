@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import runpy
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,7 @@ import typer
 
 from refluid import paddle
 from refluid.cli.missing import advise
+from refluid.core.data_ends import end_of_data
 from refluid.core.fetched import keep_when_copied
 from refluid.core.importing import import_many
 from refluid.paddle import beside
@@ -83,7 +85,7 @@ def run(
         _take_faults()
     try:
         with _watched(Path(script).name, watch, profile, memory):
-            (_run_module if module else _run_file)(script)
+            _run_to_the_end(_run_module if module else _run_file, script)
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
     except Exception as error:
@@ -138,6 +140,17 @@ def _watched(title: str, watch: bool, profile: Path | None, memory: Path | None)
 
         around.enter_context(watching())
     return around
+
+
+def _run_to_the_end(run_it: Callable[[str], None], script: str) -> None:
+    """Runs the script; where it ends well, other trainers may have more data."""
+    try:
+        run_it(script)
+    except SystemExit as error:
+        if not error.code:
+            end_of_data(0)
+        raise
+    end_of_data(0)
 
 
 def _run_file(script: str) -> None:

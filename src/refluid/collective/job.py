@@ -8,12 +8,22 @@ from __future__ import annotations
 import atexit
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from refluid.comm.communicator import Communicator
-from refluid.comm.world import enter, leave, world
+from refluid.comm.pulse import Pulse
+from refluid.comm.world import attendance, enter, leave, world
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import environment_int, environment_str
+
+if TYPE_CHECKING:
+    from refluid.comm.processes import Processes
+
+# Where the launcher looks for how the trainers do.
+PROGRESS = "REFLUID_PROGRESS"
 
 
 @dataclass(frozen=True)
@@ -103,9 +113,23 @@ def joined(job: TrainingJob) -> Communicator:
 
     wait = float(flags.value("refluid_meeting_seconds"))
     patience = float(flags.value("refluid_exchange_seconds"))
-    enter(meet(job.rank, job.size, job.address, wait=wait, patience=patience))
+    group = meet(job.rank, job.size, job.address, wait=wait, patience=patience)
+    enter(group)
+    _tell_progress(group)
     atexit.register(leave)
     return world()
+
+
+def _tell_progress(group: Processes) -> None:
+    """The launcher of this job shows how the trainers do."""
+    folder, there = environment_str(PROGRESS), attendance()
+    if not folder or there is None:
+        return
+    from refluid.collective.launch.live import note
+
+    tell = partial(note, Path(folder)) if group.rank == 0 else None
+    pulse = Pulse(group.store, group.rank, group.size, lambda: there.waited, tell)
+    there.watch = pulse.after_step
 
 
 def joined_as(rank: int, size: int, endpoints: Sequence[str] = ()) -> Communicator:

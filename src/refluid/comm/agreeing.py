@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 
 _NOTHING = "nothing more"
+_SHOWN = 2
 
 
 def require_alike(everyone: Sequence[Sequence[str]], member: str) -> None:
@@ -33,6 +34,15 @@ def _by_line(lines: Sequence[str], member: str) -> str:
         f"{member}{'s' if len(which) > 1 else ''} {', '.join(map(str, which))}: {line}"
         for line, which in ranks.items()
     )
+
+
+def in_short(what: Sequence[str]) -> str:
+    """The first line and, of the others, how many there are and what the first ones say."""
+    first, *others = what
+    if not others:
+        return first
+    shown = ", ".join([*others[:_SHOWN], ".."][: len(others)])
+    return f"{first}: {shown} ({len(others)} in all)"
 
 
 def described(tensors: Sequence[Tensor]) -> list[str]:

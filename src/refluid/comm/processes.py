@@ -9,28 +9,26 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from refluid.comm.agreeing import described, require_alike
+from refluid.comm.agreeing import described, in_short, require_alike
 from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
 from refluid.comm.layouts import bytes_of, empty_head, head_of, tensor_for
+from refluid.comm.link import Link, said
 from refluid.comm.meeting import Address, Meeting, meet_at
 from refluid.comm.reducing import as_one, by_type, reduced, take_apart
 from refluid.comm.values import gather_values
 from refluid.core.errors import EnforceNotMet, PeerFailed
-from refluid.core.joined_thread import interruptibly
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels.process_groups import gloo
 
 _CPU = torch.device("cpu")
-# The tags of messages: 0 exchanges, 1 those that are waited for later, then those of `send`.
-_STARTED, _SENT = 1, 2
+# Tags of messages: 0 exchanges, 1 those waited for later, 2 what is announced, then `send`'s.
+_STARTED, _WORDS, _SENT = 1, 2, 3
 # What may be under way without the receiver having asked for it, in bytes.
 _UNDER_WAY = 1 << 28
 
@@ -46,14 +44,6 @@ def meet(
     return Processes(meet_at(address, rank, size, wait), list(range(size)), rank, patience)
 
 
-@dataclass
-class _Link:
-    """What all exchanges of a group share: its connections, and why there are none any more."""
-
-    group: Any
-    failure: str = ""
-
-
 class Processes:
     """The end of one process. ranks: the members' numbers in the meeting; path: its own name."""
 
@@ -67,12 +57,16 @@ class Processes:
         self.node = list(dict.fromkeys(machines)).index(machines[rank])
         near = [one for one, machine in enumerate(machines) if machine == machines[rank]]
         self.local_rank, self.local_size = near.index(rank), len(near)
-        self._link = _Link(self._connected())
-        self._tag = 0
+        self._link = Link(self._connected(), rank, self.size)
+        self._tag, self._doing = 0, ""
         self._splits = 0
-        self._sent: list[tuple[int, Any, Tensor]] = []
         self._beside: tuple[Processes, Beside] | None = None
         self.barrier()  # all are connected before one may leave
+
+    @property
+    def store(self) -> Any:
+        """Where the processes met; for what may be late."""
+        return self._met.store
 
     def _connected(self) -> Any:
         if self.size == 1:
@@ -83,76 +77,13 @@ class Processes:
             )
         except RuntimeError as error:
             name = f"trainer {self.rank} of {self.size}"
-            raise PeerFailed(f"{name} could not connect with the others: {_said(error)}") from error
-
-    # -- from every member to every other one ----------------------------------------------------
-
-    def _swap(self, give: Sequence[Tensor], take: Sequence[Tensor]) -> None:
-        """Sends give[rank] and overwrites take[rank], both flat and contiguous, of known sizes."""
-        others = [(self.rank + step) % self.size for step in range(1, self.size)]
-        works: list[tuple[int, Any]] = []
-        try:
-            works += [(one, self._receiving(take[one], one, self._tag)) for one in others]
-            works += [(one, self._sending(give[one], one, self._tag)) for one in others]
-            self._finish(works)
-        finally:
-            works.clear()  # an error keeps what this function holds, and so the connections
-        take[self.rank].copy_(give[self.rank])
-
-    def _receiving(self, tensor: Tensor, source: int, tag: int) -> Any:
-        return self._tried(source, "recv", [tensor], source, tag) if tensor.numel() else None
-
-    def _sending(self, tensor: Tensor, to: int, tag: int) -> Any:
-        return self._tried(to, "send", [tensor], to, tag) if tensor.numel() else None
-
-    def _tried(self, other: int, method: str, *given: Any) -> Any:
-        """Asks torch's group for what needs member `other`."""
-        link = self._link
-        if link.failure:
-            raise PeerFailed(link.failure)
-        try:
-            return getattr(link.group, method)(*given)
-        except RuntimeError as error:
-            why = _said(error)
-        raise self._failed(other, why)
-
-    def _finish(self, works: list[tuple[int, Any]]) -> None:
-        """Waits for what was asked of each member."""
-        try:
-            interruptibly(lambda: self._wait(works), "refluid exchange")
-        except KeyboardInterrupt:
-            self._link.failure = self._link.failure or "an exchange with the others was interrupted"
-            self._leave()
-            raise
-
-    def _wait(self, works: list[tuple[int, Any]]) -> None:
-        other = self.rank
-        try:
-            for other, work in works:  # noqa: B007  (used after it)
-                if work is not None:
-                    work.wait()
-            return
-        except RuntimeError as error:
-            why = _said(error)
-        works.clear()
-        raise self._failed(other, why)
-
-    def _failed(self, other: int, why: str) -> PeerFailed:
-        """Member `other` is not to be had; the first such error is what all later ones say."""
-        how = "did nothing for too long" if "timed out" in why.lower() else "went away"
-        text = f"trainer {other} of {self.size} {how}: {why}"
-        self._link.failure = self._link.failure or text
-        self._leave()
-        return PeerFailed(self._link.failure)
-
-    def _leave(self) -> None:
-        """Drops the connections: those who wait for this process see it go."""
-        self._link.group, self._sent = None, []
+            raise PeerFailed(f"{name} could not connect with the others: {said(error)}") from error
 
     # -- the methods of Communicator --------------------------------------------------------------
 
     def agree(self, what: Sequence[str]) -> None:
         # All exchanges begin with this one, of one length, so none is taken for another.
+        self._doing = in_short(what)
         data = "\n".join(line.replace("\n", " ") for line in what).encode()
         mine = torch.frombuffer(bytearray(hashlib.sha256(data).digest()), dtype=torch.uint8)
         found = self._brought(mine, [torch.empty_like(mine)] * self.size)
@@ -160,6 +91,29 @@ class Processes:
             text = torch.frombuffer(bytearray(data), dtype=torch.uint8)
             everyone = [bytes(one.numpy()).decode().split("\n") for one in self._told(text)]
             require_alike(everyone, "trainer")
+
+    def _swap(self, give: Sequence[Tensor], take: Sequence[Tensor]) -> None:
+        """Sends give[rank] and overwrites take[rank], both flat and contiguous, of known sizes."""
+        self._link.swap(give, take, self._tag, self._doing)
+
+    def announce(self, number: int) -> Callable[[], list[int]]:
+        """Tells all others a number, without waiting; gives what tells theirs, by rank.
+
+        Numbers that are told one after the other are told in that order.
+        """
+        link, own = self._link, torch.tensor([number])
+        found = [torch.empty_like(own) for _ in range(self.size)]
+        found[self.rank] = own
+        others = [one for one in range(self.size) if one != self.rank]
+        works = [(one, link.receiving(found[one], one, _WORDS)) for one in others]
+        works += [(one, link.sending(own, one, _WORDS)) for one in others]
+
+        def told() -> list[int]:
+            link.finish(works, "say whether there are more data")
+            works.clear()
+            return [int(one) for one in found]
+
+        return told
 
     def _brought(self, mine: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
         """What each member gives all others, by rank; like: of those shapes."""
@@ -260,18 +214,19 @@ class Processes:
         for tensor in tensors:
             whole = tensor.detach().to(_CPU, copy=True).contiguous()
             for part in (head_of(whole), bytes_of(whole)):
-                self._sent.append((to, self._sending(part, to, tag + _SENT), part))
-        while sum(part.nbytes for _, _, part in self._sent) > _UNDER_WAY:
-            other, work, _ = self._sent.pop(0)
-            self._finish([(other, work)])
+                self._link.sent.append((to, self._link.sending(part, to, tag + _SENT), part))
+        while sum(part.nbytes for _, _, part in self._link.sent) > _UNDER_WAY:
+            other, work, _ = self._link.sent.pop(0)
+            self._link.finish([(other, work)])
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
         self._require_other(source)
+        link, tag = self._link, tag + _SENT
         for tensor in tensors:
             head = empty_head()
-            self._finish([(source, self._receiving(head, source, tag + _SENT))])
+            link.finish([(source, link.receiving(head, source, tag))])
             found = tensor_for(head)
-            self._finish([(source, self._receiving(bytes_of(found), source, tag + _SENT))])
+            link.finish([(source, link.receiving(bytes_of(found), source, tag))])
             if found.shape != tensor.shape or found.dtype is not tensor.dtype:
                 shape = tuple(found.shape)
                 raise EnforceNotMet(f"trainer {source} sent another shape or type: {shape}")
@@ -287,13 +242,7 @@ class Processes:
             self._beside[1].close()
             self._beside = None
         with contextlib.suppress(PeerFailed):
-            while self._sent:
-                receiver, work, _ = self._sent.pop(0)
-                self._finish([(receiver, work)])
-        self._link.failure = self._link.failure or f"trainer {self.rank} has left the group"
-        self._leave()
-
-
-def _said(error: RuntimeError) -> str:
-    """What torch says, without the place in its source, and without advice."""
-    return re.sub(r"\[\S+\.(cc|h):\d+\] ", "", str(error)).split(". ")[0]
+            while self._link.sent:
+                receiver, work, _ = self._link.sent.pop(0)
+                self._link.finish([(receiver, work)])
+        self._link.leave(f"trainer {self.rank} has left the group")

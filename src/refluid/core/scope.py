@@ -68,12 +68,16 @@ class CellTensor(LoDTensor):
 
 
 class Scope:
-    """Variables by name. `var` makes one here; `find_var` also looks in enclosing scopes."""
+    """Variables by name. `var` makes one here; `find_var` also looks in enclosing scopes.
+
+    apart: variables of which each trainer of a job has a value of its own.
+    """
 
     def __init__(self, parent: Scope | None = None) -> None:
         self.parent = parent
         self.kids: list[Scope] = []
         self.erasures = 0
+        self.apart: frozenset[str] = frozenset()
         self._cells: dict[str, Cell] = {}
 
     def var(self, name: str) -> Cell:

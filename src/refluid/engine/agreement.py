@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -31,12 +32,18 @@ def agree_on_program(
 
     Seeds may differ.
     """
-    lines = [
-        "run",
-        *(f"feeds {name!r}" for name in feeds),
-        *(f"fetches {one!r}" for one in fetches),
-    ]
-    trainers.agree([*lines, *_options(strategy), *_text(program)])
+    trainers.agree([*_lines(feeds, fetches), *_options(strategy), *_text(program)])
+
+
+def number_of(program: Program, feeds: Sequence[str], fetches: Sequence[str]) -> int:
+    """What is the same for all trainers that run this, and hardly for anything else; 2 or more."""
+    text = "\n".join([*_lines(feeds, fetches), *_text(program)])
+    return 2 + int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
+
+
+def _lines(feeds: Sequence[str], fetches: Sequence[str]) -> list[str]:
+    fed, fetched = (f"feeds {one!r}" for one in feeds), (f"fetches {one!r}" for one in fetches)
+    return ["run", *fed, *fetched]
 
 
 def _options(strategy: Strategy) -> Iterator[str]:
@@ -53,11 +60,12 @@ def _text(program: Program) -> list[str]:
 
 
 def begin_alike(trainers: Communicator, program: Program, scope: Scope) -> None:
-    """Overwrites the program's persistable variables with those of trainer 0.
+    """Overwrites the program's persistable variables with those of trainer 0, but for those apart.
 
     EnforceNotMet at all trainers where they have others, or such of other shapes.
     """
-    held = {var.name: scope.find_var(var.name) for var in program.list_vars() if var.persistable}
+    names = {var.name for var in program.list_vars() if var.persistable} - scope.apart
+    held = {name: scope.find_var(name) for name in names}
     values = {
         name: cell.value
         for name, cell in sorted(held.items())

@@ -14,10 +14,11 @@ import torch
 from refluid.core.errors import EOFException
 from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor
+from refluid.engine.attending import together
 from refluid.engine.group import Group
 from refluid.engine.operator_times import OperatorTimes
 from refluid.engine.prepare import Wanted, prepared
-from refluid.engine.strategy import DEFAULT
+from refluid.engine.strategy import Strategy
 from refluid.feed.staging import Sender
 from refluid.feed.text_datasets.batches import Batch
 from refluid.feed.text_datasets.feed import DatasetFeed
@@ -29,13 +30,16 @@ from refluid.runtime.plan import Fetched
 class Job:
     """What all threads of one run have in common.
 
-    names: what a batch of the dataset has tensors for. shown: name and text of what is printed
-    every `period` batches. watched: what a fetch handler looks at.
+    strategy, loss: of one that trains along with other processes. names: what a batch of the
+    dataset has tensors for. shown: name and text of what is printed every `period` batches.
+    watched: what a fetch handler looks at.
     """
 
     program: Program
     scope: Scope
     group: Group
+    strategy: Strategy
+    loss: str | None
     infer: bool
     names: Sequence[str]
     names_with_lod: frozenset[str]
@@ -63,8 +67,9 @@ class Trainer:
         self._fetched = () if number else tuple(wanted)
         names = tuple(job.names[place] for place in self._fed)
         with_lod = job.names_with_lod & set(names)
-        program = Wanted(job.program, names, self._fetched, DEFAULT, job.group, inference=job.infer)
-        ready = prepared(program)
+        ready = self._ready = prepared(
+            Wanted(job.program, names, self._fetched, job.strategy, job.group, job.loss, job.infer)
+        )
         if job.debug:  # its operators are timed: it stays interpreted
             (self.plan,) = ready.plans(with_lod)
         else:
@@ -99,9 +104,17 @@ class Trainer:
         if self._sender is not None:
             tensors = self._sender.bring(tensors)
         lods = [batch.lods[place] for place in self._fed]
-        results = self.plan.run(self.job.scope, tensors, lods)
+        scope = self.job.scope
+        results = together(
+            self._ready, [scope], lambda: self.plan.run(scope, tensors, lods), tensors
+        )
         if self._fetched:
             self.latest = dict(zip(self._fetched, results, strict=True))
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether its steps exchange something with other trainers."""
+        return self._ready.number > 0
 
     def _print(self) -> None:
         for name, text in self.job.shown:

@@ -8,11 +8,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 
+from refluid.core.data_ends import end_of_data, steps_together
+from refluid.core.errors import EnforceNotMet
 from refluid.core.fetched import fetched
 from refluid.core.scope import Scope
 from refluid.core.threads import begin_thread
@@ -20,6 +22,7 @@ from refluid.engine.dataset_progress import Progress
 from refluid.engine.dataset_trainer import Job, Trainer
 from refluid.engine.group import Group
 from refluid.engine.monitor import Handler, Monitor
+from refluid.engine.strategy import DEFAULT, Strategy
 from refluid.feed.live import told
 from refluid.feed.text_datasets.feed import DatasetFeed
 from refluid.ir.program import Program
@@ -49,8 +52,16 @@ class TrainingData(Protocol):
         """All was read."""
 
 
+class Runs(NamedTuple):
+    """A group, and for one that trains along with other processes its strategy and the loss."""
+
+    group: Group
+    strategy: Strategy = DEFAULT
+    loss: str | None = None
+
+
 def run_from_dataset(
-    group: Group,
+    runs: Runs,
     infer: bool,
     program: Program,
     dataset: TrainingData,
@@ -64,12 +75,15 @@ def run_from_dataset(
 ) -> None:
     """One pass over the dataset; arguments as of `Executor.train_from_dataset`.
 
-    group: the executor's. infer: gradients, updates and learning-rate schedules are left out.
+    runs: by whom the program is run. infer: gradients, updates and learning-rate schedules are
+    left out.
     """
     job = Job(
         program,
         scope,
-        group,
+        runs.group,
+        runs.strategy,
+        runs.loss,
         infer,
         dataset.names,
         dataset.names_with_lod,
@@ -78,13 +92,19 @@ def run_from_dataset(
         print_period,
         debug,
     )
-    threads = dataset.usable_threads(thread)
+    threads, begun = dataset.usable_threads(thread), steps_together()
     with ExitStack() as plans:
         trainers = [Trainer(job, number, plans) for number in range(threads)]
+        if threads > 1 and trainers[0].exchanges:
+            raise EnforceNotMet(
+                f"{threads} threads of a trainer can't each exchange gradients with other "
+                "trainers: train with thread=1, and more trainers"
+            )
         feed = dataset.feed(threads)
         try:
             with told(Progress(feed, infer)):
                 _run(trainers, feed, fetch_handler)
+            end_of_data(begun)
         finally:
             feed.stop()
     dataset.finish_pass()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refluid.comm import ALONE, Communicator
-from refluid.comm.world import world
+from refluid.comm.world import attended, world
 from refluid.core import flags
 from refluid.core.places import Place
 from refluid.core.scope import Scope
@@ -73,8 +73,9 @@ def _members(replicas: Replicas | None, trainers: Communicator) -> list[Communic
     if trainers.size == 1:
         return row
     if replicas.size == 1:
-        return [trainers]
+        return [attended(trainers)]
     from refluid.comm.grid import ReplicaGrid  # most programs have one trainer
 
     columns = [trainers.split(0) for _ in row]
-    return [ReplicaGrid(one, column) for one, column in zip(row, columns, strict=True) if column]
+    pairs = zip(row, columns, strict=True)
+    return [ReplicaGrid(one, attended(column)) for one, column in pairs if column]

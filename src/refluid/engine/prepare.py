@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+from refluid.comm.world import all_have_data
 from refluid.core.threads import use_operator_threads
 from refluid.engine.conditions import Conditions
 from refluid.engine.exchanging import require_loss_gradient
@@ -23,6 +24,8 @@ from refluid.engine.reading import ReadingStep, reads_first, without_reads
 from refluid.engine.setting import Setting
 from refluid.engine.strategy import Strategy
 from refluid.ir.program import Program
+from refluid.ops.effects import Effect
+from refluid.ops.registry import facts_of
 from refluid.runtime.plan import Plan
 from refluid.runtime.request import Request
 
@@ -107,6 +110,19 @@ class Prepared:
         """The program of each replica."""
         with explained(self.program, self.feeds):
             return rewrite(self.program, self.settings, self._seen)
+
+    @cached_property
+    def number(self) -> int:
+        """By which trainers tell this from other steps; 0 where it exchanges nothing with them."""
+        if self.conditions.trainers == 1:
+            return 0
+        program = self.rewritten[0].program
+        ops = (op for block in program.blocks for op in block.ops)
+        if not any(Effect.COMM in facts_of(op.type).effects for op in ops):
+            return 0
+        from refluid.engine.agreement import number_of  # most have one trainer
+
+        return number_of(self.program, self.feeds, self.fetches)
 
     # -- steps ----------------------------------------------------------------
 
@@ -202,6 +218,7 @@ def prepared(wanted: Wanted, seen: Seen | None = None) -> Prepared:
         if not now.alone and now.trainers > 1:
             from refluid.engine.agreement import agree_on_program  # most have one trainer
 
+            all_have_data("run a program for the first time, or with other feeds or fetches")
             agree_on_program(
                 wanted.group.trainers, wanted.program, now.strategy, found.feeds, found.fetches
             )

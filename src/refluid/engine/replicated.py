@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refluid.comm import ALONE, Communicator
+from refluid.comm.world import all_have_data
 from refluid.core.bounds import MOST_PLACES, whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
 from refluid.core.scope import Scope
+from refluid.engine.attending import together
 from refluid.engine.conditions import shares_parameters
 from refluid.engine.exchanging import by_strategy, optimized
 from refluid.engine.group import Group
@@ -120,10 +122,12 @@ class Replicated:
         with_lod = frozenset(
             name for fed in lods for name, lod in zip(ready.feeds, fed, strict=True) if lod
         )
-        step = ready.step(with_lod)
+        step, scopes = ready.step(with_lod), self.group.scopes
         results: ReplicaResults = []
         for _ in range(self.iterations):
-            results = step.run(self.group.scopes, tensors, lods)
+            results = together(
+                ready, scopes, lambda: step.run(scopes, tensors, lods), tensors[0], len(tensors)
+            )
         return results
 
     def _wanted(self, fed: tuple[str, ...], fetches: tuple[str, ...]) -> Wanted:
@@ -156,6 +160,7 @@ def _group(
     if trainers.size > 1:
         from refluid.engine.agreement import begin_alike  # most programs have one trainer
 
+        all_have_data("begin to train a program")
         begin_alike(trainers, program, scope)
     scopes = replica_scopes(scope, program, places, shared)
     return Group(places, scopes, by_strategy(trainers, strategy))

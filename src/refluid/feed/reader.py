@@ -23,7 +23,8 @@ class QueueReader:
 
     capacity: items that are made ahead. `delivered` counts the items taken in this pass, and
     `ended` says that there are no more. `generation` changes whenever a pass begins or is given
-    up. Several threads may take items. `buffers` keeps its double buffers.
+    up. Several threads may take items. `buffers` keeps its double buffers, and
+    `latest` what each replica took last, where several trainers read.
     """
 
     def __init__(self, name: str, capacity: int) -> None:
@@ -35,6 +36,7 @@ class QueueReader:
         self.ended = False
         self.generation = 0
         self.buffers: dict[Any, Any] = {}
+        self.latest: dict[Any, Any] = {}
         self._lock = threading.Lock()
         self._pump: Pump | None = None
         self._cancel: Callable[[], None] | None = None

@@ -12,6 +12,7 @@ from refluid.core.fetched import fetched
 from refluid.core.places import CPUPlace, CUDAPlace, require_available
 from refluid.core.scope import Scope, global_scope, scope_guard
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
+from refluid.engine.attending import together
 from refluid.engine.fetches import join
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
@@ -96,14 +97,14 @@ class Executor:
         scope = global_scope() if scope is None else scope
         if program._before_runs:
             program.before_run([scope])
-        feed = self._checked_feed(feed)
-        fetches = _fetch_names(fetch_list)
+        feed, fetches = self._checked_feed(feed), _fetch_names(fetch_list)
         ready = prepared(Wanted(program, tuple(feed), fetches, DEFAULT, self._group))
         slots = ready.slots[0]
         converted = [slot.convert(feed[slot.name]) for slot in slots]
         lods = [lod for _, lod in converted]
         fed_lods = frozenset(slot.name for slot, lod in zip(slots, lods, strict=True) if lod)
-        results = ready.step(fed_lods).run(scope, [tensor for tensor, _ in converted], lods)
+        tensors, step = [tensor for tensor, _ in converted], ready.step(fed_lods)
+        results = together(ready, [scope], lambda: step.run(scope, tensors, lods), tensors)
         end_step(self._device)
         return [_returned(result, return_numpy) for result in results]
 
@@ -178,9 +179,10 @@ class Executor:
         print_period: int,
         fetch_handler: Any,
     ) -> None:
-        # Imported here because they load the compiled parser, which few programs need.
+        # They load the compiled parser, which few programs need.
         from refluid.engine.dataset_training import run_from_dataset
         from refluid.fluid.datasets.base import DatasetBase
+        from refluid.fluid.datasets.running import runs_of
 
         if self._closed:
             raise RuntimeError("Attempted to use a closed Executor")
@@ -190,17 +192,16 @@ class Executor:
             raise TypeError(f"dataset must be made by DatasetFactory, not {type(dataset).__name__}")
         if print_period < 1:
             raise ValueError(f"print_period counts batches: at least 1, not {print_period}")
+        scope = global_scope() if scope is None else scope
         program = default_main_program() if program is None else program
-        program = program._program if isinstance(program, CompiledProgram) else program
-        if not isinstance(program, Program):
-            raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
-        program.before_run([global_scope() if scope is None else scope])
+        program, runs = runs_of(program, self._group, scope, self.place)
+        program.before_run([scope])
         run_from_dataset(
-            self._group,
+            runs,
             infer,
             program,
             dataset,
-            global_scope() if scope is None else scope,
+            scope,
             thread,
             debug,
             fetch_list,

@@ -38,12 +38,15 @@ def explain(
     """The error to raise instead of `error`, which came out of the plan in `filename`."""
     origin = source.origin
     found = _plan_frame(error.__traceback__, filename)
-    passed_on = isinstance(error, EOFException | PeerFailed | ReaderFailed)
+    passed_on = isinstance(error, EOFException | ReaderFailed)
     line = None if found is None else _line_of_operator(found.tb_lineno, origin)
     if passed_on or found is None or line is None:
         return error
     if line != found.tb_lineno and isinstance(error, EnforceNotMet):
         return error  # it says what is missing, and no operator is at fault
+    if isinstance(error, PeerFailed):
+        known = line == found.tb_lineno
+        return PeerFailed(f"{error}\n{_exchanged(origin[line])}") if known else error
     op, given = origin[line], _Given(found.tb_frame, name_of)
     if line == found.tb_lineno and isinstance(error, _OF_NONE):
         for slot, name in _needed(op, error):
@@ -67,6 +70,13 @@ def explain(
         + fix_line(reason or str(error))
         + f"\n  [operator < {op.title} > error]"
     )
+
+
+def _exchanged(op: Operator) -> str:
+    """What an operator exchanges, of many values the first and the last."""
+    names = op.input_arg_names
+    shown = names if len(names) <= _MOST_INPUTS else [names[0], "..", names[-1]]
+    return f"operator {op.title} exchanged {len(names)} values: {', '.join(shown)}"
 
 
 def _inside(frames: TracebackType | None, level: int) -> str:

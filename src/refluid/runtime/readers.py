@@ -15,6 +15,7 @@ from torch import Tensor
 
 from refluid.analysis.uses import key_of
 from refluid.comm import LocalGroup
+from refluid.comm.world import attendance
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, as_levels
 from refluid.core.scope import Cell, global_scope
@@ -43,11 +44,22 @@ class OpenReader:
 
         Raises EOFException at the end of a pass, and what `feed.QueueReader.next` raises.
         """
-        batch: ReaderBatch = self.reader.next(turn) if self.buffer is None else self.buffer.next()
+        batch = self._next(turn)
         tensors = [one.tensor for one in batch]
         check_batch(self.reader.name, self.specs, tensors)
         moved = [one if one.device == device else one.to(device) for one in tensors]
         return moved, [as_levels(one.lod()) for one in batch]
+
+    def _next(self, turn: Turn) -> ReaderBatch:
+        """The next batch; the last one again where this trainer is without data."""
+        there = attendance()
+        if there is not None and there.repeating:
+            latest: ReaderBatch = self.reader.latest[turn]
+            return latest
+        batch: ReaderBatch = self.reader.next(turn) if self.buffer is None else self.buffer.next()
+        if there is not None:
+            self.reader.latest[turn] = batch
+        return batch
 
 
 _published: dict[str, weakref.ref[QueueReader]] = {}

@@ -7,11 +7,14 @@ import logging
 import sys
 import uuid
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from refluid.collective.job import PROGRESS
 from refluid.collective.launch.cluster import Cluster
+from refluid.collective.launch.live import live
 from refluid.collective.launch.logs import last_lines, log_file, shown
 from refluid.collective.launch.worker import CLUSTER
 from refluid.core import flags
@@ -36,7 +39,9 @@ def run_job(cluster: Cluster, arguments: Sequence[str], folder: Path, max_restar
     flags.export(CLUSTER, json.dumps(told))
     # With gloo, restarts wait forever on the agent's own store (pytorch issue 135712).
     flags.export("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
-    with shown(log_file(folder, ranks[0])):
+    flags.export(PROGRESS, str(folder.resolve()))
+    watched = live(folder, cluster.size) if ranks[0] == 0 else nullcontext()
+    with watched, shown(log_file(folder, ranks[0])):
         failed = _run(cluster, arguments, folder, max_restarts)
     return _told(failed, folder, ranks[0])
 

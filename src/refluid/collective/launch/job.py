@@ -11,7 +11,7 @@ from refluid.collective.launch.cluster import Cluster, free_port, require_free, 
 from refluid.core.errors import EnforceNotMet
 
 # Fluid's launcher begins there.
-_PORT = 6170
+USUAL_PORT = 6170
 
 
 def launched(
@@ -39,7 +39,7 @@ def launched(
     devices = _devices(count, gpus)
     names = [one.strip() for one in hosts if one.strip()]
     if port is None:
-        port = free_port(len(devices) + 1) if len(names) == 1 else _PORT
+        port = free_port(len(devices) + 1) if len(names) == 1 else USUAL_PORT
     cluster = Cluster(tuple(names), host or _this_host(names), port, devices)
     require_free(cluster)
     if prints:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from refluid.core.bounds import whole_number
+from refluid.core.data_ends import end_of_data, steps_together
 
 Reader = Callable[[], Iterable[Any]]
 
@@ -98,10 +99,11 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
     size = whole_number("batch_size", batch_size)
 
     def batch_reader() -> Iterator[list[Any]]:
-        samples = iter(reader())
+        begun, samples = steps_together(), iter(reader())
         while group := list(itertools.islice(samples, size)):
             if len(group) == size or not drop_last:
                 yield group
+        end_of_data(begun)
 
     return batch_reader
 

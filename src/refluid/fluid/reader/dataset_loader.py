@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
+from refluid.core.data_ends import end_of_data, steps_together
 from refluid.core.errors import EOFException
 from refluid.core.offsets import as_lod
 from refluid.core.places import Place
@@ -57,10 +58,11 @@ class DatasetLoader(DataLoaderBase):
         self._dataset.load_state_dict(state)
 
     def _pass_over(self) -> Generator[StepFeeds, None, None]:
-        feed = self._dataset.feed(1)
+        feed, begun = self._dataset.feed(1), steps_together()
         try:
             yield from self._steps(feed)
             self._dataset.finish_pass()
+            end_of_data(begun)
         finally:
             feed.stop()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from refluid.core.data_ends import end_of_data, steps_together
 from refluid.core.errors import EOFException
 from refluid.feed.batches import Column, ReaderBatch, as_batch, owned, pin
 from refluid.feed.closing import when_gone
@@ -164,6 +165,7 @@ class ReaderPass:
         self._present = present
         self._generation = passes.reader.generation
         self._ended = False
+        self._begun = steps_together()
         when_gone(self, functools.partial(passes.leave, self._generation))
 
     def __iter__(self) -> ReaderPass:
@@ -181,6 +183,7 @@ class ReaderPass:
             return self._present(self._source.next())
         except EOFException:
             self._ended = True
+            end_of_data(self._begun)
             raise StopIteration from None
 
     next = __next__

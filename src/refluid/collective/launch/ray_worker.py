@@ -1,0 +1,76 @@
+"""What Ray runs on a host: it keeps the process of one trainer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_PATIENCE = 5.0
+
+
+class RayWorker:
+    """One trainer's process, which ends when this does."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = Path(tempfile.mkdtemp(prefix="refluid-")) / "log"
+        self._read = 0
+
+    def place(self) -> tuple[str, int]:
+        """The host's address, and a port of it that is free."""
+        import ray
+
+        host = str(ray.util.get_node_ip_address())
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+            return host, int(probe.getsockname()[1])
+
+    def start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Begins `refluid run` with these arguments."""
+        run = [sys.executable, "-u", "-m", "refluid.cli.main", "run", *arguments]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                run,
+                env={**os.environ, "PYTHONPATH": _path(), **environment},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def poll(self) -> tuple[int | None, str]:
+        """The status where it has ended, and what it has written since it was last asked."""
+        status = None if self._process is None else self._process.poll()
+        data = b""
+        if self._log.is_file():
+            with self._log.open("rb") as log:
+                log.seek(self._read)
+                data = log.read()
+        self._read += len(data)
+        return status if status is None or status >= 0 else 128 - status, data.decode(
+            errors="replace"
+        )
+
+    def stop(self) -> None:
+        """Ends it."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            os.killpg(self._process.pid, how)
+            try:
+                self._process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                continue
+            return
+
+    def __del__(self) -> None:
+        self.stop()
+
+
+def _path() -> str:
+    return os.pathsep.join(one for one in sys.path if one)

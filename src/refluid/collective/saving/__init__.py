@@ -1,0 +1,1 @@
+"""Checkpoints that all trainers of a job write together and resume from."""

@@ -1,0 +1,147 @@
+"""What each trainer of a test does that saves checkpoints and goes on from them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import refluid.fluid as fluid
+from refluid.collective.job import job_of_environment
+from refluid.collective.saving import folders
+from refluid.collective.saving.checkpoints import Checkpointing
+from refluid.core.random import set_states
+from tests.collective.training import REDUCE
+
+EPOCHS, BATCHES = 2, 4
+KINDS: dict[str, dict[str, Any]] = {
+    "a loader": {},
+    "a reader": {"use_hierarchical_allreduce": True},
+    "a reader of the program": REDUCE,
+}
+
+
+def network() -> Any:
+    """With dropout, batch norm, a schedule and moments; the loss."""
+    x = fluid.data("x", [None, 6], "float32")
+    y = fluid.data("y", [None, 1], "float32")
+    hidden = fluid.layers.batch_norm(fluid.layers.fc(x, 8, act="tanh"))
+    out = fluid.layers.fc(fluid.layers.dropout(hidden, 0.3), 1)
+    loss = fluid.layers.reduce_mean(fluid.layers.square_error_cost(out, y))
+    rate = fluid.layers.exponential_decay(0.05, 2, 0.8, staircase=True)
+    fluid.optimizer.Adam(rate).minimize(loss)
+    return loss
+
+
+def samples() -> Iterator[Any]:
+    """Of one epoch, drawn as a shuffling reader draws."""
+    for _ in range(4 * BATCHES):
+        x = np.random.standard_normal(6).astype("float32")
+        yield x, x[:1] * 2
+
+
+class Training:
+    """A job of one or several trainers. kind: where data come from, and how gradients go."""
+
+    def __init__(self, kind: str, folder: str, every: int) -> None:
+        job = job_of_environment()
+        self.rank, size = (job.rank, job.size) if job else (0, 1)
+        self.main, self.startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(self.main, self.startup), fluid.unique_name.guard():
+            self.loss = network()
+            self.loader = self._loader(kind)
+        strategy = fluid.BuildStrategy()
+        strategy.num_trainers, strategy.trainer_id = size, self.rank
+        for name, value in KINDS[kind].items():
+            setattr(strategy, name, value)
+        self.program = fluid.CompiledProgram(self.main).with_data_parallel(
+            self.loss.name, strategy, places=[fluid.CPUPlace()]
+        )
+        self.executor = fluid.Executor()
+        np.random.seed(5 + self.rank)
+        drawn = torch.Generator().manual_seed(7 + self.rank)
+        set_states([("cpu", drawn.get_state())])
+        self.executor.run(self.startup)
+        loaders = [] if self.loader is None else [self.loader]
+        self.kept = Checkpointing(folder, self.program, loaders=loaders, every=every, keep=3)
+
+    def _loader(self, kind: str) -> Any:
+        if kind == "a reader":
+            return None
+        names = [self.main.global_block().var(name) for name in ("x", "y")]
+        loader = fluid.io.DataLoader.from_generator(names, 2, iterable=kind == "a loader")
+        places = fluid.CPUPlace() if kind == "a loader" else None
+        return loader.set_sample_generator(samples, 4, places=places)
+
+    def losses(self) -> Iterator[float]:
+        """Of each step that there is to take."""
+        for _ in self.kept.epochs(EPOCHS):
+            for fed in self._feeds():
+                try:
+                    (loss,) = self.executor.run(self.program, feed=fed, fetch_list=[self.loss])
+                except fluid.core.EOFException:
+                    self.loader.reset()
+                    break
+                yield float(np.mean(loss))
+                self.kept.after_step()
+
+    def _feeds(self) -> Iterator[Any]:
+        if self.loader is None:
+            yield from self.kept.batches(self._batches)
+        elif self.loader.iterable:
+            yield from self.loader()
+        else:
+            self.loader.start()
+            while True:
+                yield {}
+
+    def _batches(self) -> Iterator[Any]:
+        rows = list(samples())
+        for first in range(0, len(rows), 4):
+            x, y = zip(*rows[first : first + 4], strict=True)
+            yield {"x": np.stack(x), "y": np.stack(y)}
+
+
+def train(kinds: list[str], folder: str, every: int, most: int) -> list[Any]:
+    """For each kind: whether it resumed, at which step, and the losses of at most so many steps."""
+    found = []
+    for kind in kinds:
+        with fluid.scope_guard(fluid.Scope()):
+            training = Training(kind, f"{folder}/{kind}", every)
+            resumed = training.kept.resume()
+            begun, losses = training.kept.step, []
+            for loss in training.losses():
+                losses.append(loss)
+                if len(losses) == most:
+                    break
+            found.append((resumed, begun, losses))
+    return found
+
+
+def train_until_signalled(folder: str) -> None:
+    """The second trainer is signalled in its third step."""
+    training = Training("a reader", folder, every=100)
+    for number, _ in enumerate(training.losses(), 1):
+        if number == 3 and training.rank == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def crash_while_saving(folder: str) -> None:
+    """The first trainer dies in its second save, when all files are written but not in place."""
+    training = Training("a reader", folder, every=2)
+    usual, calls = folders.finish, []
+
+    def finish(begun: Path, *given: Any) -> Path:
+        calls.append(begun)
+        if len(calls) == 2:
+            os._exit(9)
+        return usual(begun, *given)
+
+    folders.finish = finish
+    for _ in training.losses():
+        pass

@@ -1,0 +1,142 @@
+"""Checkpoints: what goes on from one is as what was never interrupted, bit by bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refluid.fluid as fluid
+from refluid.collective.saving.checkpoints import Checkpointing
+from refluid.collective.saving.folders import folder_of, numbers
+from refluid.collective.saving.shares import shares_of
+from refluid.core.errors import EnforceNotMet
+from tests.collective.jobs import as_trainers
+from tests.collective.networks import parameters
+from tests.collective.resuming import (
+    BATCHES,
+    EPOCHS,
+    KINDS,
+    Training,
+    crash_while_saving,
+    network,
+    train,
+    train_until_signalled,
+)
+
+STEPS = EPOCHS * BATCHES
+
+
+def ran(size: int, tmp_path: Path, folder: str, most: int = 99) -> list[list[Any]]:
+    """What each trainer has of each kind."""
+    given = (list(KINDS), str(tmp_path / folder), 3, most)
+    found = as_trainers(size, train, *given, folder=tmp_path) if size > 1 else [train(*given)]
+    assert all(isinstance(one, list) for one in found), found
+    return found
+
+
+def test_what_resumes_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
+    whole = ran(2, tmp_path, "whole")
+    for most in (4, 4):  # in the first epoch, and in the second
+        ran(2, tmp_path, "parts", most)
+    resumed = ran(2, tmp_path, "parts")
+    for rank in range(2):
+        for kind, one, other in zip(KINDS, whole[rank], resumed[rank], strict=True):
+            assert one[:2] == (False, 0) and len(one[2]) == STEPS, kind
+            assert other[0] and other[1] == 6, (kind, other)
+            assert other[2] == one[2][6:], kind
+
+
+def test_another_number_of_trainers_goes_on(tmp_path: Path) -> None:
+    ran(2, tmp_path, "parts", 4)
+    for size in (3, 1):
+        for own in ran(size, tmp_path, "parts", 1):
+            for resumed, begun, losses in own:
+                assert resumed and begun == 3 and len(losses) == 1 and np.isfinite(losses).all()
+
+
+def test_a_checkpoint_is_fluids_files(tmp_path: Path) -> None:
+    """And each variable is there once, but for those of which each trainer has its own."""
+    ran(2, tmp_path, "parts", 4)
+    for kind in KINDS:
+        folder = folder_of(tmp_path / "parts" / kind, 0)
+        training = Training(kind, str(tmp_path / "none"), 0)
+        fluid.io.load_persistables(training.executor, str(folder / "persistables"), training.main)
+        loaded = parameters(training.main)
+        assert all(np.isfinite(one).all() for one in loaded.values())
+        own = sorted(one.name for one in (folder / "trainer.1").iterdir())
+        assert own[-1] == "state.json"
+        assert all(name.startswith("batch_norm") for name in own[:-1]) and len(own) == 3, own
+
+
+def test_a_signal_saves_and_ends_all(tmp_path: Path) -> None:
+    assert as_trainers(2, train_until_signalled, str(tmp_path / "kept"), folder=tmp_path) == [
+        143,
+        143,
+    ]
+    (number,) = numbers(tmp_path / "kept")
+    text = (folder_of(tmp_path / "kept", number) / "checkpoint.json").read_text()
+    assert '"step": 4' in text or '"step": 3' in text, text
+
+
+def test_a_crash_while_saving_leaves_the_last_one(tmp_path: Path) -> None:
+    kept = tmp_path / "kept" / "a reader"
+    found = as_trainers(2, crash_while_saving, str(kept), folder=tmp_path)
+    assert found[0] == 9 and "PeerFailed" in found[1], found
+    assert numbers(kept) == [0] and (kept / "checkpoint.1.begun").is_dir()
+    given = (["a reader"], str(tmp_path / "kept"), 2, 99)
+    for ((resumed, begun, losses),) in as_trainers(2, train, *given, folder=tmp_path):
+        assert resumed and begun == 2 and len(losses) == STEPS - 2
+    assert numbers(kept) == [1, 2, 3]
+
+
+def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        network()
+    executor = fluid.Executor()
+    with fluid.scope_guard(fluid.Scope()):
+        executor.run(startup)
+        kept = Checkpointing(tmp_path / "kept", main, on=())
+        assert not kept.resume()
+        made = kept.save()
+        assert kept.resume()
+        with pytest.raises(EnforceNotMet, match="every is 0 or more"):
+            Checkpointing(tmp_path, main, every=-1, on=())
+        with pytest.raises(TypeError, match="checkpoints are of a Program"):
+            Checkpointing(tmp_path, 3, on=()).save()
+        file = made / "persistables" / "fc_0.w_0"
+        before = file.read_bytes()
+        file.write_bytes(before[:-1] + b"x")
+        with pytest.raises(EnforceNotMet, match=r"fc_0.w_0 of the checkpoint is damaged"):
+            kept.resume()
+        file.unlink()
+        with pytest.raises(EnforceNotMet, match="can't be read"):
+            kept.resume()
+        file.write_bytes(before)
+        kept.resume()
+        blocked = tmp_path / "file"
+        blocked.write_text("")
+        with pytest.raises(EnforceNotMet, match="no checkpoint was written: trainer 0"):
+            Checkpointing(blocked / "kept", main, on=()).save()
+        (made / "checkpoint.json").write_text('{"version": 99}')
+        with pytest.raises(EnforceNotMet, match="of version 99"):
+            kept.resume()
+
+
+def test_shares_are_even_and_each_is_written_once() -> None:
+    alike: dict[str, Any] = {f"v{number}": ("a", 10) for number in range(4)}
+    shares = shares_of(
+        [
+            {**alike, "own": ("x", 5), "part": ("p", 1)},
+            {**alike, "own": ("y", 5), "late": ("q", 2)},
+        ],
+        {"v0": 1, "part": 1},
+    )
+    assert shares.own == ["own"] and shares.writers["v0"] == (1, "a")
+    assert shares.writers["own"][0] == 0
+    assert shares.writers["part"] == (0, "p") and shares.writers["late"] == (1, "q")
+    loads = [sum(rank == one for rank, _ in shares.writers.values()) for one in range(2)]
+    assert loads == [4, 3]
