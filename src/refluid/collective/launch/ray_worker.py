@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from refluid.collective.launch.worker import end_with_parent
+
 _PATIENCE = 5.0
 
 
@@ -41,6 +43,7 @@ class RayWorker:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=end_with_parent,
             )
 
     def poll(self) -> tuple[int | None, str]:
@@ -67,9 +70,6 @@ class RayWorker:
             except subprocess.TimeoutExpired:
                 continue
             return
-
-    def __del__(self) -> None:
-        self.stop()
 
 
 def _path() -> str:

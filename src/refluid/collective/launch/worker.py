@@ -34,10 +34,15 @@ def main() -> None:
     environment = cluster.environment(environment_int("LOCAL_RANK", 0) or 0)
     for name, value in environment.items():
         export(name, value)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM)
+    end_with_parent()
     _write_to(log_file(folder, int(environment["PADDLE_TRAINER_ID"])))
     os.execv(sys.executable, [sys.executable, *_RUN, *sys.argv[1:]])
+
+
+def end_with_parent() -> None:
+    """Has this process get SIGTERM when the one that started it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def _write_to(log: Path) -> None:
