@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 import time
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ Address = tuple[str, int]
 _AGAIN = 0.02
 # How long number 0 stays after a meeting that failed, for the others to learn why.
 _FAREWELL = 2.0
+# How long a store may take to say that its time is over.
+_GRACE = 0.5
 
 
 class Meeting(NamedTuple):
@@ -118,12 +121,32 @@ def _reach(address: Address, rank: int, deadline: float) -> Any:
     last: Exception = TimeoutError("it never did")
     while _left(deadline) > 0:
         with contextlib.suppress(OSError), socket.create_connection(address, _left(deadline)):
-            try:
-                return reach_store(*address, max(_left(deadline), 0.001))
-            except RuntimeError as error:
-                last = error
+            found = _tried(address, deadline)
+            if not isinstance(found, Exception):
+                return found
+            last = found
         time.sleep(_AGAIN)
     raise PeerFailed(_not_met(rank, address, last))
+
+
+def _tried(address: Address, deadline: float) -> Any:
+    """The store, or why it can't be had.
+
+    By a thread that is left behind where somebody else listens there and never answers: torch then
+    waits without end.
+    """
+    found: list[Any] = [TimeoutError("who listens there doesn't answer as a trainer")]
+
+    def reach() -> None:
+        try:
+            found.append(reach_store(*address, max(_left(deadline), 0.001)))
+        except RuntimeError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=reach, name="refluid meeting", daemon=True)
+    thread.start()
+    thread.join(max(_left(deadline), 0.0) + _GRACE)
+    return found[-1]
 
 
 def _not_met(rank: int, address: Address, why: Exception) -> str:
