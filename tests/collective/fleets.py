@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,10 @@ from tests.collective.networks import batches, built, parameters, share
 STEPS = 20
 MOMENTUM = lambda: fluid.optimizer.Momentum(0.05, 0.9)  # noqa: E731
 ADAM = lambda: fluid.optimizer.Adam(0.02)  # noqa: E731
+DECAY = fluid.regularizer.L2Decay(0.01)
+CLIPPED = lambda: fluid.optimizer.Momentum(  # noqa: E731
+    0.05, 0.9, regularization=DECAY, grad_clip=fluid.clip.GradientClipByGlobalNorm(0.5)
+)
 # name: the optimizer, fields of the strategy
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "plain": (MOMENTUM, {}),
@@ -38,6 +43,19 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
         {"lamb": True, "lamb_configs": {"exclude_from_weight_decay": [".b_0"]}},
     ),
     "local sgd of 1": (MOMENTUM, {"localsgd": True}),
+    "stage 1": (ADAM, {"sharding": True, "sharding_configs": {"stage": 1}}),
+    "stage 2": (ADAM, {"sharding": True, "sharding_configs": {"stage": 2}}),
+    "stage 3": (ADAM, {"sharding": True, "sharding_configs": {"segment_broadcast_MB": 0.0001}}),
+    "stage 3 merged": (
+        MOMENTUM,
+        {"sharding": True, "sharding_configs": {"gradient_merge_acc_step": 2}},
+    ),
+    "16 bits": (MOMENTUM, {"fp16_allreduce": True}),
+    "16 bits, stage 2": (
+        MOMENTUM,
+        {"fp16_allreduce": True, "sharding": True, "sharding_configs": {"stage": 2}},
+    ),
+    "stage 3, clipped": (CLIPPED, {"sharding": True}),
 }
 
 
@@ -49,13 +67,16 @@ def strategy_of(fields: dict[str, Any]) -> Any:
     return strategy
 
 
-def train_all(cases: list[str]) -> list[tuple[list[float], dict[str, Any]]]:
-    """Losses and parameters by each case in turn, of this worker; alone without a job."""
+Trained = tuple[list[float], dict[str, Any], dict[str, Any]]
+
+
+def train_all(cases: list[str]) -> list[Trained]:
+    """Losses, variables, and what was saved, by each case, of this worker; alone without a job."""
     fleet.init(is_collective=True)
     return [train(*CASES[one]) for one in cases]
 
 
-def train(optimizer: Any, fields: dict[str, Any]) -> tuple[list[float], dict[str, Any]]:
+def train(optimizer: Any, fields: dict[str, Any]) -> Trained:
     """This worker's share of twenty steps."""
     rank, size = fleet.worker_index(), fleet.worker_num()
 
@@ -70,7 +91,12 @@ def train(optimizer: Any, fields: dict[str, Any]) -> tuple[list[float], dict[str
         for batch in batches(STEPS):
             (found,) = executor.run(main, feed=share(batch, rank, size), fetch_list=[loss])
             losses.append(float(np.mean(found)))
-        return losses, parameters(main)
+        with tempfile.TemporaryDirectory() as folder:
+            fleet.save_persistables(executor, folder, main)
+            own = parameters(main)
+            with fluid.scope_guard(fluid.Scope()):
+                fluid.io.load_persistables(executor, folder, main)
+                return losses, own, parameters(main)
 
 
 def everything(cases: list[str]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def built(
 
 
 def parameters(main: Any) -> dict[str, Any]:
-    """The values of all persistable variables, but for readers."""
+    """The values of all persistable variables, but for readers, that this trainer has."""
     scope = fluid.global_scope()
     cells = {var.name: scope.find_var(var.name) for var in main.list_vars() if var.persistable}
     return {

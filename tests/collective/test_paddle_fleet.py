@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +34,41 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_workers_are_as_one(case: str, jobs: list[dict[str, Any]]) -> None:
-    """Two workers with a share each train as one with all of it, within 1e-5."""
+    """Two workers with a share each train as one with all of it, within 1e-5.
+
+    Gradients of 16 bits have eleven bits of precision, so these come within a hundredth.
+    """
     number = list(CASES).index(case)
-    ((losses, learned),) = fleets.train_all([case])
+    ((losses, learned, _),) = fleets.train_all([case])
     found = [one["cases"][number] for one in jobs]
-    np.testing.assert_allclose(np.mean([one for one, _ in found], 0), losses, rtol=1e-5)
-    for _, own in found:
+    rtol, atol = (1e-2, 1e-3) if case.startswith("16 bits") else (1e-5, 1e-6)
+    np.testing.assert_allclose(np.mean([one for one, _, _ in found], 0), losses, rtol=rtol)
+    for _, own, saved in found:
+        assert saved.keys() >= learned.keys() | own.keys()
         for name, value in learned.items():
             if not is_own(case, name):
-                np.testing.assert_allclose(own[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+                near = partial(np.testing.assert_allclose, rtol=rtol, atol=atol, err_msg=name)
+                near(saved[name], value)
+                near(own.get(name, value), value)
+
+
+def kinds(values: Iterable[str]) -> dict[str, set[str]]:
+    """Optimizer state, and parameters."""
+    words = ("velocity", "moment", "_pow_acc")
+    state = {name for name in values if any(word in name for word in words)}
+    rest = {name for name in values if "@SUM" not in name} - state
+    return {"state": state, "parameters": {name for name in rest if ".w_" in name}}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.startswith("stage")])
+def test_each_worker_has_its_share(case: str, jobs: list[dict[str, Any]]) -> None:
+    number = list(CASES).index(case)
+    first, second = (kinds(one["cases"][number][1]) for one in jobs)
+    assert first["state"] and second["state"] and not first["state"] & second["state"]
+    if case.startswith("stage 3"):
+        assert not first["parameters"] & second["parameters"]
+    else:
+        assert first["parameters"] == second["parameters"]
 
 
 def test_workers_know_each_other(jobs: list[dict[str, Any]]) -> None:

@@ -23,7 +23,11 @@ def test_trainers_are_as_one(size: int, tmp_path: Path) -> None:
         losses, learned = train(optimizer, {}, 1, sparse)
         found = [own[number] for own in trained]
         np.testing.assert_allclose(np.mean([one[0] for one in found], 0), losses, rtol=1e-5)
+        if case == "reduce":  # each has the optimizer's state of its own share
+            shares = [{name for name in own if "moment" in name} for _, own in found]
+            assert not shares[0] & shares[1]
+            assert set().union(*shares) == {name for name in learned if "moment" in name}
         for _, own in found:
             for name, value in learned.items():
-                if case != "reduce" or "moment" not in name:
+                if name in own:
                     np.testing.assert_allclose(own[name], value, rtol=1e-5, atol=1e-6)

@@ -38,6 +38,8 @@ ALLOWED: list[tuple[str, str, str]] = [
         INSERTED,
     ),
     ("passes/mixed_precision.py", "cast", INSERTED),
+    ("passes/sharded_parameters.py", "shard_gather", INSERTED),
+    ("passes/sharding.py", "shard_reduce shard_spread", INSERTED),
     ("passes/time_steps/__init__.py", "recurrent", PATTERN),
     ("passes/time_steps/hoisting.py", "mul", INSERTED),
     ("passes/time_steps/joined.py", "concat mul mul_grad slice sum", INSERTED),

@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.comm.around import Around
 from refluid.comm.attendance import Attendance
 from refluid.comm.communicator import Communicator, Exchanged, Work
+from refluid.comm.sharded import Sharded
 from refluid.core.selected_rows import SelectedRows
 
 
@@ -79,6 +80,48 @@ class Attended(Around):
     def barrier(self) -> None:
         with self._attendance.waiting():
             self._inner.barrier()
+
+
+class AttendedShares(Attended):
+    """The same of members that own shares."""
+
+    def __init__(self, inner: Sharded, attendance: Attendance) -> None:
+        super().__init__(inner, attendance)
+        self._shared = inner
+        self.share, self.shares = inner.share, inner.shares
+
+    def reduce_to(self, tensors: Sequence[Tensor], owners: Sequence[int], wait: bool) -> Work:
+        there = self._attendance
+        if not there.counts:
+            return self._shared.reduce_to(tensors, owners, wait)
+        pairs = list(zip(tensors, owners, strict=True))
+        if there.repeating:
+            # Those of others are the program's own values.
+            tensors = [
+                one.zero_() if owner == self.share else torch.zeros_like(one)
+                for one, owner in pairs
+            ]
+        with there.waiting():
+            work: Work = self._shared.reduce_to(tensors, owners, wait)
+        scaled = _Scaled(work, [one for one, owner in pairs if owner == self.share], there)
+        if wait:
+            scaled.wait()
+        return scaled
+
+    def spread(
+        self, given: Sequence[Tensor], taken: Sequence[Tensor], owners: Sequence[int], wait: bool
+    ) -> Work:
+        with self._attendance.waiting():
+            return self._shared.spread(given, taken, owners, wait)
+
+
+def attended_by(comm: Communicator, attendance: Attendance) -> Communicator:
+    """The communicator, summing over the trainers that still have data."""
+    if isinstance(comm, Attended):
+        return comm
+    if isinstance(comm, Sharded):
+        return AttendedShares(comm, attendance)
+    return Attended(comm, attendance)
 
 
 class _Scaled:

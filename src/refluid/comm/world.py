@@ -29,9 +29,9 @@ def attended(comm: Communicator) -> Communicator:
     there = attendance()
     if there is None:
         return comm
-    from refluid.comm.attended import Attended  # most programs have one trainer
+    from refluid.comm.attended import attended_by  # most programs have one trainer
 
-    return comm if isinstance(comm, Attended) else Attended(comm, there)
+    return attended_by(comm, there)
 
 
 def all_have_data(what: str) -> None:
@@ -59,3 +59,13 @@ def leave() -> None:
         if there is not None:
             attending.remove(there)
         comm.close()
+
+
+def ownership_hint() -> str:
+    """What to say besides where a variable has no value in this process."""
+    if world().size == 1:
+        return ""
+    return (
+        " With sharding, or in Reduce mode, another trainer may own it: fleet.save_persistables, "
+        "called by all workers, saves what they own."
+    )

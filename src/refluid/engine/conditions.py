@@ -9,6 +9,7 @@ import torch
 
 from refluid.comm import Communicator
 from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
 from refluid.engine.strategy import ReduceStrategy, Strategy
 from refluid.runtime.kernels import KernelSettings, asked_for
 from refluid.runtime.memory import Memory, memory_as_set
@@ -37,6 +38,11 @@ class Conditions:
     def replicas(self) -> int:
         """How many replicas there are, in all processes."""
         return len(self.devices) * self.trainers
+
+    @property
+    def stage(self) -> int:
+        """How much of what is trained has owners among the trainers: `Strategy.sharding_stage`."""
+        return stage_of(self.strategy, self.trainers, len(self.devices))
 
     @property
     def threads(self) -> int:
@@ -79,6 +85,19 @@ def conditions(
     return Conditions(
         strategy, tuple(devices), memories, kernels, watched, alone, overlaps, *together
     )
+
+
+def stage_of(strategy: Strategy, trainers: int, places: int) -> int:
+    """The stage of sharding; Reduce mode between processes of one place is the second.
+
+    EnforceNotMet where trainers with several places each are asked for one.
+    """
+    if trainers == 1 or (places > 1 and not strategy.sharding_stage):
+        return 0
+    if places > 1:
+        raise EnforceNotMet("sharding is among trainers of one place each: give each one device")
+    reduces = strategy.reduce_strategy == ReduceStrategy.Reduce
+    return strategy.sharding_stage or (2 if reduces else 0)
 
 
 def shares_parameters(strategy: Strategy, devices: Sequence[torch.device]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import torch
+
 from refluid.comm import Communicator
 from refluid.core.errors import EnforceNotMet
 from refluid.engine.strategy import Strategy
@@ -26,16 +28,40 @@ def require_loss_gradient(
         )
 
 
-def by_strategy(trainers: Communicator, strategy: Strategy) -> Communicator:
-    """The trainers, reducing gradients as the strategy says; all must call this."""
+def by_strategy(trainers: Communicator, strategy: Strategy, stage: int = 0) -> Communicator:
+    """The trainers, reducing gradients as the strategy says; all must call this.
 
-    several = max(1, strategy.nccl_comm_num)
-    if trainers.size == 1 or (several == 1 and not strategy.use_hierarchical_allreduce):
+    stage: of sharding. EnforceNotMet where so many can't be parted as it says.
+    """
+    if trainers.size == 1:
         return trainers
+    whole = _reducing(trainers, strategy)
+    if not stage:
+        return whole
+    from refluid.comm.sharded import Sharded  # few programs have shares
+
+    degree = strategy.sharding_degree or trainers.size
+    if trainers.size % degree:
+        raise EnforceNotMet(f"{trainers.size} trainers can't be parted into groups of {degree}")
+    return Sharded(whole, degree, _half(strategy))
+
+
+def _half(strategy: Strategy) -> torch.dtype | None:
+    """The element type in which gradients go over the wire, None for their own."""
+    halves = {"": None, "float16": torch.float16, "bfloat16": torch.bfloat16}
+    return halves[strategy.exchange_type]
+
+
+def _reducing(trainers: Communicator, strategy: Strategy) -> Communicator:
+    several, half = max(1, strategy.nccl_comm_num), _half(strategy)
+    if several == 1 and not strategy.use_hierarchical_allreduce and half is None:
+        return trainers
+    from refluid.comm.compressed import Compressed
     from refluid.comm.topology import Hierarchical, InTurn, groups_of  # most have one trainer
 
     def one() -> Communicator:
         own = trainers.split(0) or trainers
+        own = own if half is None else Compressed(own, half)
         if not strategy.use_hierarchical_allreduce:
             return own
         return Hierarchical(own, groups_of(own, strategy.hierarchical_allreduce_inter_nranks))

@@ -26,7 +26,8 @@ _OPTIMIZERS = ("adam", "sgd", "momentum")
 
 def announce(program: Program, setting: Setting, done: Rewritten) -> None:
     """Says what was done to a program."""
-    strategy, exchange = setting.strategy, done.reports.get("data_parallel")
+    strategy = setting.strategy
+    exchange = done.reports.get("sharding" if setting.stage else "data_parallel")
     warn(_unused(strategy), _fused(program, strategy, done.subgraphs))
     if strategy.reduce_strategy == ReduceStrategy.Reduce and setting.replicas == 1:
         _log.warning(

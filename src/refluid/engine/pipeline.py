@@ -41,6 +41,7 @@ from refluid.passes.mixed_precision import HalfPrecision, mixed_precision
 from refluid.passes.protocol import Options, Report
 from refluid.passes.recompute_activations import recompute_activations
 from refluid.passes.rewrite import Rule, apply
+from refluid.passes.sharding import Sharding, shard
 from refluid.passes.sync_batch_norm import sync_batch_norm
 
 _CPU = torch.device("cpu")
@@ -100,6 +101,25 @@ def _parallel(setting: Setting) -> Parallel:
     )
 
 
+def _sharding(setting: Setting) -> Sharding:
+    strategy, plain = setting.strategy, _parallel(setting)
+    shares = strategy.sharding_degree or setting.replicas
+    return Sharding(
+        setting.replicas,
+        setting.loss,
+        setting.rank,
+        plain.scale,
+        plain.bucket_bytes,
+        plain.bucket_count,
+        share=setting.rank % shares,
+        shares=shares,
+        stage=setting.stage,
+        segment_bytes=int(strategy.segment_megabytes * _MEGABYTE),
+        anchors=strategy.segment_anchors,
+        kept=setting.kept,
+    )
+
+
 def _bucket(strategy: Strategy) -> tuple[int, int]:
     """At how many bytes and, if not 0, how many gradients an exchange is begun."""
     if strategy.bucket_megabytes >= 0:
@@ -111,6 +131,8 @@ def _bucket(strategy: Strategy) -> tuple[int, int]:
 
 
 def _is_parallel(setting: Setting) -> bool:
+    if setting.stage:
+        return False
     own_scale = int(setting.strategy.gradient_scale_strategy) == GradientScaleStrategy.Customized
     return setting.replicas > 1 or own_scale
 
@@ -177,6 +199,7 @@ FUSING: tuple[PipelinePass[Any], ...] = (
 # For each replica.
 PLACING: tuple[PipelinePass[Any], ...] = (
     PipelinePass("data_parallel", data_parallel, _is_parallel, _parallel),
+    PipelinePass("sharding", shard, lambda setting: setting.stage > 0, _sharding),
     PipelinePass(
         "recompute_activations",
         recompute_activations,
@@ -243,7 +266,7 @@ def rewrite(
         passes = [one for one in PLACING if one.wanted(setting)]
         done = run_passes(shared.program, passes, setting, owned=own)
         found.append(Rewritten(done.program, {**shared.reports, **done.reports}))
-    if "data_parallel" in found[0].reports:
+    if {"data_parallel", "sharding"} & found[0].reports.keys():
         seen("multi_devices", found[0].program)
     return found
 

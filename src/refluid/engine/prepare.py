@@ -101,6 +101,7 @@ class Prepared:
                 shares=now.shares,
                 owning=owning,
                 inference=self.inference,
+                stage=0 if now.alone else now.stage,
             )
             for rank, device in enumerate(now.devices)
         ]

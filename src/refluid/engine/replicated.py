@@ -12,7 +12,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CUDAPlace, Place
 from refluid.core.scope import Scope
 from refluid.engine.attending import together
-from refluid.engine.conditions import shares_parameters
+from refluid.engine.conditions import shares_parameters, stage_of
 from refluid.engine.exchanging import by_strategy, optimized
 from refluid.engine.group import Group
 from refluid.engine.notices import announce, drawing, ignored, warn
@@ -163,4 +163,10 @@ def _group(
         all_have_data("begin to train a program")
         begin_alike(trainers, program, scope)
     scopes = replica_scopes(scope, program, places, shared)
-    return Group(places, scopes, by_strategy(trainers, strategy))
+    stage = stage_of(strategy, trainers.size, len(places))
+    reached = by_strategy(trainers, strategy, stage)
+    if stage:
+        from refluid.engine.shares import leave_to_owners
+
+        leave_to_owners(program, scope, reached, stage)
+    return Group(places, scopes, reached)

@@ -21,7 +21,8 @@ class Setting:
     shows the operators that the user wrote. saves: less memory matters more than time. threads: of
     the replica. shares: the replicas have the same parameters. owning: in Reduce mode each makes
     the updates of its own parameters only. precision, merge: what an optimizer is asked for.
-    inference: without gradients, updates and learning-rate schedules.
+    inference: without gradients, updates and learning-rate schedules. stage: how much has owners
+    among the trainers, 0 for nothing.
     """
 
     strategy: Strategy = DEFAULT
@@ -38,12 +39,13 @@ class Setting:
     precision: HalfPrecision | None = None
     merge: GradientMerge | None = None
     inference: bool = False
+    stage: int = 0
 
     @property
     def reduces(self) -> bool:
         """Whether each replica updates its own part of the parameters."""
         several = self.strategy.reduce_strategy == ReduceStrategy.Reduce and self.replicas > 1
-        return several and self.owning
+        return several and self.owning and not self.stage
 
 
 # A whole program in one process, by Fluid's defaults.

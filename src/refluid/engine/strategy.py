@@ -176,6 +176,37 @@ class Strategy:
             unmeasured=_BETWEEN,
         ),
     ] = 0
+    exchange_type: Annotated[
+        str,
+        _fleet(
+            "`fp16_allreduce`: gradients are exchanged as float16 or bfloat16",
+            unmeasured=_BETWEEN,
+        ),
+    ] = ""
+    sharding_stage: Annotated[
+        int,
+        _fleet(
+            "`sharding`: 1: optimizer state, 2: and gradients, 3: and parameters have owners",
+            most=3,
+            unmeasured=_BETWEEN,
+        ),
+    ] = 0
+    sharding_degree: Annotated[
+        int,
+        _fleet(
+            "among how many trainers they are shared; 0: all",
+            most=MOST_PLACES,
+            unmeasured=_BETWEEN,
+        ),
+    ] = 0
+    segment_megabytes: Annotated[
+        float,
+        _fleet("in stage 3 so many MB of parameters come at a time", unmeasured=_BETWEEN),
+    ] = 32.0
+    segment_anchors: Annotated[
+        tuple[str, ...],
+        _fleet("or those that operators with these outputs begin", unmeasured=_BETWEEN),
+    ] = ()
 
     # -- without effect -------------------------------------------------------
     async_mode: Annotated[

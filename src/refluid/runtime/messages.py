@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refluid.comm.world import ownership_hint
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of
 
@@ -46,5 +47,5 @@ def not_in_scope(name: str) -> str:
     """Fluid's message for a persistable variable that nobody initialised."""
     return (
         f"The Input variable {name} has not been initialized. You may need to confirm if you put "
-        "exe.run(startup_program) after optimizer.minimize function."
+        f"exe.run(startup_program) after optimizer.minimize function.{ownership_hint()}"
     )

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import torch
 
+from refluid.comm.world import ownership_hint
 from refluid.core.codec import write_lod_tensor, write_selected_rows
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
@@ -75,7 +76,7 @@ def initialized_cell(name: str) -> Cell:
     if cell is None or cell.value is None:
         raise EnforceNotMet(
             f"The variable {name} to be saved has no value. Run the startup program, or load the "
-            "variable, in the scope that you save from."
+            f"variable, in the scope that you save from.{ownership_hint()}"
         )
     if not isinstance(cell.value, torch.Tensor | SelectedRows):
         raise EnforceNotMet(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 from refluid.build import at_once
 from refluid.collective.job import joined_as
+from refluid.core.scope import global_scope
 from refluid.fluid import io
 from refluid.fluid.executor import Executor
 from refluid.ir.defaults import default_main_program
@@ -14,7 +16,7 @@ from refluid.ir.program import Program
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
 from refluid.paddle.distributed.fleet.base.optimizing import FleetOptimizer
 from refluid.paddle.distributed.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
-from refluid.paddle.distributed.fleet.base.running import Workers
+from refluid.paddle.distributed.fleet.base.running import WorkerProgram, Workers
 from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
 
 __all__ = ["Fleet"]
@@ -232,24 +234,39 @@ class Fleet:
         export_for_deployment: bool = True,
         mode: int = 0,
     ) -> Any:
-        """As `fluid.io.save_inference_model`, of the program as the user made it."""
+        """As `fluid.io.save_inference_model`, of the program as the user made it.
+
+        Where parameters have owners all workers must call this.
+        """
         program = main_program or default_main_program()
-        return io.save_inference_model(
-            dirname,
-            list(feeded_var_names),
-            list(target_vars),
-            executor,
-            program,
-            None,
-            None,
-            export_for_deployment,
-        )
+        with _whole(program):
+            return io.save_inference_model(
+                dirname,
+                list(feeded_var_names),
+                list(target_vars),
+                executor,
+                program,
+                None,
+                None,
+                export_for_deployment,
+            )
 
     def save_persistables(
         self, executor: Executor, dirname: str, main_program: Program | None = None, mode: int = 0
     ) -> None:
-        """As `fluid.io.save_persistables`, of the program as the user made it."""
-        io.save_persistables(executor, dirname, main_program or default_main_program())
+        """As `fluid.io.save_persistables`, of the program as the user made it.
+
+        With sharding all workers must call this, each with a folder that it may write.
+        """
+        program = main_program or default_main_program()
+        with _whole(program):
+            io.save_persistables(executor, dirname, program)
+
+
+def _whole(program: Program) -> Any:
+    """Within the block the global scope holds what other workers own too."""
+    run = program._run_as
+    return run._whole(global_scope()) if isinstance(run, WorkerProgram) else nullcontext()
 
 
 def _checked(strategy: Any) -> DistributedStrategy | None:

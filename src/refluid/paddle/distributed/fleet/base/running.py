@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from refluid.core.places import Place
 from refluid.core.scope import Scope
+from refluid.engine.conditions import stage_of
 from refluid.engine.replicated import Replicated
+from refluid.engine.shares import whole
 from refluid.engine.strategy import GradientScaleStrategy, Strategy
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram
 from refluid.fluid.transpiler import collective as transpilers
@@ -40,6 +43,17 @@ class WorkerProgram(CompiledProgram):
     def _compile(self, scope: Scope, place: Place) -> Replicated:
         self._places = [place]
         return super()._compile(scope, place)
+
+    @contextmanager
+    def _whole(self, scope: Scope) -> Iterator[None]:
+        """Within the block the scope holds what other workers own too; all must enter it."""
+        made = self._replicated
+        if made is None:
+            yield
+            return
+        stage = stage_of(made.strategy, made.group.trainers.size, len(made.places))
+        with whole(self._program, scope, made.group.member(0), stage):
+            yield
 
     def _wanted(self) -> Strategy:
         return replace(super()._wanted(), **self._fleet_options)
@@ -121,5 +135,34 @@ def _options(strategy: DistributedStrategy, workers: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         "bucket_megabytes": float(strategy.fuse_grad_size_in_MB),
         "bucket_gradients": int(strategy._fuse_grad_size_in_TFLOPS),
+        "exchange_type": "float16" if strategy.fp16_allreduce else "",
     }
+    if strategy.sharding and workers > 1:
+        found |= _shares(strategy, workers)
     return found
+
+
+def _shares(strategy: DistributedStrategy, workers: int) -> dict[str, Any]:
+    """What sharding_configs ask of the engine. ValueError where there are other workers."""
+    config = strategy.sharding_configs
+    degree, groups = config["sharding_degree"], config["dp_degree"]
+    if "sharding_degree" not in strategy._set.get("sharding_configs", {}):
+        degree = workers // groups
+    if config["hybrid_dp"]:
+        groups = workers // degree
+    if degree == 1:
+        return {}
+    if degree * groups != workers:
+        raise ValueError(
+            f"sharding_degree {degree} times dp_degree {groups} must be the number of workers, "
+            f"which is {workers}"
+        )
+    if not 1 <= config["stage"] <= 3:
+        raise ValueError(f"the stage of sharding is 1, 2 or 3, not {config['stage']}")
+    by_size = config["sharding_segment_strategy"] == "segment_broadcast_MB"
+    return {
+        "sharding_stage": config["stage"],
+        "sharding_degree": degree,
+        "segment_megabytes": config["segment_broadcast_MB"] if by_size else 0.0,
+        "segment_anchors": () if by_size else tuple(config["segment_anchors"]),
+    }
