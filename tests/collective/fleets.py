@@ -106,7 +106,67 @@ def everything(cases: list[str]) -> dict[str, Any]:
         "talk": talk(),
         "exchange": exchange(),
         "at once": train_at_once(),
+        "compressed": compress(),
+        "adaptive": adapt(),
     }
+
+
+WIDE = 20_000
+
+
+def compress() -> tuple[list[Any], list[int]]:
+    """The wide parameter after each step of DGC, and the bytes that this worker sent meanwhile."""
+    from refluid.comm.processes import Processes
+
+    rank = fleet.worker_index()
+    fields = {"rampup_begin_step": 2, "rampup_step": 1, "sparsity": [0.99]}
+    strategy = strategy_of({"dgc": True, "dgc_configs": fields})
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [-1, WIDE])
+        wide = fluid.layers.create_parameter([WIDE], "float32", name="wide")
+        loss = fluid.layers.reduce_sum(fluid.layers.elementwise_mul(x, wide))
+        fleet.distributed_optimizer(MOMENTUM(), strategy).minimize(loss)
+    executor, found, sent = fluid.Executor(), [], []
+    swap = Processes._swap
+
+    def counted(self: Any, give: Any, take: Any) -> None:
+        sent[-1] += sum(one.nbytes for number, one in enumerate(give) if number != self.rank)
+        swap(self, give, take)
+
+    Processes._swap = counted  # type: ignore[method-assign]
+    with fluid.scope_guard(fluid.Scope()):
+        sent.append(0)
+        executor.run(startup)
+        for grad in slopes(rank):
+            sent.append(0)
+            executor.run(main, feed={"x": grad[None]})
+            found.append(np.array(fluid.global_scope().find_var("wide").get_tensor()))
+    Processes._swap = swap  # type: ignore[method-assign]
+    return found, sent[1:]
+
+
+def slopes(rank: int) -> Any:
+    """The gradients of the wide parameter at one worker."""
+    return np.random.default_rng(rank).standard_normal((6, WIDE)).astype("float32")
+
+
+def adapt() -> tuple[list[int], list[float]]:
+    """After how many updates the next mean is due, and the loss, at each step."""
+    rank, size = fleet.worker_index(), fleet.worker_num()
+    config = {"init_k_steps": 4, "begin_step": 2}
+    strategy = strategy_of({"adaptive_localsgd": True, "adaptive_localsgd_configs": config})
+    main, startup, loss = built(lambda: fleet.distributed_optimizer(MOMENTUM(), strategy))
+    executor, due, losses = fluid.Executor(), [], []
+    with fluid.scope_guard(fluid.Scope()):
+        executor.run(startup)
+        for batch in batches(STEPS):
+            fed = share(batch, rank, size)
+            names = [loss.name, "local_sgd_every"]
+            value, every = executor.run(main, feed=fed, fetch_list=names)
+            losses.append(float(value))
+            due.append(int(every))
+    return due, losses
 
 
 def talk() -> dict[str, Any]:

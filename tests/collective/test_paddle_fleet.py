@@ -104,6 +104,46 @@ def test_dygraph_averages_gradients(jobs: list[dict[str, Any]]) -> None:
             np.testing.assert_allclose(own[name], value, rtol=1e-5, atol=1e-6)
 
 
+def test_what_dgc_chose_is_what_is_sent(jobs: list[dict[str, Any]]) -> None:
+    """Each worker keeps what waits; parameters are updated by the mean of what each chose."""
+    grads = [fleets.slopes(rank) for rank in range(2)]
+    param = jobs[0]["compressed"][0][0] + 0.05 * np.mean([one[0] for one in grads], 0)
+    velocity = np.zeros(fleets.WIDE)
+    u, v = np.zeros((2, fleets.WIDE)), np.zeros((2, fleets.WIDE))
+    for step in range(6):
+        mine = np.stack([one[step] for one in grads])
+        if step < 2:
+            velocity = 0.9 * velocity + mine.mean(0)
+            param = param - 0.05 * velocity
+        else:
+            u = 0.9 * u + mine
+            v = v + u
+            least = np.sort(np.abs(v), 1)[:, -fleets.WIDE // 100]
+            chosen = np.abs(v) >= least[:, None]
+            param = param - 0.05 * (v * chosen).mean(0)
+            u, v = u * ~chosen, v * ~chosen
+        for one in jobs:
+            np.testing.assert_allclose(one["compressed"][0][step], param, rtol=1e-4, atol=1e-5)
+    for one in jobs:
+        sent = one["compressed"][1]
+        assert all(bytes_sent > 4 * fleets.WIDE for bytes_sent in sent[:2])
+        # An index of 8 bytes and a value of 4 for each of 200 elements, and what they begin with.
+        assert all(12 * 200 <= bytes_sent < 12 * 200 + 1000 for bytes_sent in sent[2:])
+
+
+def test_means_are_taken_as_loss_and_rate_say(jobs: list[dict[str, Any]]) -> None:
+    """k = ceil(sqrt(loss / loss_0) * init_k), the learning rate being constant."""
+    (due, first), (other, second) = (one["adaptive"] for one in jobs)
+    assert due == other and due[:2] == [4, 4]
+    losses = np.mean([first, second], 0)
+    last, every = 1, 4
+    for step in range(2, fleets.STEPS):
+        if step - last >= every:
+            last, every = step, int(np.clip(np.ceil(4 * np.sqrt(losses[step] / losses[1])), 1, 16))
+        assert due[step] == every, step
+    assert len(set(due)) > 1
+
+
 def test_spawn(tmp_path: Path) -> None:
     distributed.spawn(fleets.write_rank, (str(tmp_path),), nprocs=2)
     assert (tmp_path / "rank-0").read_text() == "2 [3.0]" == (tmp_path / "rank-1").read_text()

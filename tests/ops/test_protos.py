@@ -20,6 +20,7 @@ _OWN = {
     kind + suffix
     for kind in (
         "check_finite_and_unscale",
+        "chosen_all_reduce",
         "replica_broadcast",
         "fused_all_reduce",
         "fused_batch_norm_act",

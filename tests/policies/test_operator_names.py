@@ -25,6 +25,7 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("autodiff/making.py", "fill_zeros_like", INSERTED),
     ("autodiff/recompute.py", "seed", INSERTED),
     ("engine/notices.py", "adam momentum sgd", "those that Fluid's log speaks of"),
+    ("passes/chosen_gradients.py", "chosen_all_reduce scale", INSERTED),
     (
         "passes/data_parallel.py",
         "allreduce fill_constant fused_all_reduce replica_barrier replica_broadcast",

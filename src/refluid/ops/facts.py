@@ -52,6 +52,7 @@ class Facts:
       where Y, the same for all, counts from the last dimension.
     - `synchronised`: the operator that does the same over the batches of all replicas.
     - `sums_replicas`: the outputs are the sums of X over all replicas (with no `reduce_type`).
+    - `compresses`: output slot that holds the part of a gradient that replicas exchange instead.
     - `adds`: the output is the sum of all X; that of rows of a table may be rows.
     - `casts`: the output is X in another element type, in the same layout.
     - `gives_rows`: a gradient that is rows of a table where `is_sparse`, for which `as_dense` too.
@@ -96,6 +97,7 @@ class Facts:
     stacked: str = ""
     synchronised: str = ""
     sums_replicas: bool = False
+    compresses: Slots = ()
     adds: bool = False
     casts: bool = False
     gives_rows: bool = False

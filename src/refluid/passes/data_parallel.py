@@ -18,6 +18,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
+from refluid.passes.chosen_gradients import exchange_chosen
 from refluid.passes.protocol import Report
 
 _BACKWARD, _OPTIMIZE, _LOSS = OpRole.BACKWARD, OpRole.OPTIMIZE, OpRole.LOSS
@@ -67,13 +68,22 @@ def data_parallel(program: Program, parallel: Parallel) -> Exchange:
         scale_loss(program.global_block(), parallel)
     block = gradient_block(program)
     gradients = parameter_gradients(block)
-    ready = ready_positions(block, [grad for _, grad in gradients])
+    chosen = exchange_chosen(block, dict(gradients), _mean(parallel))
+    ready = ready_positions(block, [grad for _, grad in gradients if grad not in chosen])
     groups = buckets(block, ready, parallel)
     for position, names in sorted(groups, key=lambda group: group[0], reverse=True):
         insert_exchange(block, position + 1, names)
     if parallel.owned:
         _keep_own_updates(block, parallel)
-    return Exchange(changed=True, gradients=len(ready), exchanges=len(groups))
+    return Exchange(
+        changed=True, gradients=len(ready) + len(chosen), exchanges=len(groups) + len(chosen)
+    )
+
+
+def _mean(parallel: Parallel) -> int:
+    """By how many the loss's gradient was divided."""
+    divided = parallel.scale == GradientScaleStrategy.CoeffNumDevice and parallel.loss is not None
+    return parallel.replicas if divided else 1
 
 
 def gradient_block(program: Program) -> Block:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from refluid.engine.conditions import stage_of
 from refluid.engine.strategy import ReduceStrategy
+from refluid.ir.program import Program
 from refluid.passes.data_parallel import balance, gradient_block, updates
+from refluid.passes.ownership import owners_of as share_owners
 
 
 def owners_of(program: Any, trainers: int) -> dict[str, int]:
-    """Variable -> trainer, of those that one trainer alone updates: in Reduce mode.
+    """Variable -> trainer, of those that one trainer alone updates: with sharding, in Reduce mode.
 
     program: plain or compiled.
     """
     compiled = getattr(program, "_run_as", None) or program
-    strategy = getattr(compiled, "_build_strategy", None)
-    if trainers == 1 or strategy is None or strategy.reduce_strategy != ReduceStrategy.Reduce:
+    if trainers == 1 or not isinstance(getattr(compiled, "_program", None), Program):
         return {}
-    plain = compiled._program
-    replicated = compiled._replicated
+    plain, strategy, replicated = compiled._program, compiled._wanted(), compiled._replicated
     places = len(replicated.places) if replicated is not None else 1
+    if stage_of(strategy, trainers, places):
+        # The first of those that have a share.
+        return share_owners(plain, strategy.sharding_degree or trainers)
+    if strategy.reduce_strategy != ReduceStrategy.Reduce:
+        return {}
     owners = balance(gradient_block(plain), trainers * places)
     found: dict[str, int] = {}
     for op in updates(plain):

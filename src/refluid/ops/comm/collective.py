@@ -73,6 +73,29 @@ def fused_all_reduce_started(X: list[Tensor], *, comm: Communicator) -> tuple[li
     return out, comm.all_reduce(out, wait=False)
 
 
+@operator("chosen_all_reduce", outputs="Out", uses=None, infer=_LIKE_X)
+def chosen_all_reduce(X: Tensor, Count: Tensor, *, comm: Communicator, scale: float) -> Tensor:
+    """The sum of X over all replicas, times `scale`, of X in which few elements aren't zero.
+
+    Count: how many were chosen; all are exchanged where it is all of X, else those alone.
+    """
+    if int(Count) >= X.numel():
+        return _tensor(reduce_over(X, comm, "sum")) * scale
+    flat = X.reshape(-1, 1)
+    places = flat.squeeze(1).nonzero().squeeze(1)
+    rows = SelectedRows(places, flat.shape[0], flat[places])
+    parts = [part for part in comm.all_gather(rows) if isinstance(part, SelectedRows)]
+    total = torch.zeros_like(flat)
+    for part in parts:
+        total.index_add_(0, part.index, part.value)
+    return total.reshape(X.shape) * scale
+
+
+def _tensor(value: Reduced) -> Tensor:
+    assert isinstance(value, Tensor)
+    return value
+
+
 @operator("broadcast", outputs="Out", uses=None, infer=_LIKE_X)
 def broadcast(X: Tensor, *, comm: Communicator, root: int = 0, sync_mode: bool = False) -> Tensor:
     """The X of replica `root`."""

@@ -29,6 +29,7 @@ def _begun(current_step: Tensor, rampup_begin_step: float) -> bool:
     mutates={"U_out": "U", "V_out": "V"},
     views={"Grad_out": "Grad"},
     infer=infer_like("Grad_out", "Grad"),
+    compresses="Grad_out",
 )
 def dgc(
     U: Tensor,

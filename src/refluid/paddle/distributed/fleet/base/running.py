@@ -17,6 +17,7 @@ from refluid.engine.strategy import GradientScaleStrategy, Strategy
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram
 from refluid.fluid.transpiler import collective as transpilers
 from refluid.ir.program import Program
+from refluid.paddle.distributed.fleet.base.adaptive import AdaptiveLocalSGD
 from refluid.paddle.distributed.fleet.base.distributed_strategy import (
     DistributedStrategy,
     changed,
@@ -105,9 +106,12 @@ def _require_compatible(strategy: DistributedStrategy) -> None:
 def _transpile(
     strategy: DistributedStrategy, workers: Workers, loss: str, main: Program, startup: Program
 ) -> None:
-    made = transpilers.LocalSGD(strategy.nccl_comm_num)
+    rings, made = strategy.nccl_comm_num, transpilers.LocalSGD(strategy.nccl_comm_num)
     config = strategy.localsgd_configs
     made.steps, made.warm_steps = config["k_steps"], config["begin_step"]
+    if strategy.adaptive_localsgd:
+        config = strategy.adaptive_localsgd_configs
+        made = AdaptiveLocalSGD(rings, config["init_k_steps"], config["begin_step"], loss)
     made.transpile(startup, main, workers.rank, list(workers.endpoints), None, False)
 
 
