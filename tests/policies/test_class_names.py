@@ -22,6 +22,7 @@ GIVEN = {
     "Normal": {"fluid/layers/distributions.py"},
     "Operator": {"fluid/op.py"},
     "OpRole": {"fluid/core.py"},
+    "Strategy": {"fluid/contrib/slim/core/strategy.py"},
     "Uniform": {"fluid/layers/distributions.py"},
     "While": {"fluid/functions/control/while_loop.py"},
 }

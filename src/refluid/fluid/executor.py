@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from refluid.core.fetched import fetched
-from refluid.core.places import CPUPlace, CUDAPlace, require_available
+from refluid.core.places import CPUPlace, Place, require_available
 from refluid.core.scope import Scope, global_scope, scope_guard
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
 from refluid.engine.attending import together
@@ -37,11 +37,11 @@ g_scope = global_scope()
 class Executor:
     """Runs programs on one place.
 
-    place: `CPUPlace()` (default) or `CUDAPlace(i)`. Plans are cached per program version, fed
-    variables and fetches, so running a program again costs no preparation.
+    place: `CPUPlace()` (default), `CUDAPlace(i)` or another accelerator's. Plans are cached per
+    program version, fed variables and fetches, so running a program again costs no preparation.
     """
 
-    def __init__(self, place: CPUPlace | CUDAPlace | None = None) -> None:
+    def __init__(self, place: Place | None = None) -> None:
         self.place = CPUPlace() if place is None else place
         require_available(self.place)
         self._device: torch.device = self.place.device

@@ -1,1 +1,5 @@
-"""`fluid.contrib.slim`: model compression. Quantisation is there; the rest is in a stub table."""
+"""`fluid.contrib.slim`: model compression by pruning, distillation, quantisation and search."""
+
+from refluid.fluid.contrib.slim.core import Compressor, ConfigFactory, Context, Strategy
+
+__all__ = ["Compressor", "ConfigFactory", "Context", "Strategy"]

@@ -7,10 +7,12 @@ from refluid.fluid.contrib.slim.quantization.quantization_pass import (
     QuantizationTransformPass,
     TransformForMobilePass,
 )
+from refluid.fluid.contrib.slim.quantization.quantization_strategy import QuantizationStrategy
 
 __all__ = [
     "ConvertToInt8Pass",
     "QuantizationFreezePass",
+    "QuantizationStrategy",
     "QuantizationTransformPass",
     "TransformForMobilePass",
     "quantization_pass",
