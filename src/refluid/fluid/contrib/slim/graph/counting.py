@@ -70,4 +70,5 @@ def _inner(op: Operator) -> int:
 def _pooling(op: Operator) -> int:
     if op.attr("global_pooling") or op.attr("adaptive"):
         return math.prod(_shape(op, op.input("X")[0])[1:])
-    return _made(op, "Out") * math.prod(op.attr("ksize"))
+    window: list[int] = op.attr("ksize")
+    return _made(op, "Out") * math.prod(window)
