@@ -14,7 +14,7 @@ class Executor(FluidExecutor):
     """Runs programs on a place: a name such as `gpu:0` too; what `set_device` said where None."""
 
     def __init__(self, place: Place | str | None = None) -> None:
-        super().__init__(expected_place() if place is None else as_place(place))  # type: ignore[arg-type]
+        super().__init__(expected_place() if place is None else as_place(place))
 
     def run(  # type: ignore[override]
         self,
