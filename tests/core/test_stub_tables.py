@@ -36,17 +36,12 @@ def test_a_class_can_be_inherited_from_and_raises_when_it_is_made() -> None:
 
 
 def test_an_object_is_there_and_its_methods_raise() -> None:
-    from refluid.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
-        DistributedTranspiler,
-        fleet,
-    )
+    from refluid.fluid.incubate.fleet.parameter_server.pslib import PSLib, fleet
 
-    assert isinstance(fleet, DistributedTranspiler)
+    assert isinstance(fleet, PSLib)
     with pytest.raises(NotImplementedError, match="several processes"):
         fleet.init()
-    with pytest.raises(
-        AttributeError, match=r"DistributedTranspiler\.main_program yet: .*processes"
-    ):
+    with pytest.raises(AttributeError, match=r"PSLib\.main_program yet: .*processes"):
         _ = fleet.main_program
 
 

@@ -14,8 +14,13 @@ APART = {"record/fluid_recorder.py"}
 GIVEN = {
     "BeamSearchDecoder": {"fluid/contrib/decoder/searching.py"},
     "Collective": {"fluid/transpiler/collective.py"},
+    "Communicator": {"fluid/communicator.py"},
     "ChunkEvaluator": {"fluid/evaluator.py"},
     "DetectionMAP": {"fluid/evaluator.py"},
+    "DistributedStrategy": {
+        "fluid/incubate/fleet/collective/strategy.py",
+        "fluid/incubate/fleet/parameter_server/distribute_transpiler/distributed_strategy.py",
+    },
     "EditDistance": {"fluid/evaluator.py"},
     "Graph": {"fluid/graphviz.py"},
     "Mode": {"fluid/incubate/fleet/base/mode.py"},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -61,6 +63,18 @@ _Place = Annotated[
     Literal["cpu"] | None,
     typer.Option("--place", help="Run there, whatever places the script names."),
 ]
+_Servers = Annotated[
+    str | None, typer.Option("--servers", help="Servers of tables, host:port,.. on all hosts.")
+]
+_Workers = Annotated[
+    str | None, typer.Option("--workers", help="Their workers, host:port,.. on all hosts.")
+]
+_ServerCount = Annotated[
+    int | None, typer.Option("--server_num", min=1, help="Servers of tables on this host.")
+]
+_WorkerCount = Annotated[
+    int | None, typer.Option("--worker_num", min=1, help="Workers beside servers on this host.")
+]
 
 
 def launch(
@@ -81,37 +95,48 @@ def launch(
     placement: _Placement = "spread",
     print_manifest: _Manifest = None,
     image: _Image = "refluid",
+    server_num: _ServerCount = None,
+    worker_num: _WorkerCount = None,
+    servers: _Servers = None,
+    workers: _Workers = None,
 ) -> None:
     """Run a script as several trainers, which find Fluid's PADDLE_* environment.
 
     On several hosts start the same command on each, or have an engine do so: --on ray, or what
     --print-manifest prints. The first trainer's output is shown; each has a log. Where one fails,
-    all end, and its last lines are shown.
+    all end, and its last lines are shown. Servers of tables end when their workers did.
     """
-    from refluid.cli.console import refuse
-    from refluid.core.errors import EnforceNotMet
-
     command, options = [script, *(arguments or [])], ["--place", place] if place else []
     devices = len([one for one in (gpus or "").split(",") if one.strip()])
-    count = nproc_per_node or devices or 1
-    try:
+    count, parts = nproc_per_node or devices or 1, (server_num, worker_num, servers, workers)
+    with _refusing():
         if print_manifest:
-            kept = _given("--gpus", gpus) + _given("--max_restarts", max_restarts) + options
-            _print(print_manifest, command, nodes, count, started_port, kept, devices, image)
+            said = _given("--gpus", gpus) + _given("--max_restarts", max_restarts) + options
+            _print(print_manifest, command, nodes, count, started_port, said, devices, image)
             return
-        if on:
-            status = _on_ray(
-                [*options, *command], nodes * count, placement, address, devices, log_dir,
-                max_restarts,
-            )  # fmt: skip
+        how, kept = [*options, *command], (log_dir, max_restarts)
+        if any(parts):
+            status = _with_servers(how, parts, node_ip, started_port, *kept)
+        elif on:
+            status = _on_ray(how, nodes * count, placement, address, devices, *kept)
         else:
             status = _here(
                 command, ips, node_ip, started_port, nproc_per_node, gpus, log_dir, print_config,
                 max_restarts, options,
             )  # fmt: skip
+    raise SystemExit(status)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Says what can't be, and ends, where that is found out within the block."""
+    from refluid.cli.console import refuse
+    from refluid.core.errors import EnforceNotMet
+
+    try:
+        yield
     except EnforceNotMet as error:
         refuse(str(error))
-    raise SystemExit(status)
 
 
 def _given(name: str, value: str | int | None) -> list[str]:
@@ -176,3 +201,9 @@ def _print(
 
     wanted = EngineJob(command, hosts, count, port or USUAL_PORT, options, gpus, image)
     typer.echo(manifest(kind, wanted), nl=False)
+
+
+def _with_servers(command: list[str], parts: tuple[Any, ...], *others: Any) -> int:
+    from refluid.collective.launch.job import launched_with_servers
+
+    return launched_with_servers(command, parts[:2], parts[2:], *others)

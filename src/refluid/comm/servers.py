@@ -12,7 +12,6 @@ from torch import Tensor
 
 from refluid.comm.alone import ALONE
 from refluid.comm.communicator import Communicator, Exchanged
-from refluid.comm.grid import ReplicaGrid
 from refluid.comm.local import LocalMember
 from refluid.core.errors import EnforceNotMet
 
@@ -79,6 +78,8 @@ def connected() -> list[ServerLink]:
 
 def replicas_here(comm: Communicator) -> Communicator:
     """The replicas of this process, of all those that `comm` joins."""
-    if isinstance(comm, ReplicaGrid):
-        return comm.row
-    return comm if isinstance(comm, LocalMember) else ALONE
+    if isinstance(comm, LocalMember) or comm.size == 1:
+        return comm
+    from refluid.comm.grid import ReplicaGrid  # few programs have replicas in several processes
+
+    return comm.row if isinstance(comm, ReplicaGrid) else ALONE

@@ -1,13 +1,16 @@
-"""What replicas fetched, as one value."""
+"""What was fetched as users get it, and what replicas fetched as one value."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
+import numpy as np
 import torch
 
-from refluid.core.values import LoDTensor, lengths_to_offsets
+from refluid.core.fetched import fetched
+from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor, lengths_to_offsets
 from refluid.runtime.batched.together import Together
 from refluid.runtime.plan import Fetched
 
@@ -24,3 +27,25 @@ def join(values: Sequence[Fetched]) -> Fetched:
     lengths = [LoDTensor(one.value, one.lod).recursive_sequence_lengths() for one in values]
     merged = [list(chain.from_iterable(level)) for level in zip(*lengths, strict=False)]
     return Fetched(joined, lengths_to_offsets(merged))
+
+
+def returned(result: Fetched, return_numpy: bool) -> Any:
+    """A fetched value as users get it: an array, or a LoDTensor."""
+    value = result.value
+    if value is None:  # a variable that this run didn't write, such as a branch not taken
+        return fetched(np.array([])) if return_numpy else LoDTensor()
+    if isinstance(value, LoDTensorArray):  # whose elements are bare tensors inside of plans
+        return LoDTensorArray(as_lod_tensor(one) for one in value)
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.dtype == torch.bfloat16:  # which NumPy lacks
+        value = value.float()
+    if not return_numpy:
+        return LoDTensor(value, result.lod)
+    if result.lod:
+        raise RuntimeError(
+            "Some of your fetched tensors hold LoD information. They can not be completely cast "
+            "to Python ndarray. Please set the parameter 'return_numpy' as 'False' to return "
+            "LoDTensor itself directly."
+        )
+    return fetched(value.cpu().numpy())

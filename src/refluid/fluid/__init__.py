@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 # Fluid's modules, and the older names `async_executor` and `data_generator`; all others in this
 # folder are parts of them, which users don't see.
 _MODULES = """
-    annotations async_executor average backward clip compiler contrib core core_avx data
+    annotations async_executor average backward clip communicator compiler contrib core core_avx
+    data
     data_feed_desc data_feeder data_generator dataloader dataset debugger default_scope_funcs
     dygraph evaluator executor framework graphviz incubate initializer input install_check io
     layer_helper layer_helper_base layers lod_tensor log_helper metrics net_drawer nets op

@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from refluid.core.fetched import fetched
 from refluid.core.places import CPUPlace, Place, require_available
 from refluid.core.scope import Scope, global_scope, scope_guard
-from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor
 from refluid.engine.attending import together
-from refluid.engine.fetches import join
+from refluid.engine.fetches import join, returned
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
 from refluid.fluid.compiler import CompiledProgram
-from refluid.fluid.datasets.fetch_handler import FetchHandler
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.runtime.allocator import end_step
 from refluid.runtime.allocator import prepare as prepare_memory
-from refluid.runtime.plan import Fetched
 
 if TYPE_CHECKING:
     from refluid.fluid.datasets.base import DatasetBase
@@ -32,6 +27,42 @@ if TYPE_CHECKING:
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
 g_scope = global_scope()
+
+
+class FetchHandler:
+    """Subclass it, and give it to `Executor.train_from_dataset` as `fetch_handler`.
+
+    var_dict: any key -> variable. `handler` is called every `period_secs` seconds with each key
+    and the variable's present array, None where it has none yet.
+    """
+
+    def __init__(self, var_dict: Mapping[str, Any] | None = None, period_secs: float = 60) -> None:
+        assert var_dict is not None, "FetchHandler needs a dict of variables"
+        self.var_dict = var_dict
+        self.period_secs = period_secs
+
+    def handler(self, res_dict: Mapping[str, Any]) -> None:
+        """Called with the arrays; prints them unless a subclass does something else."""
+        for key, value in res_dict.items():
+            if isinstance(value, list | tuple) or hasattr(value, "shape"):
+                print(f"{key}[0]: {value[0] if len(value) else value} ", flush=True)
+
+    @staticmethod
+    def help() -> None:
+        """Prints an example."""
+        print(_EXAMPLE)
+
+
+_EXAMPLE = """
+class FetchHandlerExample(FetchHandler):
+    def handler(self, res_dict):
+        print(res_dict["auc"])
+        print("auc: {}, {}".format(res_dict["auc"], time.ctime()))
+
+auc = Variable()
+exe.train_from_dataset(
+    program, dataset, fetch_handler=FetchHandlerExample({"auc": auc}, period_secs=60))
+"""
 
 
 class Executor:
@@ -106,7 +137,7 @@ class Executor:
         tensors, step = [tensor for tensor, _ in converted], ready.step(fed_lods)
         results = together(ready, [scope], lambda: step.run(scope, tensors, lods), tensors)
         end_step(self._device)
-        return [_returned(result, return_numpy) for result in results]
+        return [returned(result, return_numpy) for result in results]
 
     def train_from_dataset(
         self,
@@ -225,8 +256,8 @@ class Executor:
             program._program.before_run(replicas.scopes)
         found = replicas.run(feed, _fetch_names(fetch_list))
         if not return_merged:
-            return [[_returned(one, return_numpy) for one in values] for values in found]
-        return [_returned(join(values), return_numpy) for values in found]
+            return [[returned(one, return_numpy) for one in values] for values in found]
+        return [returned(join(values), return_numpy) for values in found]
 
     def _serve(self, program: Any, scope: Scope) -> list[Any]:
         """Serves tables, where it is a server's program, until all trainers are gone."""
@@ -258,24 +289,3 @@ def _fetch_names(fetch_list: Any) -> tuple[str, ...]:
             raise TypeError(f"fetch_list holds variables or their names, not {type(item).__name__}")
         names.append(item if isinstance(item, str) else item.name)
     return tuple(names)
-
-
-def _returned(result: Fetched, return_numpy: bool) -> Any:
-    value = result.value
-    if value is None:  # a variable that this run didn't write, such as a branch not taken
-        return fetched(np.array([])) if return_numpy else LoDTensor()
-    if isinstance(value, LoDTensorArray):  # whose elements are bare tensors inside of plans
-        return LoDTensorArray(as_lod_tensor(one) for one in value)
-    if not isinstance(value, torch.Tensor):
-        return value
-    if value.dtype == torch.bfloat16:  # which NumPy lacks
-        value = value.float()
-    if not return_numpy:
-        return LoDTensor(value, result.lod)
-    if result.lod:
-        raise RuntimeError(
-            "Some of your fetched tensors hold LoD information. They can not be completely cast "
-            "to Python ndarray. Please set the parameter 'return_numpy' as 'False' to return "
-            "LoDTensor itself directly."
-        )
-    return fetched(value.cpu().numpy())

@@ -7,7 +7,7 @@ from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from refluid.passes.protocol import Options, Report
 
-_UPDATING = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
+_UPDATING = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED | OpRole.RPC
 
 
 def forward_only(program: Program, _options: Options) -> Report:

@@ -47,7 +47,7 @@ class Kind(IntEnum):
     IMPORT = 8
     SAVE = 9
     STATE = 10
-    BARRIER = 11
+    GATHER = 11
     ANSWER = 64
 
 

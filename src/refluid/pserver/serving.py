@@ -90,7 +90,9 @@ def table_server(program: Program, layout: JobLayout, scope: Scope) -> TableServ
     mode = TrainingMode(head.attr("distributed_mode"))
     applying: Applying = MeanOfPushes(tables) if mode == TrainingMode.SYNC else EachPush(tables)
     members = TrainerRoll(head.attr("Fanin"), lease_seconds(), time.monotonic)
-    return TableServer(tables, applying, members, layout.job)
+    made = TableServer(tables, applying, members, layout.job)
+    made.number = head.attr("pserver_id")
+    return made
 
 
 def _tables(

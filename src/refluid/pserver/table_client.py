@@ -19,7 +19,7 @@ from refluid.pserver.applying import Push
 from refluid.pserver.calling import Servers
 from refluid.pserver.layout import DenseParameter, JobLayout, SparseParameter
 from refluid.pserver.messages import Kind, MessageFlag, TableMessage, text_array
-from refluid.pserver.table_server import write_push
+from refluid.pserver.push_messages import write_push
 from refluid.pserver.wire import Keys
 
 _LOGGER = logging.getLogger("refluid")
@@ -44,7 +44,7 @@ class TableClient:
     ) -> None:
         self.layout, self.trainer = layout, trainer
         self.session = secrets.randbits(63) | 1
-        self.sequence = 0
+        self.sequence = self._gathers = 0
         self.servers = Servers(
             layout.servers, patience, keys=keys, enter=self._enter_one if trainer >= 0 else None
         )
@@ -254,6 +254,21 @@ class TableClient:
                 if len(own) > 1
             }
         )
+
+    def states(self) -> list[dict[str, Tensor]]:
+        """All variables of each server that are no rows."""
+        answers = self._ask_all(Kind.EXPORT, arrays=[text_array({"table": None})])
+        return [dict(answers[server].tensors()) for server in range(len(self.layout.servers))]
+
+    def gather(self, value: Tensor) -> list[Tensor]:
+        """The tensors of all trainers that are there, by number; all of them must call this."""
+        self._gathers += 1
+        arrays = [("value", value.contiguous().numpy())]
+        asked = {0: self._message(Kind.GATHER, sequence=self._gathers, arrays=arrays)}
+        while True:
+            answer = self.servers.ask(asked)[0]
+            if not answer.flags & MessageFlag.PENDING:
+                return [found for _, found in answer.tensors()]
 
     # -- others ---------------------------------------------------------------
 

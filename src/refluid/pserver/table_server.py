@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.pserver.applying import Applying, Push, Rows, ServedTables
+from refluid.pserver.applying import Applying, ServedTables
 from refluid.pserver.members import CallRefused, TrainerRoll
 from refluid.pserver.messages import (
     Kind,
@@ -21,10 +20,9 @@ from refluid.pserver.messages import (
     named,
     text_array,
 )
+from refluid.pserver.push_messages import read_push
 
 _MOST_EXPORTED = 2**20
-# A table's ids and rows in a push are two arrays, named so.
-IDS, ROWS = "ids:", "rows:"
 
 
 class TableServer:
@@ -46,6 +44,8 @@ class TableServer:
     ) -> None:
         self.tables, self.applying, self.members, self.job = tables, applying, members, job
         self.hold, self.save = hold, save
+        self.number = 0
+        self._gathered: dict[int, dict[int, Any]] = {}
         self.changed = threading.Condition()
         self.pushes = 0
         self.pulled_rows = 0
@@ -61,6 +61,7 @@ class TableServer:
             Kind.IMPORT: self._import,
             Kind.SAVE: self._save,
             Kind.STATE: self._state,
+            Kind.GATHER: self._gather,
         }
 
     def answer(self, message: TableMessage) -> TableMessage:
@@ -86,6 +87,7 @@ class TableServer:
         """Looks whose lease ended; to be called every now and then."""
         with self.changed:
             if self.members.expire():
+                self.changed.notify_all()
                 self._settle()
 
     @property
@@ -112,6 +114,7 @@ class TableServer:
     def _leave(self, message: TableMessage) -> TableMessage:
         with self.changed:
             self.members.leave(message.trainer, message.session)
+            self.changed.notify_all()
             if self._failure is None:
                 self._settle()
         return TableMessage(Kind.ANSWER)
@@ -193,10 +196,31 @@ class TableServer:
                 self.pulled_rows += len(ids)
         return TableMessage(Kind.ANSWER, arrays=found)
 
+    def _gather(self, message: TableMessage) -> TableMessage:
+        """The arrays of all trainers, named by their numbers, once each has brought its own."""
+        trainer, sequence = message.trainer, message.sequence
+        with self.changed:
+            self.members.heard(trainer, message.session)
+            held = self._gathered.setdefault(sequence, {})
+            held.setdefault(trainer, message.array("value"))
+            self.changed.notify_all()
+            done = self.changed.wait_for(lambda: self.members.awaited <= held.keys(), self.hold)
+            if not done:
+                return TableMessage(Kind.ANSWER, flags=MessageFlag.PENDING)
+            self._gathered.pop(sequence - 2, None)
+            found = [(str(number), held[number]) for number in sorted(held)]
+        return TableMessage(Kind.ANSWER, arrays=found)
+
     # -- whole tables ---------------------------------------------------------
 
     def _export(self, message: TableMessage) -> TableMessage:
         asked = message.values()
+        if asked.get("table") is None:
+            with self.changed:
+                state = named(self.tables.dense.state())
+                return TableMessage(
+                    Kind.ANSWER, arrays=[(name, array.copy()) for name, array in state]
+                )
         start, count = asked.get("start"), asked.get("rows")
         if not isinstance(start, int) or not isinstance(count, int) or start < 0 or count < 1:
             raise MalformedMessage("an export says where it starts and how many rows it wants")
@@ -246,40 +270,3 @@ class TableServer:
                 "pulled_rows": self.pulled_rows,
                 "trainers": sorted(self.members.there),
             }
-
-
-def read_push(message: TableMessage) -> Push:
-    """The gradients in a message. MalformedMessage where ids and rows don't go together."""
-    dense: dict[str, Tensor] = {}
-    ids: dict[str, Tensor] = {}
-    rows: dict[str, Tensor] = {}
-    steps = 1
-    for name, value in message.tensors():
-        if name.startswith(IDS):
-            ids[name.removeprefix(IDS)] = value
-        elif name.startswith(ROWS):
-            rows[name.removeprefix(ROWS)] = value
-        elif name == "steps":
-            steps = _steps(value)
-        else:
-            dense[name] = value
-    if ids.keys() != rows.keys():
-        raise MalformedMessage("a push has ids and rows of each table")
-    sparse: dict[str, Rows] = {name: (ids[name], rows[name]) for name in ids}
-    return Push(dense, sparse, steps, bool(message.flags & MessageFlag.DELTA))
-
-
-def write_push(push: Push) -> Iterator[tuple[str, Any]]:
-    """The arrays of a message for gradients."""
-    yield from named(push.dense)
-    for name, (ids, rows) in push.sparse.items():
-        yield IDS + name, ids.contiguous().numpy()
-        yield ROWS + name, rows.contiguous().numpy()
-    if push.steps != 1:
-        yield "steps", torch.tensor([push.steps]).numpy()
-
-
-def _steps(value: Tensor) -> int:
-    if value.dtype != torch.int64 or value.numel() != 1 or not 0 <= value.item() <= 10**6:
-        raise MalformedMessage("steps are one int64")
-    return int(value.item())

@@ -47,6 +47,31 @@ def launched(
     return run_job(cluster, [*options, *arguments], folder, max_restarts)
 
 
+def launched_with_servers(
+    arguments: Sequence[str],
+    counts: tuple[int | None, int | None],
+    lists: tuple[str | None, str | None],
+    host: str | None,
+    port: int | None,
+    folder: Path,
+    max_restarts: int = 0,
+) -> int:
+    """Runs `refluid run` with these arguments as servers of tables and workers; the exit status.
+
+    lists: servers and workers as `host:port,..`, of which those on `host` are started; else as many
+    as `counts` says on this host, from `port` on or at any free ports. Others as of `launched`.
+    """
+    (server_num, worker_num), (servers, workers) = counts, lists
+    from refluid.collective.launch.servers import ServerJob, addresses_of, run_with_servers
+
+    own = (server_num or 0) + (worker_num or 0)
+    begin = port or free_port(own + 1)
+    where = addresses_of(servers, server_num or 1, begin)
+    second = begin + (0 if servers else len(where))
+    job = ServerJob(where, addresses_of(workers, worker_num or 1, second), host)
+    return run_with_servers(job, arguments, folder, max_restarts)
+
+
 def _devices(count: int | None, gpus: str | None) -> tuple[str, ...]:
     """Of each process of this host; empty names where none is asked for."""
     named = [one.strip() for one in (gpus or "").split(",") if one.strip()]

@@ -1,0 +1,52 @@
+"""Gradients as the arrays of a message, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refluid.pserver.applying import Push, Rows
+from refluid.pserver.messages import MalformedMessage, MessageFlag, TableMessage, named
+
+# A table's ids and rows in a push are two arrays, named so.
+IDS, ROWS = "ids:", "rows:"
+
+
+def read_push(message: TableMessage) -> Push:
+    """The gradients in a message. MalformedMessage where ids and rows don't go together."""
+    dense: dict[str, Tensor] = {}
+    ids: dict[str, Tensor] = {}
+    rows: dict[str, Tensor] = {}
+    steps = 1
+    for name, value in message.tensors():
+        if name.startswith(IDS):
+            ids[name.removeprefix(IDS)] = value
+        elif name.startswith(ROWS):
+            rows[name.removeprefix(ROWS)] = value
+        elif name == "steps":
+            steps = _steps(value)
+        else:
+            dense[name] = value
+    if ids.keys() != rows.keys():
+        raise MalformedMessage("a push has ids and rows of each table")
+    sparse: dict[str, Rows] = {name: (ids[name], rows[name]) for name in ids}
+    return Push(dense, sparse, steps, bool(message.flags & MessageFlag.DELTA))
+
+
+def write_push(push: Push) -> Iterator[tuple[str, Any]]:
+    """The arrays of a message for gradients."""
+    yield from named(push.dense)
+    for name, (ids, rows) in push.sparse.items():
+        yield IDS + name, ids.contiguous().numpy()
+        yield ROWS + name, rows.contiguous().numpy()
+    if push.steps != 1:
+        yield "steps", torch.tensor([push.steps]).numpy()
+
+
+def _steps(value: Tensor) -> int:
+    if value.dtype != torch.int64 or value.numel() != 1 or not 0 <= value.item() <= 10**6:
+        raise MalformedMessage("steps are one int64")
+    return int(value.item())
