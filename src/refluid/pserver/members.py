@@ -82,6 +82,11 @@ class TrainerRoll:
         return gone
 
     @property
+    def now(self) -> float:
+        """What time it is."""
+        return self._clock()
+
+    @property
     def there(self) -> frozenset[int]:
         """Those that train now."""
         return frozenset(number for number, one in self.known.items() if one.there)

@@ -182,12 +182,19 @@ def _arrays(raw: bytearray, count: int, end: int) -> Iterator[tuple[str, np.ndar
         if length * dtype.itemsize > len(raw) - data:
             raise MalformedMessage(f"{name!r} of shape {shape} is longer than the message")
         if not length:
-            yield name, np.empty(shape, dtype)
+            yield name, _empty(shape, dtype)
             continue
         yield name, np.frombuffer(raw, dtype, length, data).reshape(shape)
         data += length * dtype.itemsize
     if place != end or data != len(raw):
         raise MalformedMessage(f"{len(raw) - data} bytes belong to no array")
+
+
+def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    try:
+        return np.empty(shape, dtype)
+    except ValueError as error:
+        raise MalformedMessage(f"an array of shape {shape}: {error}") from error
 
 
 def _entry(raw: bytearray, place: int, end: int) -> tuple[str, int, tuple[int, ...], int]:

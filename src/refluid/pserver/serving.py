@@ -15,12 +15,15 @@ import torch
 
 from refluid.core import flags
 from refluid.core.dtypes import to_torch
+from refluid.core.errors import EnforceNotMet
+from refluid.core.flags import environment_int, environment_str
 from refluid.core.scope import Scope
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.kernels.rows.draws import RowDraws
 from refluid.pserver.applying import Applying, EachPush, MeanOfPushes, ServedTables
+from refluid.pserver.checkpoints import Checkpoints
 from refluid.pserver.dense_tables import DenseTables
 from refluid.pserver.layout import JobLayout, TrainingMode
 from refluid.pserver.members import TrainerRoll
@@ -35,6 +38,9 @@ _LOGGER = logging.getLogger("refluid")
 _LEASE = 30.0
 _LOOK = 0.2
 _MOST_THREADS = 256
+# In the environment: where checkpoints are kept, every how many seconds, and whether with a log.
+_FOLDER, _SECONDS = "REFLUID_SERVER_CHECKPOINTS", "REFLUID_SERVER_CHECKPOINT_SECONDS"
+_LOG, _USUAL_SECONDS = "REFLUID_SERVER_LOG", 600
 
 
 @dataclass
@@ -54,7 +60,8 @@ class Serving:
         """Serves until all trainers came and are gone, or the process is asked to end."""
         head = self.program.global_block().ops[-1]
         server = table_server(self.program, self.layout, scope)
-        if self.made is not None:
+        kept = _checkpoints(server)
+        if (kept is None or not kept.restore()) and self.made is not None:
             self.made(server)
         asked = sum(head.attr(f"rpc_{one}_thread_num") for one in ("get", "send", "prefetch"))
         threads = min(_MOST_THREADS, max(asked, 2 * self.layout.trainers + 2))
@@ -62,18 +69,44 @@ class Serving:
         service.start()
         try:
             with _terminable(self.ended):
-                self._wait(server)
+                self._wait(server, kept)
         finally:
             service.stop()
+            if kept is not None:
+                kept.close()
             _LOGGER.info("server %s ends: %s", service.address, server.state())
 
-    def _wait(self, server: TableServer) -> None:
-        ticks = 0.0
+    def _wait(self, server: TableServer, kept: Checkpoints | None) -> None:
+        every = float(environment_int(_SECONDS, _USUAL_SECONDS) or _USUAL_SECONDS)
+        ticks = written = time.monotonic()
         while not self.ended.wait(_LOOK) and not server.over:
             now = time.monotonic()
             if now - ticks > min(1.0, server.members.lease / 4):
                 ticks = now
                 server.tick()
+            if kept is not None and now - written > every:
+                written = now
+                _write(kept)
+        if kept is not None and not server.over:
+            _write(kept)
+
+
+def _checkpoints(server: TableServer) -> Checkpoints | None:
+    """A server's checkpoints, where the environment names a folder for them."""
+    folder = environment_str(_FOLDER)
+    made = None
+    if folder is not None:
+        made = Checkpoints(server, folder, logs=environment_str(_LOG) == "1")
+        server.save = lambda _values: made.write() if made else None
+    return made
+
+
+def _write(kept: Checkpoints) -> None:
+    """Writes a checkpoint; one that can't be written is told of, and training goes on."""
+    try:
+        kept.write()
+    except (EnforceNotMet, OSError) as error:
+        _LOGGER.error("no checkpoint was written: %s", error)
 
 
 def lease_seconds() -> float:

@@ -45,6 +45,8 @@ class TableServer:
         self.tables, self.applying, self.members, self.job = tables, applying, members, job
         self.hold, self.save = hold, save
         self.number = 0
+        # Called with each message that changed something, in the order in which they did.
+        self.accepted: Callable[[TableMessage], None] = lambda _message: None
         self._gathered: dict[int, dict[int, Any]] = {}
         self.changed = threading.Condition()
         self.pushes = 0
@@ -86,7 +88,9 @@ class TableServer:
     def tick(self) -> None:
         """Looks whose lease ended; to be called every now and then."""
         with self.changed:
-            if self.members.expire():
+            for trainer in self.members.expire():
+                session = self.members.known[trainer].session
+                self.accepted(TableMessage(Kind.LEAVE, trainer, session, job=self.job))
                 self.changed.notify_all()
                 self._settle()
 
@@ -104,6 +108,7 @@ class TableServer:
             if known is not None and known.session != message.session:
                 self.applying.forget(message.trainer)
             member = self.members.enter(message.trainer, message.session)
+            self.accepted(message)
             return TableMessage(Kind.ANSWER, sequence=member.applied)
 
     def _beat(self, message: TableMessage) -> TableMessage:
@@ -114,6 +119,7 @@ class TableServer:
     def _leave(self, message: TableMessage) -> TableMessage:
         with self.changed:
             self.members.leave(message.trainer, message.session)
+            self.accepted(message)
             self.changed.notify_all()
             if self._failure is None:
                 self._settle()
@@ -132,6 +138,7 @@ class TableServer:
                 with self._updating():
                     self.applying.take(message.trainer, message.sequence, push)
                 self._settle()
+                self.accepted(message)
             return self._when_applied(message)
 
     def _pull(self, message: TableMessage) -> TableMessage:
@@ -186,6 +193,8 @@ class TableServer:
     def _rows(self, message: TableMessage) -> TableMessage:
         found = []
         with self.changed:
+            if not message.flags & MessageFlag.READ_ONLY:
+                self.members.heard(message.trainer, message.session)
             for name, ids in message.tensors():
                 table = self.tables.table(name)
                 if ids.dtype != torch.int64 or ids.dim() != 1:
@@ -235,6 +244,8 @@ class TableServer:
         table = message.values().get("table")
         given = {name: value for name, value in message.tensors() if name != "json"}
         with self.changed:
+            self.members.heard(message.trainer, message.session)
+            self.accepted(message)
             if table is None:
                 for name, value in given.items():
                     self.tables.dense.check(name, value)

@@ -1,0 +1,115 @@
+"""A server that was killed goes on from its checkpoint and its log: no update lost or doubled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import refluid.fluid as fluid
+from refluid.core.errors import EnforceNotMet
+from refluid.core.selected_rows import SelectedRows
+from refluid.pserver.checkpoints import Checkpoints
+from refluid.pserver.layout import TrainingMode
+from refluid.pserver.serving import table_server
+from refluid.pserver.table_client import TableClient
+from refluid.pserver.table_server import TableServer
+from tests.pserver.tables import Cluster, cluster, divided
+
+
+def push(client: TableClient) -> None:
+    rows = SelectedRows([1, 2**40], 1000, torch.ones(2, 4))
+    client.push({"emb@GRAD": rows, "w@GRAD": torch.ones(3, 1)})
+
+
+def restarted(found: Cluster) -> TableServer:
+    """A new server in the place of the first, at the same address."""
+    address = found.services[0].address
+    found.services[0].stop(0.0)
+    name, scope = found.split.layout.servers[0], fluid.Scope()
+    fluid.Executor().run(found.split.startup(name), scope=scope)
+    made = table_server(found.split.program(name), found.split.layout, scope)
+    found.servers[0] = made
+    found.services[0] = found.listening(made, address)
+    return made
+
+
+def values(client: TableClient) -> list[float]:
+    rows = client.rows("emb", torch.tensor([1, 2**40]))
+    return [*rows.unique().tolist(), *client.pull()["w"].unique().tolist()]
+
+
+@pytest.mark.parametrize("mode", [TrainingMode.ASYNC, TrainingMode.SYNC])
+def test_what_came_after_a_checkpoint_is_in_the_log(mode: TrainingMode, tmp_path: Path) -> None:
+    optimizer = fluid.optimizer.Momentum(1.0, 0.5)
+    with cluster(divided(mode=mode, optimizer=optimizer)) as found:
+        kept = Checkpoints(found.servers[0], tmp_path, logs=True)
+        kept.restore()
+        client = found.client()
+        push(client)
+        kept.write()
+        push(client)
+        push(client)
+        expected = values(client)
+        kept.close()
+        with next(tmp_path.rglob("log-1")).open("ab") as file:
+            file.write(b"\x07half of a message")
+        again = Checkpoints(restarted(found), tmp_path, logs=True)
+        assert again.restore()
+        assert values(client) == expected == [-4.25, -4.25]
+        # The answer to the last push may have been lost: it is sent again, and counts once.
+        client.sequence -= 1
+        push(client)
+        assert values(client) == expected
+        push(client)
+        assert values(client) == [-6.125, -6.125]
+        again.close()
+
+
+def test_a_server_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    with cluster(divided(optimizer=fluid.optimizer.Adam(0.1, lazy_mode=True))) as found:
+        kept, client = Checkpoints(found.servers[0], tmp_path), found.client()
+        push(client)
+        kept.write()
+        once = values(client)
+        push(client)
+        twice = values(client)
+        assert once != twice
+        assert Checkpoints(restarted(found), tmp_path).restore()
+        assert values(client) == once
+        push(client)
+        assert values(client) == twice
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
+    with cluster(divided()) as found:
+        kept, client = Checkpoints(found.servers[0], tmp_path), found.client()
+        push(client)
+        kept.write()
+        before = {one.name: one.read_bytes() for one in kept.home.iterdir()}
+        table = found.servers[0].tables.sparse["emb"]
+        chunk = table.chunk
+
+        def full(*_given: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        table.chunk = full  # type: ignore[method-assign, assignment]
+        with pytest.raises((EnforceNotMet, OSError), match="No space left"):
+            kept.write()
+        table.chunk = chunk  # type: ignore[method-assign]
+        assert {one.name: one.read_bytes() for one in kept.home.iterdir()} == before
+        push(client)
+
+
+def test_another_jobs_and_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
+    with cluster(divided()) as found:
+        kept = Checkpoints(found.servers[0], tmp_path)
+        push(found.client())
+        kept.write()
+    with cluster(divided(width=5)) as other, pytest.raises(EnforceNotMet, match="another job"):
+        Checkpoints(other.servers[0], tmp_path).restore()
+    path = kept.home / "state"
+    path.write_bytes(path.read_bytes()[:-3])
+    with cluster(divided()) as found, pytest.raises(EnforceNotMet, match="damaged"):
+        Checkpoints(found.servers[0], tmp_path).restore()
