@@ -37,7 +37,7 @@ class NameTable(StubModule):
         if name in own["_homes"]:
             value = own[name] = own["_homes"][name].load()
             return value
-        if not name.startswith("_"):
+        if not name.startswith("_") and "__path__" in own:
             submodule = f"{self.__name__}.{name}"
             if importlib.util.find_spec(submodule) is not None:
                 return importlib.import_module(submodule)

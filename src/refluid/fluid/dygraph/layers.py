@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,17 +45,25 @@ class Layer:
     parameters.
     """
 
+    # What counts as a parameter.
+    _kinds: ClassVar[tuple[type, ...]] = (ParamBase,)
+
     def __init__(self, name_scope: str | None = None, dtype: Any = VarType.FP32) -> None:
         self.training = True
-        scope = _snake(type(self).__name__) if name_scope is None else name_scope
+        scope = self._scope_of(type(self).__name__) if name_scope is None else name_scope
         self._full_name = names.generate(scope)
         self._helper = LayerObjectHelper(self._full_name)
         self._built = False
         self._dtype = dtype
-        self._parameters: dict[str, ParamBase | None] = collections.OrderedDict()
+        self._parameters: dict[str, Any] = collections.OrderedDict()
         self._sub_layers: dict[str, Any] = collections.OrderedDict()
         self._forward_pre_hooks: dict[int, Hook] = collections.OrderedDict()
         self._forward_post_hooks: dict[int, Hook] = collections.OrderedDict()
+
+    @staticmethod
+    def _scope_of(name: str) -> str:
+        """The prefix of names that a class's layers have."""
+        return _snake(name)
 
     # -- running --------------------------------------------------------------
 
@@ -198,7 +206,7 @@ class Layer:
 
     def add_parameter(self, name: str, parameter: Any) -> Any:
         """Adds a parameter, which is returned; None keeps the name free of one."""
-        if parameter is not None and not isinstance(parameter, ParamBase):
+        if parameter is not None and not isinstance(parameter, self._kinds):
             raise TypeError(f"a parameter is a ParamBase, not {type(parameter).__name__}")
         self._parameters[name] = parameter
         return parameter
@@ -212,7 +220,7 @@ class Layer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
-        kinds = {"_parameters": ParamBase, "_sub_layers": Layer}
+        kinds = {"_parameters": self._kinds, "_sub_layers": (Layer,)}
         for kind, of in kinds.items():
             known = own.get(kind)
             if isinstance(value, of):

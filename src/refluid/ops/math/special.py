@@ -73,3 +73,9 @@ def celu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
 def log_softmax(X: Tensor, *, axis: int = -1) -> Tensor:
     """Logarithm of the softmax along `axis`."""
     return torch.log_softmax(X, axis)
+
+
+@operator("softplus_v2", outputs="Out", uses="X")
+def softplus_v2(X: Tensor, *, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * X)) / beta; X where beta * X is above the threshold."""
+    return torch.nn.functional.softplus(X, beta, threshold)

@@ -1,0 +1,158 @@
+"""Normalisation by parameters that are given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from refluid.build import op
+from refluid.ir.variable import Variable
+from refluid.paddle.tensor import creation, linalg
+from refluid.paddle.tensor import math as functions
+from refluid.paddle.tensor.making import rank_of
+
+
+def batch_norm(
+    x: Variable,
+    running_mean: Variable,
+    running_var: Variable,
+    weight: Variable | None = None,
+    bias: Variable | None = None,
+    training: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-05,
+    data_format: str = "NCHW",
+    use_global_stats: bool | None = None,
+    name: str | None = None,
+) -> Variable:
+    """Batch normalisation over all dimensions but the channel's.
+
+    training: by the batch's statistics, which the running ones follow; use_global_stats: by the
+    running ones in any case.
+    """
+    use_global = not training if use_global_stats is None else use_global_stats
+    inputs = {
+        "X": x,
+        "Scale": creation.ones_like(running_mean) if weight is None else weight,
+        "Bias": creation.zeros_like(running_mean) if bias is None else bias,
+        "Mean": running_mean,
+        "Variance": running_var,
+    }
+    attrs = {
+        "momentum": momentum,
+        "epsilon": epsilon,
+        "is_test": not training and x.stop_gradient,  # which has no gradient
+        "data_layout": "NHWC" if data_format[-1] == "C" and len(data_format) > 2 else "NCHW",
+        "use_global_stats": use_global,
+        "trainable_statistics": training and not use_global,
+    }
+    makes = {
+        "Y": None,
+        "MeanOut": running_mean,
+        "VarianceOut": running_var,
+        "SavedMean": running_mean.dtype,
+        "SavedVariance": running_mean.dtype,
+    }
+    stops = ("SavedMean", "SavedVariance")
+    return op("batch_norm", inputs, attrs, makes, stop_gradient=stops, name=name)[0]
+
+
+def layer_norm(
+    x: Variable,
+    normalized_shape: int | Sequence[int],
+    weight: Variable | None = None,
+    bias: Variable | None = None,
+    epsilon: float = 1e-05,
+    name: str | None = None,
+) -> Variable:
+    """Normalisation over the last dimensions, which have to be of that shape."""
+    sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    first = rank_of(x) - len(sizes)
+    if list(x.shape[first:]) != sizes:
+        raise ValueError(
+            f"Given normalized_shape is {sizes}, expected input with shape [*, {str(sizes)[1:]}, "
+            f"but got input shape {list(x.shape)}"
+        )
+    flat = {"shape": [math.prod(sizes)]}
+    given = {
+        slot: one if one is None or rank_of(one) == 1 else op("reshape2", {"X": one}, flat)
+        for slot, one in (("Scale", weight), ("Bias", bias))
+    }
+    attrs = {"epsilon": epsilon, "begin_norm_axis": first}
+    makes = ("Y", "Mean", "Variance")
+    stops = ("Mean", "Variance")
+    return op("layer_norm", {"X": x} | given, attrs, makes, stop_gradient=stops, name=name)[0]
+
+
+def instance_norm(
+    x: Variable,
+    running_mean: Variable | None = None,
+    running_var: Variable | None = None,
+    weight: Variable | None = None,
+    bias: Variable | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.9,
+    eps: float = 1e-05,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Variable:
+    """Normalisation of each channel of each sample. Running statistics aren't used."""
+    channels = [x.shape[1]]
+    inputs = {
+        "X": x,
+        "Scale": creation.ones(channels, x.dtype) if weight is None else weight,
+        "Bias": creation.zeros(channels, x.dtype) if bias is None else bias,
+    }
+    makes = ("Y", "SavedMean", "SavedVariance")
+    stops = ("SavedMean", "SavedVariance")
+    made = op("instance_norm", inputs, {"epsilon": eps}, makes, stop_gradient=stops, name=name)
+    return made[0]
+
+
+def group_norm(
+    x: Variable,
+    num_groups: int,
+    epsilon: float = 1e-05,
+    weight: Variable | None = None,
+    bias: Variable | None = None,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Variable:
+    """Normalisation of groups of channels."""
+    last = data_format[-1] == "C"
+    channels = [x.shape[-1] if last else x.shape[1]]
+    inputs = {
+        "X": x,
+        "Scale": creation.ones(channels, x.dtype) if weight is None else weight,
+        "Bias": creation.zeros(channels, x.dtype) if bias is None else bias,
+    }
+    attrs = {"groups": num_groups, "epsilon": epsilon, "data_layout": "NHWC" if last else "NCHW"}
+    makes = ("Y", "Mean", "Variance")
+    stops = ("Mean", "Variance")
+    return op("group_norm", inputs, attrs, makes, stop_gradient=stops, name=name)[0]
+
+
+def local_response_norm(
+    x: Variable,
+    size: int,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    k: float = 1.0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Variable:
+    """x / (k + alpha * the mean of the squares of `size` neighbouring channels)^beta, of images."""
+    if rank_of(x) != 4:
+        raise NotImplementedError("refluid's local_response_norm takes (N, C, H, W)")
+    attrs = {"n": size, "k": k, "alpha": alpha / size, "beta": beta, "data_format": data_format}
+    return op("lrn", {"X": x}, attrs, ("Out", "MidOut"), stop_gradient=("MidOut",), name=name)[0]
+
+
+def normalize(
+    x: Variable, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None
+) -> Variable:
+    """x divided by its p-norm along `axis`, or by epsilon where that is greater."""
+    if rank_of(x) == 1:
+        axis = 0
+    length = linalg.norm(x, float(p), axis, True)
+    return functions.divide(x, functions.clip(length, min=epsilon))

@@ -1,0 +1,192 @@
+"""Images resized, turned and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from refluid.build import op
+from refluid.fluid.functions.nn import interpolation
+from refluid.fluid.functions.nn import vision as fluid
+from refluid.ir.variable import Variable
+from refluid.paddle.tensor.making import known, rank_of
+
+_SPATIAL = {"linear": 1, "bilinear": 2, "bicubic": 2, "nearest": 2, "trilinear": 3}
+
+
+def interpolate(
+    x: Variable,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    align_mode: int = 0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Variable:
+    """Images at another size, or times a factor. mode: nearest, bilinear, bicubic, trilinear,
+    linear (of (N, C, L)).
+    """
+    kind = mode.lower()
+    if kind not in (*_SPATIAL, "area"):
+        raise ValueError(
+            "The 'resample' of image_resize can only be 'linear', 'bilinear', 'trilinear', "
+            " 'bicubic' or 'nearest' currently."
+        )
+    if size is None and scale_factor is None:
+        raise ValueError("One of size and scale_factor must not be None.")
+    if kind == "area":
+        raise NotImplementedError("refluid has no mode 'area': adaptive_avg_pool2d is the same")
+    if kind == "linear":
+        return _linear(x, size, scale_factor, align_corners, align_mode, name)
+    if isinstance(scale_factor, list | tuple):
+        sizes = x.shape[1:-1] if data_format[-1] == "C" else x.shape[2:]
+        if not known(sizes):
+            raise NotImplementedError("interpolate: several factors need sizes that are known")
+        size = [int(one * by) for one, by in zip(sizes, scale_factor, strict=True)]
+        scale_factor = None
+    if kind == "bicubic":
+        return _cubic(x, size, scale_factor, align_corners, data_format, name)
+    wanted = [size] * (rank_of(x) - 2) if isinstance(size, int) else size
+    return interpolation.image_resize(
+        x, wanted, scale_factor, name, kind.upper(), None, align_corners, align_mode, data_format
+    )
+
+
+def _cubic(
+    x: Variable, size: Any, factor: Any, corners: bool, data_format: str, name: str | None
+) -> Variable:
+    attrs = {
+        "out_h": -1,
+        "out_w": -1,
+        "interp_method": "bicubic",
+        "align_corners": corners,
+        "data_layout": "NHWC" if data_format[-1] == "C" else "NCHW",
+    }
+    if size is not None:
+        sizes = [size, size] if isinstance(size, int) else list(size)
+        attrs |= {"out_h": sizes[0], "out_w": sizes[1]}
+    else:
+        attrs["scale"] = float(factor)
+    return op("bicubic_interp", {"X": x}, attrs, name=name)
+
+
+def _linear(
+    x: Variable, size: Any, factor: Any, corners: bool, mode: int, name: str | None
+) -> Variable:
+    if size is None:
+        factor = factor[0] if isinstance(factor, list | tuple) else factor
+        size = int(x.shape[2] * factor)
+    wanted = size if isinstance(size, int) else size[0]
+    plane = op("unsqueeze2", {"X": x}, {"axes": [2]})
+    made = interpolation.image_resize(
+        plane, [1, wanted], None, None, "BILINEAR", None, corners, mode
+    )
+    return op("squeeze2", {"X": made}, {"axes": [2]}, name=name)
+
+
+def upsample(
+    x: Variable,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    align_mode: int = 0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Variable:
+    """`interpolate` by another name."""
+    return interpolate(x, size, scale_factor, mode, align_corners, align_mode, data_format, name)
+
+
+def pixel_shuffle(
+    x: Variable, upscale_factor: int, data_format: str = "NCHW", name: str | None = None
+) -> Variable:
+    """(N, C r², H, W) as (N, C, H r, W r)."""
+    _require_first(data_format, "pixel_shuffle")
+    return op("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor}, name=name)
+
+
+def pixel_unshuffle(
+    x: Variable, downscale_factor: int, data_format: str = "NCHW", name: str | None = None
+) -> Variable:
+    """(N, C, H r, W r) as (N, C r², H, W)."""
+    _require_first(data_format, "pixel_unshuffle")
+    n, (c, h, w), r = 0, x.shape[1:], downscale_factor
+    parted = op("reshape2", {"X": x}, {"shape": [n, c, h // r, r, w // r, r]})
+    turned = op("transpose2", {"X": parted}, {"axis": [0, 1, 3, 5, 2, 4]})
+    return op("reshape2", {"X": turned}, {"shape": [n, c * r * r, h // r, w // r]}, name=name)
+
+
+def channel_shuffle(
+    x: Variable, groups: int, data_format: str = "NCHW", name: str | None = None
+) -> Variable:
+    """Channels of groups taken in turn."""
+    _require_first(data_format, "channel_shuffle")
+    return op("shuffle_channel", {"X": x}, {"group": groups}, name=name)
+
+
+def _require_first(data_format: str, where: str) -> None:
+    if data_format != "NCHW":
+        raise NotImplementedError(f"refluid's {where} takes NCHW, not {data_format!r}")
+
+
+def temporal_shift(
+    x: Variable,
+    seg_num: int,
+    shift_ratio: float = 0.25,
+    name: str | None = None,
+    data_format: str = "NCHW",
+) -> Variable:
+    """Parts of the channels moved to the frame before and after."""
+    _require_first(data_format, "temporal_shift")
+    attrs = {"seg_num": seg_num, "shift_ratio": shift_ratio}
+    return op("temporal_shift", {"X": x}, attrs, name=name)
+
+
+def affine_grid(
+    theta: Variable, out_shape: Any, align_corners: bool = True, name: str | None = None
+) -> Variable:
+    """Where the points of an image come from, by matrices (N, 2, 3)."""
+    if not align_corners:
+        raise NotImplementedError("refluid's affine_grid takes align_corners=True")
+    return fluid.affine_grid(theta, out_shape, name)
+
+
+def grid_sample(
+    x: Variable,
+    grid: Variable,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    name: str | None = None,
+) -> Variable:
+    """Images at the points of a grid."""
+    if (mode, padding_mode, align_corners) != ("bilinear", "zeros", True):
+        raise NotImplementedError(
+            "refluid's grid_sample is bilinear, with zeros around and corners aligned"
+        )
+    made = op("grid_sampler", {"X": x, "Grid": grid}, None, ("Output",), name=name)[0]
+    made.describe(shape=[*x.shape[:2], *grid.shape[1:3]], dtype=x.dtype)
+    return made
+
+
+def unfold(
+    x: Variable,
+    kernel_sizes: Any,
+    strides: Any = 1,
+    paddings: Any = 0,
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Variable:
+    """Each window of (N, C, H, W) as a column: (N, C h w, windows)."""
+    return fluid.unfold(x, kernel_sizes, strides, paddings, dilations, name)
+
+
+def zeropad2d(
+    x: Variable, padding: Sequence[int], data_format: str = "NCHW", name: str | None = None
+) -> Variable:
+    """Images with zeros around: (left, right, top, bottom)."""
+    from refluid.paddle.nn.functional.shapes import pad
+
+    return pad(x, padding, "constant", 0.0, data_format, name)

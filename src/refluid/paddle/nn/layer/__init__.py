@@ -1,0 +1,1 @@
+"""`paddle.nn.layer`: what the layers of `paddle.nn` are made of."""

@@ -1,0 +1,15 @@
+"""`paddle.vision.models`: networks for images."""
+
+from refluid.paddle.naming import name_table
+
+name_table(
+    __name__,
+    """
+    refluid.paddle.vision.models.lenet: LeNet
+    refluid.paddle.vision.models.resnet: ResNet resnet101 resnet152 resnet18 resnet34 resnet50
+    refluid.paddle.vision.models.resnet: resnext101_32x4d resnext101_64x4d resnext152_32x4d
+    refluid.paddle.vision.models.resnet: resnext152_64x4d resnext50_32x4d resnext50_64x4d
+    refluid.paddle.vision.models.resnet: wide_resnet101_2 wide_resnet50_2
+    refluid.paddle.vision.models.vgg: VGG vgg11 vgg13 vgg16 vgg19
+    """,
+)
