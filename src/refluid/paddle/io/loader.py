@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from refluid.build import at_once
 from refluid.fluid.reader.data_loader import DataLoader as FluidDataLoader
 from refluid.ir.variable import Variable
 from refluid.paddle.framework.devices import as_place
@@ -53,3 +54,10 @@ class DataLoader(FluidDataLoader):
             timeout,
             worker_init_fn,
         )
+        if return_list and len(self._places) == 1 and not at_once():
+            self._present = _only
+
+
+def _only(step: list[Any]) -> Any:
+    """The batch of the one place."""
+    return step[0]
