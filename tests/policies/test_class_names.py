@@ -12,6 +12,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "refluid"
 APART = {"record/fluid_recorder.py"}
 # Names that Fluid gives: it has two of them, or one that is the field's word here as well.
 GIVEN = {
+    "Bilinear": {"paddle/nn/layer/parameters.py"},
     "BeamSearchDecoder": {"fluid/contrib/decoder/searching.py"},
     "Collective": {"fluid/transpiler/collective.py"},
     "Communicator": {"fluid/communicator.py"},

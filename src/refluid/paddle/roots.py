@@ -6,6 +6,9 @@ from refluid.paddle.tensor import TENSOR
 ROOTS = homes(
     TENSOR
     + """
+    refluid.ir.variable: Tensor=Variable
+    refluid.fluid.dygraph.parallel: DataParallel
+    refluid.fluid.functions.tensor.creation: create_parameter
     refluid.core.places: CPUPlace CUDAPinnedPlace CUDAPlace is_compiled_with_cuda
     refluid.fluid.dygraph.base: no_grad
     refluid.fluid.framework: get_flags set_flags

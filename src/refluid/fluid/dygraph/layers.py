@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -45,12 +46,12 @@ class Layer:
     parameters.
     """
 
-    # What counts as a parameter.
-    _kinds: ClassVar[tuple[type, ...]] = (ParamBase,)
+    _kinds: ClassVar[tuple[type, ...]] = (ParamBase,)  # of parameters
+    _parted = "([a-z0-9])([A-Z])"  # where a class's name is, in names of scopes
 
     def __init__(self, name_scope: str | None = None, dtype: Any = VarType.FP32) -> None:
         self.training = True
-        scope = self._scope_of(type(self).__name__) if name_scope is None else name_scope
+        scope = _snake(type(self).__name__, self._parted) if name_scope is None else name_scope
         self._full_name = names.generate(scope)
         self._helper = LayerObjectHelper(self._full_name)
         self._built = False
@@ -59,11 +60,6 @@ class Layer:
         self._sub_layers: dict[str, Any] = collections.OrderedDict()
         self._forward_pre_hooks: dict[int, Hook] = collections.OrderedDict()
         self._forward_post_hooks: dict[int, Hook] = collections.OrderedDict()
-
-    @staticmethod
-    def _scope_of(name: str) -> str:
-        """The prefix of names that a class's layers have."""
-        return _snake(name)
 
     # -- running --------------------------------------------------------------
 
@@ -289,16 +285,13 @@ class Layer:
             one.set_value(value if isinstance(value, VarBase) else np.asarray(value))
         unused = [name for name in stat_dict if name not in lookup and "@@" not in name]
         if unused:
-            import warnings
-
             warnings.warn(f"Variables [ {unused} ] in state dict are not used", stacklevel=2)
 
     load_dict = set_dict
 
 
-def _snake(name: str) -> str:
-    parted = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub("([a-z0-9])([A-Z])", r"\1_\2", parted).lower()
+def _snake(name: str, parted: str) -> str:
+    return re.sub(parted, r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
 
 
 def _added(hooks: dict[int, Hook], hook: Hook) -> HookRemoveHelper:

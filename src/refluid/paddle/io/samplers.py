@@ -28,6 +28,9 @@ class Sampler:
 class SequenceSampler(Sampler):
     """All samples in order."""
 
+    def __init__(self, data_source: Any) -> None:
+        super().__init__(data_source)
+
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.data_source)))
 

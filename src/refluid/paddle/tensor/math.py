@@ -60,7 +60,6 @@ _ONE = of_one(
         "square": ("square", "x * x."),
         "tan": ("tan", "Tangent of x in radians."),
         "tanh": ("tanh", "Hyperbolic tangent."),
-        "trunc": ("trunc", "The nearest whole number towards zero."),
     },
 )
 _TESTS = of_one(
@@ -129,7 +128,6 @@ sqrt: OfOne = _ONE["sqrt"]
 square: OfOne = _ONE["square"]
 tan: OfOne = _ONE["tan"]
 tanh: OfOne = _ONE["tanh"]
-trunc: OfOne = _ONE["trunc"]
 isfinite: OfOne = _TESTS["isfinite"]
 isinf: OfOne = _TESTS["isinf"]
 isnan: OfOne = _TESTS["isnan"]
@@ -173,6 +171,11 @@ def scale(
 ) -> Variable:
     """x * scale + bias, or (x + bias) * scale; `scale` a number or a variable of one element."""
     return fluid_scale(x, scale, bias, bias_after_scale, act, name)
+
+
+def trunc(input: Variable, name: str | None = None) -> Variable:
+    """The nearest whole number towards zero."""
+    return op("trunc", {"X": input}, name=name)
 
 
 def frac(x: Variable, name: str | None = None) -> Variable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -24,16 +23,12 @@ class Layer(FluidLayer):
     """
 
     _kinds: ClassVar[tuple[type, ...]] = (ParamBase, Parameter)
+    _parted = "([a-z])([A-Z])"
 
     def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:
         super().__init__(name_scope, dtype)
         self._buffers: dict[str, Any] = {}
         self._not_kept: set[str] = set()
-
-    @staticmethod
-    def _scope_of(name: str) -> str:
-        parted = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
-        return re.sub("([a-z])([A-Z])", r"\1_\2", parted).lower()
 
     # -- what it consists of ----------------------------------------------------
 

@@ -1,0 +1,111 @@
+"""Public names of Paddle 2.6.2: each is there, or says that it is not, with the reason."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refluid.paddle
+from refluid.core.stub_tables import entries
+
+RECORDED = json.loads((Path(__file__).parent / "paddle2_names.json").read_text())
+# What isn't recorded as a function or class with a signature.
+_WITHOUT = {"function", "class", "module", "value"}
+# Modules that are Fluid's own.
+_OF_FLUID = {"paddle.sysconfig", "paddle.utils.unique_name", "paddle.version"}
+# Names that are as in Fluid, and why.
+AS_IN_FLUID = {
+    "paddle.DataParallel": "that of fluid.dygraph",
+    "paddle.Tensor": "what programs are made of",
+    "paddle.complex": "a module of Fluid's",
+    "paddle.no_grad": "a decorator too, as in Fluid",
+    "paddle.static.Variable": "what programs are made of",
+    "paddle.static.amp.AutoMixedPrecisionLists": "the type is `decorate`'s to say",
+    "paddle.static.amp.CustomOpLists": "the type is `decorate`'s to say",
+    "paddle.static.amp.decorate": "recorded without parameters",
+}
+
+
+def _modules() -> list[str]:
+    return [name for name in RECORDED if name not in _OF_FLUID]
+
+
+def _missing(module: str) -> list[str]:
+    found = importlib.import_module(f"refluid.{module}")
+    kinds = RECORDED[module]
+    return [name for name, kind in kinds.items() if kind != "value" and not hasattr(found, name)]
+
+
+@pytest.mark.parametrize("module", _modules())
+def test_names_are_there(module: str) -> None:
+    assert [name for name in _missing(module) if RECORDED[module][name] != "module"] == []
+
+
+def _parameters(signature: inspect.Signature) -> list[tuple[str, Any, str]]:
+    return [
+        (one.name, one.kind, "" if one.default is one.empty else _shown(one.default))
+        for one in signature.parameters.values()
+    ]
+
+
+def _shown(default: Any) -> str:
+    return repr(tuple(default) if isinstance(default, list) else default)
+
+
+def _parsed(text: str) -> inspect.Signature:
+    """A signature that was recorded as text; a default that is an object stands for its text."""
+    plain = re.sub(r"(<[^>]*>)", lambda match: repr(match[0]), re.sub(r"->.*", "", text))
+    plain = re.sub(r"(\w+): [\w.\[\]]+(?=[,)=]| =)", r"\1", plain)
+    namespace: dict[str, Any] = {}
+    exec(f"def recorded{plain}: pass", namespace)
+    return inspect.signature(namespace["recorded"])
+
+
+def _real() -> Iterator[Any]:
+    for module in _modules():
+        found = importlib.import_module(f"refluid.{module}")
+        table = entries(module)
+        for name, text in RECORDED[module].items():
+            full = f"{module}.{name}"
+            absent = name in table or not hasattr(found, name)
+            if text in _WITHOUT or absent or full in AS_IN_FLUID:
+                continue
+            yield pytest.param(getattr(found, name), text, id=full)
+
+
+@pytest.mark.parametrize(("found", "text"), [*_real()])
+def test_parameters_are_paddles(found: Any, text: str) -> None:
+    assert _parameters(inspect.signature(found)) == _parameters(_parsed(text))
+
+
+def test_how_many_are_real() -> None:
+    """`pytest -s` shows it. A floor, so that nothing is lost unseen."""
+    real = sum(1 for _ in _real())
+    named = sum(text not in _WITHOUT for module in _modules() for text in RECORDED[module].values())
+    print(f"\n{real} of {named} functions and classes of Paddle 2.6.2's modules are there")
+    assert real >= 560
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(NotImplementedError, match=r"paddle\.fft\.fft yet: "):
+        importlib.import_module("refluid.paddle.fft").fft(None)
+    with pytest.raises(NotImplementedError, match=r"paddle\.nn\.LSTM yet: "):
+        refluid.paddle.nn.LSTM(3, 4)
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = refluid.paddle.no_such
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = refluid.paddle.nn.functional.no_such
+
+
+def test_a_star_import_takes_the_names() -> None:
+    names: dict[str, Any] = {}
+    exec("from refluid.paddle.nn.functional import *", names)
+    assert names["relu"] is refluid.paddle.nn.functional.relu
+    assert "conv2d" in dir(refluid.paddle.nn.functional)
