@@ -44,6 +44,7 @@ _OF_PADDLE_2 = {
     "math.solving",
     "math.special",
     "math.statistics",
+    "nn.head_attention",
     "tensor.diagonals",
     "tensor.drawing",
     "tensor.spreading",
