@@ -67,6 +67,14 @@ def test_noise_is_any_noise_of_about_its_size(step: int, size: float, right: boo
     assert judge(run_of(nothing), RATHER_WELL | {one.key: 0.4}, Repeats()).passed
 
 
+@pytest.mark.parametrize(("size", "right"), [(3e-5, True), (3e-1, False)])
+def test_noise_that_was_nothing_when_it_was_recorded(size: float, right: bool) -> None:
+    """Fluid's recorded run happens to have 0, and its repetitions up to 1e-4."""
+    one = replace(_variable(0, 7, size / 1e-30), size=size, wanted_size=0.0, elements=1)
+    spreads = RATHER_WELL | {one.key: 1e-4 / 1e-30}
+    assert judge(run_of(one), spreads, Repeats()).passed is right
+
+
 def test_a_fetch_has_its_own_spread_and_no_flips() -> None:
     def off(step: int, error: float) -> list[Deviation]:
         return run_of(Deviation(step, "fetch 0", error, 1e-4, fetch=True))

@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from refluid.verify.metrics import DIGEST_BOUND, FEW, FLOOR, Deviation
+from refluid.verify.metrics import DIGEST_BOUND, FEW, FLOOR, NOTHING, Deviation
 from refluid.verify.standing_out import OwnRuns, standing_out
 
 FACTOR = 10.0
@@ -140,9 +140,13 @@ def allowed(one: Deviation, spreads: Spreads) -> float:
 
 def _is_no_such_noise(one: Deviation, spreads: Spreads) -> bool:
     """Whether noise has not the size of Fluid's: there is none, or nothing but a wrong number."""
+    if one.fetch or spread_of(one, spreads) <= NOISE:
+        return False
     found, wanted = max(one.size, FLOOR), max(one.wanted_size, FLOOR)
-    alike = wanted / SIZES < found < SIZES * wanted
-    return not one.fetch and spread_of(one, spreads) > NOISE and not alike
+    # Rounding gives it any size from here to there in Fluid.
+    spread = spreads.get(one.key, 0.0)
+    largest = max(wanted, spread * max(one.wanted_size, NOTHING / max(one.elements, 1)))
+    return not wanted / (1.0 + spread) / SIZES < found < SIZES * largest
 
 
 def _doubtful(deviations: Sequence[Deviation], spreads: Spreads) -> list[Deviation]:

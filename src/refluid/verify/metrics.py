@@ -12,6 +12,8 @@ OPERATOR_BOUND = 1e-5
 STEP_BOUND = 1e-4
 DIGEST_BOUND = 1e-3
 FLOOR = 1e-7
+# What errors of a variable that is 0 are relative to.
+NOTHING = 1e-30
 # Elements that are worked on at once: what fits into a processor's cache.
 PART = 2**15
 # Changes are alike if their mean is so much of the largest; of fewer elements that says nothing.
@@ -84,7 +86,7 @@ def digest_error(got: Array, want: Array, size: int) -> float:
     sums = size * off
     slack = np.array([sums, sums, sums * (2.0 * typical + off), *floor * (1.0 + scale[3:])])
     excess = np.maximum(np.abs(got - want) - slack, 0.0)
-    return float(np.max(excess / np.maximum(scale, 1e-30)))
+    return float(np.max(excess / np.maximum(scale, NOTHING)))
 
 
 def change_bound(found: Array, start: Array | None) -> float:

@@ -25,7 +25,7 @@ SIZES, TIMES = (0.25, 1.0, 4.0, 8.0), (4, 8, 16, 32)
 NEAR = 0.15
 # In standard deviations of what is left: right in any case, or in doubt; wrong, unless some
 # repetition is off by nearly as much.
-CLEAR, LIMIT, USUALLY = 6.0, 12.0, 1.25
+CLEAR, LIMIT, USUALLY = 6.0, 12.0, 1.5
 # Off by no more than one element that rounding turned round, in standard deviations.
 TURNED = 6.0
 # Of the groups, and in number: more that stand out at once are a flip that no repetition had. It is
