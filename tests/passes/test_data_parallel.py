@@ -1,6 +1,7 @@
 """The program that each replica runs."""
 
 from refluid import fluid
+from refluid.core.dtypes import VarType
 from refluid.passes.data_parallel import GradientScaleStrategy, Parallel, balance, data_parallel
 
 
@@ -52,6 +53,12 @@ def test_buckets_hold_neighbours_until_they_are_filled() -> None:
     assert types(one).count("fused_all_reduce") == 1
     found = data_parallel(small, Parallel(2, loss, bucket_bytes=30))
     assert found.exchanges == 3  # 4 + 32 bytes, then 32 and 128 alone
+    mixed = program.clone()
+    params = mixed.all_parameters()
+    for one in params[::2]:
+        mixed.global_block().var(f"{one.name}@GRAD").dtype = VarType.FP16
+    found = data_parallel(mixed, Parallel(2, loss, bucket_bytes=1 << 20))
+    assert found.exchanges == 2  # one for each type
     found = data_parallel(few, Parallel(2, loss, bucket_bytes=1 << 20, bucket_count=3))
     assert found.exchanges == 2
 

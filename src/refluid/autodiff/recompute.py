@@ -107,11 +107,12 @@ def repeated(
     copies write elsewhere.
     """
     block = segment[0].block
-    outputs = {name for op in segment for name in op.output_arg_names}
-    lasting = {name for name in outputs if block.var_recursive(name).persistable}
-    made = outputs - held - lasting
-    renames = {name: f"{name}.subprog_{number}" for name in made}
-    elsewhere = {name: f"{name}.subprog_{number}" for name in made | lasting}
+    # In the order of the program: all processes that run it make the same variables.
+    outputs = dict.fromkeys(name for op in segment for name in op.output_arg_names)
+    lasting = [name for name in outputs if block.var_recursive(name).persistable]
+    made = outputs.keys() - held - set(lasting)
+    renames = {name: f"{name}.subprog_{number}" for name in outputs if name in made}
+    elsewhere = renames | {name: f"{name}.subprog_{number}" for name in lasting}
     copies = []
     for op in segment:
         if not made.isdisjoint(op.output_arg_names):

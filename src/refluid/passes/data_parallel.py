@@ -135,20 +135,23 @@ def ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, s
 def buckets(
     block: Block, ready: Sequence[tuple[int, str]], parallel: Parallel
 ) -> list[tuple[int, list[str]]]:
-    """(position after which to exchange, gradients): neighbours until they fill a bucket."""
+    """(position after which to exchange, gradients): of one type, until they fill a bucket."""
     limit, count = parallel.bucket_bytes, parallel.bucket_count or len(ready)
     groups: list[tuple[int, list[str]]] = []
-    filled, kind = 0, None
+    # By element type the number of the bucket that isn't full yet, and its bytes.
+    begun: dict[VarType, tuple[int, int]] = {}
     for position, name in ready:
         var = block.vars[name]
         size = bytes_of(var)
-        fits = size > 0 and kind == var.dtype and filled < limit
-        if groups and fits and len(groups[-1][1]) < count:
-            groups[-1] = (position, [*groups[-1][1], name])
-            filled += size
-        else:
-            groups.append((position, [name]))
-            filled, kind = size or limit, var.dtype
+        number, filled = begun.pop(var.dtype, (-1, 0)) if size else (-1, 0)
+        if number < 0:
+            number = len(groups)
+            groups.append((position, []))
+        names = [*groups[number][1], name]
+        groups[number] = position, names
+        filled += size
+        if size and filled < limit and len(names) < count:
+            begun[var.dtype] = number, filled
     return groups
 
 
