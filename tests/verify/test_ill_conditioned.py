@@ -19,8 +19,11 @@ ppdet_ssd_vgg16 ppdet_yolov3_mobilenet res2net50 resnet18 resnet50 resnet50_nhwc
 resnext50 se_resnext50 shufflenet_v2 video_attention_lstm video_nextvlad video_tsm video_tsn
 xception41 xception41_deeplab yolov3
 """
-ILL_CONDITIONED = frozenset(LISTED.split())
-LONGEST = 37
+# By rounding that is within the bound on one processor and just beyond it on another: a bias of
+# `mmpms` is 1.2e-3 off with an AMD EPYC's kernels, where Fluid's repetitions are 0.6e-3 off.
+ON_SOME_PROCESSORS = {"mmpms"}
+ILL_CONDITIONED = frozenset(LISTED.split()) | ON_SOME_PROCESSORS
+LONGEST = 38
 # What Fluid computed from memory that another step left; docs/deviations.md says how far that is
 # known.
 FAULTS_OF_FLUID = {
