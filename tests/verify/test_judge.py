@@ -103,6 +103,15 @@ def test_rare_flips_are_bounded_in_number_and_size() -> None:
     assert judge(run_of(large), ill, Repeats(far={large.key: 0.5})).passed
 
 
+@pytest.mark.parametrize("elements", [10, 100])
+def test_flips_of_a_few_elements_are_those_that_repetitions_have(elements: int) -> None:
+    """A root mean square of ten elements can't tell whether their gradient is 1% too large."""
+    ill = RATHER_WELL | {(0, f"w{one}"): 0.01 for one in range(100, 130)}
+    one = replace(_variable(0, 7, 0.01), elements=elements, size=1.0)
+    assert judge(run_of(one), ill, Repeats()).passed is (elements > 16)
+    assert judge(run_of(one), ill, Repeats(far={one.key: 0.01})).passed
+
+
 @pytest.mark.parametrize(("size", "right"), [(1.0, True), (1.01, False)])
 def test_a_gradient_too_large_by_a_hundredth_is_found_among_flips(size: float, right: bool) -> None:
     one = replace(_variable(0, 7, 0.2), wanted_size=1.0)

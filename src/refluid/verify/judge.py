@@ -12,7 +12,8 @@ a few units in the last place. The rule, in the order in which it is asked:
    it is compared where rounding keeps the losses of its step within their bound.
 3. Flips too rare for Fluid's few repetitions: of the variables of a step, `RARE` may be off by
    more (and one for ten that Fluid's repetitions move): by `FLIP` of what the run changed them by,
-   or as far as repetitions by refluid move the very same variable. Fetches have no such excuse.
+   or as far as repetitions by refluid move the very same variable; those of fewer than `FEW`
+   elements by no more than that. Fetches have no such excuse.
 4. The root mean square of what 3 excuses, and 2 after the first step, must still be Fluid's,
    unless rounding moves the variable by `NOISE` of itself: within `SAME`, or `SIGMAS` standard
    deviations of what repetitions by refluid give. Flips go either way and cancel there, while a
@@ -105,7 +106,8 @@ def _by_bounds(deviations: Sequence[Deviation], spreads: Spreads, repeats: Repea
     foreign = next((one for one in excused if _is_no_such_noise(one, spreads)), None)
     if foreign is not None:
         return Verdict(False, reason=_refusal(foreign, spreads))
-    wrong = _unmoved([one for one in flips if one.error > FLIP / DIGEST_BOUND * one.bound], repeats)
+    large = [one for one in flips if one.error > FLIP / DIGEST_BOUND * one.bound or _is_small(one)]
+    wrong = _unmoved(large, repeats)
     if wrong is not None:
         return Verdict(False, reason=_refusal(wrong, spreads))
     first = min(one.step for one in deviations if not one.fetch)
@@ -200,6 +202,11 @@ def _too_many(
         return min(math.ceil(RARE * variables[step]), moved[step] / FACTOR)
 
     return [one for one in flips if found[one.step] > most(one.step)]
+
+
+def _is_small(one: Deviation) -> bool:
+    """Whether a variable has so few elements that its root mean square says no more than they."""
+    return not one.fetch and 0 < one.elements < FEW
 
 
 def _has_size(one: Deviation, spreads: Spreads) -> bool:
