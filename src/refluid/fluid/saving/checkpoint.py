@@ -24,6 +24,7 @@ from refluid.fluid.saving.persistence import (
     is_parameter,
     is_persistable,
 )
+from refluid.fluid.saving.served import as_trained_alone
 from refluid.fluid.saving.storing import Loaded, store
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -71,6 +72,11 @@ def save(program: Program, model_path: str | Path) -> None:
     without value and for files that can't be written.
     """
     base = _base(model_path)
+    with as_trained_alone(program) as trained:
+        write_files(_files(trained, base))
+
+
+def _files(program: Program, base: str) -> list[tuple[Path, Write]]:
     files: list[tuple[Path, Write]] = []
     for suffix, chosen in ((".pdparams", is_parameter), (".pdopt", is_belong_to_optimizer)):
         names = [var.name for var in program.list_vars() if chosen(var)]
@@ -79,7 +85,7 @@ def save(program: Program, model_path: str | Path) -> None:
             files.append((Path(base + suffix), dumping(arrays)))
     message = program.serialize_to_string()
     files.append((Path(base + ".pdmodel"), lambda file: file.write(message)))
-    write_files(files)
+    return files
 
 
 def load_program_state(

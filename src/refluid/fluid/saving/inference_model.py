@@ -13,6 +13,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.files import map_file
 from refluid.core.writing import Write, write_files
 from refluid.fluid.saving.persistence import is_persistable, load_vars, writing
+from refluid.fluid.saving.served import as_trained_alone
 from refluid.ir.defaults import default_main_program
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -76,6 +77,13 @@ def save_inference_model(
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else feeded_var_names or []
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     program = default_main_program() if main_program is None else main_program
+    if program._servers is not None:
+        names = [var.name for var in targets]
+        with as_trained_alone(program, parameters_only=True) as trained:
+            if trained is not program:
+                own = [trained.global_block().var(name) for name in names]
+                rest = model_filename, params_filename, export_for_deployment, program_only
+                return save_inference_model(dirname, feeds, own, executor, trained, *rest)
     folder = Path(dirname)
     files: list[tuple[Path, Write]] = []
     if not export_for_deployment:

@@ -26,6 +26,7 @@ from refluid.core.folders import file_of, file_to_write
 from refluid.core.scope import Cell, global_scope
 from refluid.core.values import SelectedRows
 from refluid.core.writing import Write, write_files
+from refluid.fluid.saving.served import as_trained_alone
 from refluid.fluid.saving.storing import Loaded, store
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
@@ -101,8 +102,11 @@ def save_vars(
     Raises EnforceNotMet for a variable without value, for one whose name leads out of the folder
     and for files that can't be written; all files are then as before.
     """
-    chosen = _chosen(main_program, vars, predicate)
-    write_files(writing(Path(dirname), chosen, filename))
+    if vars is not None:
+        chosen = _chosen(main_program, vars, predicate)
+        vars = [one.name for one in chosen] if main_program is not None else chosen
+    with as_trained_alone(_program(main_program)) as program:
+        write_files(writing(Path(dirname), _chosen(program, vars, predicate), filename))
 
 
 def writing(
