@@ -9,12 +9,12 @@ READY := $(VENV)/.ready
 PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo examples test test-all test-avx2 check format bench bench-full docs site gpu \
+.PHONY: help setup demo demo-collective examples test test-all test-avx2 check format bench bench-full docs site gpu \
   proto clean
 MAKEFLAGS += --no-print-directory
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with refluid and everything to develop it
 
@@ -28,6 +28,11 @@ $(READY): pyproject.toml
 demo: $(READY) ## train a conv net on MNIST, save it, load it, draw what it recognises
 	@$(BIN)/python scripts/fetch_data.py mnist
 	@$(BIN)/refluid run examples/recognize_digits.py
+
+demo-collective: $(READY) ## train it by one process and by two together: the same accuracy, a picture
+	@$(BIN)/python scripts/fetch_data.py mnist
+	@$(BIN)/refluid run examples/digits_together.py
+	@$(BIN)/refluid launch -n 2 examples/digits_together.py
 
 examples: $(READY) ## run the other examples on their data; pictures in demo-output/
 	@$(BIN)/python scripts/fetch_data.py brown flights spam photos bible ratings

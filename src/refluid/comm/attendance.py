@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from refluid.comm.spans import note
 from refluid.core.errors import EnforceNotMet, EOFException
 
 T = TypeVar("T")
@@ -64,6 +65,7 @@ class Attendance:
         repeat: runs it again. rows: of its batch. Where a reader of the step is at its end, this
         trainer is without data: the EOFException comes when all are.
         """
+        begun = time.perf_counter()
         self._settle()
         self._number, self._within = number, True
         try:
@@ -81,6 +83,7 @@ class Attendance:
         self._repeats.move_to_end(number)
         if len(self._repeats) > _KINDS:
             self._repeats.popitem(last=False)
+        note("step", begun)
         if self.watch is not None:
             self.watch(rows)
         return found
@@ -139,6 +142,7 @@ class Attendance:
         begun = time.perf_counter()
         yield
         self.waited += time.perf_counter() - begun
+        note("wait", begun)
 
     @property
     def counts(self) -> bool:

@@ -1,4 +1,4 @@
-"""`Link`: the connections between processes of a group, and how one finds out who is gone."""
+"""`PeerLink`: the connections between processes of a group, and how one finds out who is gone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from refluid.core.joined_thread import interruptibly
 AskedOf = tuple[int, Any]
 
 
-class Link:
+class PeerLink:
     """Connections of member `rank` of `size` to each other one.
 
     group: torch's, None for a group of one. sent: what is under way without the receiver having

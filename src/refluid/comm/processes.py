@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,9 +19,10 @@ from torch import Tensor
 from refluid.comm.agreeing import described, in_short, require_alike
 from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
 from refluid.comm.layouts import bytes_of, empty_head, head_of, tensor_for
-from refluid.comm.link import Link, said
+from refluid.comm.link import PeerLink, said
 from refluid.comm.meeting import Address, Meeting, meet_at
 from refluid.comm.reducing import as_one, by_type, reduced, take_apart
+from refluid.comm.spans import note
 from refluid.comm.values import gather_values
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.core.selected_rows import SelectedRows
@@ -57,7 +59,7 @@ class Processes:
         self.node = list(dict.fromkeys(machines)).index(machines[rank])
         near = [one for one, machine in enumerate(machines) if machine == machines[rank]]
         self.local_rank, self.local_size = near.index(rank), len(near)
-        self._link = Link(self._connected(), rank, self.size)
+        self._link = PeerLink(self._connected(), rank, self.size)
         self._tag, self._doing = 0, ""
         self._splits = 0
         self._beside: tuple[Processes, Beside] | None = None
@@ -155,9 +157,11 @@ class Processes:
         if not wait:
             other, thread = self._beside = self._beside or self._with_thread()
             return thread.start(other.all_reduce, tensors, reduction)
+        begun = time.perf_counter()
         self.agree([f"reduce by {reduction}", *described(tensors)])
         for alike in by_type(tensors):
             self._all_reduce(alike, reduction)
+        note("exchange", begun)
         return DONE
 
     def _all_reduce(self, tensors: Sequence[Tensor], reduction: str) -> None:

@@ -138,7 +138,13 @@ def _is_parallel(setting: Setting) -> bool:
 
 
 def _updates_early(setting: Setting) -> bool:
-    """Whether updates needn't wait for all gradients."""
+    """Whether updates needn't wait for all gradients.
+
+    Where exchanges overlap, an early update would wait for its exchange before later gradients are
+    computed.
+    """
+    if setting.overlaps:
+        return False
     strategy = setting.strategy
     waits = setting.threads > 1 and strategy.enable_backward_optimizer_op_deps
     return strategy.memory_optimize is not False and not waits

@@ -102,6 +102,7 @@ class Prepared:
                 owning=owning,
                 inference=self.inference,
                 stage=0 if now.alone else now.stage,
+                overlaps=now.overlaps and now.trainers > 1,
             )
             for rank, device in enumerate(now.devices)
         ]

@@ -22,7 +22,8 @@ class Setting:
     the replica. shares: the replicas have the same parameters. owning: in Reduce mode each makes
     the updates of its own parameters only. precision, merge: what an optimizer is asked for.
     inference: without gradients, updates and learning-rate schedules. stage: how much has owners
-    among the trainers, 0 for nothing.
+    among the trainers, 0 for nothing. overlaps: gradients are exchanged with other processes while
+    later ones are computed.
     """
 
     strategy: Strategy = DEFAULT
@@ -40,6 +41,7 @@ class Setting:
     merge: GradientMerge | None = None
     inference: bool = False
     stage: int = 0
+    overlaps: bool = False
 
     @property
     def reduces(self) -> bool:

@@ -1,0 +1,132 @@
+"""Training over emulated hosts: bytes, line rate, overlap, and a step beside DDP's.
+
+    python -m benchmarks.collective            # 102 MB of gradients
+    python -m benchmarks.collective --quick    # small, to see that it works
+    python -m benchmarks.collective --record   # also into docs/scaling.md
+
+Two hosts (network namespaces, 1 Gbit/s) with two trainers each, so it needs root and a machine that
+nothing else uses. The exit status is 1 where bytes are not exactly those expected, or a target of
+`TARGETS` is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.hosts import Hosts, allowed
+from benchmarks.report import record
+from benchmarks.scaling import Fit, fitted, page
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "scaling.md"
+HOSTS, EACH = 2, 2
+LINE = 1e9 / 8
+MEGA, DIGEST, CHUNK = 1 << 20, 32, 4 << 20
+# Ethernet, IP and TCP headers with timestamps, of 1448 bytes of data.
+WIRE = 1538 / 1448
+FULL = {"sizes": [1, 16, 102], "bucket": 16, "repeats": 5, "layers": 4, "width": 1024, "rows": 16}
+FULL |= {"steps": 20, "naps": 0.06, "fuse": 4, "caps": [1, 4, 25]}
+QUICK = {"sizes": [1, 4], "bucket": 2, "repeats": 2, "layers": 2, "width": 256, "rows": 4}
+QUICK |= {"steps": 3, "naps": 0.01, "fuse": 0.25, "caps": [1]}
+TARGETS = {"direct": 1.05, "by host": 1.2, "step": 0.95, "hidden": 0.6}
+
+
+def expected(kind: str, size: int, bucket: int) -> int:
+    """Bytes that a host's trainers send to the other host for an exchange of `size` megabytes.
+
+    Directly each sends each other trainer its part twice, once to be summed and once summed; by
+    host the first of each does so, in chunks. Each exchange begins with a digest.
+    """
+    count, others = HOSTS * EACH, (HOSTS - 1) * EACH
+    total = 0
+    for begin in range(0, size * MEGA, bucket * MEGA):
+        data = min(bucket * MEGA, size * MEGA - begin)
+        if kind == "direct":
+            total += EACH * others * (2 * data // count + DIGEST)
+        else:
+            chunks = -(-data // CHUNK)
+            total += (HOSTS - 1) * (2 * data // HOSTS + chunks * DIGEST)
+    return total
+
+
+def measured(asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int]]:
+    """What the first trainer found, and bytes that each host has sent in all."""
+    with Hosts(HOSTS) as hosts:
+        endpoints = [f"{one}:{6170 + at}" for one in hosts.addresses for at in range(EACH)]
+        asked = {**asked, "hosts": [rank // EACH for rank in range(HOSTS * EACH)]}
+        trainers = []
+        for rank in range(HOSTS * EACH):
+            told = {
+                "PADDLE_TRAINER_ID": str(rank),
+                "PADDLE_TRAINERS_NUM": str(HOSTS * EACH),
+                "PADDLE_TRAINER_ENDPOINTS": ",".join(endpoints),
+                "OMP_NUM_THREADS": "1",
+                "GLOO_SOCKET_IFNAME": "eth0",
+                "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
+            }
+            command = [sys.executable, "-m", "benchmarks.collective_trainer", json.dumps(asked)]
+            trainers.append(
+                hosts.start(rank // EACH, command, told, stdout=subprocess.PIPE, text=True)
+            )
+        said = [one.communicate(timeout=1800)[0] for one in trainers]
+        if any(one.returncode for one in trainers):
+            raise SystemExit(f"a trainer failed: {[one.returncode for one in trainers]}")
+        return [json.loads(said[0].splitlines()[-1])], [hosts.sent(one) for one in range(HOSTS)]
+
+
+def judged(found: dict[str, Any], asked: dict[str, Any]) -> list[tuple[str, str, bool]]:
+    """What was measured, as a person reads it, and whether it is as wanted."""
+    rows = []
+    for name, one in found["exchanges"].items():
+        kind, _, size = name.rpartition(" ")
+        bytes_wanted = expected(kind, int(size), asked["bucket"])
+        # The first trainer of a host sends all of it by host, and half of it directly.
+        own = bytes_wanted // (EACH if kind == "direct" else 1)
+        rows.append((f"{name} MB: bytes", f"{one['bytes']:,} of {own:,}", one["bytes"] == own))
+        line = bytes_wanted * WIRE / LINE
+        ratio = one["seconds"] / line
+        largest = int(size) == max(asked["sizes"])
+        text = f"{one['seconds'] * 1e3:,.1f} ms, {ratio:.2f} of line rate"
+        rows.append((f"{name} MB: time", text, not largest or ratio <= TARGETS[kind]))
+    cap, best = min(found["ddp"].items(), key=lambda one: one[1])
+    ratio = found["refluid"] / best
+    text = f"{found['refluid'] * 1e3:.1f} ms, DDP {best * 1e3:.1f} ms ({cap} MB): {ratio:.2f}"
+    rows.append(("a step of the MLP", text, ratio <= TARGETS["step"]))
+    exposed = found["one after the other"] - found["alone"]
+    hidden = (found["one after the other"] - found["overlapped"]) / exposed
+    text = f"{hidden:.0%} of {exposed * 1e3:.1f} ms hidden"
+    rows.append(("exchanges beside a sleep", text, hidden >= TARGETS["hidden"]))
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small, to see that it works")
+    parser.add_argument("--record", action="store_true", help="write docs/scaling.md's sections")
+    options = parser.parse_args()
+    if not allowed():
+        print("hosts can't be emulated here: root, ip, tc and unshare are needed", file=sys.stderr)
+        return 1
+    asked = QUICK if options.quick else FULL
+    (found, *_), sent = measured(asked)
+    rows = judged(found, asked)
+    for name, text, well in rows:
+        print(f"{name:28} {text}{'' if well else '   MISSED'}")
+    print(f"{'each host has sent':28} {', '.join(f'{one:,} bytes' for one in sent)} in all")
+    fit: Fit = fitted(found["exchanges"], asked["bucket"])
+    print(fit.told())
+    if options.record:
+        table = "\n".join(f"| {name} | {text} |" for name, text, _ in rows)
+        record(PAGE, "measured", f"| measurement | result |\n|---|---|\n{table}")
+        record(PAGE, "predicted", page(fit))
+    exact = all(well for name, _, well in rows if name.endswith("bytes"))
+    return 0 if exact and (options.quick or all(well for _, _, well in rows)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""A model of a training step over many hosts, fitted to what `benchmarks/collective.py` measures.
+
+An exchange takes a time for each round of messages (`latency`), and one for each byte that passes a
+host's link (`pace`, seconds a byte). With `hosts` hosts of `each` trainers, n = hosts * each:
+
+- direct: each trainer sends each of the n - each others on other hosts its part twice:
+  2 * each * (n - each) / n times the gradients leave each host; a message to each other trainer,
+  three times (digest, parts, sums).
+- by host: 2 * (hosts - 1) / hosts times; a message to each other host, three times for each chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MEGA, CHUNK = 1 << 20, 4
+# Megabytes of gradients, seconds that a trainer computes, of which in the backward pass.
+NETWORKS = {
+    "ResNet-50": (102.2, 0.300, 0.200),
+    "BERT base": (438.0, 0.600, 0.400),
+}
+RANKS = (8, 16, 32, 64, 128, 256, 512, 1024)
+EACH, BUCKET = 8, 25
+FASTER = 25.0  # 25 Gbit/s
+KINDS = ("direct", "by host")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """latency: seconds of a message to another trainer; pace: seconds a byte on a host's link."""
+
+    latency: Mapping[str, float]
+    pace: Mapping[str, float]
+
+    def told(self) -> str:
+        """A line for each kind of exchange."""
+        return "\n".join(
+            f"{kind}: {self.latency[kind] * 1e6:,.0f} us a message, "
+            f"{1e-6 / self.pace[kind]:,.1f} MB/s for each host"
+            for kind in KINDS
+        )
+
+    def exchange(
+        self, kind: str, megabytes: float, hosts: int, each: int, bucket: int, faster: float = 1.0
+    ) -> float:
+        """Seconds for gradients of so many megabytes; links that many times faster."""
+        data = leaving(kind, megabytes * MEGA, hosts, each)
+        count = messages(kind, megabytes, hosts, each, bucket)
+        return count * self.latency[kind] + data * self.pace[kind] / faster
+
+
+def leaving(kind: str, data: float, hosts: int, each: int) -> float:
+    """Bytes that leave a host."""
+    n = hosts * each
+    if kind == "direct":
+        return 2 * each * (n - each) / n * data
+    return 2 * (hosts - 1) / hosts * data
+
+
+def messages(kind: str, megabytes: float, hosts: int, each: int, bucket: int) -> float:
+    """Messages that a trainer sends one after the other."""
+    exchanges = max(1.0, megabytes / bucket)
+    if kind == "direct":
+        return exchanges * 3 * (hosts * each - 1)
+    return max(exchanges, megabytes / CHUNK) * 3 * (hosts - 1)
+
+
+def fitted(found: Mapping[str, Mapping[str, Any]], bucket: int) -> Fit:
+    """To two hosts of two trainers: pace by the largest exchange, latency by the smallest."""
+    latency, pace = {}, {}
+    for kind in KINDS:
+        sizes = sorted(int(name.rpartition(" ")[2]) for name in found if name.startswith(kind))
+        small, large = sizes[0], sizes[-1]
+        times = [float(found[f"{kind} {size}"]["seconds"]) for size in (small, large)]
+        data = [leaving(kind, size * MEGA, 2, 2) for size in (small, large)]
+        count = [messages(kind, size, 2, 2, bucket) for size in (small, large)]
+        # count * latency + data * pace = time, for both
+        by = count[0] * data[1] - count[1] * data[0]
+        pace[kind] = (count[0] * times[1] - count[1] * times[0]) / by
+        latency[kind] = max((times[0] - data[0] * pace[kind]) / count[0], 0.0)
+    return Fit(latency, pace)
+
+
+def step(fit: Fit, network: str, kind: str, ranks: int, every: int = 1) -> float:
+    """Seconds of a step; every: gradients are exchanged once in so many steps."""
+    megabytes, computes, backward = NETWORKS[network]
+    hosts = max(1, ranks // EACH)
+    if hosts == 1:
+        return computes
+    takes = fit.exchange(kind, megabytes, hosts, EACH, BUCKET, FASTER)
+    last = takes * min(1.0, BUCKET / megabytes)  # the last bucket is complete at the very end
+    exposed = max(takes - backward, last)
+    return computes + exposed / every
+
+
+def page(fit: Fit) -> str:
+    """The predictions as tables of Markdown."""
+    lines = [fit.told().replace("\n", "; "), ""]
+    head = " | ".join(f"{ranks:,}" for ranks in RANKS)
+    lines += [f"| network, strategy | {head} |", "|---|" + "---|" * len(RANKS)]
+    for network in NETWORKS:
+        for name, kind, every in (
+            ("all at once", "direct", 1),
+            ("by host", "by host", 1),
+            ("by host, merged over 4 steps", "by host", 4),
+        ):
+            shown = " | ".join(f"{step(fit, network, kind, one, every):.2f}" for one in RANKS)
+            lines.append(f"| {network}, {name} | {shown} |")
+    return "\n".join(lines)
