@@ -11,6 +11,7 @@ import refluid.fluid as fluid
 from refluid.paddle.distributed import fleet
 from tests.collective.networks import batches, built, parameters, share
 
+Trained = tuple[list[float], dict[str, Any], dict[str, Any]]
 STEPS = 20
 MOMENTUM = lambda: fluid.optimizer.Momentum(0.05, 0.9)  # noqa: E731
 ADAM = lambda: fluid.optimizer.Adam(0.02)  # noqa: E731
@@ -59,15 +60,29 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+GROUPS = {"sharding_degree": 2, "dp_degree": 2}
+# With four workers.
+HYBRID = {
+    f"stage {stage}, two groups": (
+        ADAM,
+        {"sharding": True, "sharding_configs": {**GROUPS, "stage": stage}},
+    )
+    for stage in (2, 3)
+}
+
+
+def train_in_groups() -> list[Trained]:
+    """Four workers, of whom two and two own shares."""
+    fleet.init(is_collective=True)
+    return [train(*case) for case in HYBRID.values()]
+
+
 def strategy_of(fields: dict[str, Any]) -> Any:
     """A strategy with these fields."""
     strategy = fleet.DistributedStrategy()
     for name, value in fields.items():
         setattr(strategy, name, value)
     return strategy
-
-
-Trained = tuple[list[float], dict[str, Any], dict[str, Any]]
 
 
 def train_all(cases: list[str]) -> list[Trained]:

@@ -71,6 +71,23 @@ def test_each_worker_has_its_share(case: str, jobs: list[dict[str, Any]]) -> Non
         assert first["parameters"] == second["parameters"]
 
 
+@pytest.mark.slow
+def test_groups_of_workers_own_shares(tmp_path: Path) -> None:
+    trained = as_trainers(4, fleets.train_in_groups, folder=tmp_path)
+    assert all(isinstance(one, list) for one in trained), trained
+    fleet.init(is_collective=True)
+    losses, learned, _ = fleets.train(fleets.ADAM, {})
+    for number in range(len(fleets.HYBRID)):
+        found = [one[number] for one in trained]
+        np.testing.assert_allclose(np.mean([one for one, _, _ in found], 0), losses, rtol=1e-5)
+        for _, own, saved in found:
+            for name, value in learned.items():
+                np.testing.assert_allclose(saved[name], value, rtol=1e-5, atol=1e-6)
+                np.testing.assert_allclose(own.get(name, value), value, rtol=1e-5, atol=1e-6)
+        held = [kinds(own)["state"] for _, own, _ in found]
+        assert held[0] == held[2] and held[1] == held[3] and not held[0] & held[1]
+
+
 def test_workers_know_each_other(jobs: list[dict[str, Any]]) -> None:
     first, second = (one["talk"] for one in jobs)
     assert first["first"] and not second["first"]

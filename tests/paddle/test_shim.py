@@ -69,10 +69,17 @@ def test_plain_python_finds_refluid(tmp_path: Path, python: str) -> None:
         *(tmp_path, python, "-m", "paddle.distributed.launch", "--selected_gpus", "0", "train.py")
     )
     assert launched.stdout.splitlines()[-1:] == ["trained 0"], launched.stderr
-    several = _run(
-        *(tmp_path, python, "-m", "paddle.distributed.launch", "--nproc_per_node=4", "train.py")
-    )
-    assert several.returncode == 1 and "4 processes; so far refluid runs one" in several.stderr
+    fleetrun = str(Path(python).with_name("fleetrun"))
+    for command in (
+        (python, "-m", "paddle.distributed.launch"),
+        (python, "-m", "paddle.distributed.fleet.launch"),
+        (fleetrun,),
+    ):
+        several = _run(tmp_path, *command, "--nproc_per_node=2", "train.py")
+        assert several.returncode == 0, several.stdout + several.stderr
+        assert several.stdout.splitlines()[-1] == "trained 0"
+        log = (tmp_path / "log/workerlog.1").read_text()
+        assert log.splitlines()[-1] == "trained 1", log
 
 
 def test_it_is_not_installed_beside_paddlepaddle(tmp_path: Path, python: str) -> None:

@@ -7,7 +7,8 @@ EnforceNotMet and a ValueError), a change after the program was compiled an Enfo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
 from refluid.core.scope import Scope
+from refluid.engine.conditions import stage_of
 from refluid.engine.knobs import Knob, frozen, thawed
 from refluid.engine.replicated import Replicated
 from refluid.engine.strategy import (
@@ -259,6 +261,19 @@ class CompiledProgram:
             self._exec_strategy._finalize(**self._replicated.resolved)
             self._build_strategy._finalize()
         return self._replicated
+
+    @contextmanager
+    def _whole(self, scope: Scope) -> Iterator[None]:
+        """Within the block the scope holds what other trainers own too; all must enter it."""
+        made = self._replicated
+        if made is None:
+            yield
+            return
+        from refluid.engine.shares import whole  # few programs have shares
+
+        stage = stage_of(made.strategy, made.group.trainers.size, len(made.places))
+        with whole(self._program, scope, made.group.member(0), stage):
+            yield
 
     def _wanted(self) -> Strategy:
         """What the options ask for."""

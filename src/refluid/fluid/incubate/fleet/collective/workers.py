@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from refluid.collective.job import joined_as
+from refluid.core.scope import global_scope
 from refluid.fluid import io
 from refluid.fluid.executor import Executor
 from refluid.fluid.incubate.fleet.base.fleet_base import Fleet
@@ -88,8 +90,14 @@ class Collective(Checkpoints, Fleet):
         main_program: Program | None = None,
         filename: str | None = None,
     ) -> Any:
-        """As `fluid.io.save_persistables`, of the program as the user made it."""
-        io.save_persistables(executor, dirname, self._plain(main_program), filename=filename)
+        """As `fluid.io.save_persistables`, of the program as the user made it.
+
+        In Reduce mode, in which workers own shares of the optimizer's state, all must call this.
+        """
+        program = self._plain(main_program)
+        run = program._run_as
+        with nullcontext() if run is None else run._whole(global_scope()):
+            io.save_persistables(executor, dirname, program, filename=filename)
 
     def _plain(self, program: Program | None) -> Program:
         """The program to save. TypeError where it is a compiled one."""

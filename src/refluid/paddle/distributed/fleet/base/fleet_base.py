@@ -16,7 +16,7 @@ from refluid.ir.program import Program
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
 from refluid.paddle.distributed.fleet.base.optimizing import FleetOptimizer
 from refluid.paddle.distributed.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
-from refluid.paddle.distributed.fleet.base.running import WorkerProgram, Workers
+from refluid.paddle.distributed.fleet.base.running import Workers
 from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
 
 __all__ = ["Fleet"]
@@ -266,7 +266,7 @@ class Fleet:
 def _whole(program: Program) -> Any:
     """Within the block the global scope holds what other workers own too."""
     run = program._run_as
-    return run._whole(global_scope()) if isinstance(run, WorkerProgram) else nullcontext()
+    return nullcontext() if run is None else run._whole(global_scope())
 
 
 def _checked(strategy: Any) -> DistributedStrategy | None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from refluid.core.places import Place
 from refluid.core.scope import Scope
-from refluid.engine.conditions import stage_of
 from refluid.engine.replicated import Replicated
-from refluid.engine.shares import whole
 from refluid.engine.strategy import GradientScaleStrategy, Strategy
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram
 from refluid.fluid.transpiler import collective as transpilers
@@ -44,17 +41,6 @@ class WorkerProgram(CompiledProgram):
     def _compile(self, scope: Scope, place: Place) -> Replicated:
         self._places = [place]
         return super()._compile(scope, place)
-
-    @contextmanager
-    def _whole(self, scope: Scope) -> Iterator[None]:
-        """Within the block the scope holds what other workers own too; all must enter it."""
-        made = self._replicated
-        if made is None:
-            yield
-            return
-        stage = stage_of(made.strategy, made.group.trainers.size, len(made.places))
-        with whole(self._program, scope, made.group.member(0), stage):
-            yield
 
     def _wanted(self) -> Strategy:
         return replace(super()._wanted(), **self._fleet_options)
