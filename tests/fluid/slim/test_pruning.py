@@ -11,9 +11,10 @@ import pytest
 
 import refluid.fluid as fluid
 from refluid.fluid.contrib.slim.graph import GraphWrapper
+from refluid.fluid.contrib.slim.graph.channels import CannotPrune, ChannelLinks
+from refluid.fluid.contrib.slim.graph.resizing import declare
 from refluid.fluid.contrib.slim.prune import StructurePruner
-from refluid.fluid.contrib.slim.prune.channels import CannotPrune, ChannelLinks
-from refluid.fluid.contrib.slim.prune.cutting import choose, cut_values, declare, prunable
+from refluid.fluid.contrib.slim.prune.cutting import choose, cut_values, prunable
 from refluid.fluid.contrib.slim.prune.prune_strategy import ratio_for
 from tests.fluid.slim.networks import Net, batches, build, compressor, guesses
 

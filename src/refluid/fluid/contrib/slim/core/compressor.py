@@ -18,8 +18,8 @@ from refluid.fluid.contrib.slim.core.context import Context, Evaluate, Reader, s
 from refluid.fluid.contrib.slim.core.strategy import Strategy
 from refluid.fluid.contrib.slim.graph.executor import SlimGraphExecutor
 from refluid.fluid.contrib.slim.graph.graph_wrapper import GraphWrapper, Nodes
+from refluid.fluid.contrib.slim.graph.resizing import declare, shrunk
 from refluid.fluid.contrib.slim.graph.values import load_values
-from refluid.fluid.contrib.slim.prune.cutting import declare, shrunk
 from refluid.fluid.executor import scope_guard
 from refluid.fluid.log_helper import get_logger
 from refluid.ir.program import Program

@@ -11,13 +11,8 @@ from typing import Any
 import numpy as np
 
 from refluid.fluid.contrib.slim.core.strategy import Strategy
-from refluid.fluid.contrib.slim.prune.cutting import (
-    choose,
-    cut_values,
-    declare,
-    prunable,
-    put_back,
-)
+from refluid.fluid.contrib.slim.graph.resizing import declare
+from refluid.fluid.contrib.slim.prune.cutting import choose, cut_values, prunable, put_back
 from refluid.fluid.contrib.slim.prune.pruner import StructurePruner
 
 __all__ = ["PruneStrategy", "SensitivePruneStrategy", "UniformPruneStrategy"]

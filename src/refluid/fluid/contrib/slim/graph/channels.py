@@ -31,7 +31,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Link:
+class Tie:
     """Dimensions that are one, of `size` indices; op is the operator that ties them."""
 
     op: Operator
@@ -47,7 +47,7 @@ class ChannelLinks:
     """The links of a program's forward operators."""
 
     def __init__(self, program: Program) -> None:
-        self._links: defaultdict[Dimension, list[Link]] = defaultdict(list)
+        self._links: defaultdict[Dimension, list[Tie]] = defaultdict(list)
         self._readers: defaultdict[str, list[Operator]] = defaultdict(list)
         for op in program.global_block().ops:
             if op.role not in (OpRole.FORWARD, OpRole.LOSS):
@@ -77,7 +77,7 @@ class ChannelLinks:
                 waiting += _spread(link, dimension, new)
         return dict(marks)
 
-    def _require_known(self, dimension: Dimension, links: Sequence[Link]) -> None:
+    def _require_known(self, dimension: Dimension, links: Sequence[Tie]) -> None:
         known = {id(link.op) for link in links}
         for op in self._readers[dimension[0]]:
             if id(op) not in known and not _reads_shape_only(op, dimension[0]):
@@ -89,7 +89,7 @@ class ChannelLinks:
 
 
 def _spread(
-    link: Link, dimension: Dimension, indices: set[int]
+    link: Tie, dimension: Dimension, indices: set[int]
 ) -> Iterator[tuple[Dimension, set[int]]]:
     for end in link.ends:
         if (end.var, end.axis) != dimension:
@@ -113,11 +113,11 @@ def _reads_shape_only(op: Operator, name: str) -> bool:
 
 # -- what operators tie ------------------------------------------------------------------------
 
-Ties = Callable[[Operator], Iterator[Link]]
+Ties = Callable[[Operator], Iterator[Tie]]
 _RULES: dict[str, Ties] = {}
 
 
-def links_of(op: Operator) -> Iterator[Link]:
+def links_of(op: Operator) -> Iterator[Tie]:
     """The links of an operator; none where there is no rule for it."""
     rule = _RULES.get(op.type)
     return iter(()) if rule is None else rule(op)
@@ -135,9 +135,9 @@ def _shape(op: Operator, name: str) -> tuple[int, ...]:
     return tuple(op.block.var_recursive(name).shape)
 
 
-def _link(op: Operator, size: int, *ends: tuple[Sequence[str], int]) -> Link:
+def _link(op: Operator, size: int, *ends: tuple[Sequence[str], int]) -> Tie:
     """Of the first variables of slots, where these have any."""
-    return Link(op, size, tuple(End(names[0], axis) for names, axis in ends if names))
+    return Tie(op, size, tuple(End(names[0], axis) for names, axis in ends if names))
 
 
 @_for(
@@ -147,7 +147,7 @@ def _link(op: Operator, size: int, *ends: tuple[Sequence[str], int]) -> Link:
     *("fake_quantize_dequantize_moving_average_abs_max", "fake_quantize_moving_average_abs_max"),
     *("fake_quantize_range_abs_max", "fake_quantize_abs_max", "moving_average_abs_max_scale"),
 )
-def _same(op: Operator) -> Iterator[Link]:
+def _same(op: Operator) -> Iterator[Tie]:
     given, made = op.input("X")[0], op.output("Out")[0]
     before, after = _shape(op, given), _shape(op, made)
     for axis in range(min(len(before), len(after))):
@@ -158,15 +158,15 @@ def _same(op: Operator) -> Iterator[Link]:
 
 
 @_for("sum")
-def _sum(op: Operator) -> Iterator[Link]:
+def _sum(op: Operator) -> Iterator[Tie]:
     names = [*op.input("X"), *op.output("Out")]
     for axis, size in enumerate(_shape(op, names[0])):
         if axis:
-            yield Link(op, size, tuple(End(name, axis) for name in names))
+            yield Tie(op, size, tuple(End(name, axis) for name in names))
 
 
 @_for(*(f"elementwise_{kind}" for kind in ("add", "sub", "mul", "div", "max", "min")))
-def _elementwise(op: Operator) -> Iterator[Link]:
+def _elementwise(op: Operator) -> Iterator[Tie]:
     x, y, out = op.input("X")[0], op.input("Y")[0], op.output("Out")[0]
     left, right = _shape(op, x), _shape(op, y)
     begin = op.attr("axis") if op.attr("axis") >= 0 else len(left) - len(right)
@@ -177,25 +177,25 @@ def _elementwise(op: Operator) -> Iterator[Link]:
         other = axis - begin
         if 0 <= other < len(right) and right[other] == size:
             ends.append(End(y, other))
-        yield Link(op, size, tuple(ends))
+        yield Tie(op, size, tuple(ends))
 
 
 @_for("concat")
-def _concat(op: Operator) -> Iterator[Link]:
+def _concat(op: Operator) -> Iterator[Tie]:
     names, out = op.input("X"), op.output("Out")[0]
     along = op.attr("axis") % len(_shape(op, out))
     start = 0
     for name in names:
         size = _shape(op, name)[along]
-        yield Link(op, size, (End(name, along), End(out, along, start)))
+        yield Tie(op, size, (End(name, along), End(out, along, start)))
         start += size
     for axis, size in enumerate(_shape(op, out)):
         if axis and axis != along:
-            yield Link(op, size, tuple(End(name, axis) for name in [*names, out]))
+            yield Tie(op, size, tuple(End(name, axis) for name in [*names, out]))
 
 
 @_for("conv2d", "depthwise_conv2d")
-def _convolution(op: Operator) -> Iterator[Link]:
+def _convolution(op: Operator) -> Iterator[Tie]:
     filters, given, made = op.input("Filter"), op.input("Input"), op.output("Output")
     count, columns = _shape(op, filters[0])[:2]
     if op.attr("groups") <= 1:
@@ -204,11 +204,11 @@ def _convolution(op: Operator) -> Iterator[Link]:
     elif columns == 1:
         channels = _shape(op, given[0])[1]
         ends = [End(filters[0], 0, 0, count // channels), End(made[0], 1, 0, count // channels)]
-        yield Link(op, channels, (*ends, End(given[0], 1)))
+        yield Tie(op, channels, (*ends, End(given[0], 1)))
 
 
 @_for("conv2d_transpose")
-def _transposed(op: Operator) -> Iterator[Link]:
+def _transposed(op: Operator) -> Iterator[Tie]:
     if op.attr("groups") > 1:
         return
     filters = op.input("Filter")
@@ -218,7 +218,7 @@ def _transposed(op: Operator) -> Iterator[Link]:
 
 
 @_for("batch_norm", "instance_norm", "affine_channel")
-def _per_channel(op: Operator) -> Iterator[Link]:
+def _per_channel(op: Operator) -> Iterator[Tie]:
     given = op.input("X")
     made = op.output("Y") or op.output("Out")
     ends = [
@@ -230,20 +230,20 @@ def _per_channel(op: Operator) -> Iterator[Link]:
 
 
 @_for("mul")
-def _product(op: Operator) -> Iterator[Link]:
+def _product(op: Operator) -> Iterator[Tie]:
     x, y, out = op.input("X")[0], op.input("Y")[0], op.output("Out")[0]
     begin, shape = op.attr("x_num_col_dims"), _shape(op, x)
-    yield Link(op, shape[begin], (End(x, begin), End(y, 0, 0, math.prod(shape[begin + 1 :]))))
+    yield Tie(op, shape[begin], (End(x, begin), End(y, 0, 0, math.prod(shape[begin + 1 :]))))
     columns = _shape(op, y)
-    yield Link(op, columns[-1], (End(y, len(columns) - 1), End(out, len(_shape(op, out)) - 1)))
+    yield Tie(op, columns[-1], (End(y, len(columns) - 1), End(out, len(_shape(op, out)) - 1)))
     for axis in range(1, begin):
-        yield Link(op, shape[axis], (End(x, axis), End(out, axis)))
+        yield Tie(op, shape[axis], (End(x, axis), End(out, axis)))
 
 
 @_for(
     "reshape", "reshape2", "flatten", "flatten2", "squeeze", "squeeze2", "unsqueeze", "unsqueeze2"
 )
-def _reshaped(op: Operator) -> Iterator[Link]:
+def _reshaped(op: Operator) -> Iterator[Tie]:
     """Dimensions that stay one, and those that go first into a larger one."""
     x, out = op.input("X")[0], op.output("Out")[0]
     before, after = _shape(op, x), _shape(op, out)
@@ -256,20 +256,20 @@ def _reshaped(op: Operator) -> Iterator[Link]:
                 continue
             behind = math.prod(after[other + 1 :])
             if size > 1 and whole % size == 0 and inside == whole // size * behind:
-                yield Link(op, size, (End(x, axis), End(out, other, 0, whole // size)))
+                yield Tie(op, size, (End(x, axis), End(out, other, 0, whole // size)))
                 break
 
 
 @_for("transpose", "transpose2")
-def _permuted(op: Operator) -> Iterator[Link]:
+def _permuted(op: Operator) -> Iterator[Tie]:
     x, out = op.input("X")[0], op.output("Out")[0]
     for axis, source in enumerate(op.attr("axis")):
         if source:
-            yield Link(op, _shape(op, x)[source], (End(x, source), End(out, axis)))
+            yield Tie(op, _shape(op, x)[source], (End(x, source), End(out, axis)))
 
 
 @_for("reduce_mean", "reduce_sum", "reduce_max")
-def _reduced(op: Operator) -> Iterator[Link]:
+def _reduced(op: Operator) -> Iterator[Tie]:
     x, out = op.input("X")[0], op.output("Out")[0]
     shape = _shape(op, x)
     gone = {axis % len(shape) for axis in op.attr("dim")}
@@ -278,5 +278,5 @@ def _reduced(op: Operator) -> Iterator[Link]:
     place = 0
     for axis, size in enumerate(shape):
         if axis and axis not in gone:
-            yield Link(op, size, (End(x, axis), End(out, place)))
+            yield Tie(op, size, (End(x, axis), End(out, place)))
         place += axis not in gone or bool(op.attr("keep_dim"))
