@@ -10,7 +10,7 @@ import torch
 import refluid.fluid as fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
-from refluid.pserver.checkpoints import Checkpoints
+from refluid.pserver.checkpoints import ServerCheckpoints
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.serving import table_server
 from refluid.pserver.table_client import TableClient
@@ -44,7 +44,7 @@ def values(client: TableClient) -> list[float]:
 def test_what_came_after_a_checkpoint_is_in_the_log(mode: TrainingMode, tmp_path: Path) -> None:
     optimizer = fluid.optimizer.Momentum(1.0, 0.5)
     with cluster(divided(mode=mode, optimizer=optimizer)) as found:
-        kept = Checkpoints(found.servers[0], tmp_path, logs=True)
+        kept = ServerCheckpoints(found.servers[0], tmp_path, logs=True)
         kept.restore()
         client = found.client()
         push(client)
@@ -55,7 +55,7 @@ def test_what_came_after_a_checkpoint_is_in_the_log(mode: TrainingMode, tmp_path
         kept.close()
         with next(tmp_path.rglob("log-1")).open("ab") as file:
             file.write(b"\x07half of a message")
-        again = Checkpoints(restarted(found), tmp_path, logs=True)
+        again = ServerCheckpoints(restarted(found), tmp_path, logs=True)
         assert again.restore()
         assert values(client) == expected == [-4.25, -4.25]
         # The answer to the last push may have been lost: it is sent again, and counts once.
@@ -69,14 +69,14 @@ def test_what_came_after_a_checkpoint_is_in_the_log(mode: TrainingMode, tmp_path
 
 def test_a_server_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     with cluster(divided(optimizer=fluid.optimizer.Adam(0.1, lazy_mode=True))) as found:
-        kept, client = Checkpoints(found.servers[0], tmp_path), found.client()
+        kept, client = ServerCheckpoints(found.servers[0], tmp_path), found.client()
         push(client)
         kept.write()
         once = values(client)
         push(client)
         twice = values(client)
         assert once != twice
-        assert Checkpoints(restarted(found), tmp_path).restore()
+        assert ServerCheckpoints(restarted(found), tmp_path).restore()
         assert values(client) == once
         push(client)
         assert values(client) == twice
@@ -84,7 +84,7 @@ def test_a_server_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
 
 def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
     with cluster(divided()) as found:
-        kept, client = Checkpoints(found.servers[0], tmp_path), found.client()
+        kept, client = ServerCheckpoints(found.servers[0], tmp_path), found.client()
         push(client)
         kept.write()
         before = {one.name: one.read_bytes() for one in kept.home.iterdir()}
@@ -104,12 +104,12 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Pat
 
 def test_another_jobs_and_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
     with cluster(divided()) as found:
-        kept = Checkpoints(found.servers[0], tmp_path)
+        kept = ServerCheckpoints(found.servers[0], tmp_path)
         push(found.client())
         kept.write()
     with cluster(divided(width=5)) as other, pytest.raises(EnforceNotMet, match="another job"):
-        Checkpoints(other.servers[0], tmp_path).restore()
+        ServerCheckpoints(other.servers[0], tmp_path).restore()
     path = kept.home / "state"
     path.write_bytes(path.read_bytes()[:-3])
     with cluster(divided()) as found, pytest.raises(EnforceNotMet, match="damaged"):
-        Checkpoints(found.servers[0], tmp_path).restore()
+        ServerCheckpoints(found.servers[0], tmp_path).restore()

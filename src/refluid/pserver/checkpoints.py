@@ -36,7 +36,7 @@ _ROWS = 2**20
 _STATE = "state"
 
 
-class Checkpoints:
+class ServerCheckpoints:
     """A server's checkpoints below a folder. logs: whether what comes between them is kept too."""
 
     def __init__(self, server: TableServer, folder: str | Path, *, logs: bool = False) -> None:

@@ -23,7 +23,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.kernels.rows.draws import RowDraws
 from refluid.pserver.applying import Applying, EachPush, MeanOfPushes, ServedTables
-from refluid.pserver.checkpoints import Checkpoints
+from refluid.pserver.checkpoints import ServerCheckpoints
 from refluid.pserver.dense_tables import DenseTables
 from refluid.pserver.layout import JobLayout, TrainingMode
 from refluid.pserver.members import TrainerRoll
@@ -76,7 +76,7 @@ class Serving:
                 kept.close()
             _LOGGER.info("server %s ends: %s", service.address, server.state())
 
-    def _wait(self, server: TableServer, kept: Checkpoints | None) -> None:
+    def _wait(self, server: TableServer, kept: ServerCheckpoints | None) -> None:
         every = float(environment_int(_SECONDS, _USUAL_SECONDS) or _USUAL_SECONDS)
         ticks = written = time.monotonic()
         while not self.ended.wait(_LOOK) and not server.over:
@@ -91,17 +91,17 @@ class Serving:
             _write(kept)
 
 
-def _checkpoints(server: TableServer) -> Checkpoints | None:
+def _checkpoints(server: TableServer) -> ServerCheckpoints | None:
     """A server's checkpoints, where the environment names a folder for them."""
     folder = environment_str(_FOLDER)
     made = None
     if folder is not None:
-        made = Checkpoints(server, folder, logs=environment_str(_LOG) == "1")
+        made = ServerCheckpoints(server, folder, logs=environment_str(_LOG) == "1")
         server.save = lambda _values: made.write() if made else None
     return made
 
 
-def _write(kept: Checkpoints) -> None:
+def _write(kept: ServerCheckpoints) -> None:
     """Writes a checkpoint; one that can't be written is told of, and training goes on."""
     try:
         kept.write()
