@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.hosts import Hosts, allowed
 from benchmarks.report import record
-from benchmarks.scaling import Fit, fitted, page
+from benchmarks.scaling import checked, fitted, page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "scaling.md"
@@ -54,7 +54,7 @@ def expected(kind: str, size: int, bucket: int) -> int:
     return total
 
 
-def measured(asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int]]:
+def measured(asked: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """What the first trainer found, and bytes that each host has sent in all."""
     with Hosts(HOSTS) as hosts:
         endpoints = [f"{one}:{6170 + at}" for one in hosts.addresses for at in range(EACH)]
@@ -76,7 +76,7 @@ def measured(asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int]]:
         said = [one.communicate(timeout=1800)[0] for one in trainers]
         if any(one.returncode for one in trainers):
             raise SystemExit(f"a trainer failed: {[one.returncode for one in trainers]}")
-        return [json.loads(said[0].splitlines()[-1])], [hosts.sent(one) for one in range(HOSTS)]
+        return json.loads(said[0].splitlines()[-1]), [hosts.sent(one) for one in range(HOSTS)]
 
 
 def judged(found: dict[str, Any], asked: dict[str, Any]) -> list[tuple[str, str, bool]]:
@@ -113,13 +113,18 @@ def main() -> int:
         print("hosts can't be emulated here: root, ip, tc and unshare are needed", file=sys.stderr)
         return 1
     asked = QUICK if options.quick else FULL
-    (found, *_), sent = measured(asked)
+    found, sent = measured(asked)
     rows = judged(found, asked)
     for name, text, well in rows:
         print(f"{name:28} {text}{'' if well else '   MISSED'}")
     print(f"{'each host has sent':28} {', '.join(f'{one:,} bytes' for one in sent)} in all")
-    fit: Fit = fitted(found["exchanges"], asked["bucket"])
+    fit = fitted(found["exchanges"], asked["bucket"])
     print(fit.told())
+    known = checked(fit, found["exchanges"], asked["bucket"])
+    for name, (predicted, seconds) in known.items():
+        text = f"{predicted * 1e3:.1f} ms, measured {seconds * 1e3:.1f} ms"
+        rows.append((f"{name} MB: predicted", text, True))
+        print(f"{rows[-1][0]:28} {text}")
     if options.record:
         table = "\n".join(f"| {name} | {text} |" for name, text, _ in rows)
         record(PAGE, "measured", f"| measurement | result |\n|---|---|\n{table}")

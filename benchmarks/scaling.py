@@ -71,7 +71,7 @@ def fitted(found: Mapping[str, Mapping[str, Any]], bucket: int) -> Fit:
     """To two hosts of two trainers: pace by the largest exchange, latency by the smallest."""
     latency, pace = {}, {}
     for kind in KINDS:
-        sizes = sorted(int(name.rpartition(" ")[2]) for name in found if name.startswith(kind))
+        sizes = _sizes(found, kind)
         small, large = sizes[0], sizes[-1]
         times = [float(found[f"{kind} {size}"]["seconds"]) for size in (small, large)]
         data = [leaving(kind, size * MEGA, 2, 2) for size in (small, large)]
@@ -81,6 +81,25 @@ def fitted(found: Mapping[str, Mapping[str, Any]], bucket: int) -> Fit:
         pace[kind] = (count[0] * times[1] - count[1] * times[0]) / by
         latency[kind] = max((times[0] - data[0] * pace[kind]) / count[0], 0.0)
     return Fit(latency, pace)
+
+
+def checked(
+    fit: Fit, found: Mapping[str, Mapping[str, Any]], bucket: int
+) -> dict[str, tuple[float, float]]:
+    """Of exchanges that the fit has not seen: seconds predicted and measured."""
+    ends = {min(_sizes(found, kind)) for kind in KINDS} | {
+        max(_sizes(found, kind)) for kind in KINDS
+    }
+    return {
+        name: (fit.exchange(kind, size, 2, 2, bucket), float(one["seconds"]))
+        for name, one in found.items()
+        for kind, size in [(name.rpartition(" ")[0], int(name.rpartition(" ")[2]))]
+        if size not in ends
+    }
+
+
+def _sizes(found: Mapping[str, Any], kind: str) -> list[int]:
+    return sorted(int(name.rpartition(" ")[2]) for name in found if name.startswith(kind))
 
 
 def step(fit: Fit, network: str, kind: str, ranks: int, every: int = 1) -> float:
