@@ -137,19 +137,6 @@ def _is_parallel(setting: Setting) -> bool:
     return setting.replicas > 1 or own_scale
 
 
-def _updates_early(setting: Setting) -> bool:
-    """Whether updates needn't wait for all gradients.
-
-    Where exchanges overlap, an early update would wait for its exchange before later gradients are
-    computed.
-    """
-    if setting.overlaps:
-        return False
-    strategy = setting.strategy
-    waits = setting.threads > 1 and strategy.enable_backward_optimizer_op_deps
-    return strategy.memory_optimize is not False and not waits
-
-
 # While a program is built: of optimizers, which know the program before it has a backward pass.
 BUILDING: tuple[PipelinePass[Any], ...] = (
     PipelinePass(
@@ -216,7 +203,7 @@ PLACING: tuple[PipelinePass[Any], ...] = (
     PipelinePass(
         "early_updates",
         early_updates.early_updates,
-        _updates_early,
+        attrgetter("updates_early"),
         lambda _setting: early_updates.UpdateGroups(),
         useful=early_updates.is_useful,
     ),

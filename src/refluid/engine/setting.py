@@ -49,6 +49,16 @@ class Setting:
         several = self.strategy.reduce_strategy == ReduceStrategy.Reduce and self.replicas > 1
         return several and self.owning and not self.stage
 
+    @property
+    def updates_early(self) -> bool:
+        """Whether updates needn't wait for all gradients.
+
+        Where exchanges overlap, an early update would wait for its exchange before later gradients
+        are computed.
+        """
+        waits = self.threads > 1 and self.strategy.enable_backward_optimizer_op_deps
+        return self.strategy.memory_optimize is not False and not waits and not self.overlaps
+
 
 # A whole program in one process, by Fluid's defaults.
 AS_USUAL = Setting()
