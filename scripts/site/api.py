@@ -1,4 +1,4 @@
-"""Pages of the public names: one for each module of Fluid's, from the docstrings."""
+"""Pages of the public names: one for each module of Fluid's and Paddle 2's, from docstrings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from types import ModuleType
 
 # Modules that only gather what others have, and internal ones.
 _LEFT_OUT = {"core", "core_avx", "public", "op", "log_helper", "wrapped_decorator", "graphviz"}
-_HEAD = """# paddle.fluid.{module}
+_HEAD = """# {module}
 
 """
+_PADDLE_2 = (
+    *("static", "static.nn", "static.amp", "tensor", "linalg", "nn", "nn.functional"),
+    *("nn.initializer", "optimizer", "optimizer.lr", "regularizer", "metric", "io", "vision"),
+    *("vision.models", "incubate.nn", "incubate.nn.functional", "device"),
+)
 _ENTRY = """::: {path}
     options:
       heading: {name}
@@ -28,14 +33,16 @@ Another name of `{first}`.
 
 
 def modules() -> Iterator[tuple[str, ModuleType]]:
-    """Fluid's public modules and their names."""
+    """Fluid's and Paddle 2's public modules, with their names below `paddle`."""
     import refluid.fluid as fluid
 
     for found in pkgutil.iter_modules(fluid.__path__):
         if found.name not in _LEFT_OUT:
             module = importlib.import_module(f"refluid.fluid.{found.name}")
             if getattr(module, "__all__", None):
-                yield found.name, module
+                yield f"paddle.fluid.{found.name}", module
+    for name in _PADDLE_2:
+        yield f"paddle.{name}", importlib.import_module(f"refluid.paddle.{name}")
 
 
 def entries(module: ModuleType) -> Iterator[tuple[str, str]]:
@@ -64,8 +71,9 @@ def write_api(out: Path) -> int:
         found = list(entries(module))
         if not found:
             continue
-        (out / f"{name}.md").write_text(_page(name, found), encoding="utf-8")
-        index.append(f"| [paddle.fluid.{name}]({name}.md) | {len(found)} |")
+        file = f"{name.removeprefix('paddle.fluid.')}.md"
+        (out / file).write_text(_page(name, found), encoding="utf-8")
+        index.append(f"| [{name}]({file}) | {len(found)} |")
         count += len(found)
     (out / "index.md").write_text("\n".join(index) + "\n", encoding="utf-8")
     return count

@@ -5,7 +5,9 @@ What they append to the program is told by `refluid.build`, which provides it wh
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from refluid.core.dtypes import as_dtype
 
@@ -28,10 +30,35 @@ def provide(arithmetic: Arithmetic) -> None:
     _appending = arithmetic
 
 
+_Find = Callable[[str], Callable[..., Any] | None]
+
+
+def _no_method(_name: str) -> Callable[..., Any] | None:
+    return None
+
+
+_method: _Find = _no_method
+
+
+def provide_methods(find: _Find) -> None:
+    """Says which functions are methods of variables too, by their names: those of Paddle 2."""
+    global _method
+    _method = find
+
+
 class Overloads:
     """Mix-in of `Variable` with Python's operators."""
 
     __hash__ = object.__hash__
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            method = None if name.startswith("_") else _method(name)
+            if method is None:
+                kind = type(self).__name__
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+            return partial(method, self)
 
     def astype(self: Any, dtype: Any) -> Any:
         """This variable cast to another element type."""

@@ -11,6 +11,9 @@ from refluid.fluid.functions.io import printing
 from refluid.fluid.functions.metric import accuracy as metrics
 from refluid.ir.variable import Parameter, Variable
 from refluid.paddle.framework.dtypes import usual
+from refluid.paddle.tensor import methods
+
+methods.provide()
 
 
 def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: int = 0) -> Variable:

@@ -11,6 +11,7 @@ from refluid.build import at_once, op
 from refluid.build.constants import assign_value
 from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
 from refluid.ir.variable import Variable
+from refluid.paddle.tensor import methods
 
 
 class OfOne(Protocol):
@@ -144,3 +145,6 @@ def number_of(value: Any) -> Any:
     if isinstance(value, Variable) and at_once():
         return value.numpy().item()
     return value
+
+
+methods.provide()

@@ -1,0 +1,61 @@
+"""Functions on variables as their methods: `x.reshape([2, -1])`, `x.mean()`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from refluid.ir import overloads
+from refluid.paddle import tensor
+from refluid.paddle.naming import Home, homes
+
+# Functions whose first argument is no variable.
+_MADE = frozenset(
+    [
+        "add_n",
+        "arange",
+        "broadcast_shape",
+        "broadcast_tensors",
+        "concat",
+        "einsum",
+        "empty",
+        "eye",
+        "full",
+        "linspace",
+        "logspace",
+        "meshgrid",
+        "multi_dot",
+        "multiplex",
+        "normal",
+        "ones",
+        "rand",
+        "randint",
+        "randn",
+        "randperm",
+        "scatter_nd",
+        "stack",
+        "standard_normal",
+        "to_tensor",
+        "tril_indices",
+        "triu_indices",
+        "uniform",
+        "zeros",
+    ]
+)
+
+
+@cache
+def _table() -> dict[str, Home]:
+    return homes(tensor.TENSOR)
+
+
+def _method(name: str) -> Callable[..., Any] | None:
+    found = None if name in _MADE else _table().get(name)
+    function: Callable[..., Any] | None = None if found is None else found.load()
+    return function
+
+
+def provide() -> None:
+    """Gives variables the methods that Paddle 2's have."""
+    overloads.provide_methods(_method)
