@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 import refluid.fluid as fluid
@@ -58,6 +61,40 @@ def test_a_fleet_learns_and_saves(mode: str, tmp_path: Path) -> None:
     assert right > 0.6
     saved = {one.name for one in (tmp_path / "saved").iterdir()}
     assert {"emb", "fc_0.w_0", "fc_0.w_0_moment1_0", "learning_rate_0"} <= saved
+
+
+def kill_a_server(log: Path) -> None:
+    """Kills the job's second server, once its log of messages has grown."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until and not (log.is_file() and log.stat().st_size > 100_000):
+        time.sleep(0.02)
+    for process in psutil.Process().children(recursive=True):
+        found = process.environ()
+        last = found.get("PADDLE_PSERVERS_IP_PORT_LIST", "").rpartition(",")[2]
+        if found.get("TRAINING_ROLE") == "PSERVER" and found["PADDLE_CURRENT_ENDPOINT"] == last:
+            process.kill()
+            return
+    raise AssertionError("the server isn't there")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_job_goes_on_when_a_server_is_killed(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_files(str(tmp_path), 4, 2000)
+    monkeypatch.setenv("REFLUID_SERVER_CHECKPOINTS", str(tmp_path / "kept"))
+    monkeypatch.setenv("REFLUID_SERVER_LOG", "1")
+    killing = threading.Thread(
+        target=kill_a_server, args=(tmp_path / "kept" / "server-1" / "log-0",)
+    )
+    killing.start()
+    arguments = [str(SCRIPT), mode, str(tmp_path)]
+    status = run_with_servers(job(2, 2), arguments, tmp_path / "log", max_restarts=1)
+    killing.join()
+    assert status == 0
+    assert "serverlog.1: a server ended (-9) and is started again" in capsys.readouterr().out
+    assert {"done-0", "done-1", "saved"} <= {one.name for one in tmp_path.iterdir()}
 
 
 def test_strategies_are_what_they_say() -> None:
