@@ -12,7 +12,7 @@ import pytest
 
 from refluid.paddle import distributed
 from refluid.paddle.distributed import fleet
-from tests.collective import fleets
+from tests.collective import distributed_calls, fleets
 from tests.collective.fleets import CASES, strategy_of
 from tests.collective.jobs import as_trainers
 from tests.collective.networks import built
@@ -162,12 +162,12 @@ def test_means_are_taken_as_loss_and_rate_say(jobs: list[dict[str, Any]]) -> Non
 
 
 def test_spawn(tmp_path: Path) -> None:
-    distributed.spawn(fleets.write_rank, (str(tmp_path),), nprocs=2)
+    distributed.spawn(distributed_calls.write_rank, (str(tmp_path),), nprocs=2)
     assert (tmp_path / "rank-0").read_text() == "2 [3.0]" == (tmp_path / "rank-1").read_text()
     with pytest.raises(RuntimeError, match=r"process 1 of 2 failed(.|\n)*no place in"):
-        distributed.spawn(fleets.fail_second, (str(tmp_path),), nprocs=2)
+        distributed.spawn(distributed_calls.fail_second, (str(tmp_path),), nprocs=2)
     with pytest.raises(TypeError, match="no option gpu"):
-        distributed.spawn(fleets.fail_second, gpu="0")
+        distributed.spawn(distributed_calls.fail_second, gpu="0")
 
 
 def test_what_is_wrong_is_said(caplog: pytest.LogCaptureFixture) -> None:

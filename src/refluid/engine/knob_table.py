@@ -75,6 +75,7 @@ _STATUS = {
     Status.ALWAYS: "so in any case",
 }
 _UNMEASURED_FLAGS = {
+    "communicator_independent_recv_thread": "of trainers with parameter servers: see pserver.md",
     "call_stack_level": "only says how long error messages are",
     "fraction_of_cpu_memory_to_use": "bounds `FLAGS_initial_cpu_memory_in_mb`",
     "fuse_parameter_groups_size": "the other way to say `FLAGS_fuse_parameter_memory_size`",
