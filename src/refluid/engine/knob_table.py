@@ -74,8 +74,14 @@ _STATUS = {
     Status.NO_COUNTERPART: "PyTorch does that part of the work; setting it is said so in the log",
     Status.ALWAYS: "so in any case",
 }
+_OF_SERVERS = """
+communicator_independent_recv_thread communicator_is_sgd_optimizer
+communicator_max_merge_var_num communicator_min_send_grad_num_before_recv
+communicator_send_queue_size communicator_send_wait_times rpc_get_thread_num
+rpc_prefetch_thread_num rpc_send_thread_num
+"""
 _UNMEASURED_FLAGS = {
-    "communicator_independent_recv_thread": "of trainers with parameter servers: see pserver.md",
+    **dict.fromkeys(_OF_SERVERS.split(), "of parameter servers: see pserver.md"),
     "call_stack_level": "only says how long error messages are",
     "fraction_of_cpu_memory_to_use": "bounds `FLAGS_initial_cpu_memory_in_mb`",
     "fuse_parameter_groups_size": "the other way to say `FLAGS_fuse_parameter_memory_size`",
@@ -90,6 +96,8 @@ _UNMEASURED_FLAGS = {
     "refluid_exchange_seconds": "a bound, not for speed",
     "refluid_meeting_seconds": "a bound, not for speed",
     "refluid_overlap_exchange": "gains between processes; replicas of one process share its cores",
+    "rpc_deadline": "a bound, not for speed",
+    "worker_update_interval_secs": "a bound, not for speed",
     "refluid_verify_passes": "for finding faults, not for speed: see passes.md",
     "refluid_tier": "see benchmarks.md, which compares the tiers",
     "use_mkldnn": "as `mkldnn_enabled_op_types`, for all operators",
