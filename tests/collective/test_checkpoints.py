@@ -49,6 +49,7 @@ def test_what_resumes_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
             assert other[2] == one[2][6:], kind
 
 
+@pytest.mark.slow
 def test_another_number_of_trainers_goes_on(tmp_path: Path) -> None:
     ran(2, tmp_path, "parts", 4)
     for size in (3, 1):
@@ -71,6 +72,7 @@ def test_a_checkpoint_is_fluids_files(tmp_path: Path) -> None:
         assert all(name.startswith("batch_norm") for name in own[:-1]) and len(own) == 3, own
 
 
+@pytest.mark.slow
 def test_a_signal_saves_and_ends_all(tmp_path: Path) -> None:
     assert as_trainers(2, train_until_signalled, str(tmp_path / "kept"), folder=tmp_path) == [
         143,
@@ -81,6 +83,7 @@ def test_a_signal_saves_and_ends_all(tmp_path: Path) -> None:
     assert '"step": 4' in text or '"step": 3' in text, text
 
 
+@pytest.mark.slow
 def test_a_crash_while_saving_leaves_the_last_one(tmp_path: Path) -> None:
     kept = tmp_path / "kept" / "a reader"
     found = as_trainers(2, crash_while_saving, str(kept), folder=tmp_path)

@@ -65,7 +65,7 @@ def ran(
     return {rank: json.loads(one.read_text()) for rank, one in files.items() if one.is_file()}
 
 
-@pytest.mark.parametrize("what", ["kill", "stop"])
+@pytest.mark.parametrize("what", ["kill", pytest.param("stop", marks=pytest.mark.slow)])
 def test_a_trainer_that_is_killed_or_stopped_is_named(what: str, tmp_path: Path) -> None:
     found = ran(tmp_path, f"--{what}", "3")
     assert set(found) == {0}
@@ -107,6 +107,7 @@ def test_a_wrong_address_and_one_who_never_comes(tmp_path: Path) -> None:
     assert f"trainer 1 could not meet the others at {wrong}" in errors[1]
 
 
+@pytest.mark.slow
 def test_one_who_comes_late_is_waited_for(tmp_path: Path) -> None:
     endpoints = free_endpoints(2)
     trainers: list[subprocess.Popen[Any]] = []
@@ -136,6 +137,7 @@ def launched(folder: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_restart_ends_with_the_same_losses(tmp_path: Path) -> None:
     for name, arguments in (("undisturbed", []), ("killed", ["--kill", "5"])):
         status, said = launched(tmp_path / name, *arguments)

@@ -27,6 +27,7 @@ print(os.environ["PADDLE_TRAINER_ID"], os.environ["PADDLE_CURRENT_ENDPOINT"], sy
 """
 
 
+@pytest.mark.slow
 def test_slurms_script_starts_the_job(tmp_path: Path) -> None:
     for name, text in (("scontrol", SCONTROL), ("srun", SRUN)):
         (tmp_path / name).write_text(text)

@@ -27,7 +27,7 @@ from tests.collective.uneven import (
 )
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_sums_are_over_those_with_data(size: int, tmp_path: Path) -> None:
     kinds = list(KINDS) if size == 2 else ["a loop", "in threes", "a loader"]
     trained = as_trainers(size, train_unevenly, kinds, folder=tmp_path)
@@ -55,6 +55,7 @@ def test_what_cannot_be_repeated_is_said(tmp_path: Path) -> None:
         assert "without data while others begin to run" in said, found
 
 
+@pytest.mark.slow
 def test_datasets_of_different_lengths(tmp_path: Path) -> None:
     parts = [data_of(rank, 2) for rank in range(2)]
     for rank, part in enumerate(parts):

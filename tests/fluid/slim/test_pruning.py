@@ -108,14 +108,16 @@ def test_channels_that_reach_an_unknown_operator_name_it() -> None:
     ("kind", "more"),
     [
         ("UniformPruneStrategy", "start_epoch: 1, target_ratio: 0.4"),
-        (
+        pytest.param(
             "SensitivePruneStrategy",
             "start_epoch: 1, target_ratio: 0.4, num_steps: 2, delta_rate: 0.3, "
             "sensitivities_file: '{folder}/losses.json'",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "AutoPruneStrategy",
             "controller: annealing, start_epoch: 1, end_epoch: 4, min_ratio: 0.35, max_ratio: 0.5",
+            marks=pytest.mark.slow,
         ),
     ],
 )

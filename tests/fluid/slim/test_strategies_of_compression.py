@@ -172,6 +172,7 @@ class Space(SearchSpace):
         return startup, main, test, fetched[0][:1], accuracy, batches(3), batches(2, 2)
 
 
+@pytest.mark.slow
 def test_a_search_tries_small_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     net = build(student)
