@@ -52,7 +52,9 @@ BUILDS: dict[str, Build] = {
 
 
 def test_each_has_an_example() -> None:
-    assert BUILDS.keys() == {one.type for one in operators() if one.shape_only}
+    """But those whose input is elsewhere, on servers."""
+    shaped = {one.type for one in operators() if one.shape_only}
+    assert BUILDS.keys() == shaped - {"distributed_lookup_table"}
 
 
 @pytest.mark.parametrize("op_type", sorted(BUILDS))

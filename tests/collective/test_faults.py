@@ -74,8 +74,8 @@ def test_a_trainer_that_is_killed_or_stopped_is_named(what: str, tmp_path: Path)
     assert ("did nothing for too long" if what == "stop" else "went away") in error
     assert seconds < PATIENCE + 3 if what == "stop" else seconds < 3, found
     assert len(found[0]["losses"]) == 3
-    if "reduce by sum" in error:
-        assert "operator fused_all_reduce" in error and "@GRAD" in error, error
+    if "operator fused_all_reduce" in error:
+        assert "@GRAD" in error, error
     else:
         assert "say whether there are more data" in error, error
 

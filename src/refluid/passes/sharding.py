@@ -27,6 +27,7 @@ from refluid.passes.data_parallel import (
     Parallel,
     balance,
     buckets,
+    data_parallel,
     gradient_block,
     insert_exchange,
     parameter_gradients,
@@ -62,12 +63,17 @@ class Shards(Exchange):
 
 def shard(program: Program, sharding: Sharding) -> Shards:
     """Makes the program of one trainer, in place."""
-    if sharding.loss is not None:
-        scale_loss(program.global_block(), sharding)
     block = gradient_block(program)
     owners = balance(block, sharding.shares)
-    state = owners_of(program, sharding.shares)
     pairs = parameter_gradients(block)
+    if not pairs:
+        return Shards(changed=False)
+    if not owners:  # nothing is updated: all have all gradients
+        whole = data_parallel(program, sharding)
+        return Shards(changed=True, gradients=whole.gradients, exchanges=whole.exchanges)
+    if sharding.loss is not None:
+        scale_loss(program.global_block(), sharding)
+    state = owners_of(program, sharding.shares)
     gradients = {grad: owners[param] for param, grad in pairs}
     ready = ready_positions(block, list(gradients))
     groups = buckets(block, ready, sharding)

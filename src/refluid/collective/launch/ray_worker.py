@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from refluid.collective.launch.worker import end_with_parent
+from refluid.core.flags import whole_environment
 
 _PATIENCE = 5.0
 
@@ -39,7 +40,7 @@ class RayWorker:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 run,
-                env={**os.environ, "PYTHONPATH": _path(), **environment},
+                env={**whole_environment(), "PYTHONPATH": _path(), **environment},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
