@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from refluid.fluid.executor import Executor
+from refluid.fluid.incubate.fleet.base.asking import AsksRoleMaker
 from refluid.fluid.incubate.fleet.base.mode import Mode
 from refluid.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
 from refluid.fluid.optimizer.base import Optimizer
@@ -16,7 +17,7 @@ from refluid.fluid.optimizer.base import Optimizer
 __all__ = ["DistributedOptimizer", "Fleet", "Mode"]
 
 
-class Fleet(abc.ABC):
+class Fleet(AsksRoleMaker, abc.ABC):
     """The processes of a job as one of them sees them; `init` must be called first."""
 
     def __init__(self, mode: int) -> None:
@@ -28,54 +29,9 @@ class Fleet(abc.ABC):
 
     # -- who the processes are ------------------------------------------------
 
-    def is_first_worker(self) -> bool:
-        """Whether this is the worker with number 0."""
-        return bool(self._role().is_first_worker())
-
-    def worker_index(self) -> int:
-        """The number of this worker."""
-        return int(self._role().worker_index())
-
-    def worker_num(self) -> int:
-        """How many workers there are."""
-        return int(self._role().worker_num())
-
-    def is_worker(self) -> bool:
-        """Whether this process trains."""
-        return bool(self._role().is_worker())
-
-    def worker_endpoints(self, to_string: bool = False) -> Any:
-        """Where the workers are, as `host:port`; to_string: with commas between them."""
-        found = self._role().get_trainer_endpoints()
-        return ",".join(found) if to_string else found
-
-    def server_num(self) -> int:
-        """How many servers there are."""
-        return len(self._role().get_pserver_endpoints())
-
-    def server_index(self) -> int:
-        """The number of this server."""
-        return int(self._role().server_index())
-
-    def server_endpoints(self, to_string: bool = False) -> Any:
-        """Where the servers are, as `host:port`; to_string: with commas between them."""
-        found = self._role().get_pserver_endpoints()
-        return ",".join(found) if to_string else found
-
-    def is_server(self) -> bool:
-        """Whether this process holds parameters."""
-        return bool(self._role().is_server())
-
     def is_xpu(self) -> bool:
         """Whether this process computes on an XPU: never here."""
         return False
-
-    def _role(self) -> Any:
-        if self._role_maker is None:
-            raise ValueError(
-                "fleet.init(role_maker) must be called before anything else of a fleet"
-            )
-        return self._role_maker
 
     # -- what workers do together ---------------------------------------------
 
@@ -90,10 +46,6 @@ class Fleet(abc.ABC):
         rank = self.worker_index()
         begin = rank * size + min(rank, rest)
         return files[begin : begin + size + (rank < rest)]
-
-    def barrier_worker(self) -> None:
-        """Waits for all workers."""
-        self._role().barrier_worker()
 
     def all_reduce_worker(self, input: Any, output: Any) -> None:
         """Writes the sum of the workers' inputs to `output`, an array of that shape."""

@@ -7,7 +7,7 @@ from refluid.paddle.distributed.fleet.base.fields import StrategyField, by_name
 _GPU_MEMORY = "moves values between a GPU and its host, which refluid doesn't"
 _HYBRID = "refluid trains by data parallelism and sharding only"
 _GUARD = "with use_pure_fp16 only, which refluid doesn't have"
-_SERVERS = "of parameter servers, which are still to come"
+_SERVERS = "of parameter servers, which fleets of Paddle 2 lack so far"
 _PIPELINE = "of pipelines between processes, which refluid doesn't have"
 _TUNER = "refluid doesn't choose a strategy by itself yet"
 

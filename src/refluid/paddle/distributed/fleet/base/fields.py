@@ -47,7 +47,7 @@ def by_name(fields: Iterable[StrategyField]) -> dict[str, StrategyField]:
 
 
 _CUDNN = "is a matter of cuDNN, which PyTorch steers here"
-_SERVERS = "parameter servers are still to come in refluid; fleet.init(is_collective=True) trains"
+_SERVERS = "fleets of Paddle 2 have no parameter servers yet; fleet.init(is_collective=True) trains"
 _SERVERS += " without"
 _TENSOR = "refluid trains by data parallelism: no layer is split among workers"
 _TUNER = "refluid doesn't choose a strategy by itself yet"

@@ -11,6 +11,7 @@ from refluid.collective.job import joined_as
 from refluid.core.scope import global_scope
 from refluid.fluid import io
 from refluid.fluid.executor import Executor
+from refluid.fluid.incubate.fleet.base.asking import AsksRoleMaker
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
@@ -22,18 +23,20 @@ from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
 __all__ = ["Fleet"]
 
 _SERVERS = (
-    "fleet.{}: parameter servers are still to come in refluid; fleet.init(is_collective=True) "
+    "fleet.{}: fleets of Paddle 2 have no parameter servers yet; fleet.init(is_collective=True) "
     "trains without them"
 )
 
 
-class Fleet:
+class Fleet(AsksRoleMaker):
     """The processes of a job. `init` must be called first.
 
     fleet.init(is_collective=True, strategy=strategy)
     optimizer = fleet.distributed_optimizer(optimizer)
     optimizer.minimize(loss)
     """
+
+    _init = "fleet.init()"
 
     def __init__(self) -> None:
         self.util = UtilBase()
@@ -77,56 +80,9 @@ class Fleet:
 
     # -- who the processes are ------------------------------------------------
 
-    def is_first_worker(self) -> bool:
-        """Whether this is the worker with number 0."""
-        return bool(self._role().is_first_worker())
-
-    def worker_index(self) -> int:
-        """The number of this worker."""
-        return int(self._role().worker_index())
-
-    def worker_num(self) -> int:
-        """How many workers there are."""
-        return int(self._role().worker_num())
-
     def node_num(self) -> int:
         """On how many hosts they are."""
         return len({one.rpartition(":")[0] for one in self.worker_endpoints()})
-
-    def is_worker(self) -> bool:
-        """Whether this process trains."""
-        return bool(self._role().is_worker())
-
-    def worker_endpoints(self, to_string: bool = False) -> Any:
-        """Where the workers are, as `host:port`; to_string: with commas between them."""
-        found = self._role().get_trainer_endpoints()
-        return ",".join(found) if to_string else found
-
-    def server_num(self) -> int:
-        """How many servers there are."""
-        return len(self._role().get_pserver_endpoints())
-
-    def server_index(self) -> int:
-        """The number of this server."""
-        return int(self._role().server_index())
-
-    def server_endpoints(self, to_string: bool = False) -> Any:
-        """Where the servers are, as `host:port`; to_string: with commas between them."""
-        found = self._role().get_pserver_endpoints()
-        return ",".join(found) if to_string else found
-
-    def is_server(self) -> bool:
-        """Whether this process holds parameters."""
-        return bool(self._role().is_server())
-
-    def barrier_worker(self) -> None:
-        """Waits for all workers."""
-        self._role().barrier_worker()
-
-    def _role(self) -> Any:
-        if self._role_maker is None:
-            raise ValueError("fleet.init() must be called before anything else of a fleet")
-        return self._role_maker
 
     # -- servers --------------------------------------------------------------
 

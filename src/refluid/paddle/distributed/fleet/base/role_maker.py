@@ -67,7 +67,9 @@ def _require_workers(comm_world: str) -> None:
     if comm_world not in ("worker", "server", "all"):
         raise ValueError(f"comm_world must be worker, server or all, not {comm_world!r}")
     if comm_world == "server":
-        raise NotImplementedError("parameter servers are still to come in refluid")
+        raise NotImplementedError(
+            "fleets of Paddle 2 have no parameter servers yet; those of Fluid 1.x do (docs/pserver.md)"
+        )
 
 
 class PaddleCloudRoleMaker(_Named, fluid.PaddleCloudRoleMaker):
