@@ -68,7 +68,7 @@ def _require_workers(comm_world: str) -> None:
         raise ValueError(f"comm_world must be worker, server or all, not {comm_world!r}")
     if comm_world == "server":
         raise NotImplementedError(
-            "fleets of Paddle 2 have no parameter servers yet; those of Fluid 1.x do (docs/pserver.md)"
+            "fleets of Paddle 2 have no parameter servers yet; those of 1.x do (docs/pserver.md)"
         )
 
 
