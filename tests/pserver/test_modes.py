@@ -137,3 +137,19 @@ def test_geo_exchanges_what_is_left_at_the_end() -> None:
 
     (found,) = Job(one_row, 2, 1, False, **settings).run(train)
     np.testing.assert_allclose(found, [0.7, 1.0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["sync", "half_async", "async"])
+def test_each_step_is_pushed_once(mode: str) -> None:
+    """However often its shapes have come before, and whatever their plan has become meanwhile."""
+    sizes = [2, 2, 2, 2, 3, 3, 3, 3, 2, 2, 4, 4]
+
+    def train(trainer: Trainer) -> int:
+        for size in sizes:
+            feed = {"x": np.ones((size, 1), "float32"), "ids": np.arange(size)[:, None]}
+            trainer.step(feed, [trainer.loss])
+            trainer.main._servers.link.flush()
+        return int(trainer.main._servers.link.client.sequence)
+
+    config = {"half_async": True} if mode == "half_async" else {}
+    assert Job(one_row, 1, 1, mode == "sync", **config).run(train) == [len(sizes)]

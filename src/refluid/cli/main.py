@@ -23,6 +23,8 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "timeline": {},
     "record": _PASS_ON,
     "convert": {},
+    "tables": {"ignore_unknown_options": True},
+    "certs": {},
 }
 
 

@@ -31,6 +31,11 @@ def together(
     without data it is repeated (see `comm.attendance`), and statistics of batches stay as they are.
     fed: what one of its replicas is fed.
     """
+    if ready.program._servers is not None and fed:
+        rows = _rows(fed)
+        found = run()
+        ready.program._servers.stepped(rows * replicas)
+        return found
     if ready.conditions.trainers == 1 or not ready.number:
         return run()
     there = attendance()
@@ -42,8 +47,12 @@ def together(
         with _kept(scopes, names):
             run()
 
-    rows = next((len(one) for one in fed if one.dim()), 0)
-    return there.step(ready.number, run, repeat, rows * replicas)
+    return there.step(ready.number, run, repeat, _rows(fed) * replicas)
+
+
+def _rows(fed: Sequence[Tensor]) -> int:
+    """Of a batch: sequences have more in theirs."""
+    return min((len(one) for one in fed if one.dim()), default=0)
 
 
 def _statistics(program: Program) -> list[str]:

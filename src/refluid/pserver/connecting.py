@@ -15,6 +15,9 @@ from refluid.pserver.split import Split
 from refluid.pserver.table_client import TableClient
 from refluid.pserver.wire import keys_of_environment
 
+# Every so many seconds at most a trainer tells how it does: the launcher's line is as fresh.
+_BEATS = 5.0
+
 
 class Connection:
     """A trainer's way to its servers, opened when it is first needed.
@@ -48,6 +51,11 @@ class Connection:
         link: ServerLink = self._link
         return link
 
+    def stepped(self, rows: int) -> None:
+        """The trainer has made a step on so many rows."""
+        if self._link is not None:
+            self._link.client.figures.step(rows)
+
     def close(self) -> None:
         """Sends what is left, and tells the servers that this trainer ends."""
         link, self._link = self._link, None
@@ -57,7 +65,7 @@ class Connection:
 
     def _client(self) -> TableClient:
         patience = float(flags.value("rpc_deadline")) / 1000
-        beats = lease_seconds() / 4
+        beats = min(lease_seconds() / 4, _BEATS)
         keys = keys_of_environment()
         return TableClient(self.split.layout, self.split.trainer, patience, beats, keys)
 

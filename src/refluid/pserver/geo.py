@@ -37,6 +37,7 @@ class DeltaLink(TableLink):
         self._fresh: list[tuple[str, Tensor | None, Tensor]] = []
         self.steps = 0
         self.exchanges = 0
+        client.figures.lag = lambda: (0, self.steps % self._frequency)
 
     def send(self, gradients: Mapping[str, Exchanged]) -> None:
         """A step is done. gradients: parameters and tables as they are, ids by their names."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum
 from functools import cached_property
+from typing import Any
 
 from torch import Tensor
 
@@ -73,8 +74,7 @@ class JobLayout:
     @cached_property
     def job(self) -> int:
         """A number that processes of this job have in common, and those of another job lack."""
-        told = asdict(self) | {"mode": int(self.mode)}
-        return stable_hash(json.dumps(told, sort_keys=True, default=str))
+        return stable_hash(json.dumps(described(self), sort_keys=True, default=str))
 
     @cached_property
     def owners(self) -> Tensor:
@@ -90,6 +90,23 @@ class JobLayout:
     def sparse_of(self) -> dict[str, SparseParameter]:
         """Tables by the names of their gradients."""
         return {one.gradient: one for one in self.sparse}
+
+
+def described(layout: JobLayout) -> dict[str, Any]:
+    """All of a layout as JSON has it."""
+    return asdict(layout) | {"mode": int(layout.mode)}
+
+
+def layout_of(told: Mapping[str, Any]) -> JobLayout:
+    """The layout that was described. KeyError, TypeError or ValueError for anything else."""
+    dense, sparse = [], []
+    for one in told["dense"]:
+        slices = tuple(DenseSlice(**part) for part in one["slices"])
+        dense.append(DenseParameter(**one | {"slices": slices, "shape": tuple(one["shape"])}))
+    for one in told["sparse"]:
+        sparse.append(SparseParameter(**one | {"draws": RowDraws(**one["draws"])}))
+    servers, mode = tuple(told["servers"]), TrainingMode(told["mode"])
+    return JobLayout(servers, int(told["trainers"]), mode, tuple(dense), tuple(sparse))
 
 
 Dispatch = Callable[[Sequence[str]], Sequence[int]]

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from refluid.pserver.figures import NO_FIGURES, TrainerFigures
+
 _LOGGER = logging.getLogger("refluid")
 
 
@@ -19,12 +21,16 @@ class NotEntered(CallRefused):
 
 @dataclass
 class Member:
-    """One trainer. session: of its process, anew when it restarts. applied: its last push."""
+    """One trainer. session: of its process, anew when it restarts. applied: its last push.
+
+    figures: what it told of itself last.
+    """
 
     session: int
     applied: int = 0
     seen: float = 0.0
     there: bool = True
+    figures: TrainerFigures = NO_FIGURES
 
 
 class TrainerRoll:

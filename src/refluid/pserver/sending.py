@@ -50,6 +50,7 @@ class SendingLink(TableLink):
         self._fresh: dict[str, Tensor] | None = None
         self._error: BaseException | None = None
         self._ended = False
+        client.figures.lag = lambda: (self.depth, self._sent - self._pulled_at)
         self._threads = [threading.Thread(target=self._push, name="refluid sender", daemon=True)]
         if merging.own_thread:
             self._threads.append(
@@ -121,7 +122,8 @@ class SendingLink(TableLink):
                 fresh = self.client.push(merged, len(steps), wants=wants)
                 with self._state:
                     self._pushed += len(steps)
-                    self._fresh = fresh if wants else self._fresh
+                    if wants:
+                        self._fresh, self._pulled_at = fresh, self._pushed
                     self._state.notify_all()
         except BaseException as error:
             self._fail(error)

@@ -25,7 +25,7 @@ from refluid.kernels.rows.draws import RowDraws
 from refluid.pserver.applying import Applying, EachPush, MeanOfPushes, ServedTables
 from refluid.pserver.checkpoints import ServerCheckpoints
 from refluid.pserver.dense_tables import DenseTables
-from refluid.pserver.layout import JobLayout, TrainingMode
+from refluid.pserver.layout import JobLayout, TrainingMode, described
 from refluid.pserver.members import TrainerRoll
 from refluid.pserver.row_updates import RowUpdate
 from refluid.pserver.service import Service
@@ -123,7 +123,7 @@ def table_server(program: Program, layout: JobLayout, scope: Scope) -> TableServ
     mode = TrainingMode(head.attr("distributed_mode"))
     applying: Applying = MeanOfPushes(tables) if mode == TrainingMode.SYNC else EachPush(tables)
     members = TrainerRoll(head.attr("Fanin"), lease_seconds(), time.monotonic)
-    made = TableServer(tables, applying, members, layout.job)
+    made = TableServer(tables, applying, members, layout.job, about=described(layout))
     made.number = head.attr("pserver_id")
     return made
 

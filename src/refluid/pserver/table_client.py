@@ -17,6 +17,7 @@ from refluid.kernels.rows.ids import deal_ids, merge_ids, unique_ids
 from refluid.kernels.rows.lookup import look_up
 from refluid.pserver.applying import Push
 from refluid.pserver.calling import Servers
+from refluid.pserver.figures import FigureBook
 from refluid.pserver.layout import DenseParameter, JobLayout, SparseParameter
 from refluid.pserver.messages import Kind, MessageFlag, TableMessage, text_array
 from refluid.pserver.push_messages import write_push
@@ -48,7 +49,7 @@ class TableClient:
         self.servers = Servers(
             layout.servers, patience, keys=keys, enter=self._enter_one if trainer >= 0 else None
         )
-        self._pushing = threading.Lock()
+        self._pushing, self.figures = threading.Lock(), FigureBook()
         self._ended = threading.Event()
         self._beats = beats
         self._heart: threading.Thread | None = None
@@ -81,7 +82,7 @@ class TableClient:
     def _beat(self) -> None:
         while not self._ended.wait(self._beats):
             try:
-                self._ask_all(Kind.BEAT, patience=self._beats)
+                self._ask_all(Kind.BEAT, patience=self._beats, arrays=[self.figures.array()])
             except (EnforceNotMet, ValueError) as error:  # a channel may be closed meanwhile
                 _LOGGER.debug("heartbeat: %s", error)
 
@@ -107,7 +108,7 @@ class TableClient:
         ServerUnreachable where a server doesn't answer.
         """
         parts = self._divided(gradients, delta=delta)
-        with self._pushing:
+        with self._pushing, self.figures.timing("push"):
             self.sequence += 1
             flags = MessageFlag.DELTA * delta | MessageFlag.WANTS_DENSE * wants
             pushed = {}
@@ -140,7 +141,8 @@ class TableClient:
 
     def pull(self) -> dict[str, Tensor]:
         """All dense parameters as they are."""
-        return self._assembled(self._ask_all(Kind.PULL))
+        with self.figures.timing("pull"):
+            return self._assembled(self._ask_all(Kind.PULL))
 
     def _assembled(self, answers: Mapping[int, TableMessage]) -> dict[str, Tensor]:
         found = {name: value for one in answers.values() for name, value in one.tensors()}
@@ -187,7 +189,9 @@ class TableClient:
     def rows(self, table: str, ids: Tensor, *, read_only: bool = False) -> Tensor:
         """The rows of ids, int64 of any shape: (*ids.shape, width), each id asked for once."""
         found, inverse = unique_ids(ids.reshape(-1).contiguous())
-        own = look_up(self._fetched(table, found, read_only=read_only), inverse)
+        with self.figures.timing("pull"):
+            rows = self._fetched(table, found, read_only=read_only)
+        own = look_up(rows, inverse)
         return own.view(*ids.shape, -1)
 
     def _fetched(self, table: str, ids: Tensor, *, read_only: bool) -> Tensor:

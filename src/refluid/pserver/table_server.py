@@ -11,6 +11,7 @@ import torch
 
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.applying import Applying, ServedTables
+from refluid.pserver.figures import read_figures
 from refluid.pserver.members import CallRefused, TrainerRoll
 from refluid.pserver.messages import (
     Kind,
@@ -30,7 +31,7 @@ class TableServer:
 
     job: what trainers of this job say. hold: for how many seconds a call waits for other trainers
     before it is answered that it must ask again. save: what SAVE calls, with the values it came
-    with. log: is given each push that was applied at once, or each round's, before it counts.
+    with. about: what readers are told who don't know the job yet.
     """
 
     def __init__(
@@ -41,9 +42,10 @@ class TableServer:
         job: int,
         hold: float = 5.0,
         save: Callable[[Mapping[str, Any]], None] | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self.tables, self.applying, self.members, self.job = tables, applying, members, job
-        self.hold, self.save = hold, save
+        self.hold, self.save, self.about = hold, save, about or {}
         self.number = 0
         # Called with each message that changed something, in the order in which they did.
         self.accepted: Callable[[TableMessage], None] = lambda _message: None
@@ -76,7 +78,8 @@ class TableServer:
         handler = self._handlers.get(message.kind)
         if handler is None:
             raise MalformedMessage(f"a server isn't asked {message.kind.name}")
-        if message.job != self.job:
+        unknown = message.kind == Kind.STATE and not message.job
+        if message.job != self.job and not unknown:
             raise CallRefused(
                 "the caller is of another job: its program, servers or number of trainers differ "
                 "from this server's"
@@ -113,7 +116,9 @@ class TableServer:
 
     def _beat(self, message: TableMessage) -> TableMessage:
         with self.changed:
-            self.members.heard(message.trainer, message.session)
+            member = self.members.heard(message.trainer, message.session)
+            if message.arrays:
+                member.figures = read_figures(message.array("figures"))
         return TableMessage(Kind.ANSWER)
 
     def _leave(self, message: TableMessage) -> TableMessage:
@@ -266,11 +271,12 @@ class TableServer:
         self.save(message.values())
         return TableMessage(Kind.ANSWER)
 
-    def _state(self, message: TableMessage) -> TableMessage:  # noqa: ARG002
-        return TableMessage(Kind.ANSWER, arrays=[text_array(self.state())])
+    def _state(self, message: TableMessage) -> TableMessage:
+        told = self.state() | ({} if message.job else {"about": self.about})
+        return TableMessage(Kind.ANSWER, arrays=[text_array(told)])
 
     def state(self) -> dict[str, Any]:
-        """Figures: rows and bytes of tables, pushes, rounds, who trains."""
+        """Figures: rows and bytes of tables, pushes, rounds, who trains and what they told."""
         with self.changed:
             sparse = self.tables.sparse.items()
             return {
@@ -280,4 +286,5 @@ class TableServer:
                 "rounds": self.applying.rounds,
                 "pulled_rows": self.pulled_rows,
                 "trainers": sorted(self.members.there),
+                "figures": {str(n): one.figures for n, one in self.members.known.items()},
             }

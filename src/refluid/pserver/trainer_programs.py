@@ -43,7 +43,7 @@ def rewrite_main(program: Program, side: TrainerSide) -> None:
     if side.layout.mode == TrainingMode.GEO:
         _exchange_at_end(block, side)
         return
-    _make_lookups_remote(block, side)
+    make_lookups_remote(block, side.layout, side.where)
     last = max((update.op.idx for update in side.updates), default=len(block.ops) - 1)
     after = block.ops[last]
     gone = {id(op) for op in _leaving(block, side.updates)}
@@ -106,9 +106,9 @@ def _exchange_at_end(block: Block, side: TrainerSide) -> None:
 # -- lookups ------------------------------------------------------------------
 
 
-def _make_lookups_remote(block: Block, side: TrainerSide) -> None:
+def make_lookups_remote(block: Block, layout: JobLayout, where: Mapping[str, Any]) -> None:
     """Those of one table become one operator, as far as their ids are there when the first runs."""
-    tables = {one.name for one in side.layout.sparse}
+    tables = {one.name for one in layout.sparse}
     for name, ops in lookups_of(block.program).items():
         if name not in tables:
             continue
@@ -119,7 +119,7 @@ def _make_lookups_remote(block: Block, side: TrainerSide) -> None:
             else:
                 groups.append([op])
         for group in groups:
-            _join(block, side, name, group)
+            _join(block, where, name, group)
 
 
 def _fits(block: Block, first: Operator, op: Operator) -> bool:
@@ -128,11 +128,11 @@ def _fits(block: Block, first: Operator, op: Operator) -> bool:
     return alike and not any(ids in one.output_arg_names for one in block.ops[start:end])
 
 
-def _join(block: Block, side: TrainerSide, table: str, ops: Sequence[Operator]) -> None:
+def _join(block: Block, where: Mapping[str, Any], table: str, ops: Sequence[Operator]) -> None:
     first = ops[0]
     place = first.idx
     attrs: Mapping[str, Any] = {
-        **side.where,
+        **where,
         "table_names": [table],
         "lookup_table_version": first.type,
         "padding_idx": first.attr("padding_idx"),

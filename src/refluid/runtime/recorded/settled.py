@@ -10,6 +10,7 @@ from refluid.analysis.uses import Key, key_of
 from refluid.core.dtypes import as_dtype
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
+from refluid.ops.effects import Effect
 from refluid.ops.infer import infer_gradient
 from refluid.ops.probing import outputs_of
 from refluid.ops.registry import OperatorDef, facts_of, find
@@ -17,6 +18,7 @@ from refluid.runtime.recorded.graph import Layout, Value
 from refluid.runtime.trees import IGNORED, Name
 from refluid.runtime.writing import CONTROL
 
+_ELSEWHERE = Effect.COMM | Effect.HOST
 PlanNames = Mapping[Key, Name]
 NamedValues = Mapping[Name, Value]
 
@@ -70,6 +72,8 @@ def decided(
     """
     definition = find(op.type) if op is not None else None
     if op is None or definition is None or op.type in CONTROL or not is_ours(op):
+        return set()
+    if definition.effects & _ELSEWHERE:  # trying it would do it again
         return set()
     if definition.body is None or definition.infer_rule is infer_gradient:
         shapes = _of_gradients(op, names, known)
