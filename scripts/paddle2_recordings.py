@@ -1,8 +1,9 @@
-"""Records what Paddle 2 gives for the calls in tests/paddle/two: results and gradients.
+"""Records what Paddle 2 gives for the calls and scenarios in tests/paddle/two.
 
-    PYTHON_WITH_PADDLE scripts/paddle2_recordings.py
+    PYTHON_WITH_PADDLE scripts/paddle2_recordings.py [MODULE ..]
 
-Paddle (2.6.2) has an environment of its own, without refluid. Writes tests/paddle/two/recorded/.
+Paddle (2.6.2) has an environment of its own, without refluid. Writes tests/paddle/two/recorded/,
+for all modules of calls (results and gradients) and scenarios unless some are named.
 """
 
 import importlib
@@ -59,9 +60,31 @@ def run(name, call):
     return found
 
 
+def scenarios(module):
+    """What the scenarios of a module give."""
+    found = {}
+    made = importlib.import_module(f"tests.paddle.two.scenarios.{module}").SCENARIOS
+    for name, scenario in made.items():
+        with paddle.utils.unique_name.guard():
+            try:
+                for part, array in scenario(paddle).items():
+                    found[f"{name}|{part}"] = array
+            except Exception as error:  # what Paddle itself refuses has nothing to compare with
+                print(f"{module} {name}: {type(error).__name__}: {str(error).strip()[:300]}")
+    paddle.disable_static()
+    np.savez_compressed(FOLDER / "recorded" / f"{module}.npz", **found)
+    print(module, len(made), "scenarios")
+
+
 def main():
     (FOLDER / "recorded").mkdir(exist_ok=True)
+    wanted = sys.argv[1:]
+    for path in sorted((FOLDER / "scenarios").glob("[a-z]*.py")):
+        if not wanted or path.stem in wanted:
+            scenarios(path.stem)
     for module in sorted(FOLDER.glob("*_cases.py")):
+        if wanted and module.stem not in wanted:
+            continue
         cases = importlib.import_module(f"tests.paddle.two.{module.stem}").CASES
         found = {}
         for name, call in cases.items():

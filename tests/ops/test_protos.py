@@ -45,6 +45,7 @@ _OF_PADDLE_2 = {
     "math.special",
     "math.statistics",
     "nn.head_attention",
+    "optimizer.corrected",
     "tensor.diagonals",
     "tensor.drawing",
     "tensor.spreading",

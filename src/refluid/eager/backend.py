@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,8 @@ class Eager:
     def __init__(self, place: Place) -> None:
         self.place, self.device = place, place.device
         self.ran: list[Ran] | None = None  # where operators are noted, while one is traced
+        # What gives an operator's inputs in the element types that it is to compute with.
+        self.casting: Callable[[str, Slots], Slots] | None = None
         self._calls: dict[Any, OperatorCall] = {}
         self._shortcuts = Shortcuts()
         self._flags, self._shortens = -1, True
@@ -82,6 +84,8 @@ class Eager:
             self._look_at_flags()
         if self.ran is not None or not self._shortens:
             return MISSED
+        if self.casting is not None and inputs:
+            inputs = self.casting(type, inputs)
         return self._shortcuts.call(type, inputs, attrs, makes, how)
 
     @property
@@ -96,6 +100,8 @@ class Eager:
         self._shortcuts.forget()
 
     def run(self, type: str, inputs: Slots | None, outputs: Slots, attrs: Any) -> None:
+        if self.casting is not None and inputs:
+            inputs = self.casting(type, inputs)
         given = [(slot, several(one)) for slot, one in (inputs or {}).items()]
         made = [(slot, several(one)) for slot, one in outputs.items()]
         values = [var for _, variables in given for var in variables]

@@ -169,6 +169,8 @@ class VarBase(AsPython, Variable):
     def numpy(self) -> Array:
         """A copy of the value. EnforceNotMet if there is none yet."""
         value = self.tensor.detach()
+        if value.dtype is torch.bfloat16:
+            value = value.float()  # NumPy has none
         array: Array = value.numpy().copy() if value.is_cpu else value.cpu().numpy()
         return array
 
@@ -240,7 +242,7 @@ class VarBase(AsPython, Variable):
         found = self.grad
         if isinstance(found, SelectedRows):
             return [found.value.numpy().copy(), found.index.numpy().copy()]
-        return None if found is None else found.detach().cpu().numpy().copy()
+        return None if found is None else VarBase(found.detach()).numpy()
 
     def _grad_ivar(self) -> VarBase | None:
         """The gradient as a variable."""

@@ -7,7 +7,7 @@ Parameters stay float32, so the optimizer works on float32 master weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from refluid.analysis.uses import shared_names, uses_in
@@ -24,7 +24,7 @@ from refluid.passes.protocol import Report
 
 Classify = Callable[[str], str]
 FAST, KEEP, FOLLOW, PROMOTE = "fast", "keep", "follow", "promote"
-_HALVES = frozenset({VarType.FP16, VarType.BF16})
+HALVES = frozenset({VarType.FP16, VarType.BF16})
 _AFTER_FORWARD = OpRole.BACKWARD | OpRole.OPTIMIZE | OpRole.LR_SCHED
 
 
@@ -32,6 +32,18 @@ def registered_class(op_type: str) -> str:
     """The precision class that the operator's registry entry gives."""
     definition = find(op_type)
     return definition.amp if definition is not None else KEEP
+
+
+def wants_half(kind: str, inputs: Iterable[Variable]) -> bool:
+    """Whether an operator of a class computes in half precision of these inputs.
+
+    inputs: without those that stay float32 beside half activations.
+    """
+    floats = [var for var in inputs if var.dtype in {VarType.FP32, *HALVES}]
+    if kind == FAST:
+        return bool(floats)
+    given = [var.dtype in HALVES for var in floats if not var.persistable]
+    return {FOLLOW: any(given), PROMOTE: bool(given) and all(given)}.get(kind, False)
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,7 @@ class _Caster:
             if not op.role & _AFTER_FORWARD:
                 self._convert(op)
             for name in op.output_arg_names:
-                for half in (VarType.FP32, *_HALVES):
+                for half in (VarType.FP32, *HALVES):
                     self.casts.pop((name, half), None)
             self.ops.append(op)
         Editor(self.block).assign(self.ops)
@@ -80,7 +92,7 @@ class _Caster:
     def _convert(self, op: Operator) -> None:
         if facts_of(op.type).casts:
             source = self._variable(op.input("X")[0])
-            if source is not None and source.dtype in _HALVES:
+            if source is not None and source.dtype in HALVES:
                 op.set_attr("in_dtype", int(source.dtype))
             return
         before = dict(op.inputs)
@@ -97,12 +109,7 @@ class _Caster:
     def _is_half(self, op: Operator) -> bool:
         if self._must_keep(op):
             return False
-        kind = self.precision.classify(op.type)
-        floats = [var for var in self._inputs(op) if var.dtype in {VarType.FP32, *_HALVES}]
-        if kind == FAST:
-            return bool(floats)
-        given = [var.dtype in _HALVES for var in floats if not var.persistable]
-        return {FOLLOW: any(given), PROMOTE: bool(given) and all(given)}.get(kind, False)
+        return wants_half(self.precision.classify(op.type), self._inputs(op))
 
     def _must_keep(self, op: Operator) -> bool:
         if op.has_sub_blocks:
@@ -117,7 +124,7 @@ class _Caster:
         return any(var is not None and var.persistable for var in outputs)
 
     def _reads_half(self, op: Operator) -> bool:
-        return any(var.dtype in _HALVES for var in self._inputs(op))
+        return any(var.dtype in HALVES for var in self._inputs(op))
 
     def _inputs(self, op: Operator) -> list[Variable]:
         found = (
@@ -194,6 +201,6 @@ def _written_twice(block: Block) -> set[str]:
 
 def describe_half(half: VarType) -> str:
     """The element type's name; ValueError where it is no half-precision type."""
-    if half not in _HALVES:
+    if half not in HALVES:
         raise ValueError(f"mixed precision computes in float16 or bfloat16, not {half!r}")
     return dtype_name(half)

@@ -35,7 +35,7 @@ class AdagradOptimizer(KeepingOptimizer):
         self._epsilon = epsilon
         self.initial_accumulator_value = initial_accumulator_value
 
-    def _start(self, slot: str) -> Mapping[str, Any]:
+    def _start(self, slot: str, param: Parameter) -> Mapping[str, Any]:
         return {"fill_value": self.initial_accumulator_value}
 
     def _attributes(self, param: Parameter) -> Mapping[str, Any]:

@@ -56,12 +56,12 @@ class AdamOptimizer(KeepingOptimizer):
         self._epsilon = epsilon
         self._lazy_mode = lazy_mode
 
-    def _start(self, slot: str) -> Mapping[str, Any]:
+    def _start(self, slot: str, param: Parameter) -> Mapping[str, Any]:
         if slot not in _POWERS:
             return {}
         # The powers are read on the host at every step, so they are kept there.
-        beta = self._betas[_POWERS[slot]]
-        start = _BETAS[_POWERS[slot]] if isinstance(beta, Variable) else beta
+        beta = _POWERS[slot]
+        start = self._attributes(param).get(beta, _BETAS[beta])
         return {"fill_value": start, "shape": [1], "device": "cpu"}
 
     def _tensors(self) -> Mapping[str, Variable]:
@@ -156,8 +156,10 @@ class AdamaxOptimizer(KeepingOptimizer):
         self._beta2 = beta2
         self._epsilon = epsilon
 
-    def _start(self, slot: str) -> Mapping[str, Any]:
-        return {"fill_value": self._beta1, "shape": [1]} if slot == "Beta1Pow" else {}
+    def _start(self, slot: str, param: Parameter) -> Mapping[str, Any]:
+        if slot != "Beta1Pow":
+            return {}
+        return {"fill_value": self._attributes(param)["beta1"], "shape": [1]}
 
     def _attributes(self, param: Parameter) -> Mapping[str, Any]:
         return {"beta1": self._beta1, "beta2": self._beta2, "epsilon": self._epsilon}
@@ -166,9 +168,10 @@ class AdamaxOptimizer(KeepingOptimizer):
         for param, grad in parameters_and_grads:
             if grad is None or not param.trainable:
                 continue
-            power = self._get_accumulator("beta1_pow_acc", param)
+            power, beta = self._get_accumulator("beta1_pow_acc", param), self._attributes(param)
             with param.block.program.optimized_guard([param, grad]), name_scope("adamx"):
-                apply("scale", {"X": power}, {"Out": power}, {"scale": self._beta1}, block=block)
+                attrs = {"scale": beta["beta1"]}
+                apply("scale", {"X": power}, {"Out": power}, attrs, block=block)
 
 
 Adam = AdamOptimizer

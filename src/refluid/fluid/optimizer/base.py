@@ -146,9 +146,13 @@ class Optimizer(Stepping):
         params_grads: what `backward` returned. Returns the update operators.
         """
         pairs = sorted(params_grads, key=lambda pair: pair[0].name)
-        pairs = (self._grad_clip or append_gradient_clip_ops)(pairs)
+        pairs = self._clipped(pairs)
         pairs = append_regularization_ops(pairs, self.regularization)
         return self._append_updates(pairs)
+
+    def _clipped(self, pairs: list[ParamGrad]) -> list[ParamGrad]:
+        found: list[ParamGrad] = (self._grad_clip or append_gradient_clip_ops)(pairs)
+        return found
 
     def apply_optimize(
         self,

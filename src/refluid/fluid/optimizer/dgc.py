@@ -69,11 +69,11 @@ class DGCMomentumOptimizer(Optimizer):
         self._steps = layers.autoincreased_step_counter(counter_name=_STEPS, begin=0)
         self._ranks = layers.create_global_var([1], 1.0, "float32", persistable=True)
         pairs = sorted(params_grads, key=lambda pair: pair[0].name)
-        pairs = [(param, self._clipped(param, grad)) for param, grad in pairs]
+        pairs = [(param, self._clipped_one(param, grad)) for param, grad in pairs]
         pairs = append_regularization_ops(pairs, self.regularization)
         return self._append_updates(pairs)
 
-    def _clipped(self, param: Parameter, grad: Variable | None) -> Variable | None:
+    def _clipped_one(self, param: Parameter, grad: Variable | None) -> Variable | None:
         if grad is None or self._clip_norm is None:
             return grad
         with param.block.program.optimized_guard([param, grad]), name_scope("gradient_clip"):

@@ -25,7 +25,7 @@ class KeepingOptimizer(Optimizer):
         """Attributes of the operator that updates `param`."""
         return {}
 
-    def _start(self, slot: str) -> Mapping[str, Any]:
+    def _start(self, slot: str, param: Parameter) -> Mapping[str, Any]:
         """Options of `_add_accumulator` for one slot."""
         return {}
 
@@ -36,7 +36,7 @@ class KeepingOptimizer(Optimizer):
     def _create_accumulators(self, block: Block, parameters: Sequence[Parameter]) -> None:
         for param in parameters:
             for slot, kind in self.kept.items():
-                self._add_accumulator(kind, param, **self._start(slot))
+                self._add_accumulator(kind, param, **self._start(slot, param))
 
     def _append_optimize_op(
         self, block: Block, param_and_grad: tuple[Parameter, Variable]

@@ -18,15 +18,15 @@ from refluid.ops.sparse.sparse import update_rows
 Tensors = list[Tensor]
 # 0.999 as Fluid's attributes hold it; 1 - beta2 shows the difference.
 BETA2 = 0.9990000128746033
-_KEPT = ("Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
+KEPT = ("Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
 
 
 @operator(
     "adam",
-    outputs=" ".join(f"{slot}Out" for slot in _KEPT),
+    outputs=" ".join(f"{slot}Out" for slot in KEPT),
     uses=None,
     lod="",
-    mutates={f"{slot}Out": slot for slot in _KEPT},
+    mutates={f"{slot}Out": slot for slot in KEPT},
 )
 def adam(
     Param: Tensor,
@@ -59,16 +59,16 @@ def adam(
     powers = [Beta1Pow], [Beta2Pow]
 
     def step(grad: Tensor, param: Tensor, moment1: Tensor, moment2: Tensor) -> None:
-        _step([param], [grad], [LearningRate], [moment1], [moment2], *powers, betas, epsilon)
+        step_all([param], [grad], [LearningRate], [moment1], [moment2], *powers, betas, epsilon)
 
     kept = Param, Moment1, Moment2
     if isinstance(Grad, Tensor):
         step(Grad, *kept)
-        _multiply(*powers, betas)
+        multiply(*powers, betas)
     else:
-        _multiply(*powers, betas)
+        multiply(*powers, betas)
         if lazy_mode and takes(Grad.index, Grad.value, *kept):
-            rate = _corrected(LearningRate.item(), Beta1Pow.item(), Beta2Pow.item())
+            rate = corrected(LearningRate.item(), Beta1Pow.item(), Beta2Pow.item())
             adam_rows(*kept, Grad.index, Grad.value, rate, betas, epsilon)
         elif lazy_mode:
             update_rows(step, Grad, *kept)
@@ -100,11 +100,12 @@ def adam_many(
         Beta1Tensor[0].item() if Beta1Tensor else beta1,
         Beta2Tensor[0].item() if Beta2Tensor else beta2,
     )
-    _step(Param, Grad, LearningRate, Moment1, Moment2, Beta1Pow, Beta2Pow, betas, epsilon)
-    _multiply(Beta1Pow, Beta2Pow, betas)
+    step_all(Param, Grad, LearningRate, Moment1, Moment2, Beta1Pow, Beta2Pow, betas, epsilon)
+    multiply(Beta1Pow, Beta2Pow, betas)
 
 
-def _multiply(powers1: Tensors, powers2: Tensors, betas: tuple[float, float]) -> None:
+def multiply(powers1: Tensors, powers2: Tensors, betas: tuple[float, float]) -> None:
+    """Powers one step on."""
     for powers, beta in zip((powers1, powers2), betas, strict=True):
         if len(powers) == 1:
             powers[0].mul_(beta)
@@ -113,23 +114,29 @@ def _multiply(powers1: Tensors, powers2: Tensors, betas: tuple[float, float]) ->
 
 
 def _groups_by_corrected_rate(
-    rates: Tensors, powers1: Tensors, powers2: Tensors
-) -> dict[float, list[int]]:
-    """Learning rates corrected for bias, and the positions of their parameters."""
-    groups: defaultdict[float, list[int]] = defaultdict(list)
+    rates: Tensors, powers1: Tensors, powers2: Tensors, epsilon: float, corrects: bool
+) -> dict[tuple[float, float], list[int]]:
+    """(rate corrected for bias, epsilon for the moment as it is), positions of its parameters."""
+    groups: defaultdict[tuple[float, float], list[int]] = defaultdict(list)
     firsts, seconds = torch.cat(powers1).tolist(), torch.cat(powers2).tolist()
     for rate, positions in groups_by_rate(rates):
         for i in positions:
-            groups[_corrected(rate, firsts[i], seconds[i])].append(i)
+            small = epsilon_of(epsilon, seconds[i]) if corrects else epsilon
+            groups[corrected(rate, firsts[i], seconds[i]), small].append(i)
     return groups
 
 
-def _corrected(rate: float, power1: float, power2: float) -> float:
+def corrected(rate: float, power1: float, power2: float) -> float:
     """The learning rate with the corrections for bias in it."""
     return rate * math.sqrt(1.0 - power2) / (1.0 - power1)
 
 
-def _step(
+def epsilon_of(epsilon: float, power2: float) -> float:
+    """What added to the root of a moment is `epsilon` added to that of the corrected one."""
+    return epsilon * math.sqrt(1.0 - power2)
+
+
+def step_all(
     params: Tensors,
     grads: Tensors,
     rates: Tensors,
@@ -139,20 +146,24 @@ def _step(
     powers2: Tensors,
     betas: tuple[float, float],
     epsilon: float,
+    corrects: bool = False,
 ) -> None:
-    """Moments and parameters one step on, by the powers as they are."""
-    if params[0].device.type == "cpu":
-        groups = _groups_by_corrected_rate(rates, powers1, powers2)
+    """Moments and parameters one step on, by the powers as they are.
+
+    corrects: epsilon is added to the root of the corrected moment, for which powers are read.
+    """
+    if corrects or params[0].device.type == "cpu":
+        groups = _groups_by_corrected_rate(rates, powers1, powers2, epsilon, corrects)
         if len(groups) == 1:
-            (corrected,) = groups
-            adam_step(params, grads, moments1, moments2, corrected, betas, epsilon)
+            ((rate, small),) = groups
+            adam_step(params, grads, moments1, moments2, rate, betas, small)
             return
-        for corrected, group in groups.items():
+        for (rate, small), group in groups.items():
             chosen, slopes = [params[i] for i in group], [grads[i] for i in group]
             kept = [moments1[i] for i in group], [moments2[i] for i in group]
-            adam_step(chosen, slopes, *kept, corrected, betas, epsilon)
+            adam_step(chosen, slopes, *kept, rate, betas, small)
         return
     corrections = torch.cat(rates) * (1.0 - torch.cat(powers2)).sqrt_()
     corrections /= 1.0 - torch.cat(powers1)
-    for i, rate in enumerate(corrections.unbind()):
-        adam_step([params[i]], [grads[i]], [moments1[i]], [moments2[i]], rate, betas, epsilon)
+    for i, each in enumerate(corrections.unbind()):
+        adam_step([params[i]], [grads[i]], [moments1[i]], [moments2[i]], each, betas, epsilon)

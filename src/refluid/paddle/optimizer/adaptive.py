@@ -13,11 +13,12 @@ from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 from refluid.paddle.optimizer.descending import Rate
+from refluid.paddle.optimizer.masters import own_name
 from refluid.paddle.optimizer.updating import Optimizer
 
 
 class Adam(Optimizer, fluid.AdamOptimizer):
-    """Adam, as `fluid.optimizer.Adam`.
+    """Adam, as `fluid.optimizer.Adam`, with epsilon added to the root of the corrected moment.
 
     lazy_mode: of sparse gradients only the rows that have one are updated. multi_precision,
     use_multi_tensor: change nothing here.
@@ -44,6 +45,7 @@ class Adam(Optimizer, fluid.AdamOptimizer):
         fluid.AdamOptimizer.__init__(
             self, 0.0, beta1, beta2, epsilon, listed, decay, grad_clip, name, lazy_mode
         )
+        self.type = "adam_v2"
         self._take_rate(learning_rate)
 
 
@@ -53,6 +55,8 @@ class AdamW(Adam):
     apply_decay_param_fun: takes a parameter's name, says whether it decays; all do by default.
     lr_ratio: takes a parameter, gives the factor of its learning rate.
     """
+
+    _decays = False
 
     def __init__(
         self,
@@ -81,12 +85,11 @@ class AdamW(Adam):
         rate = super()._create_param_lr(param_and_grad)
         return rate if self._lr_ratio is None else rate * float(self._lr_ratio(param_and_grad[0]))
 
-    def _kept(self, rate: Variable) -> Variable:
+    def _share(self, param: Parameter, rate: Variable) -> Variable:
         """The share of a parameter that a step leaves: 1 - rate * weight_decay."""
-        if isinstance(self._coefficient, Variable):
-            rate, share = rate * self._coefficient, 1.0
-        else:
-            share = self._coefficient
+        share = self._group(param).get("weight_decay", self._coefficient)
+        if isinstance(share, Variable):
+            rate, share = rate * share, 1.0
         return op("scale", {"X": rate}, {"scale": -share, "bias": 1.0})
 
     def _append_optimize_op(
@@ -94,9 +97,10 @@ class AdamW(Adam):
     ) -> Operator:
         param = param_and_grad[0]
         chosen = self._decays_by_name
-        if chosen is None or chosen(param.name):
+        if chosen is None or chosen(own_name(param)):
             with name_scope("weight_decay"):
-                inputs = {"X": param, "Y": self._kept(self._create_param_lr(param_and_grad))}
+                rate = self._create_param_lr(param_and_grad)
+                inputs = {"X": param, "Y": self._share(param, rate)}
                 apply("elementwise_mul", inputs, {"Out": param}, {"axis": -1}, block=block)
         return super()._append_optimize_op(block, param_and_grad)
 
@@ -143,7 +147,12 @@ class Adagrad(Optimizer, fluid.AdagradOptimizer):
 
 
 class Adadelta(Optimizer, fluid.AdadeltaOptimizer):
-    """Adadelta, as `fluid.optimizer.Adadelta`, times the learning rate."""
+    """Adadelta, as `fluid.optimizer.Adadelta`, but that steps are multiplied by the learning rate.
+
+    A step is scaled by the updates before it; Fluid's counts for its own scale.
+    """
+
+    uses_rate = True
 
     def __init__(
         self,
@@ -157,6 +166,7 @@ class Adadelta(Optimizer, fluid.AdadeltaOptimizer):
     ) -> None:
         listed, decay = self._given(learning_rate, parameters, weight_decay)
         fluid.AdadeltaOptimizer.__init__(self, 0.0, epsilon, rho, listed, decay, grad_clip, name)
+        self.type = "adadelta_v2"
         self._take_rate(learning_rate)
 
 

@@ -96,7 +96,7 @@ class Lamb(Optimizer, fluid.LambOptimizer):
     """LAMB: Adam's step with weight decay, scaled to the parameter's length.
 
     exclude_from_weight_decay_fn: takes a parameter, says whether it has no weight decay.
-    always_adapt: changes nothing here: the step is scaled with weight decay and without.
+    always_adapt: steps without weight decay are scaled too.
     """
 
     def __init__(
@@ -127,7 +127,10 @@ class Lamb(Optimizer, fluid.LambOptimizer):
             exclude_from_weight_decay_fn,
             name,
         )
+        self.type, self._always_adapt = "lamb_v2", bool(always_adapt)
         self._take_rate(learning_rate)
 
     def _attributes(self, param: Parameter) -> Mapping[str, Any]:
-        return super()._attributes(param)
+        attrs = {**super()._attributes(param), "always_adapt": self._always_adapt}
+        exempt = self._exclude_from_weight_decay_fn
+        return attrs | {"weight_decay": 0.0} if exempt is not None and exempt(param) else attrs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,37 +15,31 @@ from refluid.core.scope import global_scope
 from refluid.eager import VarBase
 from refluid.fluid import layers
 from refluid.fluid.clipping.gradients import GradientClipBase
-from refluid.fluid.optimizer.base import Optimizer as FluidOptimizer
-from refluid.fluid.regularizer import WeightDecayRegularizer
+from refluid.fluid.optimizer.kept import KeepingOptimizer
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
-from refluid.ir.variable import Variable
+from refluid.ir.variable import Parameter, Variable
+from refluid.paddle.optimizer.groups import Groups, decay_of
 from refluid.paddle.optimizer.lr import LRScheduler
+from refluid.paddle.optimizer.masters import MasterWeights
 from refluid.paddle.optimizer.scheduled import ScheduledRate
-from refluid.paddle.regularizer import L2Decay
 
-_SCHEDULE = "LR_Scheduler"
-
-
-def decay_of(weight_decay: Any) -> WeightDecayRegularizer | None:
-    """The regularizer that `weight_decay` asks for: a number is that of an L2 decay."""
-    if weight_decay is None or isinstance(weight_decay, WeightDecayRegularizer):
-        return weight_decay
-    if isinstance(weight_decay, bool) or not isinstance(weight_decay, float | int):
-        raise TypeError(
-            f"weight_decay should be float, L1Decay or L2Decay, not {type(weight_decay).__name__}"
-        )
-    return L2Decay(float(weight_decay))
+_SCHEDULE, _MASTERS = "LR_Scheduler", "master_weights"
 
 
-class Optimizer(FluidOptimizer):
+class Optimizer(KeepingOptimizer):
     """Base of Paddle 2's optimizers: Fluid's, with Paddle 2's names for what they are given.
 
     learning_rate: a number, or a schedule of `paddle.optimizer.lr`, in programs too: each run of
     an executor takes the rate that the schedule has by then. parameters: what is trained, needed
-    where functions run at once. weight_decay: a regularizer, or the coefficient of an L2 decay.
-    grad_clip: one of `paddle.nn.ClipGradBy..`.
+    where functions run at once; or groups of them, dicts of `params` and arguments for these
+    alone, of which `learning_rate` is a factor. weight_decay: a regularizer, or the coefficient of
+    an L2 decay. grad_clip: one of `paddle.nn.ClipGradBy..`.
     """
+
+    masters: MasterWeights | None = None  # float32 copies of half parameters
+    _groups: Groups | None = None
+    _decays: ClassVar[bool] = True  # the decay of a group is its parameters' regularizer
 
     def __init__(
         self,
@@ -76,10 +70,8 @@ class Optimizer(FluidOptimizer):
             )
         listed = None if parameters is None else list(parameters)
         if listed and isinstance(listed[0], dict):
-            raise NotImplementedError(
-                "refluid's optimizers take no groups of parameters: give each ParamAttr its own "
-                "learning_rate and regularizer"
-            )
+            self._groups = Groups(listed, self._decays)
+            listed = self._groups.parameters
         return listed, decay_of(weight_decay)
 
     def _take_rate(self, learning_rate: Any) -> None:
@@ -87,6 +79,25 @@ class Optimizer(FluidOptimizer):
         self._learning_rate = float(learning_rate) if is_number else learning_rate
         if isinstance(learning_rate, Variable) and not at_once():
             self._learning_rate_map[default_main_program()] = learning_rate
+
+    # -- groups of parameters ---------------------------------------------------
+
+    def _group(self, param: Any) -> Mapping[str, Any]:
+        """What the group of a parameter says."""
+        return {} if self._groups is None else self._groups.of(param)
+
+    def _attributes(self, param: Parameter) -> Mapping[str, Any]:
+        usual = super()._attributes(param)
+        return usual if self._groups is None else self._groups.attributes(param, usual)
+
+    def _clipped(self, pairs: list[Any]) -> list[Any]:
+        if self._groups is None:
+            return super()._clipped(pairs)
+        found: list[Any] = []
+        for group, several in self._groups.parted(pairs):
+            clip = group.get("grad_clip", self._grad_clip)
+            found += several if clip is None or not several else clip(several)
+        return found
 
     # -- learning rate ----------------------------------------------------------
 
@@ -172,6 +183,14 @@ class Optimizer(FluidOptimizer):
             return [(one, one._grad_ivar()) for one in chosen if one.trainable]
         return super().backward(loss, startup_program, parameters, no_grad_set, callbacks)
 
+    def _step(self, parameter_list: Sequence[Any] | None) -> list[Any]:
+        if self.masters is None:
+            return super()._step(parameter_list)
+        pairs = self.masters.stand_in(parameter_list or self._parameter_list or ())
+        super()._step([master for _, master in pairs])
+        self.masters.write_back(pairs)
+        return [(one, one._grad_ivar()) for one, _ in pairs]
+
     def step(self) -> None:
         """One update by the gradients that the parameters have; where functions run at once."""
         self._step(None)
@@ -185,6 +204,8 @@ class Optimizer(FluidOptimizer):
     def state_dict(self) -> dict[str, Any]:
         """What it keeps for the parameters by name, and where its schedule is."""
         kept = super().state_dict()
+        if self.masters is not None and self.masters.state():
+            kept[_MASTERS] = self.masters.state()
         if isinstance(self._learning_rate, LRScheduler):
             kept[_SCHEDULE] = self._learning_rate.state_dict()
         return kept
@@ -192,7 +213,9 @@ class Optimizer(FluidOptimizer):
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on from what `state_dict` gave."""
         given = dict(state_dict)
-        schedule = given.pop(_SCHEDULE, None)
+        schedule, masters = given.pop(_SCHEDULE, None), given.pop(_MASTERS, {})
+        if self.masters is not None:
+            self.masters.load(masters)
         if schedule is not None and isinstance(self._learning_rate, LRScheduler):
             self._learning_rate.set_state_dict(schedule)
         if at_once():

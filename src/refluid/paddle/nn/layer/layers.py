@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
 from refluid.build import at_once
+from refluid.core.dtypes import FLOATING, as_dtype, to_torch
 from refluid.core.scope import global_scope
-from refluid.eager import ParamBase
+from refluid.eager import ParamBase, VarBase
 from refluid.fluid.dygraph.layers import Layer as FluidLayer
 from refluid.ir.variable import Parameter, Variable
 from refluid.paddle.framework.dtypes import get_default_dtype
@@ -24,6 +26,7 @@ class Layer(FluidLayer):
 
     _kinds: ClassVar[tuple[type, ...]] = (ParamBase, Parameter)
     _parted = "([a-z])([A-Z])"
+    _save_dtype: str | None = None
 
     def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:
         super().__init__(name_scope, dtype)
@@ -148,7 +151,10 @@ class Layer(FluidLayer):
         structured_name_prefix: str = "",
         use_hook: bool = True,
     ) -> dict[str, Any]:
-        """Name by attributes -> parameter or buffer, those of its layers too."""
+        """Name by attributes -> parameter or buffer, those of its layers too.
+
+        use_hook: in the element type that `paddle.amp.decorate` was told to save in.
+        """
         found = {} if destination is None else destination
         for name, one in (*self._parameters.items(), *self._buffers.items()):
             if one is not None and name not in self._not_kept:
@@ -156,7 +162,9 @@ class Layer(FluidLayer):
         if include_sublayers:
             for name, layer in self._sub_layers.items():
                 if layer is not None:
-                    layer.state_dict(found, True, f"{structured_name_prefix}{name}.")
+                    layer.state_dict(found, True, f"{structured_name_prefix}{name}.", use_hook)
+        if use_hook and self._save_dtype is not None:
+            return {name: _saved(one, self._save_dtype) for name, one in found.items()}
         return found
 
     def set_state_dict(
@@ -167,7 +175,7 @@ class Layer(FluidLayer):
         In a program those of the global scope, after the startup program has run. Returns names
         that are missing, and names that nothing has.
         """
-        own = self.state_dict()
+        own = self.state_dict(use_hook=False)
         lookup = own if use_structured_name else {one.name: one for one in own.values()}
         for name in lookup.keys() & state_dict.keys():
             _set(lookup[name], state_dict[name])
@@ -183,9 +191,19 @@ class Layer(FluidLayer):
     load_dict = set_dict  # type: ignore[assignment]
 
 
+def _saved(variable: Any, dtype: str) -> Any:
+    if as_dtype(variable.dtype) not in FLOATING:
+        return variable
+    return VarBase(variable.tensor.detach().to(to_torch(as_dtype(dtype))), variable.name)
+
+
 def _set(variable: Any, value: Any) -> None:
     if at_once():
-        variable.set_value(value if isinstance(value, Variable) else np.asarray(value))
+        given = value if isinstance(value, Variable) else np.asarray(value)
+        if {as_dtype(given.dtype), variable.dtype} <= FLOATING and given.dtype != variable.dtype:
+            plain = given.tensor if isinstance(given, VarBase) else torch.as_tensor(given)
+            given = VarBase(plain.detach().to(variable.tensor.dtype))
+        variable.set_value(given)
         return
     array = value.numpy() if isinstance(value, Variable) else np.asarray(value)
     if tuple(array.shape) != tuple(variable.shape):

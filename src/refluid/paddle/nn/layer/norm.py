@@ -288,3 +288,7 @@ class InstanceNorm3D(_InstanceNorm):
         name: str | None = None,
     ) -> None:
         super().__init__(num_features, epsilon, momentum, weight_attr, bias_attr, data_format)
+
+
+# Norms that stay float32 in networks that `paddle.amp.decorate` makes half.
+FULL_PRECISION = (_BatchNorm, BatchNorm, LayerNorm, _InstanceNorm)

@@ -75,7 +75,7 @@ def _changed(optimizer: Any, strategy: DistributedStrategy, workers: int) -> Any
         raise ValueError(f"a fleet trains by one of {', '.join(asked)}, not by all of them")
     for name in asked:
         needed, kind, make = _KINDS[name]
-        if isinstance(optimizer, kind) and optimizer.type == needed:
+        if isinstance(optimizer, kind) and optimizer.type.removesuffix("_v2") == needed:
             return make(optimizer, getattr(strategy, f"{name}_configs"), workers)
         _log.warning(
             f"DistributedStrategy.{name} has no effect here: it needs a {needed} optimizer, not "
@@ -114,7 +114,7 @@ def _as_lamb(optimizer: Any, config: Mapping[str, Any], _workers: int) -> Any:
     return _of_kind(
         optimizer,
         LambOptimizer,
-        type="lamb",
+        type="lamb" + optimizer.type.removeprefix("adam"),
         _weight_decay=config["lamb_weight_decay"],
         _exclude_from_weight_decay_fn=lambda param: _is_named(param, excluded),
     )

@@ -1,0 +1,58 @@
+"""Scenarios give what they gave in Paddle 2.6.2."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refluid.paddle
+from refluid.fluid.dygraph.base import disable_dygraph
+from tests.paddle.two.networks import fresh
+from tests.paddle.two.scenarios.metrics import RANDOM
+
+FOLDER = Path(__file__).parent
+# Where more than 1e-5 of the largest number differs, and why.
+LOOSER: dict[str, tuple[float, str]] = {
+    f"metrics/spread_{name}": (0.02, "moments of 18,432 random numbers, drawn by another generator")
+    for name in RANDOM
+}
+
+
+def _recorded() -> Iterator[Any]:
+    for path in sorted((FOLDER / "scenarios").glob("[a-z]*.py")):
+        found = np.load(FOLDER / "recorded" / f"{path.stem}.npz")
+        values: dict[str, dict[str, Any]] = {}
+        for key in found.files:
+            name, _, part = key.rpartition("|")
+            values.setdefault(name, {})[part] = found[key]
+        scenarios = importlib.import_module(f"tests.paddle.two.scenarios.{path.stem}").SCENARIOS
+        for name, wanted in values.items():
+            full = f"{path.stem}/{name}"
+            yield pytest.param(full, scenarios[name], wanted, id=full)
+
+
+@pytest.mark.parametrize(("name", "scenario", "wanted"), [*_recorded()])
+def test_scenario(name: str, scenario: Any, wanted: dict[str, Any]) -> None:
+    try:
+        with fresh():
+            found = scenario(refluid.paddle)
+    finally:
+        disable_dygraph()
+    assert found.keys() == wanted.keys()
+    bound = LOOSER.get(name, (1e-5, ""))[0]
+    for part, expected in wanted.items():
+        value = np.asarray(found[part])
+        assert value.shape == (expected.shape or (1,)), part
+        assert value.dtype.kind == expected.dtype.kind, part
+        if expected.dtype.kind not in "fc":
+            assert value.tolist() == expected.tolist(), part
+            continue
+        largest = float(np.abs(expected).max(initial=0.0))
+        np.testing.assert_allclose(
+            value, expected, rtol=bound, atol=bound * largest, err_msg=f"{name} {part}"
+        )
