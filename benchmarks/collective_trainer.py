@@ -16,7 +16,7 @@ import torch
 
 from refluid import fluid
 from refluid.collective.job import job_of_environment, joined
-from refluid.comm.link import PeerLink
+from refluid.comm.link import PeerLink, Purpose
 from refluid.comm.topology import Hierarchical
 from refluid.comm.world import world
 
@@ -31,17 +31,17 @@ class Counted:
         self.apart: dict[int, set[int]] = {}
         usual = PeerLink.sending
 
-        def sending(link: PeerLink, tensor: Any, to: int, tag: int, doing: str = "") -> Any:
+        def sending(link: PeerLink, tensor: Any, to: int, purpose: Purpose) -> Any:
             if to in self.apart.get(id(link), ()):
                 self.total += tensor.nbytes
-            return usual(link, tensor, to, tag, doing)
+            return usual(link, tensor, to, purpose)
 
         PeerLink.sending = sending  # type: ignore[method-assign]
 
     def watch(self, comm: Any, hosts: list[int]) -> None:
         """hosts: of the communicator's members, by rank."""
         here = hosts[comm.rank]
-        self.apart[id(comm._link)] = {one for one, host in enumerate(hosts) if host != here}
+        self.apart[id(comm.link)] = {one for one, host in enumerate(hosts) if host != here}
 
 
 def timed(does: Callable[[], Any], repeats: int) -> float:
@@ -62,12 +62,8 @@ def exchanges(asked: dict[str, Any], counted: Counted) -> dict[str, Any]:
     direct: Any = plain
     by_host: Any = Hierarchical(world().split(0), hosts[plain.rank])
     counted.watch(direct, hosts)
-    leaders = [hosts.index(host) for host in sorted(set(hosts))]
-    for level in (by_host._levels, by_host._started):
-        if level.leaders is not None:
-            counted.watch(level.leaders, [hosts[one] for one in leaders])
-            beside = level.leaders._beside
-            assert beside is None
+    # Hosts have equally many trainers: each carries a part to its counterparts.
+    counted.watch(by_host._across, sorted(set(hosts)))
     found: dict[str, Any] = {}
     for name, comm in (("direct", direct), ("by host", by_host)):
         for size in asked["sizes"]:
@@ -179,6 +175,7 @@ def main() -> None:
     joined(job)
     found: dict[str, Any] = {"exchanges": exchanges(asked, counted)}
     fluid.set_flags({"FLAGS_fuse_parameter_memory_size": float(asked["fuse"])})
+    found["computes"] = steps(asked, 0.0, alone=True)
     found["refluid"] = steps(asked, 0.0)
     found["ddp"] = with_ddp(asked, asked["caps"])
     naps = asked["naps"]

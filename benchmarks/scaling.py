@@ -1,12 +1,14 @@
 """A model of a training step over many hosts, fitted to what `benchmarks/collective.py` measures.
 
-An exchange takes a time for each round of messages (`latency`), and one for each byte that passes a
-host's link (`pace`, seconds a byte). With `hosts` hosts of `each` trainers, n = hosts * each:
+An exchange takes a time for each message that a trainer sends (`latency`), and one for each byte
+that passes a host's link (`pace`, seconds a byte). With `hosts` hosts of `each` trainers,
+n = hosts * each:
 
 - direct: each trainer sends each of the n - each others on other hosts its part twice:
-  2 * each * (n - each) / n times the gradients leave each host; a message to each other trainer,
-  three times (digest, parts, sums).
-- by host: 2 * (hosts - 1) / hosts times; a message to each other host, three times for each chunk.
+  2 * each * (n - each) / n times the gradients leave each host. A message to each other trainer for
+  the digest, and two for each chunk.
+- by host: 2 * (hosts - 1) / hosts times. As many messages to each other trainer of the host, and to
+  the counterpart on each other host.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-MEGA, CHUNK = 1 << 20, 4
+MEGA = 1 << 20
+# Chunks of an exchange: at least so many, of at most so many megabytes.
+CHUNKS, CHUNK = 4, 4
 # Megabytes of gradients, seconds that a trainer computes, of which in the backward pass.
 NETWORKS = {
     "ResNet-50": (102.2, 0.300, 0.200),
@@ -61,10 +65,9 @@ def leaving(kind: str, data: float, hosts: int, each: int) -> float:
 
 def messages(kind: str, megabytes: float, hosts: int, each: int, bucket: int) -> float:
     """Messages that a trainer sends one after the other."""
-    exchanges = max(1.0, megabytes / bucket)
-    if kind == "direct":
-        return exchanges * 3 * (hosts * each - 1)
-    return max(exchanges, megabytes / CHUNK) * 3 * (hosts - 1)
+    exchanges, size = max(1.0, megabytes / bucket), min(megabytes, bucket)
+    others = hosts * each - 1 if kind == "direct" else (hosts - 1) + (each - 1)
+    return exchanges * others * (1 + 2 * max(CHUNKS, size / CHUNK))
 
 
 def fitted(found: Mapping[str, Mapping[str, Any]], bucket: int) -> Fit:
@@ -109,9 +112,15 @@ def step(fit: Fit, network: str, kind: str, ranks: int, every: int = 1) -> float
     if hosts == 1:
         return computes
     takes = fit.exchange(kind, megabytes, hosts, EACH, BUCKET, FASTER)
-    last = takes * min(1.0, BUCKET / megabytes)  # the last bucket is complete at the very end
-    exposed = max(takes - backward, last)
-    return computes + exposed / every
+    return computes + exposed(takes, backward, BUCKET / megabytes) / every
+
+
+def exposed(takes: float, backward: float, last: float) -> float:
+    """What a backward pass doesn't hide of an exchange; last: the share of the last bucket.
+
+    That bucket is complete at the very end.
+    """
+    return max(takes - backward, takes * min(1.0, last))
 
 
 def page(fit: Fit) -> str:

@@ -132,7 +132,7 @@ WIDE = 20_000
 
 def compress() -> tuple[list[Any], list[int]]:
     """The wide parameter after each step of DGC, and the bytes that this worker sent meanwhile."""
-    from refluid.comm.processes import Processes
+    from refluid.comm.link import PeerLink
 
     rank = fleet.worker_index()
     fields = {"rampup_begin_step": 2, "rampup_step": 1, "sparsity": [0.99]}
@@ -144,13 +144,13 @@ def compress() -> tuple[list[Any], list[int]]:
         loss = fluid.layers.reduce_sum(fluid.layers.elementwise_mul(x, wide))
         fleet.distributed_optimizer(MOMENTUM(), strategy).minimize(loss)
     executor, found, sent = fluid.Executor(), [], []
-    swap = Processes._swap
+    sending = PeerLink.sending
 
-    def counted(self: Any, give: Any, take: Any) -> None:
-        sent[-1] += sum(one.nbytes for number, one in enumerate(give) if number != self.rank)
-        swap(self, give, take)
+    def counted(self: Any, tensor: Any, to: int, purpose: Any) -> Any:
+        sent[-1] += tensor.nbytes
+        return sending(self, tensor, to, purpose)
 
-    Processes._swap = counted  # type: ignore[method-assign]
+    PeerLink.sending = counted  # type: ignore[method-assign]
     with fluid.scope_guard(fluid.Scope()):
         sent.append(0)
         executor.run(startup)
@@ -158,7 +158,7 @@ def compress() -> tuple[list[Any], list[int]]:
             sent.append(0)
             executor.run(main, feed={"x": grad[None]})
             found.append(np.array(fluid.global_scope().find_var("wide").get_tensor()))
-    Processes._swap = swap  # type: ignore[method-assign]
+    PeerLink.sending = sending  # type: ignore[method-assign]
     return found, sent[1:]
 
 

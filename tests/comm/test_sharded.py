@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from refluid.comm import Communicator
 from refluid.comm.compressed import Compressed
+from refluid.comm.link import Purpose
 from refluid.comm.sharded import Sharded
 from refluid.core.errors import EnforceNotMet
 from tests.comm.groups import as_processes, as_threads
@@ -102,16 +104,16 @@ def test_sums_in_16_bits(run: object, half: torch.dtype) -> None:
 
 def test_16_bits_are_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half as many bytes as of float32 go to and from each member."""
-    from refluid.comm.processes import Processes
+    from refluid.comm.link import PeerLink
 
     sent: list[int] = []
-    swap = Processes._swap
+    sending = PeerLink.sending
 
-    def counted(self: Processes, give: list[Tensor], take: list[Tensor]) -> None:
-        sent.append(sum(one.nbytes for one in give))
-        swap(self, give, take)
+    def counted(self: PeerLink, tensor: Tensor, to: int, purpose: Purpose) -> Any:
+        sent.append(tensor.nbytes)
+        return sending(self, tensor, to, purpose)
 
-    monkeypatch.setattr(Processes, "_swap", counted)
+    monkeypatch.setattr(PeerLink, "sending", counted)
 
     def work(comm: Communicator, half: torch.dtype | None) -> int:
         reducing = comm if half is None else Compressed(comm, half)

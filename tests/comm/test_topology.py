@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from refluid.comm import ALONE, Communicator, topology
+from refluid.comm import ALONE, Communicator, stages
 from refluid.comm.topology import Hierarchical, InTurn, groups_of
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from tests.comm import naive
@@ -20,7 +20,8 @@ from tests.comm.test_communicator import CASES, bits, drawn
 def test_any_groups_of_any_size(size: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Members in any order and number in groups, chunks of any length, waited for or not."""
     draws = random.Random(seed)
-    monkeypatch.setattr(topology, "_CHUNK", draws.choice([3_000, 30_000]))
+    monkeypatch.setattr(stages, "_CHUNK", draws.choice([700, 3_000, 30_000]))
+    monkeypatch.setattr(stages, "_LEAST", draws.choice([500, 5_000]))
     groups = [draws.randrange(3) for _ in range(size)]
     lanes = draws.randint(1, 3)
     given = [[drawn(rank, i, s, k) for i, (k, s) in enumerate(CASES)] for rank in range(size)]
@@ -46,7 +47,9 @@ def test_any_groups_of_any_size(size: int, seed: int, monkeypatch: pytest.Monkey
             assert isinstance(own, list), own
             assert bits(own[turn]) == bits(found[0][turn])  # the same everywhere
             for mine, right in zip(own[turn], columns, strict=True):
-                torch.testing.assert_close(mine, right[0])
+                loose = mine.dtype is torch.bfloat16  # rounded in another order
+                close = {"rtol": 0.03, "atol": 1e-5} if loose else {}
+                torch.testing.assert_close(mine, right[0], **close)
 
 
 def test_a_member_that_leaves_is_an_error_at_all_others() -> None:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from refluid.comm.around import Around
-from refluid.comm.communicator import DONE, Beside, Communicator, Work
-from refluid.comm.reducing import as_one, take_apart
+from refluid.comm.communicator import Communicator, Work
+from refluid.comm.reducing import WIDE_SUM, as_one, take_apart
 
 HALVES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -24,8 +24,6 @@ class Compressed(Around):
     def __init__(self, inner: Communicator, half: torch.dtype) -> None:
         super().__init__(inner)
         self._half = half
-        self._apart = inner.split(0)
-        self._beside: Beside | None = None
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         found = self._inner.split(color, key)
@@ -34,36 +32,31 @@ class Compressed(Around):
     def all_reduce(
         self, tensors: Sequence[Tensor], reduction: str = "sum", *, wait: bool = True
     ) -> Work:
-        if wait:
-            self._all_reduce(self._inner, tensors, reduction)
-            return DONE
-        self._beside = self._beside or Beside(f"refluid-exchange-{self.rank}")
-        return self._beside.start(self._all_reduce, self._apart, tensors, reduction)
-
-    def _all_reduce(self, comm: Communicator, tensors: Sequence[Tensor], reduction: str) -> None:
         wide = [one for one in tensors if one.dtype is torch.float32]
         if reduction != "sum" or not wide:
-            comm.all_reduce(tensors, reduction)
-            return
+            return self._inner.all_reduce(tensors, reduction, wait=wait)
         rest = [one for one in tensors if one.dtype is not torch.float32]
-        if rest:
-            comm.all_reduce(rest)
-        whole = as_one(wide).to(self._half)
-        mine = summed(comm.all_to_all(whole.tensor_split(comm.size))).to(self._half)
-        parts = [one for one in comm.all_gather(mine) if isinstance(one, Tensor)]
-        take_apart(torch.cat(parts).float(), wide)
-
-    def close(self) -> None:
-        if self._beside is not None:
-            self._beside.close()
-        for one in (self._apart, self._inner):
-            if one is not None:
-                one.close()
+        works = [self._inner.all_reduce(rest, wait=wait)] if rest else []
+        half = as_one(wide).to(self._half)
+        works.append(self._inner.all_reduce([half], WIDE_SUM, wait=wait))
+        found = _Widened(works, half, wide)
+        if wait:
+            found.wait()
+        return found
 
 
-def summed(copies: Sequence[Tensor]) -> Tensor:
-    """The sum in float32, in the order of ranks."""
-    total = copies[0].float()
-    for other in copies[1:]:
-        total.add_(other)
-    return total
+class _Widened:
+    """Exchanges, of which that of halves is over once the tensors have what it gave."""
+
+    def __init__(self, works: Sequence[Work], half: Tensor, wide: Sequence[Tensor]) -> None:
+        self._works, self._half, self._wide = works, half, wide
+
+    def wait(self) -> None:
+        for one in self._works:
+            one.wait()
+        if self._wide:
+            take_apart(self._half.float(), self._wide)
+        self._wide = ()
+
+    def done(self) -> bool:
+        return all(one.done() for one in self._works)

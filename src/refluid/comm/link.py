@@ -3,71 +3,87 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
+from refluid.comm.layouts import bytes_of
 from refluid.core.errors import PeerFailed
-from refluid.core.joined_thread import interruptibly
+from refluid.core.interruptible import interruptibly
 
 # A member, and what was asked for that needs it; None for nothing.
 AskedOf = tuple[int, Any]
 
 
+class Purpose(NamedTuple):
+    """tag: messages of one tag keep their order. doing: the exchange that goes on, for errors."""
+
+    tag: int
+    doing: str = ""
+
+
 class PeerLink:
     """Connections of member `rank` of `size` to each other one.
 
-    group: torch's, None for a group of one. sent: what is under way without the receiver having
-    asked for it. failure: why there are no connections any more; all that ask later are told so.
-    doing, of methods: the exchange that goes on, for errors.
+    group: torch's, None for a group of one. names: what members are called, by rank. sent: what is
+    under way without the receiver having asked for it. failure: why there are no connections any
+    more; all that ask later are told so.
     """
 
-    def __init__(self, group: Any, rank: int, size: int) -> None:
-        self.group, self.rank, self.size = group, rank, size
+    def __init__(self, group: Any, rank: int, names: Sequence[int], total: int) -> None:
+        self.group, self.rank, self.size = group, rank, len(names)
         self.sent: list[tuple[int, Any, Tensor]] = []
         self.failure = ""
+        self._names, self._total = names, total
+        self._scratch: list[Tensor] = []
 
-    def swap(
-        self, give: Sequence[Tensor], take: Sequence[Tensor], tag: int, doing: str = ""
-    ) -> None:
-        """Sends give[rank] and overwrites take[rank], both flat and contiguous, of known sizes."""
+    def swapping(
+        self, give: Sequence[Tensor], take: Sequence[Tensor], purpose: Purpose
+    ) -> UnderWay:
+        """Begins to send give[rank] and to overwrite take[rank] of all others.
+
+        Contiguous tensors, of sizes that both know; what is empty needs no message.
+        """
         others = [(self.rank + step) % self.size for step in range(1, self.size)]
         works: list[AskedOf] = []
         try:
-            works += [(one, self.receiving(take[one], one, tag, doing)) for one in others]
-            works += [(one, self.sending(give[one], one, tag, doing)) for one in others]
-            self.finish(works, doing)
+            works += [(one, self.receiving(bytes_of(take[one]), one, purpose)) for one in others]
+            works += [(one, self.sending(bytes_of(give[one]), one, purpose)) for one in others]
+            return UnderWay(self, list(works), purpose.doing)
         finally:
             works.clear()  # an error keeps what this function holds, and so the connections
-        take[self.rank].copy_(give[self.rank])
 
-    def receiving(self, tensor: Tensor, source: int, tag: int, doing: str = "") -> Any:
+    def receiving(self, tensor: Tensor, source: int, purpose: Purpose) -> Any:
         """Begins to overwrite a tensor with what a member sends."""
-        return self._tried(doing, "recv", tensor, source, tag) if tensor.numel() else None
+        return self._tried(purpose, "recv", tensor, source) if tensor.numel() else None
 
-    def sending(self, tensor: Tensor, to: int, tag: int, doing: str = "") -> Any:
+    def sending(self, tensor: Tensor, to: int, purpose: Purpose) -> Any:
         """Begins to send a tensor, which must stay as it is."""
-        return self._tried(doing, "send", tensor, to, tag) if tensor.numel() else None
+        return self._tried(purpose, "send", tensor, to) if tensor.numel() else None
 
-    def _tried(self, doing: str, method: str, tensor: Tensor, other: int, tag: int) -> Any:
+    def _tried(self, purpose: Purpose, method: str, tensor: Tensor, other: int) -> Any:
         if self.failure:
             raise PeerFailed(self.failure)
         try:
-            return getattr(self.group, method)([tensor], other, tag)
+            return getattr(self.group, method)([tensor], other, purpose.tag)
         except RuntimeError as error:
             why = said(error)
-        raise self._failed([other], why, doing)
+        raise self._failed([other], why, purpose.doing)
 
     def finish(self, works: list[AskedOf], doing: str = "") -> None:
-        """Waits for what was asked of each member."""
-        try:
-            interruptibly(lambda: self._wait(works, doing), "refluid exchange")
-        except KeyboardInterrupt:
-            self.leave("an exchange with the others was interrupted")
-            raise
+        """Waits for what was asked of each member; Ctrl-C leaves the group."""
+        begun = UnderWay(self, works, doing)
+        interruptibly(begun.wait, "refluid exchange", self.interrupted)
 
-    def _wait(self, works: list[AskedOf], doing: str) -> None:
+    def interrupted(self) -> None:
+        """Ctrl-C came while an exchange went on, whose end nobody waits for any more."""
+        self.leave("an exchange with the others was interrupted")
+
+    def wait(self, works: list[AskedOf], doing: str) -> None:
+        """Returns when that has come; PeerFailed names those of whom it doesn't come."""
         other = self.rank
         try:
             for other, work in works:  # noqa: B007  (used after it)
@@ -83,17 +99,42 @@ class PeerLink:
     def _failed(self, others: Sequence[int], why: str, doing: str) -> PeerFailed:
         """Members that are not to be had; the first such error is what all later ones say."""
         late = "timed out" in why.lower()
-        gone = others if late else others[:1]
+        gone = [self._names[one] for one in (others if late else others[:1])]
         how = "did not come, or did nothing for too long" if late else "went away"
-        names = f"trainer{'s' if len(gone) > 1 else ''} {', '.join(map(str, gone))} of {self.size}"
+        names = f"trainer{'s' if len(gone) > 1 else ''} {', '.join(map(str, gone))}"
         where = f" (to {doing})" if doing else ""
-        self.leave(f"{names} {how}{where}: {why}")
+        self.leave(f"{names} of {self._total} {how}{where}: {why}")
         return PeerFailed(self.failure)
 
     def leave(self, why: str) -> None:
         """Drops the connections: those who wait for this process see it go."""
         self.failure = self.failure or why
-        self.group, self.sent = None, []
+        self.group, self.sent, self._scratch = None, [], []
+
+    @contextmanager
+    def scratch(self, like: Tensor, count: int) -> Iterator[list[Tensor]]:
+        """So many tensors as flat as `like`, in memory that the next ones get again."""
+        need = like.nbytes * count
+        try:
+            whole = self._scratch.pop()
+        except IndexError:
+            whole = torch.empty(0, dtype=torch.uint8)
+        if whole.numel() < need:
+            whole = torch.empty(need, dtype=torch.uint8)
+        yield list(whole[:need].view(like.dtype).view(count, -1)) if need else [like] * count
+        self._scratch.append(whole)
+
+
+class UnderWay(NamedTuple):
+    """Messages that were begun."""
+
+    link: PeerLink
+    works: list[AskedOf]
+    doing: str = ""
+
+    def wait(self) -> None:
+        """Returns when they have come."""
+        self.link.wait(self.works, self.doing)
 
 
 def said(error: RuntimeError) -> str:

@@ -7,10 +7,10 @@ away. Reductions are taken in the order of ranks, as in threads: the same bits.
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,18 +19,24 @@ from torch import Tensor
 from refluid.comm.agreeing import described, in_short, require_alike
 from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
 from refluid.comm.layouts import bytes_of, empty_head, head_of, tensor_for
-from refluid.comm.link import PeerLink, said
+from refluid.comm.link import PeerLink, Purpose, UnderWay, said
 from refluid.comm.meeting import Address, Meeting, meet_at
-from refluid.comm.reducing import as_one, by_type, reduced, take_apart
+from refluid.comm.reducing import as_one, by_type, take_apart
 from refluid.comm.spans import note
+from refluid.comm.stages import Stages, chunks, finish, in_flight
+from refluid.comm.summing import everywhere, sharing
 from refluid.comm.values import gather_values
 from refluid.core.errors import EnforceNotMet, PeerFailed
+from refluid.core.interruptible import interruptibly
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels.process_groups import gloo
 
 _CPU = torch.device("cpu")
-# Tags of messages: 0 exchanges, 1 those waited for later, 2 what is announced, then `send`'s.
-_STARTED, _WORDS, _SENT = 1, 2, 3
+# Tags of messages: of exchanges, of those waited for later and their digests, of what is announced;
+# then `send`'s.
+_NOW, _LATER, _DIGESTS, _WORDS, _SENT = range(5)
+# So many chunks of an exchange are under way: the link has something to do while one is summed.
+_BESIDE = 3
 # What may be under way without the receiver having asked for it, in bytes.
 _UNDER_WAY = 1 << 28
 
@@ -59,10 +65,9 @@ class Processes:
         self.node = list(dict.fromkeys(machines)).index(machines[rank])
         near = [one for one, machine in enumerate(machines) if machine == machines[rank]]
         self.local_rank, self.local_size = near.index(rank), len(near)
-        self._link = PeerLink(self._connected(), rank, self.size)
-        self._tag, self._doing = 0, ""
+        self.link = PeerLink(self._connected(), rank, ranks, len(met.machines))
         self._splits = 0
-        self._beside: tuple[Processes, Beside] | None = None
+        self._beside: Beside | None = None
         self.barrier()  # all are connected before one may leave
 
     @property
@@ -81,53 +86,83 @@ class Processes:
             name = f"trainer {self.rank} of {self.size}"
             raise PeerFailed(f"{name} could not connect with the others: {said(error)}") from error
 
+    # -- exchanges in stages ----------------------------------------------------------------------
+
+    def agreeing(self, what: Sequence[str], *, wait: bool = True) -> Stages:
+        """As `agree`; a stage. wait: of an exchange that isn't waited for later."""
+        # All exchanges begin with this one, of one length, so none is taken for another.
+        data = "\n".join(line.replace("\n", " ") for line in what).encode()
+        mine = torch.frombuffer(bytearray(hashlib.sha256(data).digest()), dtype=torch.uint8)
+        first = self.purpose(what, wait=wait)
+        purpose = first if wait else Purpose(_DIGESTS, first.doing)
+        found = yield from self._brought(mine, [torch.empty_like(mine)] * self.size, purpose)
+        if any(not torch.equal(one, mine) for one in found):
+            text = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+            everyone = yield from self._told(text, first)
+            require_alike([bytes(one.numpy()).decode().split("\n") for one in everyone], "trainer")
+
+    def purpose(self, what: Sequence[str], *, wait: bool = True) -> Purpose:
+        """That of an exchange's messages."""
+        return Purpose(_NOW if wait else _LATER, in_short(what))
+
+    def begin(self, stages: Stages, *, wait: bool, links: Sequence[PeerLink] = ()) -> Work:
+        """Takes all stages of an exchange; wait: now. Of one for later the first is begun at once.
+
+        links: over which it goes, this one's if none are given.
+        """
+        begun = time.perf_counter()
+        if wait:
+            self._now(stages, links)
+            note("exchange", begun)
+            return DONE
+        self._beside = self._beside or Beside(f"refluid-exchange-{self.rank}")
+        return self._beside.start(_later, next(stages), stages)
+
+    def _now(self, stages: Generator[UnderWay, None, Any], links: Sequence[PeerLink] = ()) -> Any:
+        def interrupted() -> None:
+            for one in links or [self.link]:
+                one.interrupted()
+
+        return interruptibly(partial(finish, stages), "refluid exchange", interrupted)
+
+    def _brought(
+        self, mine: Tensor, like: Sequence[Tensor], purpose: Purpose
+    ) -> Generator[UnderWay, None, list[Tensor]]:
+        """What each member gives all others, by rank; like: of those shapes."""
+        found = list(map(torch.empty_like, like))
+        found[self.rank] = mine
+        yield self.link.swapping([mine] * self.size, found, purpose)
+        return found
+
+    def _told(self, data: Tensor, purpose: Purpose) -> Generator[UnderWay, None, list[Tensor]]:
+        """Bytes of each member, of any length."""
+        length = torch.tensor([data.numel()])
+        lengths = yield from self._brought(length, [length] * self.size, purpose)
+        like = [data.new_empty(int(one)) for one in lengths]
+        return (yield from self._brought(data, like, purpose))
+
     # -- the methods of Communicator --------------------------------------------------------------
 
     def agree(self, what: Sequence[str]) -> None:
-        # All exchanges begin with this one, of one length, so none is taken for another.
-        self._doing = in_short(what)
-        data = "\n".join(line.replace("\n", " ") for line in what).encode()
-        mine = torch.frombuffer(bytearray(hashlib.sha256(data).digest()), dtype=torch.uint8)
-        found = self._brought(mine, [torch.empty_like(mine)] * self.size)
-        if any(not torch.equal(one, mine) for one in found):
-            text = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-            everyone = [bytes(one.numpy()).decode().split("\n") for one in self._told(text)]
-            require_alike(everyone, "trainer")
-
-    def _swap(self, give: Sequence[Tensor], take: Sequence[Tensor]) -> None:
-        """Sends give[rank] and overwrites take[rank], both flat and contiguous, of known sizes."""
-        self._link.swap(give, take, self._tag, self._doing)
+        self._now(self.agreeing(what))
 
     def announce(self, number: int) -> Callable[[], list[int]]:
         """Tells all others a number, without waiting; gives what tells theirs, by rank.
 
         Numbers that are told one after the other are told in that order.
         """
-        link, own = self._link, torch.tensor([number])
+        own = torch.tensor([number])
         found = [torch.empty_like(own) for _ in range(self.size)]
         found[self.rank] = own
-        others = [one for one in range(self.size) if one != self.rank]
-        works = [(one, link.receiving(found[one], one, _WORDS)) for one in others]
-        works += [(one, link.sending(own, one, _WORDS)) for one in others]
+        purpose = Purpose(_WORDS, "say whether there are more data")
+        works = self.link.swapping([own] * self.size, found, purpose).works
 
         def told() -> list[int]:
-            link.finish(works, "say whether there are more data")
+            self.link.finish(works, purpose.doing)
             works.clear()
             return [int(one) for one in found]
 
         return told
-
-    def _brought(self, mine: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-        """What each member gives all others, by rank; like: of those shapes."""
-        found = list(map(torch.empty_like, like))
-        self._swap([mine] * self.size, found)
-        return found
-
-    def _told(self, data: Tensor) -> list[Tensor]:
-        """Bytes of each member, of any length."""
-        length = torch.tensor([data.numel()])
-        lengths = self._brought(length, [length] * self.size)
-        return self._brought(data, [data.new_empty(int(one)) for one in lengths])
 
     def barrier(self) -> None:
         self.agree(["wait for all"])
@@ -135,13 +170,20 @@ class Processes:
     def all_to_all(self, parts: Sequence[Tensor]) -> list[Tensor]:
         if len(parts) != self.size:
             raise EnforceNotMet(f"each of {self.size} members needs a part, not {len(parts)}")
-        self.agree(["give each its part"])
         given = [one.detach().to(_CPU).contiguous() for one in parts]
-        heads = [empty_head() for _ in parts]
-        self._swap([head_of(one) for one in given], heads)
-        found = [tensor_for(head) for head in heads]
-        self._swap(list(map(bytes_of, given)), list(map(bytes_of, found)))
+        found: list[Tensor] = self._now(self._dealing(given))
         return [one.to(parts[self.rank].device) for one in found]
+
+    def _dealing(self, given: list[Tensor]) -> Generator[UnderWay, None, list[Tensor]]:
+        what = ["give each its part"]
+        yield from self.agreeing(what)
+        heads = [empty_head() for _ in given]
+        heads[self.rank] = head_of(given[self.rank])
+        yield self.link.swapping([head_of(one) for one in given], heads, self.purpose(what))
+        found = [tensor_for(head) for head in heads]
+        found[self.rank].copy_(given[self.rank])
+        yield self.link.swapping(given, found, self.purpose(what))
+        return found
 
     def all_gather(self, value: Exchanged) -> list[Exchanged]:
         if isinstance(value, Tensor):
@@ -154,53 +196,44 @@ class Processes:
     def all_reduce(
         self, tensors: Sequence[Tensor], reduction: str = "sum", *, wait: bool = True
     ) -> Work:
-        if not wait:
-            other, thread = self._beside = self._beside or self._with_thread()
-            return thread.start(other.all_reduce, tensors, reduction)
-        begun = time.perf_counter()
-        self.agree([f"reduce by {reduction}", *described(tensors)])
+        return self.begin(self._reducing(tensors, reduction, wait), wait=wait)
+
+    def _reducing(self, tensors: Sequence[Tensor], reduction: str, wait: bool) -> Stages:
+        what = [f"reduce by {reduction}", *described(tensors)]
+        purpose = self.purpose(what, wait=wait)
+        yield from self.agreeing(what, wait=wait)
         for alike in by_type(tensors):
-            self._all_reduce(alike, reduction)
-        note("exchange", begun)
-        return DONE
-
-    def _all_reduce(self, tensors: Sequence[Tensor], reduction: str) -> None:
-        """The same for tensors of one type, exchanged as one: each reduces an equal part of it."""
-        whole = as_one(tensors)
-        share = self._reduced(list(whole.tensor_split(self.size)), reduction)
-        total = torch.empty_like(whole)
-        found = list(map(bytes_of, total.tensor_split(self.size)))
-        self._swap([bytes_of(share)] * self.size, found)
-        take_apart(total, tensors)
-
-    def _reduced(self, parts: Sequence[Tensor], reduction: str) -> Tensor:
-        """This member's one of equal parts, reduced over all members."""
-        copies = [torch.empty_like(parts[self.rank]) for _ in parts]
-        self._swap(list(map(bytes_of, parts)), list(map(bytes_of, copies)))
-        return reduced(copies, reduction, _CPU)
-
-    def _with_thread(self) -> tuple[Processes, Beside]:
-        """The same connections, but messages of another kind, for what is waited for later."""
-        other = copy.copy(self)
-        other._tag = _STARTED
-        return other, Beside(f"refluid-exchange-{self.rank}")
+            whole = as_one(alike)
+            parts = (everywhere(self.link, one, reduction, purpose) for one in chunks(whole))
+            yield from in_flight(parts, _BESIDE)
+            take_apart(whole, alike)
 
     def reduce_scatter(self, tensor: Tensor, reduction: str = "sum") -> Tensor:
-        self.agree([f"reduce and share by {reduction}", *described([tensor])])
-        rows = [share_of(tensor, one, self.size) for one in range(self.size)]
-        whole = tensor.detach().to(_CPU).contiguous()
-        return self._reduced([whole[one] for one in rows], reduction).to(tensor.device)
+        whole = tensor.detach().to(_CPU, copy=True).contiguous()
+        found: Tensor = self._now(self._scattering(whole, reduction))
+        return found.to(tensor.device)
+
+    def _scattering(self, whole: Tensor, reduction: str) -> Generator[UnderWay, None, Tensor]:
+        what = [f"reduce and share by {reduction}", *described([whole])]
+        yield from self.agreeing(what)
+        rows = [whole[share_of(whole, one, self.size)] for one in range(self.size)]
+        yield from sharing(self.link, rows, reduction, self.purpose(what))
+        return rows[self.rank].clone()
 
     def broadcast(self, tensors: Sequence[Tensor], root: int) -> None:
-        self.agree([f"take from trainer {root}", *described(tensors)])
-        nothing = torch.empty(0, dtype=torch.uint8)
+        self._now(self._spreading(tensors, root))
+
+    def _spreading(self, tensors: Sequence[Tensor], root: int) -> Stages:
+        what = [f"take from trainer {root}", *described(tensors)]
+        yield from self.agreeing(what)
+        nothing = torch.empty(0)
         for tensor in tensors:
-            whole = tensor.detach().to(_CPU, copy=True).contiguous()
-            data = bytes_of(whole)
-            give = data.clone() if self.rank == root else nothing
-            take = [data if one == root else nothing for one in range(self.size)]
-            self._swap([give] * self.size, take)
-            tensor.copy_(whole)
+            whole = tensor.detach().to(_CPU).contiguous()
+            give = whole if self.rank == root else nothing
+            take = [whole if one == root else nothing for one in range(self.size)]
+            yield self.link.swapping([give] * self.size, take, self.purpose(what))
+            if self.rank != root:
+                take_apart(whole.view(-1), [tensor])
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         everyone = gather_values(self, [color, key])
@@ -218,19 +251,20 @@ class Processes:
         for tensor in tensors:
             whole = tensor.detach().to(_CPU, copy=True).contiguous()
             for part in (head_of(whole), bytes_of(whole)):
-                self._link.sent.append((to, self._link.sending(part, to, tag + _SENT), part))
-        while sum(part.nbytes for _, _, part in self._link.sent) > _UNDER_WAY:
-            other, work, _ = self._link.sent.pop(0)
-            self._link.finish([(other, work)])
+                work = self.link.sending(part, to, Purpose(tag + _SENT))
+                self.link.sent.append((to, work, part))
+        while sum(part.nbytes for _, _, part in self.link.sent) > _UNDER_WAY:
+            other, work, _ = self.link.sent.pop(0)
+            self.link.finish([(other, work)])
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
         self._require_other(source)
-        link, tag = self._link, tag + _SENT
+        link, purpose = self.link, Purpose(tag + _SENT)
         for tensor in tensors:
             head = empty_head()
-            link.finish([(source, link.receiving(head, source, tag))])
+            link.finish([(source, link.receiving(head, source, purpose))])
             found = tensor_for(head)
-            link.finish([(source, link.receiving(bytes_of(found), source, tag))])
+            link.finish([(source, link.receiving(bytes_of(found), source, purpose))])
             if found.shape != tensor.shape or found.dtype is not tensor.dtype:
                 shape = tuple(found.shape)
                 raise EnforceNotMet(f"trainer {source} sent another shape or type: {shape}")
@@ -243,10 +277,21 @@ class Processes:
     def close(self) -> None:
         """Leaves once what was sent is taken; others that wait for this process get PeerFailed."""
         if self._beside is not None:
-            self._beside[1].close()
+            self._beside.close()
             self._beside = None
         with contextlib.suppress(PeerFailed):
-            while self._link.sent:
-                receiver, work, _ = self._link.sent.pop(0)
-                self._link.finish([(receiver, work)])
-        self._link.leave(f"trainer {self.rank} has left the group")
+            while self.link.sent:
+                receiver, work, _ = self.link.sent.pop(0)
+                self.link.finish([(receiver, work)])
+        self.link.leave(f"trainer {self.rank} has left the group")
+
+
+def _later(begun: UnderWay, stages: Stages) -> None:
+    """The stages of an exchange whose first one was begun."""
+    begin = time.perf_counter()
+    try:
+        begun.wait()
+        finish(stages)
+    finally:
+        stages.close()
+        note("exchange", begin)

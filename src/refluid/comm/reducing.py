@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
 
-REDUCE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "sum": Tensor.add_,
-    "prod": Tensor.mul_,
-    "max": lambda total, other: torch.maximum(total, other, out=total),
-    "min": lambda total, other: torch.minimum(total, other, out=total),
+# Tensors of 16 bits, whose sum is taken in float32 and rounded once.
+WIDE_SUM = "sum in 32 bits"
+_COMBINE: dict[str, Callable[..., Tensor]] = {
+    "sum": torch.add,
+    "prod": torch.mul,
+    "max": torch.maximum,
+    "min": torch.minimum,
 }
+
+
+def reduce_at(rank: int, copies: Sequence[Tensor], reduction: str) -> None:
+    """copies[rank] becomes the reduction of all, in their order; others may be overwritten."""
+    own = copies[rank]
+    if reduction == WIDE_SUM:
+        own.copy_(summed(copies))
+        return
+    combine = _COMBINE[reduction]
+    if rank:
+        for other in copies[1:rank]:
+            combine(copies[0], other, out=copies[0])
+        combine(copies[0], own, out=own)
+    for other in copies[rank + 1 :]:
+        combine(own, other, out=own)
+
+
+def summed(copies: Sequence[Tensor]) -> Tensor:
+    """The sum in float32, in the order of ranks."""
+    total = copies[0].to(torch.float32, copy=True)
+    for other in copies[1:]:
+        total.add_(other)
+    return total
 
 
 def reduced(copies: Sequence[Tensor], reduction: str, device: torch.device) -> Tensor:
     """A new tensor on that device."""
     total = copies[0].to(device, copy=True)
-    for other in copies[1:]:
-        REDUCE[reduction](total, other.to(device))
+    reduce_at(0, [total, *(one.to(device) for one in copies[1:])], reduction)
     return total
 
 
@@ -27,8 +52,7 @@ def reduce_all(copies: Sequence[Tensor], reduction: str, near: Tensor) -> None:
     """Reduces copies in place; where they are on several devices, on that of `near`."""
     spread = any(copy.device != copies[0].device for copy in copies)
     total = copies[0].to(near.device, copy=True) if spread else copies[0]
-    for other in copies[1:]:
-        REDUCE[reduction](total, other.to(total.device))
+    reduce_at(0, [total, *(one.to(total.device) for one in copies[1:])], reduction)
     for copy in copies:
         if copy is not total:
             copy.copy_(total)
@@ -56,14 +80,47 @@ def by_type(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
     return list(found.values())
 
 
+def side_by_side(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Copies, those of one type and device one behind the other: `as_one` needn't copy them."""
+    kinds: dict[tuple[torch.dtype, torch.device], list[int]] = {}
+    for number, one in enumerate(tensors):
+        kinds.setdefault((one.dtype, one.device), []).append(number)
+    found = list(tensors)
+    for (kind, device), numbers in kinds.items():
+        sizes = [tensors[number].numel() for number in numbers]
+        whole = torch.empty(sum(sizes), dtype=kind, device=device)
+        for number, own in zip(numbers, torch.split(whole, sizes), strict=True):
+            found[number] = own.view(tensors[number].shape).copy_(tensors[number])
+    return found
+
+
 def as_one(tensors: Sequence[Tensor]) -> Tensor:
-    """All elements of tensors of one type, one tensor behind the other, on the CPU."""
-    parts = [one.detach().cpu().contiguous().view(-1) for one in tensors]
+    """All elements of tensors of one type, one tensor behind the other, on the CPU.
+
+    The tensors' own memory where that is how they lie, else a copy.
+    """
+    held = [one for one in tensors if one.numel()] or tensors[:1]
+    if _lie_behind_each_other(held):
+        count = sum(one.numel() for one in held)
+        return torch.as_strided(held[0].detach(), (count,), (1,))
+    parts = [one.detach().cpu().contiguous().view(-1) for one in held]
     return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+def _lie_behind_each_other(tensors: Sequence[Tensor]) -> bool:
+    if any(one.device.type != "cpu" or not one.is_contiguous() for one in tensors):
+        return False
+    memory = tensors[0].untyped_storage().data_ptr()
+    ends = accumulate((one.nbytes for one in tensors), initial=tensors[0].data_ptr())
+    return all(
+        one.data_ptr() == begin and one.untyped_storage().data_ptr() == memory
+        for one, begin in zip(tensors, ends, strict=False)
+    )
 
 
 def take_apart(whole: Tensor, tensors: Sequence[Tensor]) -> None:
     """Overwrites the tensors with what `as_one` would make the whole of."""
     parts = torch.split(whole, [one.numel() for one in tensors])
-    for one, part in zip(tensors, parts, strict=True):
-        one.copy_(part.view(one.shape))
+    for one, own in zip(tensors, parts, strict=True):
+        if own.numel() and one.data_ptr() != own.data_ptr():
+            one.copy_(own.view(one.shape))

@@ -11,8 +11,7 @@ from torch import Tensor
 from refluid.comm.agreeing import described
 from refluid.comm.around import Around
 from refluid.comm.communicator import DONE, Beside, Communicator, Work
-from refluid.comm.compressed import summed
-from refluid.comm.reducing import as_one, by_type, reduced, take_apart
+from refluid.comm.reducing import as_one, by_type, reduced, summed, take_apart
 
 _CPU = torch.device("cpu")
 Exchanging = Callable[..., None]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import repeat
 
-import torch
 from torch import Tensor
 
+from refluid.comm.agreeing import described
 from refluid.comm.around import Around
-from refluid.comm.communicator import DONE, Beside, Communicator, Work
-from refluid.comm.reducing import flat
+from refluid.comm.communicator import Communicator, Work
+from refluid.comm.link import Purpose, UnderWay
+from refluid.comm.processes import Processes
+from refluid.comm.reducing import as_one, by_type, take_apart
+from refluid.comm.stages import Stages, chunks, in_flight
+from refluid.comm.summing import everywhere, sharing, spreading
+from refluid.comm.values import gather_values
 
-# A chunk is reduced within a host while the one before is between hosts, in elements.
-_CHUNK = 1 << 20
+# Of a chunk: summed within the group, parts and sums between groups, and handed back.
+_STAGES = 4
+# So many chunks are under way: one in each stage, and those that the links do meanwhile.
+_BESIDE = 6
 
 
 class InTurn(Around):
@@ -37,70 +45,59 @@ class InTurn(Around):
             one.close()
 
 
-class _Levels:
-    """The members near this one, and (for the first of them) those that lead the other groups."""
-
-    def __init__(self, whole: Communicator, group: int) -> None:
-        near = whole.split(group)
-        assert near is not None
-        self.near = near
-        self.leaders = whole.split(0 if near.rank == 0 else None)
-
-    def all_reduce(self, tensors: Sequence[Tensor], reduction: str) -> None:
-        """Within the group, among the leaders, and back; in chunks that overlap."""
-        before: tuple[Tensor, Work] | None = None
-        for chunk in _chunks(tensors):
-            self.near.all_reduce([chunk], reduction)
-            work = DONE
-            if self.leaders is not None:
-                work = self.leaders.all_reduce([chunk], reduction, wait=False)
-            self._take_back(before)
-            before = chunk, work
-        self._take_back(before)
-
-    def _take_back(self, begun: tuple[Tensor, Work] | None) -> None:
-        if begun is not None:
-            begun[1].wait()
-            self.near.broadcast([begun[0]], 0)
-
-    def close(self) -> None:
-        self.near.close()
-        if self.leaders is not None:
-            self.leaders.close()
-
-
 class Hierarchical(Around):
-    """Reduces within each group first, then among the groups' first members.
+    """Reduces within each group first, then between the groups.
 
-    So what goes between hosts is what one member of each would send. group: the number of this
-    member's group. All members get the same bits.
+    The first members of a group, as many as the smallest group has, carry an equal part each: they
+    reduce it over the group, exchange it with those who carry it in the other groups, and give it
+    to the others of the group. So what goes between hosts is what one member of each would send.
+    group: the number of this member's group. All members get the same bits.
     """
 
-    def __init__(self, whole: Communicator, group: int) -> None:
+    def __init__(self, whole: Processes, group: int) -> None:
         super().__init__(whole)
-        self._levels = _Levels(whole, group)
-        self._started = _Levels(whole, group)
-        self._beside: Beside | None = None
+        self._whole = whole
+        groups = gather_values(whole, group)
+        self._carriers = min(groups.count(one) for one in groups)
+        near = whole.split(group)
+        assert isinstance(near, Processes)
+        self._near = near
+        carries = near.rank if near.rank < self._carriers else None
+        across = whole.split(carries)
+        self._across = across if isinstance(across, Processes) else None
 
     def all_reduce(
         self, tensors: Sequence[Tensor], reduction: str = "sum", *, wait: bool = True
     ) -> Work:
-        if wait:
-            self._levels.all_reduce(tensors, reduction)
-            return DONE
-        self._beside = self._beside or Beside(f"refluid-exchange-{self._inner.rank}")
-        return self._beside.start(self._started.all_reduce, tensors, reduction)
+        links = [one.link for one in (self._near, self._across) if one is not None]
+        return self._whole.begin(self._stages(tensors, reduction, wait), wait=wait, links=links)
+
+    def _stages(self, tensors: Sequence[Tensor], reduction: str, wait: bool) -> Stages:
+        what = [f"reduce by {reduction}", *described(tensors)]
+        levels = [one for one in (self._near, self._across) if one is not None]
+        yield from in_flight([one.agreeing(what, wait=wait) for one in levels], len(levels))
+        purpose = self._near.purpose(what, wait=wait)
+        for alike in by_type(tensors):
+            whole = as_one(alike)
+            parts = (self._chunk(one, reduction, purpose) for one in chunks(whole))
+            yield from in_flight(parts, _BESIDE)
+            take_apart(whole, alike)
+
+    def _chunk(self, whole: Tensor, reduction: str, purpose: Purpose) -> Stages:
+        near, across = self._near.link, self._across
+        parts = [*whole.tensor_split(self._carriers)]
+        parts += [whole[:0]] * (near.size - self._carriers)
+        yield from sharing(near, parts, reduction, purpose)
+        if across is not None:
+            yield from everywhere(across.link, parts[near.rank], reduction, purpose)
+        else:
+            yield from repeat(UnderWay(near, []), _STAGES - 2)
+        yield from spreading(near, parts, purpose)
 
     def close(self) -> None:
-        if self._beside is not None:
-            self._beside.close()
-        for one in (self._levels, self._started, self._inner):
-            one.close()
-
-
-def _chunks(tensors: Sequence[Tensor]) -> Iterator[Tensor]:
-    for one in tensors:
-        yield from torch.split(flat(one), _CHUNK)
+        for one in (self._near, self._across, self._inner):
+            if one is not None:
+                one.close()
 
 
 def groups_of(comm: Communicator, leaders: int) -> int:

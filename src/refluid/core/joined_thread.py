@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 
@@ -41,24 +40,3 @@ class JoinedThread:
             target(*arguments)
         finally:
             self._running.release()
-
-
-def interruptibly(work: Callable[[], None], name: str) -> None:
-    """Calls what waits where Ctrl-C can't reach it: beside the main thread, which it does reach.
-
-    Interrupted, `work` is left behind: it goes on until what it waits for comes or is given up.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        work()
-        return
-    done: Future[None] = Future()
-
-    def run() -> None:
-        try:
-            work()
-            done.set_result(None)
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    done.result()

@@ -57,14 +57,15 @@ def _reducing(trainers: Communicator, strategy: Strategy) -> Communicator:
     if several == 1 and not strategy.use_hierarchical_allreduce and half is None:
         return trainers
     from refluid.comm.compressed import Compressed
+    from refluid.comm.processes import Processes
     from refluid.comm.topology import Hierarchical, InTurn, groups_of  # most have one trainer
 
     def one() -> Communicator:
         own = trainers.split(0) or trainers
-        own = own if half is None else Compressed(own, half)
-        if not strategy.use_hierarchical_allreduce:
-            return own
-        return Hierarchical(own, groups_of(own, strategy.hierarchical_allreduce_inter_nranks))
+        if strategy.use_hierarchical_allreduce and isinstance(own, Processes):
+            nranks = strategy.hierarchical_allreduce_inter_nranks
+            own = Hierarchical(own, groups_of(own, nranks))
+        return own if half is None else Compressed(own, half)
 
     return InTurn([one() for _ in range(several)])
 

@@ -16,6 +16,7 @@ from refluid.core.dtypes import as_dtype, dtype_name, is_known
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
 from refluid.core.own_frames import is_part
 from refluid.feed.errors import ReaderFailed
+from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of, find
 from refluid.runtime.messages import no_row, not_initialized
@@ -76,7 +77,15 @@ def _exchanged(op: Operator) -> str:
     """What an operator exchanges, of many values the first and the last."""
     names = op.input_arg_names
     shown = names if len(names) <= _MOST_INPUTS else [names[0], "..", names[-1]]
-    return f"operator {op.title} exchanged {len(names)} values: {', '.join(shown)}"
+    buckets = [one for one in op.block.ops if _sums_gradients(one)]
+    which = f" (bucket {buckets.index(op) + 1} of {len(buckets)})" if op in buckets else ""
+    return f"operator {op.title}{which} exchanged {len(names)} values: {', '.join(shown)}"
+
+
+def _sums_gradients(op: Operator) -> bool:
+    """Whether an operator exchanges a bucket of gradients."""
+    definition = find(op.type)
+    return bool(op.role & OpRole.BACKWARD) and definition is not None and bool(definition.starting)
 
 
 def _inside(frames: TracebackType | None, level: int) -> str:

@@ -175,10 +175,12 @@ class LocalSGD(Collective):
             cond(due, lambda: self._take_means(pairs))
 
     def _take_means(self, pairs: Sequence[tuple[Variable, Variable]]) -> None:
+        # By what each has moved: far smaller numbers than the parameters.
         for param, kept in pairs:
-            # By what each has moved: far smaller numbers than the parameters.
             apply("elementwise_sub", {"X": kept, "Y": param}, {"Out": param}, _UPDATE)
-            apply("c_allreduce_sum", {"X": param}, {"Out": param}, {"ring_id": 0, **_UPDATE})
+        params = [param for param, _ in pairs]
+        apply("fused_all_reduce", {"X": params}, {"Out": params}, _UPDATE)
+        for param, kept in pairs:
             apply("scale", {"X": param}, {"Out": param}, {"scale": 1.0 / self.nranks, **_UPDATE})
             apply("elementwise_sub", {"X": kept, "Y": param}, {"Out": param}, _UPDATE)
             apply("assign", {"X": param}, {"Out": kept}, _UPDATE)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from refluid.comm import Communicator
 from refluid.comm.communicator import DONE, Work
+from refluid.comm.reducing import side_by_side
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.names import GRAD
@@ -61,7 +62,7 @@ def allreduce_started(
 @operator("fused_all_reduce", outputs="Out*", uses=None, infer=_LIKE_X, sums_replicas=True)
 def fused_all_reduce(X: list[Tensor], *, comm: Communicator) -> list[Tensor]:
     """The sum of each X over all replicas, exchanged at once."""
-    out = [one.clone(memory_format=torch.contiguous_format) for one in X]
+    out = side_by_side(X)
     comm.all_reduce(out)
     return out
 
@@ -69,7 +70,7 @@ def fused_all_reduce(X: list[Tensor], *, comm: Communicator) -> list[Tensor]:
 @starting("fused_all_reduce")
 def fused_all_reduce_started(X: list[Tensor], *, comm: Communicator) -> tuple[list[Tensor], Work]:
     """The same, waited for later."""
-    out = [one.clone(memory_format=torch.contiguous_format) for one in X]
+    out = side_by_side(X)
     return out, comm.all_reduce(out, wait=False)
 
 
