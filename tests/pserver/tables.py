@@ -51,19 +51,31 @@ def divided(
 
 
 class Cluster:
-    """Servers of a split program, each behind a port."""
+    """Servers of a split program, each behind a port. making: how one makes its tables."""
 
-    def __init__(self, parts: Split, **options: Any) -> None:
-        self.split, self.options = parts, options
+    def __init__(self, parts: Split, making: Any = None, **options: Any) -> None:
+        self.split, self.making, self.options = parts, making or (lambda _number: None), options
         self.servers: list[TableServer] = []
         self.services: list[Service] = []
-        executor = fluid.Executor()
-        for name in parts.layout.servers:
-            scope = fluid.Scope()
-            executor.run(parts.startup(name), scope=scope)
-            server = table_server(parts.program(name), parts.layout, scope)
+        for number in range(len(parts.layout.servers)):
+            server = self.made(number)
             self.servers.append(server)
             self.services.append(self.listening(server))
+
+    def made(self, number: int) -> TableServer:
+        """A server as it begins."""
+        parts, scope = self.split, fluid.Scope()
+        name = parts.layout.servers[number]
+        fluid.Executor().run(parts.startup(name), scope=scope)
+        return table_server(parts.program(name), parts.layout, scope, self.making(number))
+
+    def restarted(self, number: int = 0) -> TableServer:
+        """A new server in the place of one, at the same address."""
+        address = self.services[number].address
+        self.services[number].stop(0.0)
+        made = self.servers[number] = self.made(number)
+        self.services[number] = self.listening(made, address)
+        return made
 
     def listening(self, server: TableServer, address: str = "127.0.0.1:0") -> Service:
         """A server behind a port."""
@@ -84,9 +96,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(parts: Split, **options: Any) -> Iterator[Cluster]:
+def cluster(parts: Split, making: Any = None, **options: Any) -> Iterator[Cluster]:
     """Servers that end with the block."""
-    made = Cluster(parts, **options)
+    made = Cluster(parts, making, **options)
     try:
         yield made
     finally:

@@ -12,27 +12,13 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver.checkpoints import ServerCheckpoints
 from refluid.pserver.layout import TrainingMode
-from refluid.pserver.serving import table_server
 from refluid.pserver.table_client import TableClient
-from refluid.pserver.table_server import TableServer
-from tests.pserver.tables import Cluster, cluster, divided
+from tests.pserver.tables import cluster, divided
 
 
 def push(client: TableClient) -> None:
     rows = SelectedRows([1, 2**40], 1000, torch.ones(2, 4))
     client.push({"emb@GRAD": rows, "w@GRAD": torch.ones(3, 1)})
-
-
-def restarted(found: Cluster) -> TableServer:
-    """A new server in the place of the first, at the same address."""
-    address = found.services[0].address
-    found.services[0].stop(0.0)
-    name, scope = found.split.layout.servers[0], fluid.Scope()
-    fluid.Executor().run(found.split.startup(name), scope=scope)
-    made = table_server(found.split.program(name), found.split.layout, scope)
-    found.servers[0] = made
-    found.services[0] = found.listening(made, address)
-    return made
 
 
 def values(client: TableClient) -> list[float]:
@@ -55,7 +41,7 @@ def test_what_came_after_a_checkpoint_is_in_the_log(mode: TrainingMode, tmp_path
         kept.close()
         with next(tmp_path.rglob("log-1")).open("ab") as file:
             file.write(b"\x07half of a message")
-        again = ServerCheckpoints(restarted(found), tmp_path, logs=True)
+        again = ServerCheckpoints(found.restarted(), tmp_path, logs=True)
         assert again.restore()
         assert values(client) == expected == [-4.25, -4.25]
         # The answer to the last push may have been lost: it is sent again, and counts once.
@@ -76,7 +62,7 @@ def test_a_server_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
         push(client)
         twice = values(client)
         assert once != twice
-        assert ServerCheckpoints(restarted(found), tmp_path).restore()
+        assert ServerCheckpoints(found.restarted(), tmp_path).restore()
         assert values(client) == once
         push(client)
         assert values(client) == twice
@@ -109,7 +95,7 @@ def test_another_jobs_and_damaged_checkpoints_are_refused(tmp_path: Path) -> Non
         kept.write()
     with cluster(divided(width=5)) as other, pytest.raises(EnforceNotMet, match="another job"):
         ServerCheckpoints(other.servers[0], tmp_path).restore()
-    path = kept.home / "state"
+    path = kept.home / "state-1"
     path.write_bytes(path.read_bytes()[:-3])
     with cluster(divided()) as found, pytest.raises(EnforceNotMet, match="damaged"):
         ServerCheckpoints(found.servers[0], tmp_path).restore()

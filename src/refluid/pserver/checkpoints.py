@@ -1,10 +1,11 @@
 """Checkpoints of a server, and a log of what came since, so that a restarted server goes on.
 
-    FOLDER/server-N/state       variables that are no rows, and which pushes of whom were applied
-    FOLDER/server-N/rows-T-K    part K of the rows of the T-th table
+    FOLDER/server-N/state-S     variables that are no rows, and which pushes of whom were applied
+    FOLDER/server-N/rows-S-T-K  part K of the rows of the T-th table
     FOLDER/server-N/log-S       messages accepted since checkpoint number S, where asked for
 
-Each but the log is one message (`messages.py`). A checkpoint's files are all put in place or none.
+Each but the log is one message (`messages.py`). The last checkpoint is the one whose state is
+there, which is put in place last; of tables on disk it is the one that their store committed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, BinaryIO
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.writing import write_files
+from refluid.pserver.disk_rows import RowStore
+from refluid.pserver.disk_table import DiskTable
 from refluid.pserver.members import Member
 from refluid.pserver.messages import (
     Kind,
@@ -28,20 +31,40 @@ from refluid.pserver.messages import (
     named,
     text_array,
 )
+from refluid.pserver.sparse_table import SparseTable
 from refluid.pserver.table_server import TableServer
 
 _LOGGER = logging.getLogger("refluid")
 _LENGTH = struct.Struct("<Q")
 _ROWS = 2**20
-_STATE = "state"
+
+
+def server_folder(folder: str | Path, number: int) -> Path:
+    """Where a server has its files below a folder."""
+    return Path(folder) / f"server-{number}"
+
+
+def has_checkpoint(home: Path) -> bool:
+    """Whether a server's folder has a checkpoint, or a log that goes on from none."""
+    return any(home.glob("state-*")) or any(home.glob("log-*"))
 
 
 class ServerCheckpoints:
-    """A server's checkpoints below a folder. logs: whether what comes between them is kept too."""
+    """A server's checkpoints below a folder.
 
-    def __init__(self, server: TableServer, folder: str | Path, *, logs: bool = False) -> None:
-        self._server, self._logs = server, logs
-        self.home = Path(folder) / f"server-{server.number}"
+    logs: whether what comes between them is kept too. store: of tables on disk, if there are any.
+    """
+
+    def __init__(
+        self,
+        server: TableServer,
+        folder: str | Path,
+        *,
+        logs: bool = False,
+        store: RowStore | None = None,
+    ) -> None:
+        self._server, self._logs, self._store = server, logs, store
+        self.home = server_folder(folder, server.number)
         self._number = 0
         self._log: BinaryIO | None = None
 
@@ -50,10 +73,10 @@ class ServerCheckpoints:
 
         EnforceNotMet where it is of another job or damaged.
         """
-        path = self.home / _STATE
-        found = path.is_file()
+        number = self._last()
+        found = number > 0
         if found:
-            self._read(path)
+            self._read(self.home / f"state-{number}")
         replayed = self._replay()
         if found or replayed:
             _LOGGER.info(
@@ -73,20 +96,23 @@ class ServerCheckpoints:
         server = self._server
         with server.changed:
             number = self._number + 1
-            arrays: list[tuple[str, Callable[[], TableMessage]]] = []
-            parts = {}
-            for place, table in enumerate(server.tables.sparse.values()):
-                starts = range(0, table.rows, _ROWS)
-                parts[str(place)] = len(starts)
+            files: list[tuple[Path, Callable[[BinaryIO], None]]] = []
+            counts = []
+            for place, table in enumerate(_parts(server)):
+                starts = _starts(table)
+                counts.append(len(starts))
                 for part, start in enumerate(starts):
                     made = partial(_rows, table, start)
-                    arrays.append((f"rows-{place}-{part}", made))
-            arrays.append((_STATE, partial(self._state, number, parts)))
+                    files.append((self.home / f"rows-{number}-{place}-{part}", partial(_put, made)))
+            state = partial(self._state, number, counts)
+            files.append((self.home / f"state-{number}", partial(_put, state)))
             self.home.mkdir(parents=True, exist_ok=True)
-            files = [(self.home / name, partial(_put, made)) for name, made in arrays]
             write_files(files)
+            if self._store is not None:
+                self._store.commit(number)
             self._number = number
             self._begin_log(append=False)
+            self._drop_others()
         _LOGGER.info("server %d wrote checkpoint %d to %s", server.number, number, self.home)
 
     def close(self) -> None:
@@ -95,15 +121,30 @@ class ServerCheckpoints:
             self._log.close()
             self._log = None
 
+    def _last(self) -> int:
+        """The number of the last checkpoint, 0 where there is none."""
+        if self._store is not None:
+            return self._store.commits
+        found = [one.name.removeprefix("state-") for one in self.home.glob("state-*")]
+        return max((int(one) for one in found if one.isdigit()), default=0)
+
+    def _drop_others(self) -> None:
+        """Removes files of other checkpoints than the last."""
+        for one in self.home.iterdir():
+            kind, _, rest = one.name.partition("-")
+            if kind in ("state", "rows", "log") and rest.partition("-")[0] != str(self._number):
+                one.unlink()
+
     # -- state ----------------------------------------------------------------
 
-    def _state(self, number: int, parts: dict[str, int]) -> TableMessage:
+    def _state(self, number: int, parts: list[int]) -> TableMessage:
         server = self._server
         members = {
-            str(trainer): [one.session, one.applied, one.there]
+            str(trainer): [one.session, one.applied, one.ended, one.there]
             for trainer, one in server.members.known.items()
         }
-        told = {"number": number, "parts": parts, "members": members}
+        marks = [table.marks() for table in _parts(server)]
+        told = {"number": number, "parts": parts, "marks": marks, "members": members}
         arrays = [text_array(told), *named(server.tables.dense.state())]
         return TableMessage(Kind.ANSWER, job=server.job, arrays=arrays)
 
@@ -121,14 +162,16 @@ class ServerCheckpoints:
             cell = server.tables.dense.scope.find_var(name)
             if name != "json" and cell is not None:
                 cell.value = value.clone()
-        for place, table in enumerate(server.tables.sparse.values()):
-            table.clear()
-            for part in range(told["parts"].get(str(place), 0)):
-                kept = dict(_got(self.home / f"rows-{place}-{part}").tensors())
+        for place, table in enumerate(_parts(server)):
+            if not isinstance(table, DiskTable):
+                table.clear()
+            for part in range(told["parts"][place]):
+                kept = dict(_got(self.home / f"rows-{self._number}-{place}-{part}").tensors())
                 table.put(kept.pop("ids"), kept)
-        for trainer, (session, applied, there) in told["members"].items():
+            table.set_marks(told["marks"][place])
+        for trainer, (session, applied, ended, there) in told["members"].items():
             now = server.members.now
-            server.members.known[int(trainer)] = Member(session, applied, now, there)
+            server.members.known[int(trainer)] = Member(session, applied, ended, now, there)
 
     # -- log ------------------------------------------------------------------
 
@@ -136,9 +179,6 @@ class ServerCheckpoints:
         if not self._logs:
             return
         self.close()
-        for old in self.home.glob("log-*"):
-            if old != self._log_path:
-                old.unlink()
         self.home.mkdir(parents=True, exist_ok=True)
         self._log = self._log_path.open("ab" if append else "wb")
         self._server.accepted = self._write
@@ -179,6 +219,19 @@ def _messages(path: Path) -> Iterator[tuple[TableMessage, int]]:
             if length > size - file.tell():
                 return
             yield decode(file.read(length)), file.tell()
+
+
+def _parts(server: TableServer) -> list[SparseTable]:
+    """All that has rows."""
+    return [part for table in server.tables.sparse.values() for part in table.parts()]
+
+
+def _starts(table: SparseTable) -> range:
+    """Where the parts begin that rows are written in; those on disk are written there."""
+    if isinstance(table, DiskTable):
+        table.flush()
+        return range(0)
+    return range(0, table.rows, _ROWS)
 
 
 def _rows(table: Any, start: int) -> TableMessage:

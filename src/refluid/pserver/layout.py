@@ -50,7 +50,8 @@ class DenseParameter:
 class SparseParameter:
     """A table whose rows are on the servers, by their ids.
 
-    height: as the program declares it. draws: how the row of an id begins.
+    height: as the program declares it. draws: how the row of an id begins. entry: who gets a row
+    (`row_policies.py`). on_disk: it must be there.
     """
 
     name: str
@@ -59,6 +60,8 @@ class SparseParameter:
     width: int
     dtype: str
     draws: RowDraws
+    entry: str = ""
+    on_disk: bool = False
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,12 @@ class NotEntered(CallRefused):
 class Member:
     """One trainer. session: of its process, anew when it restarts. applied: its last push.
 
-    figures: what it told of itself last.
+    ended: the number of the call that ended its last pass. figures: what it told of itself last.
     """
 
     session: int
     applied: int = 0
+    ended: int = 0
     seen: float = 0.0
     there: bool = True
     figures: TrainerFigures = NO_FIGURES

@@ -48,6 +48,7 @@ class Kind(IntEnum):
     SAVE = 9
     STATE = 10
     GATHER = 11
+    END_PASS = 12
     ANSWER = 64
 
 

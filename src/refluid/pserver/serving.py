@@ -23,14 +23,15 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.kernels.rows.draws import RowDraws
 from refluid.pserver.applying import Applying, EachPush, MeanOfPushes, ServedTables
-from refluid.pserver.checkpoints import ServerCheckpoints
+from refluid.pserver.checkpoints import ServerCheckpoints, has_checkpoint, server_folder
 from refluid.pserver.dense_tables import DenseTables
 from refluid.pserver.layout import JobLayout, TrainingMode, described
 from refluid.pserver.members import TrainerRoll
 from refluid.pserver.row_updates import RowUpdate
 from refluid.pserver.service import Service
-from refluid.pserver.sparse_table import SparseTable, TableSpec
+from refluid.pserver.table_making import TableMaking, making_of_environment
 from refluid.pserver.table_server import TableServer
+from refluid.pserver.table_spec import TableSpec
 from refluid.pserver.updates import draws_of
 from refluid.pserver.wire import keys_of_environment
 
@@ -59,8 +60,12 @@ class Serving:
     def run(self, scope: Scope) -> None:
         """Serves until all trainers came and are gone, or the process is asked to end."""
         head = self.program.global_block().ops[-1]
-        server = table_server(self.program, self.layout, scope)
-        kept = _checkpoints(server)
+        number = head.attr("pserver_id")
+        folder = environment_str(_FOLDER)
+        goes_on = folder is not None and has_checkpoint(server_folder(folder, number))
+        making = making_of_environment(len(self.layout.sparse), number, goes_on=goes_on)
+        server = table_server(self.program, self.layout, scope, making)
+        kept = _checkpoints(server, making)
         if (kept is None or not kept.restore()) and self.made is not None:
             self.made(server)
         asked = sum(head.attr(f"rpc_{one}_thread_num") for one in ("get", "send", "prefetch"))
@@ -74,6 +79,8 @@ class Serving:
             service.stop()
             if kept is not None:
                 kept.close()
+            if making.store is not None:
+                making.store.close()
             _LOGGER.info("server %s ends: %s", service.address, server.state())
 
     def _wait(self, server: TableServer, kept: ServerCheckpoints | None) -> None:
@@ -91,12 +98,13 @@ class Serving:
             _write(kept)
 
 
-def _checkpoints(server: TableServer) -> ServerCheckpoints | None:
+def _checkpoints(server: TableServer, making: TableMaking) -> ServerCheckpoints | None:
     """A server's checkpoints, where the environment names a folder for them."""
     folder = environment_str(_FOLDER)
     made = None
     if folder is not None:
-        made = ServerCheckpoints(server, folder, logs=environment_str(_LOG) == "1")
+        logs = environment_str(_LOG) == "1"
+        made = ServerCheckpoints(server, folder, logs=logs, store=making.store)
         server.save = lambda _values: made.write() if made else None
     return made
 
@@ -116,10 +124,15 @@ def lease_seconds() -> float:
     return _LEASE
 
 
-def table_server(program: Program, layout: JobLayout, scope: Scope) -> TableServer:
+def table_server(
+    program: Program, layout: JobLayout, scope: Scope, making: TableMaking | None = None
+) -> TableServer:
     """The server that a program describes, its variables being in `scope`."""
     head = program.global_block().ops[-1]
-    tables = ServedTables(*_tables(program, head, scope))
+    known = {one.name: one for one in layout.sparse}
+    how = making or TableMaking()
+    dense, specs = _tables(program, head, scope)
+    tables = ServedTables(dense, {name: how.make(specs[name], known[name]) for name in specs})
     mode = TrainingMode(head.attr("distributed_mode"))
     applying: Applying = MeanOfPushes(tables) if mode == TrainingMode.SYNC else EachPush(tables)
     members = TrainerRoll(head.attr("Fanin"), lease_seconds(), time.monotonic)
@@ -130,7 +143,7 @@ def table_server(program: Program, layout: JobLayout, scope: Scope) -> TableServ
 
 def _tables(
     program: Program, head: Operator, scope: Scope
-) -> tuple[DenseTables, Mapping[str, SparseTable]]:
+) -> tuple[DenseTables, Mapping[str, TableSpec]]:
     blocks = {}
     for entry in head.attr("grad_to_block_id"):
         gradient, _, number = entry.rpartition(":")
@@ -146,8 +159,7 @@ def _tables(
     _own_memory(scope)
     dense = DenseTables(program, updates, schedule, scope)
     sparse = {
-        name: SparseTable(table_spec(blocks[gradient], name, gradient))
-        for gradient, name in params.items()
+        name: table_spec(blocks[gradient], name, gradient) for gradient, name in params.items()
     }
     return dense, sparse
 

@@ -3,46 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.kernels.rows.draws import RowDraws
+from refluid.kernels.rows.draws import CONSTANT, RowDraws
 from refluid.kernels.rows.ids import IdMap, merge_ids
 from refluid.kernels.rows.lookup import look_up
-from refluid.pserver.row_updates import Find, RowUpdate
+from refluid.pserver.row_updates import Find
+from refluid.pserver.table_spec import LAST, Admission, Eviction, TableSpec
 
 _FIRST_ROWS = 1024
 _GROWTH = 1.5
-
-
-@dataclass(frozen=True)
-class TableSpec:
-    """What a table is: columns of each variable that has rows, how their rows begin, its update.
-
-    columns and draws have the parameter first, by name, then what its optimizer keeps.
-    """
-
-    name: str
-    dtype: torch.dtype
-    columns: Mapping[str, int]
-    draws: Mapping[str, RowDraws]
-    update: RowUpdate | None
+# So much of the limit stays free once rows were forgotten for it.
+_SPARE = 0.1
 
 
 class SparseTable:
-    """The rows that a server has of a table. Not for several threads at once."""
+    """The rows that a server has of a table. Not for several threads at once.
 
-    def __init__(self, spec: TableSpec) -> None:
+    With an admission or eviction updates alone make rows, so that the same updates always make the
+    same table; else lookups make them too.
+    """
+
+    def __init__(
+        self,
+        spec: TableSpec,
+        admission: Admission | None = None,
+        eviction: Eviction | None = None,
+    ) -> None:
         if spec.dtype not in (torch.float32, torch.float64):
             raise EnforceNotMet(f"table {spec.name} is of {spec.dtype}: float32 or float64")
-        self.spec = spec
+        self.spec, self.admission, self.eviction = spec, admission, eviction
+        self.clock, self._ends = 0, [0]
+        self._columns = {name: (width, spec.dtype) for name, width in spec.columns.items()}
+        self._draws = dict(spec.draws)
+        if eviction is not None:
+            self._columns[LAST], self._draws[LAST] = (1, torch.int64), RowDraws(CONSTANT, 0)
+        self._most_slots = 2**62  # unless a batch needs more
+        self._made_by_lookups = admission is None and eviction is None
         self._map = IdMap()
         self._ids = torch.empty(0, dtype=torch.int64)
         self._kept = {
-            name: torch.empty((0, width), dtype=spec.dtype) for name, width in spec.columns.items()
+            name: torch.empty((0, width), dtype=kind)
+            for name, (width, kind) in self._columns.items()
         }
 
     @property
@@ -58,42 +64,36 @@ class SparseTable:
     @property
     def nbytes(self) -> int:
         """What rows, ids and their map take of memory."""
-        kept = sum(one.shape[1] for one in self._kept.values()) * self.spec.dtype.itemsize
+        kept = sum(width * kind.itemsize for width, kind in self._columns.values())
         return self._map.count * (kept + self._ids.itemsize) + self._map.nbytes
 
+    def parts(self) -> list[SparseTable]:
+        """The table, and what its admission counts: what a checkpoint has."""
+        counts = None if self.admission is None else self.admission.counts
+        return [self] if counts is None else [self, *counts.parts()]
+
+    # -- reading --------------------------------------------------------------
+
     def look_up(self, ids: Tensor) -> Tensor:
-        """The rows of these ids, int64 [n]: [n, width]; those that aren't there are made."""
+        """The rows of these ids, int64 [n]: [n, width]; those that aren't there may be made."""
+        if not self._made_by_lookups:
+            return self.peek(ids)
         slots = self._slots(ids)
         return look_up(self._kept[self.spec.name], slots)
 
     def peek(self, ids: Tensor) -> Tensor:
         """The same, but none are made: they are what they would begin as."""
-        slots, missing = self._map.find(ids)
+        slots, missing = self._known(ids)
         if not missing:
             return look_up(self._kept[self.spec.name], slots)
         out = torch.empty((len(ids), self.width), dtype=self.spec.dtype)
-        self.spec.draws[self.spec.name].fill(ids, out)
         there = (slots >= 0).nonzero().view(-1)
+        absent = (slots < 0).nonzero().view(-1)
+        drawn = out.new_empty((len(absent), self.width))
+        self.spec.draws[self.spec.name].fill(ids[absent], drawn)
+        out[absent] = drawn
         out[there] = look_up(self._kept[self.spec.name], slots[there])
         return out
-
-    def update(self, ids: Tensor, gradient: Tensor, others: Find) -> None:
-        """Updates rows by the gradient, [n, width]; equal ids add up. others: as of `RowUpdate`."""
-        rule = self.spec.update
-        if rule is None:
-            raise EnforceNotMet(f"table {self.spec.name} has no optimizer")
-        self.check(ids, gradient)
-        if not rule.in_place:
-            ids, gradient = merge_ids(ids, gradient)
-        slots = self._slots(ids)
-        rule.run(self._kept, slots, gradient, others)
-
-    def add(self, ids: Tensor, value: Tensor) -> None:
-        """Adds to rows of the parameter, [n, width]; equal ids add up."""
-        self.check(ids, value)
-        ids, value = merge_ids(ids, value)
-        slots = self._slots(ids)
-        self._kept[self.spec.name].index_add_(0, slots, value)
 
     def chunks(self, rows: int) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
         """All ids and what is kept of them, `rows` at a time, as copies."""
@@ -105,6 +105,29 @@ class SparseTable:
         end = min(start + rows, self.rows)
         kept = {name: value[start:end].clone() for name, value in self._kept.items()}
         return self._ids[start:end].clone(), kept
+
+    # -- changing -------------------------------------------------------------
+
+    def update(self, ids: Tensor, gradient: Tensor, others: Find) -> None:
+        """Updates rows by the gradient, [n, width]; equal ids add up. others: as of `RowUpdate`."""
+        rule = self.spec.update
+        if rule is None:
+            raise EnforceNotMet(f"table {self.spec.name} has no optimizer")
+        self.check(ids, gradient)
+        if not rule.in_place or self.admission is not None:
+            ids, gradient = merge_ids(ids, gradient)
+        ids, gradient = self._admitted(ids, gradient)
+        slots = self._slots(ids)
+        rule.run(self._kept, slots, gradient, others)
+        self._updated(slots)
+
+    def add(self, ids: Tensor, value: Tensor) -> None:
+        """Adds to rows of the parameter, [n, width]; equal ids add up."""
+        self.check(ids, value)
+        ids, value = self._admitted(*merge_ids(ids, value))
+        slots = self._slots(ids)
+        self._kept[self.spec.name].index_add_(0, slots, value)
+        self._updated(slots)
 
     def put(self, ids: Tensor, values: Mapping[str, Tensor]) -> None:
         """Sets rows; of variables that `values` lacks they begin as new ones do.
@@ -120,17 +143,16 @@ class SparseTable:
                 )
             kept.index_copy_(0, slots, value.to(kept.dtype))
 
-    def keep(self, wanted: Tensor) -> int:
-        """Forgets all rows but the `wanted` ones, bool [rows]; how many were forgotten."""
-        ids, former = self._ids[: self.rows][wanted], self.rows
-        kept = {name: value[:former][wanted] for name, value in self._kept.items()}
-        self._map, self._ids, self._kept = IdMap(), ids, kept
-        self._map.add(ids)
-        return former - self.rows
-
     def clear(self) -> None:
         """Forgets all rows."""
-        self.keep(torch.zeros(self.rows, dtype=torch.bool))
+        self._retain(torch.zeros(self._map.count, dtype=torch.bool))
+
+    def forget(self, ids: Tensor) -> None:
+        """Forgets the rows of these ids, as far as there are."""
+        slots, _ = self._map.find(ids)
+        wanted = torch.ones(self._map.count, dtype=torch.bool)
+        wanted[slots[slots >= 0]] = False
+        self._retain(wanted)
 
     def check(self, ids: Tensor, value: Tensor) -> None:
         """EnforceNotMet where these are no ids and rows of the table."""
@@ -142,8 +164,76 @@ class SparseTable:
                 f"{tuple(value.shape)} {value.dtype} for {len(ids)} ids"
             )
 
+    # -- forgetting -----------------------------------------------------------
+
+    def end_pass(self, passes: int | None = None) -> int:
+        """Ends a pass: forgets rows that weren't updated in so many; how many were forgotten.
+
+        passes: as `eviction` says unless given. EnforceNotMet where the table has no eviction, so
+        that it isn't known when rows were updated.
+        """
+        if self.admission is not None:
+            self.admission.end_pass()
+        if self.eviction is None:
+            raise EnforceNotMet(
+                f"table {self.spec.name} doesn't know when its rows were updated: set "
+                "REFLUID_TABLE_PASSES or REFLUID_TABLE_ROWS for the servers"
+            )
+        self._ends.append(self.clock)
+        count = self.eviction.passes if passes is None else passes
+        found = 0
+        if 0 < count < len(self._ends):
+            found = self._forget_until(self._ends[-1 - count])
+        del self._ends[: -1 - max(count, self.eviction.passes)]
+        return found
+
+    def marks(self) -> dict[str, Any]:
+        """What the table knows of time, to be kept in checkpoints."""
+        return {"clock": self.clock, "ends": self._ends}
+
+    def set_marks(self, marks: Mapping[str, Any]) -> None:
+        """What `marks` gave."""
+        self.clock, self._ends = int(marks["clock"]), [int(one) for one in marks["ends"]]
+
+    def _forget_until(self, clock: int) -> int:
+        """Forgets rows whose last update was then or before; how many."""
+        former = self.rows
+        self._retain(self._kept[LAST][: self._map.count, 0] > clock)
+        return former - self.rows
+
+    def _updated(self, slots: Tensor) -> None:
+        if self.eviction is None:
+            return
+        self.clock += 1
+        self._kept[LAST][slots] = self.clock
+        most = self.eviction.rows
+        if most and self.rows > most:
+            last = self._kept[LAST][: self.rows, 0]
+            oldest = torch.argsort(last, stable=True)[: self.rows - int(most * (1 - _SPARE))]
+            wanted = torch.ones(self.rows, dtype=torch.bool)
+            wanted[oldest] = False
+            self._retain(wanted)
+
+    def _admitted(self, ids: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Those ids, each there once, that have a row or get one, and their values."""
+        if self.admission is None:
+            return ids, value
+        slots, missing = self._known(ids)
+        if not missing:
+            return ids, value
+        new = (slots < 0).nonzero().view(-1)
+        chosen = slots >= 0
+        chosen[new] = self.admission.admit(ids[new])
+        return ids[chosen], value[chosen]
+
+    # -- slots ----------------------------------------------------------------
+
+    def _known(self, ids: Tensor) -> tuple[Tensor, int]:
+        """Where the rows are, -1 for those that aren't there; how many these are."""
+        return self._map.find(ids)
+
     def _slots(self, ids: Tensor) -> Tensor:
-        """Where the rows are, made where they are missing."""
+        """Where the rows are, to be changed; made where they are missing."""
         before = self._map.count
         slots = self._map.add(ids)
         count = self._map.count
@@ -153,19 +243,27 @@ class SparseTable:
             self._ids[slots[new]] = ids[new]
             fresh = self._ids[before:count]
             for name, kept in self._kept.items():
-                self.spec.draws[name].fill(fresh, kept[before:count])
+                self._draws[name].fill(fresh, kept[before:count])
         return slots
+
+    def _retain(self, wanted: Tensor) -> None:
+        """Drops all slots but the `wanted` ones, bool [slots]; those close ranks."""
+        former = self._map.count
+        kept = {name: value[:former][wanted] for name, value in self._kept.items()}
+        self._ids, self._kept, self._map = self._ids[:former][wanted], kept, IdMap()
+        self._map.add(self._ids)
 
     def _make_room(self, count: int) -> None:
         size = len(self._ids)
         if count <= size:
             return
-        size = max(_FIRST_ROWS, count, int(_GROWTH * size))
-        self._ids = _grown(self._ids, size)
-        self._kept = {name: _grown(value, size) for name, value in self._kept.items()}
+        size = max(count, min(max(_FIRST_ROWS, int(_GROWTH * size)), self._most_slots))
+        self._ids = grown(self._ids, size)
+        self._kept = {name: grown(value, size) for name, value in self._kept.items()}
 
 
-def _grown(value: Tensor, size: int) -> Tensor:
+def grown(value: Tensor, size: int) -> Tensor:
+    """The same with more rows, whose numbers are any."""
     made = value.new_empty((size, *value.shape[1:]))
     made[: len(value)] = value
     return made

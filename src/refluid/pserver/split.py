@@ -94,7 +94,7 @@ def split(
         trainers,
         mode,
         _slices(dense, len(servers), options),
-        tuple(_table(one, former.startup) for one in tables),
+        tuple(_table(one, former) for one in tables),
     )
     known = {one.param.name: one for one in (*dense, *tables)}
     own_dense, own_tables = _sorted(main, startup)
@@ -106,6 +106,8 @@ def split(
     return Split(trainer, layout, held, is_sgd, options)
 
 
+# What `sparse_embedding` calls tables on disk.
+_ON_DISK = "SSDSparseTable"
 _NOTHING = JobLayout((), 0, TrainingMode.SYNC, (), ())
 
 
@@ -147,10 +149,16 @@ def _slices(
     return tuple(found)
 
 
-def _table(update: ParameterUpdate, startup: Program) -> SparseParameter:
+def _table(update: ParameterUpdate, side: ServerSide) -> SparseParameter:
     param = update.param
-    draws = draws_of(initial_op(startup, param.name), param.name)
+    draws = draws_of(initial_op(side.startup, param.name), param.name)
     assert draws is not None
     kind = str(to_torch(param.dtype)).removeprefix("torch.")
     height, width = param.shape
-    return SparseParameter(param.name, update.gradient, height, width, kind, draws)
+    lookups = lookups_of(side.main).get(param.name, [])
+    entries = {op.attr("entry") or "none" for op in lookups}
+    if len(entries) > 1:
+        raise EnforceNotMet(f"lookups of {param.name} have several entries: {sorted(entries)}")
+    on_disk = any(op.attr("table_class") == _ON_DISK for op in lookups)
+    known = param.name, update.gradient, height, width, kind, draws
+    return SparseParameter(*known, entry=entries.pop(), on_disk=on_disk)

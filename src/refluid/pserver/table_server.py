@@ -21,6 +21,7 @@ from refluid.pserver.messages import (
     named,
     text_array,
 )
+from refluid.pserver.passes import end_pass_once
 from refluid.pserver.push_messages import read_push
 
 _MOST_EXPORTED = 2**20
@@ -66,6 +67,7 @@ class TableServer:
             Kind.SAVE: self._save,
             Kind.STATE: self._state,
             Kind.GATHER: self._gather,
+            Kind.END_PASS: self._end_pass,
         }
 
     def answer(self, message: TableMessage) -> TableMessage:
@@ -262,6 +264,11 @@ class TableServer:
                     raise MalformedMessage("rows come with their ids")
                 self.tables.table(str(table)).put(ids, given)
         return TableMessage(Kind.ANSWER)
+
+    def _end_pass(self, message: TableMessage) -> TableMessage:
+        with self.changed:
+            member = self.members.heard(message.trainer, message.session)
+            return end_pass_once(self.tables.sparse, member, message, self.accepted)
 
     def _save(self, message: TableMessage) -> TableMessage:
         with self.changed:
