@@ -93,7 +93,7 @@ def train_all(cases: list[str]) -> list[Trained]:
 
 
 def train(optimizer: Any, fields: dict[str, Any]) -> Trained:
-    """This worker's share of twenty steps."""
+    """This worker's share of twenty steps; the losses of two batches, tested, are the last."""
     rank, size = fleet.worker_index(), fleet.worker_num()
 
     def made() -> Any:
@@ -107,6 +107,9 @@ def train(optimizer: Any, fields: dict[str, Any]) -> Trained:
         for batch in batches(STEPS):
             (found,) = executor.run(main, feed=share(batch, rank, size), fetch_list=[loss])
             losses.append(float(np.mean(found)))
+        # A program that isn't trained, which reads the parameters, wherever they are.
+        test = main.clone(for_test=True)
+        losses += [float(executor.run(test, feed=one, fetch_list=[loss])[0]) for one in batches(2)]
         with tempfile.TemporaryDirectory() as folder:
             fleet.save_persistables(executor, folder, main)
             own = parameters(main)

@@ -23,18 +23,27 @@ KINDS: dict[str, dict[str, Any]] = {
     "a loader": {},
     "a reader": {"use_hierarchical_allreduce": True},
     "a reader of the program": REDUCE,
+    "compressed": {},
 }
 
 
-def network() -> Any:
-    """With dropout, batch norm, a schedule and moments; the loss."""
+def network(compressed: bool = False) -> Any:
+    """With dropout, batch norm, a schedule and moments; the loss.
+
+    compressed: of a gradient each trainer passes on a part, and keeps what waits.
+    """
     x = fluid.data("x", [None, 6], "float32")
     y = fluid.data("y", [None, 1], "float32")
-    hidden = fluid.layers.batch_norm(fluid.layers.fc(x, 8, act="tanh"))
+    width = 3000 if compressed else 8
+    hidden = fluid.layers.batch_norm(fluid.layers.fc(x, width, act="tanh"))
     out = fluid.layers.fc(fluid.layers.dropout(hidden, 0.3), 1)
     loss = fluid.layers.reduce_mean(fluid.layers.square_error_cost(out, y))
-    rate = fluid.layers.exponential_decay(0.05, 2, 0.8, staircase=True)
-    fluid.optimizer.Adam(rate).minimize(loss)
+    begin = 1e-4 if compressed else 0.05
+    rate = fluid.layers.exponential_decay(begin, 2, 0.8, staircase=True)
+    if compressed:
+        fluid.optimizer.DGCMomentumOptimizer(rate, 0.9, 1, sparsity=[0.9]).minimize(loss)
+    else:
+        fluid.optimizer.Adam(rate).minimize(loss)
     return loss
 
 
@@ -53,7 +62,7 @@ class Training:
         self.rank, size = (job.rank, job.size) if job else (0, 1)
         self.main, self.startup = fluid.Program(), fluid.Program()
         with fluid.program_guard(self.main, self.startup), fluid.unique_name.guard():
-            self.loss = network()
+            self.loss = network(kind == "compressed")
             self.loader = self._loader(kind)
         strategy = fluid.BuildStrategy()
         strategy.num_trainers, strategy.trainer_id = size, self.rank
@@ -71,7 +80,7 @@ class Training:
         self.kept = Checkpointing(folder, self.program, loaders=loaders, every=every, keep=3)
 
     def _loader(self, kind: str) -> Any:
-        if kind == "a reader":
+        if kind in ("a reader", "compressed"):
             return None
         names = [self.main.global_block().var(name) for name in ("x", "y")]
         loader = fluid.io.DataLoader.from_generator(names, 2, iterable=kind == "a loader")

@@ -46,7 +46,7 @@ def test_what_resumes_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
         for kind, one, other in zip(KINDS, whole[rank], resumed[rank], strict=True):
             assert one[:2] == (False, 0) and len(one[2]) == STEPS, kind
             assert other[0] and other[1] == 6, (kind, other)
-            assert other[2] == one[2][6:], kind
+            assert other[2] == one[2][6:] and np.isfinite(one[2]).all(), (kind, one[2])
 
 
 @pytest.mark.slow
@@ -69,7 +69,10 @@ def test_a_checkpoint_is_fluids_files(tmp_path: Path) -> None:
         assert all(np.isfinite(one).all() for one in loaded.values())
         own = sorted(one.name for one in (folder / "trainer.1").iterdir())
         assert own[-1] == "state.json"
-        assert all(name.startswith("batch_norm") for name in own[:-1]) and len(own) == 3, own
+        waits = sorted(one for one in own if "dgc" in one)
+        assert len(waits) == (2 if kind == "compressed" else 0), own
+        rest = [one for one in own[:-1] if one not in waits]
+        assert all(name.startswith("batch_norm") for name in rest) and len(rest) == 2, own
 
 
 @pytest.mark.slow

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -70,7 +70,8 @@ class CellTensor(LoDTensor):
 class Scope:
     """Variables by name. `var` makes one here; `find_var` also looks in enclosing scopes.
 
-    apart: variables of which each trainer of a job has a value of its own.
+    apart: variables of which each trainer of a job has a value of its own. borrow: where other
+    trainers own parameters, `with borrow(program)` has those that a program reads.
     """
 
     def __init__(self, parent: Scope | None = None) -> None:
@@ -78,6 +79,7 @@ class Scope:
         self.kids: list[Scope] = []
         self.erasures = 0
         self.apart: frozenset[str] = frozenset()
+        self.borrow: Callable[[Any], AbstractContextManager[None]] | None = None
         self._cells: dict[str, Cell] = {}
 
     def var(self, name: str) -> Cell:

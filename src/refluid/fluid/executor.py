@@ -126,6 +126,9 @@ class Executor:
         if not isinstance(program, Program):
             return self._serve(program, global_scope() if scope is None else scope)
         scope = global_scope() if scope is None else scope
+        if scope.borrow is not None:
+            with scope.borrow(program):
+                return self.run(program, feed, fetch_list, scope=scope, return_numpy=return_numpy)
         if program._before_runs:
             program.before_run([scope])
         feed, fetches = self._checked_feed(feed), _fetch_names(fetch_list)
