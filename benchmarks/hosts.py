@@ -94,6 +94,10 @@ class Hosts:
         """Takes the link of a host down."""
         _ip("link", "set", f"{self.names[host]}o", "down")
 
+    def mend(self, host: int) -> None:
+        """Has the link of a host up again."""
+        _ip("link", "set", f"{self.names[host]}o", "up")
+
 
 def _ip(*arguments: str) -> None:
     _run("ip", *arguments)

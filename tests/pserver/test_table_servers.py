@@ -11,7 +11,7 @@ import refluid.fluid as fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver.layout import TrainingMode
-from refluid.pserver.messages import Kind, Remedy, TableMessage
+from refluid.pserver.messages import Kind, TableMessage
 from refluid.pserver.table_client import TableClient
 from tests.pserver.tables import Cluster, at_once, cluster, divided
 
@@ -72,17 +72,19 @@ class Lossy:
             done = answer(message)
             self.calls += 1
             if message.kind == Kind.PUSH and self.calls % 2:
-                raise LookupError("the answer is lost")
+                raise TimeoutError("the answer is lost")
             return done  # type: ignore[no-any-return]
 
         server.answer = lose  # type: ignore[attr-defined]
 
 
 def test_a_push_whose_answer_is_lost_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import grpc
+
     from refluid.pserver import service
 
-    meanings = [(LookupError, Remedy.AGAIN), *service._MEANINGS]
-    monkeypatch.setattr(service, "_MEANINGS", meanings)
+    codes = [(TimeoutError, grpc.StatusCode.UNAVAILABLE), *service._CODES]
+    monkeypatch.setattr(service, "_CODES", codes)
     with cluster(divided(servers=2)) as found:
         lossy = Lossy(found)
         client = found.client()
@@ -200,3 +202,20 @@ def test_a_trainer_that_begins_anew_does_not_stop_the_round() -> None:
         grads = {"w@GRAD": torch.full((3, 1), 3.0)}
         at_once(lambda: again.push(grads), lambda: other.push(grads))
         assert other.pull()["w"].unique().tolist() == [-3.0]
+
+
+def test_a_server_waits_for_trainers_that_did_not_leave() -> None:
+    """A link that is down for longer than a lease doesn't end the server behind it."""
+    with cluster(divided(trainers=2)) as found:
+        server, time = found.servers[0], [0.0]
+        server.members._clock = lambda: time[0]
+        clients = [found.client(number) for number in range(2)]
+        time[0] = server.members.lease + 1.0
+        server.tick()
+        assert server.state()["trainers"] == [] and not server.over
+        clients[0].push({"w@GRAD": torch.ones(3, 1)})
+        assert server.state()["trainers"] == [0]
+        clients[0].leave()
+        assert not server.over
+        time[0] = server.members.patience + 1.0
+        assert server.over and server.members.patience > 100

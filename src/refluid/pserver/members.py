@@ -24,6 +24,7 @@ class Member:
     """One trainer. session: of its process, anew when it restarts. applied: its last push.
 
     ended: the number of the call that ended its last pass. figures: what it told of itself last.
+    left: it said that it ends.
     """
 
     session: int
@@ -32,17 +33,22 @@ class Member:
     seen: float = 0.0
     there: bool = True
     figures: TrainerFigures = NO_FIGURES
+    left: bool = False
 
 
 class TrainerRoll:
     """All trainers of a job, by number. All times are in seconds.
 
-    expected: how many there are in all. lease: for how long one counts that isn't heard of. clock:
+    expected: how many there are in all. lease: for how long one counts that isn't heard of.
+    patience: for how long one may be back that didn't leave, as behind a link that is down. clock:
     what time it is.
     """
 
-    def __init__(self, expected: int, lease: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, expected: int, lease: float, clock: Callable[[], float], patience: float = 0.0
+    ) -> None:
         self.expected, self.lease, self._clock = expected, lease, clock
+        self.patience = max(patience, lease)
         self.known: dict[int, Member] = {}
 
     def enter(self, trainer: int, session: int) -> Member:
@@ -54,7 +60,7 @@ class TrainerRoll:
             if member is not None:
                 _LOGGER.info("trainer %d begins anew", trainer)
             member = self.known[trainer] = Member(session)
-        member.seen, member.there = self._clock(), True
+        member.seen, member.there, member.left = self._clock(), True, False
         return member
 
     def heard(self, trainer: int, session: int) -> Member:
@@ -65,15 +71,15 @@ class TrainerRoll:
         member.seen = self._clock()
         if not member.there:
             _LOGGER.info("trainer %d is back", trainer)
-            member.there = True
+            member.there, member.left = True, False
         return member
 
-    def leave(self, trainer: int, session: int) -> None:
-        """A trainer that ends."""
+    def leave(self, trainer: int, session: int, *, lost: bool = False) -> None:
+        """A trainer that ends, or whose lease ended."""
         member = self.known.get(trainer)
         if member is not None and member.session == session:
-            member.there = False
-            _LOGGER.info("trainer %d left", trainer)
+            member.there, member.left = False, not lost
+            _LOGGER.info("trainer %d %s", trainer, "is lost" if lost else "left")
 
     def expire(self) -> list[int]:
         """Takes out those whose lease ended; their numbers."""
@@ -106,5 +112,8 @@ class TrainerRoll:
 
     @property
     def over(self) -> bool:
-        """Whether all came and all are gone."""
-        return len(self.known) == self.expected and not self.there
+        """Whether all came and all are gone: they left, or have given up by now."""
+        if len(self.known) < self.expected or self.there:
+            return False
+        lost = [one.seen for one in self.known.values() if not one.left]
+        return not lost or max(lost) < self._clock() - self.patience

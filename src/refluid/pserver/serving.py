@@ -38,6 +38,7 @@ from refluid.pserver.wire import keys_of_environment
 _LOGGER = logging.getLogger("refluid")
 _LEASE = 30.0
 _LOOK = 0.2
+_MOST_THREADS = 256
 # In the environment: where checkpoints are kept, every how many seconds, and whether with a log.
 _FOLDER, _SECONDS = "REFLUID_SERVER_CHECKPOINTS", "REFLUID_SERVER_CHECKPOINT_SECONDS"
 _LOG, _USUAL_SECONDS = "REFLUID_SERVER_LOG", 600
@@ -67,7 +68,9 @@ class Serving:
         kept = _checkpoints(server, making)
         if (kept is None or not kept.restore()) and self.made is not None:
             self.made(server)
-        service = Service(server, head.attr("endpoint"), keys=keys_of_environment())
+        asked = sum(head.attr(f"rpc_{one}_thread_num") for one in ("get", "send", "prefetch"))
+        threads = min(_MOST_THREADS, max(asked, 2 * self.layout.trainers + 2))
+        service = Service(server, head.attr("endpoint"), threads, keys_of_environment())
         service.start()
         try:
             with _terminable(self.ended):
@@ -132,7 +135,8 @@ def table_server(
     tables = ServedTables(dense, {name: how.make(specs[name], known[name]) for name in specs})
     mode = TrainingMode(head.attr("distributed_mode"))
     applying: Applying = MeanOfPushes(tables) if mode == TrainingMode.SYNC else EachPush(tables)
-    members = TrainerRoll(head.attr("Fanin"), lease_seconds(), time.monotonic)
+    patience = float(flags.value("rpc_deadline")) / 1000
+    members = TrainerRoll(head.attr("Fanin"), lease_seconds(), time.monotonic, patience)
     made = TableServer(tables, applying, members, layout.job, about=described(layout))
     made.number = head.attr("pserver_id")
     return made

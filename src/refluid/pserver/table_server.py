@@ -25,6 +25,8 @@ from refluid.pserver.passes import end_pass_once
 from refluid.pserver.push_messages import read_push
 
 _MOST_EXPORTED = 2**20
+# In the place of a sequence, in the log: the trainer didn't leave, its lease ended.
+_LOST = 1
 
 
 class TableServer:
@@ -95,7 +97,7 @@ class TableServer:
         with self.changed:
             for trainer in self.members.expire():
                 session = self.members.known[trainer].session
-                self.accepted(TableMessage(Kind.LEAVE, trainer, session, job=self.job))
+                self.accepted(TableMessage(Kind.LEAVE, trainer, session, _LOST, self.job))
                 self.changed.notify_all()
                 self._settle()
 
@@ -125,7 +127,8 @@ class TableServer:
 
     def _leave(self, message: TableMessage) -> TableMessage:
         with self.changed:
-            self.members.leave(message.trainer, message.session)
+            lost = message.sequence == _LOST
+            self.members.leave(message.trainer, message.session, lost=lost)
             self.accepted(message)
             self.changed.notify_all()
             if self._failure is None:
