@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-collective examples test test-all test-avx2 check format bench bench-full docs site gpu \
+.PHONY: help setup demo demo-collective demo-pserver examples test test-all test-avx2 check format bench bench-full docs site gpu \
   proto clean
 MAKEFLAGS += --no-print-directory
 
@@ -33,6 +33,10 @@ demo-collective: $(READY) ## train it by one process and by two together: the sa
 	@$(BIN)/python scripts/fetch_data.py mnist
 	@$(BIN)/refluid run examples/digits_together.py
 	@$(BIN)/refluid launch -n 2 examples/digits_together.py
+
+demo-pserver: $(READY) ## train on flights with two servers and two trainers in each mode, kill one server; a picture
+	@$(BIN)/python scripts/fetch_data.py flights
+	@$(BIN)/refluid run examples/delays_served.py
 
 examples: $(READY) ## run the other examples on their data; pictures in demo-output/
 	@$(BIN)/python scripts/fetch_data.py brown flights spam photos bible ratings

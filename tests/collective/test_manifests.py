@@ -86,6 +86,26 @@ def test_kubernetes_gets_an_indexed_job() -> None:
     ]
 
 
+def test_servers_get_their_keys() -> None:
+    yaml = pytest.importorskip("yaml")
+    served = ["--server_num", "1", "--worker_num", "2"]
+    wanted = EngineJob(["/code/ctr.py"], 2, 1, 6170, ["--max_restarts", "3"], served=served)
+    text = manifest("k8s", wanted)
+    assert "# Once: refluid certs certs --hosts ctr-0.ctr,ctr-1.ctr\n" in text
+    _, job = yaml.safe_load_all(text)
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["volumes"][0]["secret"]["secretName"] == "ctr-keys"
+    assert container["volumeMounts"][0]["mountPath"] == "/keys"
+    named = {one["name"]: one["value"] for one in container["env"]}
+    assert named["REFLUID_TLS_CERTIFICATE"] == "/keys/job.pem" and len(named) == 3
+    launch = "refluid launch --server_num 1 --worker_num 2 --started_port 6170 --max_restarts 3"
+    assert container["command"][2].startswith(f"{launch} --ips ctr-0.ctr,ctr-1.ctr --node_ip ")
+    script = manifest("slurm", wanted)
+    assert f'bash -c \'{launch} --ips "$0" --node_ip' in script and "REFLUID_TLS_KEY" in script
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=True).returncode == 0
+
+
 def test_what_there_is_no_manifest_for() -> None:
     assert sorted(KINDS) == ["k8s", "slurm"]
     with pytest.raises(EnforceNotMet, match="no manifest for 'pbs', but for k8s, slurm"):

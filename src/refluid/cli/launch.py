@@ -70,10 +70,10 @@ _Workers = Annotated[
     str | None, typer.Option("--workers", help="Their workers, host:port,.. on all hosts.")
 ]
 _ServerCount = Annotated[
-    int | None, typer.Option("--server_num", min=1, help="Servers of tables on this host.")
+    int | None, typer.Option("--server_num", min=1, help="Servers of tables on each host.")
 ]
 _WorkerCount = Annotated[
-    int | None, typer.Option("--worker_num", min=1, help="Workers beside servers on this host.")
+    int | None, typer.Option("--worker_num", min=1, help="Workers beside servers on each host.")
 ]
 
 
@@ -107,16 +107,17 @@ def launch(
     all end, and its last lines are shown. Servers of tables end when their workers did.
     """
     command, options = [script, *(arguments or [])], ["--place", place] if place else []
-    devices = len([one for one in (gpus or "").split(",") if one.strip()])
+    devices, port = len([one for one in (gpus or "").split(",") if one.strip()]), started_port
     count, parts = nproc_per_node or devices or 1, (server_num, worker_num, servers, workers)
     with _refusing():
         if print_manifest:
             said = _given("--gpus", gpus) + _given("--max_restarts", max_restarts) + options
-            _print(print_manifest, command, nodes, count, started_port, said, devices, image)
+            served = _given("--server_num", server_num) + _given("--worker_num", worker_num)
+            _print(print_manifest, command, nodes, count, port, said, devices, image, served)
             return
         how, kept = [*options, *command], (log_dir, max_restarts)
         if any(parts):
-            status = _with_servers(how, parts, node_ip, started_port, *kept)
+            status = _with_servers(how, parts, node_ip, port, *kept, ips.split(","))
         elif on:
             status = _on_ray(how, nodes * count, placement, address, devices, *kept)
         else:
@@ -195,11 +196,13 @@ def _print(
     options: list[str],
     gpus: int,
     image: str,
+    served: list[str],
 ) -> None:
     from refluid.collective.launch.job import USUAL_PORT
     from refluid.collective.launch.manifests import EngineJob, manifest
 
-    wanted = EngineJob(command, hosts, count, port or USUAL_PORT, options, gpus, image)
+    begin = port or USUAL_PORT
+    wanted = EngineJob(command, hosts, count, begin, options, gpus, image, served)
     typer.echo(manifest(kind, wanted), nl=False)
 
 

@@ -17,7 +17,6 @@ from refluid.core.lod import Lod
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.as_python import AsPython
 from refluid.eager.live import live
-from refluid.eager.shared_weights import shared_weights
 from refluid.ir.variable import Variable
 
 Array = npt.NDArray[Any]
@@ -208,8 +207,7 @@ class VarBase(AsPython, Variable):
         value = self.tensor
         if value.requires_grad:
             live.keep_gradients()
-            with shared_weights.together():
-                torch.autograd.backward([value], [torch.ones_like(value)])
+            torch.autograd.backward([value], [torch.ones_like(value)])
             return
         warnings.warn(
             f"backward: nothing that {self.name!r} was computed from takes a gradient; set "

@@ -12,6 +12,7 @@ from refluid.core.errors import EnforceNotMet
 
 # Fluid's launcher begins there.
 USUAL_PORT = 6170
+_LOOPBACK = "127.0.0.1"
 
 
 def launched(
@@ -55,20 +56,25 @@ def launched_with_servers(
     port: int | None,
     folder: Path,
     max_restarts: int = 0,
+    hosts: Sequence[str] = (),
 ) -> int:
     """Runs `refluid run` with these arguments as servers of tables and workers; the exit status.
 
     lists: servers and workers as `host:port,..`, of which those on `host` are started; else as many
-    as `counts` says on this host, from `port` on or at any free ports. Others as of `launched`.
+    as `counts` says on each of `hosts`, or on this one, from `port` on. Others as of `launched`.
     """
-    (server_num, worker_num), (servers, workers) = counts, lists
     from refluid.collective.launch.servers import ServerJob, addresses_of, run_with_servers
 
-    own = (server_num or 0) + (worker_num or 0)
-    begin = port or free_port(own + 1)
-    where = addresses_of(servers, server_num or 1, begin)
-    second = begin + (0 if servers else len(where))
-    job = ServerJob(where, addresses_of(workers, worker_num or 1, second), host)
+    (server_num, worker_num), (servers, workers) = counts, lists
+    names = [one.strip() for one in hosts if one.strip()] or [_LOOPBACK]
+    if len(names) > 1 or names != [_LOOPBACK]:
+        host = host or _this_host(names)
+        begin = port or USUAL_PORT
+    else:
+        begin = port or free_port((server_num or 1) + (worker_num or 1))
+    where = addresses_of(servers, server_num or 1, begin, names)
+    second = begin + (0 if servers else server_num or 1)
+    job = ServerJob(where, addresses_of(workers, worker_num or 1, second, names), host)
     return run_with_servers(job, arguments, folder, max_restarts)
 
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -91,12 +91,21 @@ class _Line:
 def live(
     folder: Path, size: int, out: TextIO | None = None, every: float = _PLAIN
 ) -> Iterator[None]:
-    """Within the block a line at the bottom of the terminal says how the trainers do.
-
-    Where stderr is no terminal, one is printed there (or to `out`) every so many seconds.
-    """
+    """Within the block a line says how the trainers do, as of `live_line`."""
     (folder / _FILE).unlink(missing_ok=True)
-    shown = _Line(folder, size)
+    with live_line(_Line(folder, size), out, every):
+        yield
+
+
+@contextmanager
+def live_line(
+    shown: Callable[[], str], out: TextIO | None = None, every: float = _PLAIN
+) -> Iterator[None]:
+    """Within the block the line that `shown` gives is at the bottom of the terminal.
+
+    Where stderr is no terminal, one is printed there (or to `out`) every so many seconds, unless it
+    is empty or was the last one.
+    """
     if on_terminal() and out is None:
         from rich.text import Text
 
@@ -114,7 +123,7 @@ def live(
         thread.join()
 
 
-def _print(shown: _Line, out: TextIO, ended: threading.Event, every: float) -> None:
+def _print(shown: Callable[[], str], out: TextIO, ended: threading.Event, every: float) -> None:
     before = ""
     while not ended.wait(every):
         text = shown()

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from refluid.collective.launch.logs import last_lines, shown
+from refluid.collective.launch.servers_live import live_servers
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import whole_environment
 
@@ -93,7 +95,7 @@ def run_with_servers(
         one.log.unlink(missing_ok=True)
     first = next((one for one in started if one.address in job.workers), started[0])
     try:
-        with shown(first.log):
+        with _watched(job), shown(first.log):
             for one in started:
                 _start(job, one, arguments)
             return _watch(job, started, arguments, max_restarts)
@@ -101,6 +103,11 @@ def run_with_servers(
         return _INTERRUPTED
     finally:
         _end([one.process for one in started if one.process is not None])
+
+
+def _watched(job: ServerJob) -> AbstractContextManager[None]:
+    """A line of figures, where the first worker is on this host."""
+    return live_servers(job.servers) if job.here(job.workers[0]) else nullcontext()
 
 
 def _start(job: ServerJob, one: _JobProcess, arguments: Sequence[str]) -> None:
@@ -131,7 +138,8 @@ def _watch(
         left = [one for one in (*workers, *servers) if one.process.poll() is None]
         if not left:
             return 0
-        if workers and not any(one in workers for one in left):
+        alone = len(workers) == len(job.workers)  # else others train with these servers
+        if alone and not any(one in workers for one in left):
             ended = ended or time.monotonic()
             if time.monotonic() - ended > _GRACE:
                 return 0
@@ -164,8 +172,8 @@ def _end(processes: Sequence[Any]) -> None:
             one.wait()
 
 
-def addresses_of(text: str | None, count: int | None, port: int) -> tuple[str, ...]:
-    """Those in a list with commas, or so many of this host from a port on."""
+def addresses_of(text: str | None, count: int, port: int, hosts: Sequence[str]) -> tuple[str, ...]:
+    """Those in a list with commas, or so many of each host from a port on."""
     if text:
         return tuple(one.strip() for one in text.split(",") if one.strip())
-    return tuple(f"127.0.0.1:{port + number}" for number in range(count or 0))
+    return tuple(f"{host}:{port + number}" for host in hosts for number in range(count))

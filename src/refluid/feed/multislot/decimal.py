@@ -1,4 +1,7 @@
-"""Decimal numbers to float32, correctly rounded, as compiled code."""
+"""Decimal numbers to float32, correctly rounded, as compiled code.
+
+After an edit here, touch `kernel.py`: see `kernels/compiled.py`.
+"""
 
 from __future__ import annotations
 

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from refluid.kernels.compiled import Late, compiled
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from refluid.kernels.compiled import compiled
 
 # So many rows ahead of the one in use: the time that memory takes, in rows.
 AHEAD = 32
 _LINE = 64
+_function_of: Any = cgutils.get_or_insert_function
 
 
-def _asking() -> Any:
-    """For numba: asks for the cache line that is `offset` bytes after an array's first element."""
-    ir: Any = import_module("llvmlite.ir")
-    numba: Any = import_module("numba.core")
-    extending: Any = import_module("numba.extending")
+def _line(_typing: Any, array: Any, offset: Any) -> Any:
+    """Asks for the cache line that is `offset` bytes after the first element of an array."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, given[0]).data
         byte, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
         place = builder.gep(builder.bitcast(data, byte), [given[1]])
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = numba.cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch")
+        function = _function_of(builder.module, kind, "llvm.prefetch")
         # To be written, kept in all caches, data.
         builder.call(function, [place, number(1), number(3), number(1)])
         return context.get_dummy_value()
 
-    def line(_typing: Any, array: Any, offset: Any) -> Any:
-        return numba.types.void(array, offset), generate
-
-    return extending.intrinsic(line)
+    return types.void(array, offset), generate
 
 
-_prefetch: Any = Late(_asking)
+_prefetch: Any = intrinsic(_line)
 
 
 @compiled

@@ -19,7 +19,7 @@ _PORT = 6170
 
 
 def parse_args(arguments: Sequence[str] | None = None) -> Namespace:
-    """Fluid 1.8's options, and `--gpus`, `--ips` and `--nproc_per_node` of those that followed."""
+    """Fluid 1.8's options, and those that followed of which there is more than one spelling."""
     parser = ArgumentParser(
         prog="python -m paddle.distributed.launch",
         description="Run a training script in one or several processes, as Fluid's launcher does.",
@@ -27,13 +27,18 @@ def parse_args(arguments: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--cluster_node_ips", "--ips", default="127.0.0.1", help="hosts: a,b,..")
     parser.add_argument("--node_ip", help="this host")
     parser.add_argument("--use_paddlecloud", action="store_true", help="takes no effect")
-    parser.add_argument("--started_port", type=int, help="the first trainer's port")
+    parser.add_argument("--started_port", "--start_port", type=int, help="the first trainer's port")
     parser.add_argument("--print_config", type=_truth, default=True, help="print the environment")
     parser.add_argument("--selected_gpus", "--gpus", help="devices, a process for each: 0,1,..")
     parser.add_argument("--nproc_per_node", type=int, help="processes on this host")
     parser.add_argument("--log_level", type=int, default=20, help="20 prints, 30 is quiet")
     parser.add_argument("--log_dir", help="where several trainers write their logs: log")
-    parser.add_argument("--max_restarts", type=int, default=0, help="after failures")
+    parser.add_argument("--max_restarts", "--max_restart", type=int, default=0, help="failures")
+    parser.add_argument("--run_mode", help="takes no effect: servers are asked for by number")
+    parser.add_argument("--server_num", type=int, help="servers of tables on this host")
+    parser.add_argument("--worker_num", "--trainer_num", type=int, help="workers beside servers")
+    parser.add_argument("--servers", help="servers of tables on all hosts: host:port,..")
+    parser.add_argument("--workers", "--trainers", help="their workers on all hosts: host:port,..")
     parser.add_argument("training_script", help="the script")
     parser.add_argument("training_script_args", nargs=REMAINDER, help="passed on to it")
     return parser.parse_args(arguments)
@@ -48,6 +53,31 @@ def _several(options: Namespace) -> bool:
     devices = (options.selected_gpus or "0").split(",")
     hosts = options.cluster_node_ips.split(",")
     return max(len(devices), len(hosts), options.nproc_per_node or 1) > 1
+
+
+def _with_servers(options: Namespace) -> bool:
+    """Whether servers of tables are asked for."""
+    asked = options.server_num, options.worker_num, options.servers, options.workers
+    return any(asked)
+
+
+def launch_with_servers(options: Namespace) -> int:
+    """Runs the script as servers of tables and workers; the exit status."""
+    from refluid.collective.launch.job import launched_with_servers
+    from refluid.core.errors import EnforceNotMet
+
+    try:
+        return launched_with_servers(
+            [options.training_script, *options.training_script_args],
+            (options.server_num, options.worker_num),
+            (options.servers, options.workers),
+            options.node_ip,
+            options.started_port,
+            Path(options.log_dir or "log"),
+            options.max_restarts,
+        )
+    except EnforceNotMet as error:
+        raise SystemExit(f"paddle.distributed.launch: {error}") from None
 
 
 def _launch_several(options: Namespace) -> int:
@@ -86,6 +116,8 @@ def _environment(options: Namespace) -> dict[str, str]:
 def launch(args: Sequence[str] | None = None) -> None:
     """Runs the script: a single trainer as `__main__` of this process, several in their own."""
     options = parse_args(args)
+    if _with_servers(options):
+        raise SystemExit(launch_with_servers(options))
     if _several(options):
         raise SystemExit(_launch_several(options))
     environment = _environment(options)
