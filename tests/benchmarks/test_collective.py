@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.collective import QUICK, expected, judged
+from benchmarks.collective import EACH, QUICK, expected, judged
 from benchmarks.hosts import allowed
 from benchmarks.scaling import KINDS, MEGA, RANKS, Fit, checked, fitted, leaving, page, step
 
