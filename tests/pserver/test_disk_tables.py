@@ -80,9 +80,12 @@ def step(draws: np.random.RandomState, ids: torch.Tensor, *tables: SparseTable) 
             table.forget(ids[:3])
 
 
-@pytest.mark.parametrize("case", range(18))
-def test_random_streams_as_in_memory(case: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", range(12))
+def test_random_streams_as_in_memory(
+    case: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     draws = np.random.RandomState(case)
+    monkeypatch.setattr("refluid.pserver.disk_rows._GIVES_BACK", 0 if case % 2 else 2**14)
     given = spec(OPTIMIZERS[draws.choice(list(OPTIMIZERS))])
     entry = str(draws.choice(["", "count_filter_entry:2", "probability_entry:0.5"]))
     passes, memory = int(draws.choice([0, 2])), int(draws.choice([1, 2000, 20_000]))
@@ -142,6 +145,33 @@ def test_no_more_rows_in_memory_than_it_may_have(tmp_path: Path) -> None:
     assert torch.equal(table.peek(torch.arange(20_000)), in_memory_of(20_000))
     big = torch.arange(5 * table.room)
     assert torch.equal(table.look_up(big[:20_000]), in_memory_of(20_000)[: len(big)])
+    store.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells what is mapped")
+def test_pages_of_the_file_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = RowStore(tmp_path)
+    table = DiskTable(spec(), store, 100_000)
+    ids = torch.arange(50_000)
+    table.update(ids, torch.ones(len(ids), 4), rate)
+    table.flush()
+    store.commit(1)
+    table = DiskTable(spec(), store, 100_000)
+
+    def mapped() -> int:
+        lines = Path("/proc/self/smaps").read_text().splitlines()
+        (place,) = (number for number, one in enumerate(lines) if str(tmp_path) in one)
+        (size,) = (one for one in lines[place : place + 6] if one.startswith("Rss"))
+        return int(size.split()[1])
+
+    monkeypatch.setattr("refluid.pserver.disk_rows._GIVES_BACK", 2**40)
+    expected = table.peek(ids)
+    before = mapped()
+    assert before > 500
+    monkeypatch.setattr("refluid.pserver.disk_rows._GIVES_BACK", 0)
+    DiskTable(spec(), store, 100_000).peek(ids[:100])
+    assert mapped() < before / 5
+    assert torch.equal(DiskTable(spec(), store, 100_000).peek(ids), expected)
     store.close()
 
 

@@ -16,12 +16,15 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.mapped_pages import give_back, mapped_ranges
 
 # Address space that files may grow to; they take what they have.
 _MOST_BYTES = 2**42
 _MOST_TABLES = 4096
 _COMMIT = b"commit"
-_MADE_ANEW = ("data.mdb", "lock.mdb")
+# After so many rows pages of the file are given back: each row read may map 64 KB.
+_GIVES_BACK = 2**14
+_FILES = ("data.mdb", "lock.mdb")
 
 
 class RowStore:
@@ -42,7 +45,8 @@ class RowStore:
             metasync=True,
         )
         self._own = self._env.open_db(b"@STORE")
-        self._names: dict[str, Any] = {}
+        self._mapped = mapped_ranges(self.folder / _FILES[0])
+        self._touched = 0
         self.transaction = self._env.begin(write=True)
 
     @property
@@ -62,6 +66,13 @@ class RowStore:
         self.transaction.commit()
         self.transaction = self._env.begin(write=True)
 
+    def touched(self, rows: int) -> None:
+        """So many rows were read or written: what that mapped of the file is given back in time."""
+        self._touched += rows
+        if self._touched > _GIVES_BACK:
+            self._touched = 0
+            give_back(self._mapped)
+
     @property
     def nbytes(self) -> int:
         """What the files take."""
@@ -75,7 +86,7 @@ class RowStore:
 
 def emptied(folder: Path) -> Path:
     """The folder without what a store left there."""
-    for name in _MADE_ANEW:
+    for name in _FILES:
         (folder / name).unlink(missing_ok=True)
     return folder
 
@@ -110,7 +121,9 @@ class StoredRows:
     def fetch(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Those of the ids that have a row, ascending, and their columns."""
         with self._store.transaction.cursor(self._database) as cursor:
-            return self._read(cursor.getmulti(_keys(ids.sort().values)))
+            pairs = cursor.getmulti(_keys(ids.sort().values))
+        self._store.touched(len(pairs))
+        return self._read(pairs)
 
     def put(self, ids: Tensor, kept: Mapping[str, Tensor]) -> None:
         """Sets rows."""
@@ -120,6 +133,7 @@ class StoredRows:
         rows = [raw[start : start + size] for start in range(0, len(raw), size)]
         with self._store.transaction.cursor(self._database) as cursor:
             cursor.putmulti(zip(_keys(ids), rows, strict=True))
+        self._store.touched(len(rows))
 
     def remove(self, ids: Tensor) -> None:
         """Drops rows, as far as there are."""
@@ -135,6 +149,7 @@ class StoredRows:
         with self._store.transaction.cursor(self._database) as cursor:
             pairs = islice(cursor.iternext(), start, None)
             while found := list(islice(pairs, rows)):
+                self._store.touched(len(found))
                 yield self._read(found)
 
     def _read(self, pairs: Sequence[tuple[bytes, bytes]]) -> tuple[Tensor, dict[str, Tensor]]:
