@@ -201,18 +201,3 @@ def test_what_is_wrong_is_said(caplog: pytest.LogCaptureFixture) -> None:
     built(lambda: optimizer)
     for text in ("lamb has no effect", "elastic has no effect", "lars is off"):
         assert text in caplog.text
-
-
-def test_servers_are_still_to_come() -> None:
-    role = fleet.UserDefinedRoleMaker(
-        current_id=0, role=fleet.Role.SERVER, worker_num=2, server_endpoints=["127.0.0.1:36011"]
-    )
-    fleet.init(role)
-    assert fleet.is_server() and fleet.server_num() == 1 and fleet.server_index() == 0
-    assert fleet.server_endpoints() == ["127.0.0.1:36011"] and fleet.worker_num() == 2
-    for name in ("init_worker", "init_server", "run_server", "stop_worker"):
-        with pytest.raises(NotImplementedError, match="parameter servers"):
-            getattr(fleet, name)()
-    with pytest.raises(NotImplementedError, match="parameter servers"):
-        fleet.distributed_optimizer(fleets.ADAM())
-    fleet.init(is_collective=True)

@@ -75,28 +75,37 @@ class AdmissionByChance:
 
 def admission_of(entry: str, table: str, make: MakeCounts) -> Admission | None:
     """The admission that an entry asks for, if any. EnforceNotMet for an entry unknown here."""
-    kind, _, value = entry.partition(":")
-    if kind in ("", "none"):
+    kind, number = read_entry(entry, table)
+    if kind == _BY_CHANCE:
+        return AdmissionByChance(number, stable_hash(f"{table}@ENTRY"))
+    if kind != _BY_COUNT or number < 2:
         return None
-    if kind == "count_filter_entry" and value.isdigit():
-        spec = TableSpec(
-            f"{table}@COUNT",
-            torch.float32,
-            {f"{table}@COUNT": 1},
-            {f"{table}@COUNT": RowDraws(CONSTANT)},
-            None,
-        )
-        return AdmissionByCount(int(value), make(spec)) if int(value) > 1 else None
-    if kind == "probability_entry" and _is_share(value):
-        return AdmissionByChance(float(value), stable_hash(f"{table}@ENTRY"))
-    raise EnforceNotMet(
-        f"table {table} has the entry {entry!r}: servers admit rows by count_filter_entry:N and "
-        "probability_entry:P with P in (0, 1)"
-    )
+    name = f"{table}@COUNT"
+    spec = TableSpec(name, torch.float32, {name: 1}, {name: RowDraws(CONSTANT)}, None)
+    return AdmissionByCount(int(number), make(spec))
 
 
-def _is_share(text: str) -> bool:
+def read_entry(entry: str, table: str) -> tuple[str, float]:
+    """The kind and number of a table's entry. EnforceNotMet for one unknown here."""
+    kind, _, value = entry.partition(":")
+    fits = _ENTRIES.get(kind)
     try:
-        return 0.0 < float(text) < 1.0
+        number = float(value or 0)
     except ValueError:
-        return False
+        fits = None
+    if fits is None or not fits(number):
+        raise EnforceNotMet(
+            f"table {table} has the entry {entry!r}: servers admit rows by count_filter_entry:N "
+            "and probability_entry:P with P in (0, 1)"
+        )
+    return kind, number
+
+
+_BY_COUNT, _BY_CHANCE = "count_filter_entry", "probability_entry"
+# What the number of each kind may be.
+_ENTRIES: dict[str, Callable[[float], bool]] = {
+    "": lambda number: not number,
+    "none": lambda number: not number,
+    _BY_COUNT: lambda number: number >= 0 and number.is_integer(),
+    _BY_CHANCE: lambda number: 0.0 < number < 1.0,
+}

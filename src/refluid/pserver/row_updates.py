@@ -31,6 +31,13 @@ class RowUpdate:
         self.param, self.gradient, self.rows = param, gradient, tuple(rows)
         self._calls = [_Call(op) for op in ops]
         self.in_place = len(ops) == 1 and ops[0].type in _IN_PLACE
+        written = {name: op for op in ops for name in op.output_arg_names}
+        # What is kept for the table as a whole, as powers of Adamax's beta.
+        self._whole = [
+            name
+            for name, op in written.items()
+            if name not in rows and op.block.var_recursive(name).persistable
+        ]
 
     def run(self, tables: Mapping[str, Tensor], slots: Tensor, value: Tensor, others: Find) -> None:
         """Updates the rows `slots`, int64 [n], by `value`, [n, width].
@@ -46,13 +53,17 @@ class RowUpdate:
         count = len(slots)
         chosen = {name: tables[name].index_select(0, slots) for name in self.rows}
         given = SelectedRows(torch.arange(count), count, value)
-        self._run({**chosen, self.gradient: given}, others)
+        values = self._run({**chosen, self.gradient: given}, others)
         for name, rows in chosen.items():
             tables[name].index_copy_(0, slots, rows)
+        for name in self._whole:
+            if name in values:
+                others(name).copy_(values[name])
 
-    def _run(self, values: dict[str, Any], others: Find) -> None:
+    def _run(self, values: dict[str, Any], others: Find) -> dict[str, Any]:
         for call in self._calls:
             call.run(values, others)
+        return values
 
 
 class _Call:

@@ -18,6 +18,7 @@ from refluid.pserver.layout import (
     in_turn,
     row_ranges,
 )
+from refluid.pserver.row_policies import read_entry
 from refluid.pserver.server_programs import ServerSide, server_program, server_startup
 from refluid.pserver.trainer_programs import TrainerSide, rewrite_main, rewrite_startup
 from refluid.pserver.updates import (
@@ -122,7 +123,7 @@ def _sorted(main: Program, startup: Program) -> tuple[list[ParameterUpdate], lis
             raise EnforceNotMet(
                 f"{name} is to be distributed, so it needs an initializer that gives each row by "
                 "itself (constant, uniform, normal, truncated normal, Xavier, MSRA), float32 or "
-                "float64, and no other use than embedding"
+                "float64, no other use than embedding, and another optimizer than Lamb and LARS"
             )
         if table is None:
             dense.append(update)
@@ -159,6 +160,7 @@ def _table(update: ParameterUpdate, side: ServerSide) -> SparseParameter:
     entries = {op.attr("entry") or "none" for op in lookups}
     if len(entries) > 1:
         raise EnforceNotMet(f"lookups of {param.name} have several entries: {sorted(entries)}")
+    read_entry(*entries, param.name)
     on_disk = any(op.attr("table_class") == _ON_DISK for op in lookups)
     known = param.name, update.gradient, height, width, kind, draws
     return SparseParameter(*known, entry=entries.pop(), on_disk=on_disk)

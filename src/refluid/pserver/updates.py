@@ -83,10 +83,11 @@ def _is_update(op: Operator) -> bool:
 
 
 def _state(op: Operator, block: Block) -> list[str]:
-    """Variables that an update changes besides its parameter."""
-    param = op.input("Param")[0]
-    names = dict.fromkeys(name for name in op.output_arg_names if name != param)
-    return [name for name in names if name in block.vars and block.vars[name].persistable]
+    """What outlives an update that reads or changes it, besides the parameter and its rate."""
+    other = {op.input("Param")[0], *op.input("LearningRate")}
+    names = [*dict.fromkeys((*op.output_arg_names, *op.input_arg_names))]
+    kept = [name for name in names if name in block.vars and block.vars[name].persistable]
+    return [name for name in kept if name not in other]
 
 
 def _changes(op: Operator, state: Sequence[str]) -> bool:
@@ -117,10 +118,13 @@ def as_table(
 ) -> ParameterUpdate | None:
     """The update of a parameter that can be a table of rows; None where it can't be.
 
-    It can where nothing but lookups, their gradients and the optimizer look at it.
+    It can where nothing but lookups, their gradients and the optimizer look at it, and that at each
+    row by itself.
     """
     block, name = program.global_block(), update.param.name
     lookups = lookups_of(program).get(name, [])
+    if not update.is_divisible:
+        return None
     if not lookups or draws is None or update.param.dtype not in (VarType.FP32, VarType.FP64):
         return None
     before = _decay(block, update)

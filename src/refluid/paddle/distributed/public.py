@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.core.stub_making import stub
-from refluid.paddle.distributed import fleet
+from refluid.paddle.distributed import entry_attr, fleet
+from refluid.paddle.distributed.entry_attr import (
+    CountFilterEntry,
+    ProbabilityEntry,
+    ShowClickEntry,
+)
 from refluid.paddle.distributed.exchanges import (
     ReduceOp,
     all_gather,
@@ -24,15 +29,19 @@ from refluid.paddle.distributed.parallel import ParallelEnv, init_parallel_env, 
 from refluid.paddle.distributed.spawning import MultiprocessContext, spawn
 
 __all__ = [
+    "CountFilterEntry",
     "Group",
     "MultiprocessContext",
     "ParallelEnv",
+    "ProbabilityEntry",
     "ReduceOp",
+    "ShowClickEntry",
     "all_gather",
     "all_reduce",
     "alltoall",
     "barrier",
     "broadcast",
+    "entry_attr",
     "fleet",
     "get_group",
     "get_rank",

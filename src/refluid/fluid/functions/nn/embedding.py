@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refluid.build import op
@@ -29,8 +29,13 @@ def embedding(
     return look_up("lookup_table", locals())
 
 
-def look_up(op_type: str, given: dict[str, Any]) -> Variable:
-    """The layer with operator `op_type`, `given` being the layer's arguments."""
+def look_up(
+    op_type: str, given: dict[str, Any], others: Mapping[str, Any] | None = None
+) -> Variable:
+    """The layer with operator `op_type`, `given` being the layer's arguments.
+
+    others: attributes besides.
+    """
     helper = LayerHelper("embedding", param_attr=given["param_attr"])
     kind = as_dtype(given["dtype"])
     padding: int | None = given["padding_idx"]
@@ -48,6 +53,7 @@ def look_up(op_type: str, given: dict[str, Any]) -> Variable:
         "is_distributed": distributed,
         "remote_prefetch": sparse and not distributed,
         "padding_idx": padding,
+        **(others or {}),
     }
     return op(op_type, {"Ids": given["input"], "W": table}, attrs, dtype=kind, layer=helper)
 

@@ -44,6 +44,7 @@ __all__ = [
     "server_num",
     "set_lr",
     "set_state_dict",
+    "shrink",
     "state_dict",
     "step",
     "stop_worker",
@@ -82,6 +83,7 @@ state_dict = fleet.state_dict
 set_state_dict = fleet.set_state_dict
 save_inference_model = fleet.save_inference_model
 save_persistables = fleet.save_persistables
+shrink = fleet.shrink
 util = fleet.util
 
 

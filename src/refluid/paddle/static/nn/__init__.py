@@ -22,5 +22,6 @@ name_table(
     refluid.fluid.layers: data_norm
     refluid.fluid.input: embedding
     refluid.paddle.static.nn.layers: cond deform_conv2d fc prelu
+    refluid.paddle.static.nn.sparse_tables: sparse_embedding
     """,
 )

@@ -7,7 +7,6 @@ from refluid.paddle.distributed.fleet.base.fields import StrategyField, by_name
 _GPU_MEMORY = "moves values between a GPU and its host, which refluid doesn't"
 _HYBRID = "refluid trains by data parallelism and sharding only"
 _GUARD = "with use_pure_fp16 only, which refluid doesn't have"
-_SERVERS = "of parameter servers, which fleets of Paddle 2 lack so far"
 _PIPELINE = "of pipelines between processes, which refluid doesn't have"
 _TUNER = "refluid doesn't choose a strategy by itself yet"
 
@@ -145,18 +144,22 @@ CONFIGS = {
     ),
     "a_sync_configs": by_name(
         [
-            StrategyField("k_steps", -1, refused=_SERVERS),
-            StrategyField("max_merge_var_num", 1, refused=_SERVERS),
-            StrategyField("send_queue_size", 16, refused=_SERVERS),
-            StrategyField("independent_recv_thread", False, refused=_SERVERS),
-            StrategyField("min_send_grad_num_before_recv", 1, refused=_SERVERS),
-            StrategyField("thread_pool_size", 1, refused=_SERVERS),
-            StrategyField("send_wait_times", 1, refused=_SERVERS),
-            StrategyField("runtime_split_send_recv", False, refused=_SERVERS),
-            StrategyField("launch_barrier", True, refused=_SERVERS),
-            StrategyField("heter_worker_device_guard", "cpu", refused=_SERVERS),
-            StrategyField("lr_decay_steps", 10, refused=_SERVERS),
-            StrategyField("use_ps_gpu", 0, refused=_SERVERS),
+            StrategyField("k_steps", -1, "above 0: GEO, exchanges every so many steps"),
+            StrategyField("max_merge_var_num", 1, "so many steps are pushed as one at most"),
+            StrategyField("send_queue_size", 16, "so many steps may wait to be pushed"),
+            StrategyField("independent_recv_thread", False, "a thread pulls and nothing else"),
+            StrategyField("min_send_grad_num_before_recv", 1, "after so many steps it pulls"),
+            StrategyField("thread_pool_size", 1, idle="all servers are asked at once"),
+            StrategyField("send_wait_times", 1, "how often more is waited for before fewer go"),
+            StrategyField(
+                "runtime_split_send_recv", False, idle="gradients are cut when they are sent"
+            ),
+            StrategyField("launch_barrier", True, idle="init_worker waits for the servers"),
+            StrategyField(
+                "heter_worker_device_guard", "cpu", refused="workers are of one kind here"
+            ),
+            StrategyField("lr_decay_steps", 10, idle="rates decay as the program says"),
+            StrategyField("use_ps_gpu", 0, refused="servers keep tables in memory or on disk"),
         ]
     ),
     "qat_configs": by_name(

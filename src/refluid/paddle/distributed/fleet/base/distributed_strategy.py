@@ -58,6 +58,8 @@ class DistributedStrategy:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FLAT:
             self._set[name] = _checked(_FLAT[name], name, value)
+            if name == "a_sync" and value:
+                self.a_sync_configs = {"k_steps": 0}
         elif name in CONFIGS:
             self._set[name] = {**self._set.get(name, {}), **_config(name, value)}
         elif name in _OPTIONS:

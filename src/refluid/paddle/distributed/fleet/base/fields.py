@@ -47,8 +47,7 @@ def by_name(fields: Iterable[StrategyField]) -> dict[str, StrategyField]:
 
 
 _CUDNN = "is a matter of cuDNN, which PyTorch steers here"
-_SERVERS = "fleets of Paddle 2 have no parameter servers yet; fleet.init(is_collective=True) trains"
-_SERVERS += " without"
+_FEDERATED = "refluid has no federated training, nor a coordinator"
 _TENSOR = "refluid trains by data parallelism: no layer is split among workers"
 _TUNER = "refluid doesn't choose a strategy by itself yet"
 
@@ -69,7 +68,9 @@ SWITCHES = by_name(
         ),
         StrategyField("pipeline", False, refused="refluid's pipelines are within one process"),
         StrategyField("tensor_parallel", False, refused=_TENSOR),
-        StrategyField("a_sync", False, refused=_SERVERS),
+        StrategyField(
+            "a_sync", False, "with servers: workers wait for no other, or exchange every k_steps"
+        ),
     ]
 )
 FLAGS = by_name(
@@ -121,8 +122,8 @@ FLAGS = by_name(
         ),
         StrategyField("adam_d2sum", False, refused="refluid has no Adam of that kind"),
         StrategyField("heter_ccl_mode", False, refused="refluid trains on devices of one kind"),
-        StrategyField("is_fl_ps_mode", False, refused=_SERVERS),
-        StrategyField("with_coordinator", False, refused=_SERVERS),
+        StrategyField("is_fl_ps_mode", False, refused=_FEDERATED),
+        StrategyField("with_coordinator", False, refused=_FEDERATED),
         StrategyField("split_data", True, idle="each worker reads its own share"),
     ]
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any, NoReturn
+from typing import Any
 
 from refluid.build import at_once
 from refluid.collective.job import joined_as
@@ -22,10 +22,7 @@ from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
 
 __all__ = ["Fleet"]
 
-_SERVERS = (
-    "fleet.{}: fleets of Paddle 2 have no parameter servers yet; fleet.init(is_collective=True) "
-    "trains without them"
-)
+_ALONE = "127.0.0.1:6170"
 
 
 class Fleet(AsksRoleMaker):
@@ -34,6 +31,9 @@ class Fleet(AsksRoleMaker):
     fleet.init(is_collective=True, strategy=strategy)
     optimizer = fleet.distributed_optimizer(optimizer)
     optimizer.minimize(loss)
+
+    Without is_collective there are servers, where the role maker names some; else this process is
+    alone, and what is for servers does nothing.
     """
 
     _init = "fleet.init()"
@@ -42,6 +42,7 @@ class Fleet(AsksRoleMaker):
         self.util = UtilBase()
         self._role_maker: Any = None
         self._is_collective = False
+        self._servers: Any = None
         self._user_strategy: DistributedStrategy | None = None
         self._optimizer: FleetOptimizer | None = None
         self._models: list[Any] = []
@@ -73,8 +74,15 @@ class Fleet(AsksRoleMaker):
         self._is_collective = bool(getattr(role_maker, "_is_collective", is_collective))
         role_maker.generate_role()
         self._role_maker, self._user_strategy = role_maker, _checked(strategy)
+        self._servers = None
         self.util._set_role_maker(role_maker)
         self.util._set_strategy(self._user_strategy)
+        if not self._is_collective and role_maker.get_pserver_endpoints():
+            from refluid.paddle.distributed.fleet.base.served import RoleThroughServers, ServedFleet
+
+            self._servers = ServedFleet()
+            self._servers.init(role_maker)
+            self.util._set_role_maker(RoleThroughServers(role_maker, self._servers))
         if self._is_collective and self.worker_num() > 1:
             joined_as(self.worker_index(), self.worker_num(), self.worker_endpoints())
 
@@ -86,26 +94,47 @@ class Fleet(AsksRoleMaker):
 
     # -- servers --------------------------------------------------------------
 
-    def init_worker(self) -> None:
-        """Makes a worker ready: nothing to do where there are workers only."""
-        if not self._is_collective:
-            self._without_servers("init_worker")
+    def init_worker(self, scopes: Any = None) -> None:
+        """Waits for the servers, where there are any, and tells them that this worker begins."""
+        self._role()
+        if self._servers is not None:
+            self._servers.init_worker()
 
-    def init_server(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """NotImplementedError: there are no servers yet."""
-        self._without_servers("init_server")
+    def init_server(self, dirname: str | None = None, *args: Any, **kwargs: Any) -> None:
+        """Makes this server's tables, with what `save_persistables` left in `dirname`, if any."""
+        self._role()
+        if self._servers is not None:
+            self._servers.init_server(dirname)
 
-    def run_server(self) -> NoReturn:
-        """NotImplementedError: there are no servers yet."""
-        self._without_servers("run_server")
+    def run_server(self) -> None:
+        """Answers workers until all came and are gone."""
+        self._role()
+        if self._servers is not None:
+            self._servers.run_server()
 
     def stop_worker(self) -> None:
-        """Ends a worker: nothing to do where there are workers only."""
-        if not self._is_collective:
-            self._without_servers("stop_worker")
+        """Sends what is left, and tells the servers that this worker ends."""
+        self._role()
+        if self._servers is not None:
+            self._servers.stop_worker()
 
-    def _without_servers(self, name: str) -> NoReturn:
-        raise NotImplementedError(_SERVERS.format(name))
+    def barrier_worker(self) -> None:
+        """Waits for all workers."""
+        if self._servers is None:
+            super().barrier_worker()
+        else:
+            self._servers.barrier_worker()
+
+    def shrink(self, threshold: int | None = None) -> None:
+        """Ends a pass of the servers' tables, once for all workers that call it.
+
+        Rows are forgotten that weren't updated in `threshold` passes, REFLUID_TABLE_PASSES of the
+        servers unless given. ValueError where there are no servers.
+        """
+        if self._servers is None:
+            raise ValueError("fleet.shrink is for tables of servers: fleet.init() with some")
+        if self.is_first_worker():
+            self._servers.shrink(threshold)
 
     # -- training ---------------------------------------------------------------
 
@@ -117,11 +146,14 @@ class Fleet(AsksRoleMaker):
         strategy: takes the place of that of `init`. TypeError for what is no optimizer.
         """
         self._role()
-        if not self._is_collective:
-            self._without_servers("distributed_optimizer")
         chosen = self._user_strategy if strategy is None else _checked(strategy)
         self.util._set_strategy(chosen)
-        self._optimizer = FleetOptimizer(self, optimizer, chosen or DistributedStrategy())
+        kind = FleetOptimizer
+        if self._servers is not None:
+            from refluid.paddle.distributed.fleet.base.served import ServedOptimizer
+
+            kind = ServedOptimizer
+        self._optimizer = kind(self, optimizer, chosen or DistributedStrategy())
         return self._optimizer
 
     def distributed_model(self, model: Any) -> Any:
@@ -176,7 +208,7 @@ class Fleet(AsksRoleMaker):
         self._made().set_state_dict(state_dict)
 
     def _workers(self) -> Workers:
-        return Workers(self.worker_index(), self.worker_endpoints())
+        return Workers(self.worker_index(), self.worker_endpoints() or [_ALONE])
 
     # -- files ------------------------------------------------------------------
 
@@ -194,6 +226,10 @@ class Fleet(AsksRoleMaker):
 
         Where parameters have owners all workers must call this.
         """
+        if self._servers is not None:
+            return self._servers.save_inference_model(
+                executor, dirname, feeded_var_names, target_vars, main_program
+            )
         program = main_program or default_main_program()
         with _whole(program):
             return io.save_inference_model(
@@ -212,8 +248,12 @@ class Fleet(AsksRoleMaker):
     ) -> None:
         """As `fluid.io.save_persistables`, of the program as the user made it.
 
-        With sharding all workers must call this, each with a folder that it may write.
+        With sharding all workers must call this, each with a folder that it may write; of servers
+        one worker has all that they hold.
         """
+        if self._servers is not None:
+            self._servers.save_persistables(executor, dirname, main_program)
+            return
         program = main_program or default_main_program()
         with _whole(program):
             io.save_persistables(executor, dirname, program)

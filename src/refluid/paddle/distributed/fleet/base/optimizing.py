@@ -51,6 +51,11 @@ class FleetOptimizer:
         strategy, workers = self.user_defined_strategy, self._fleet._workers()
         for line in complaints(strategy):
             _log.warning(line)
+        if strategy.a_sync and self._fleet._is_collective:
+            raise NotImplementedError(
+                "DistributedStrategy.a_sync = True: collective training has no parameter servers; "
+                "fleet.init() without is_collective has some"
+            )
         main, startup = loss.block.program, startup_program or default_startup_program()
         inner = wrapped(self.user_defined_optimizer, strategy, workers.count)
         done = inner.minimize(loss, startup, parameter_list, no_grad_set)

@@ -14,6 +14,8 @@ from refluid.fluid.incubate.fleet.base.role_maker import Role, RoleMakerBase
 __all__ = ["PaddleCloudRoleMaker", "Role", "RoleMakerBase", "UserDefinedRoleMaker"]
 
 _ALONE = "127.0.0.1:6170"
+# Without any of them a process is no part of a job with servers.
+_OF_JOBS = ("PADDLE_PSERVERS_IP_PORT_LIST", "TRAINING_ROLE")
 
 
 class _Named(RoleMakerBase):
@@ -67,9 +69,7 @@ def _require_workers(comm_world: str) -> None:
     if comm_world not in ("worker", "server", "all"):
         raise ValueError(f"comm_world must be worker, server or all, not {comm_world!r}")
     if comm_world == "server":
-        raise NotImplementedError(
-            "fleets of Paddle 2 have no parameter servers yet; those of 1.x do (docs/pserver.md)"
-        )
+        raise NotImplementedError("servers hold tables and exchange nothing with each other")
 
 
 class PaddleCloudRoleMaker(_Named, fluid.PaddleCloudRoleMaker):
@@ -84,8 +84,14 @@ class PaddleCloudRoleMaker(_Named, fluid.PaddleCloudRoleMaker):
 
     def generate_role(self) -> None:
         """Reads the environment, the first time."""
-        if self._role_is_generated or not self._is_collective:
-            super().generate_role()
+        if self._role_is_generated:
+            return
+        if not self._is_collective:
+            if any(environment_str(name) for name in _OF_JOBS):
+                super().generate_role()
+                return
+            self._role, self._current_id, self._trainers_num = Role.WORKER, 0, 1
+            self._role_is_generated = True
             return
         job = job_of_environment()
         self._role = Role.WORKER

@@ -46,6 +46,7 @@ class DistributedTranspiler(Fleet):
         TypeError for others.
         """
         made = TranspilerOptimizer(optimizer, strategy)
+        made._fleet = self
         self._optimizer = made
         return made
 
@@ -214,6 +215,7 @@ class TranspilerOptimizer(DistributedOptimizer):
                 f"DistributeTranspilerConfig, not {type(strategy).__name__}"
             )
         self._strategy = strategy
+        self._fleet = fleet
 
     def backward(
         self,
@@ -246,7 +248,8 @@ class TranspilerOptimizer(DistributedOptimizer):
             raise TypeError("DistributedTranspiler's optimizer takes one loss, not a list")
         done = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         main = loss.block.program if loss is not None else default_main_program()
-        fleet.transpile(self._strategy, main, startup_program or default_startup_program())
+        startup = startup_program or default_startup_program()
+        self._fleet.transpile(self._strategy, main, startup)
         return done
 
 
