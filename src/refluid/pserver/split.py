@@ -160,7 +160,8 @@ def _table(update: ParameterUpdate, side: ServerSide) -> SparseParameter:
     entries = {op.attr("entry") or "none" for op in lookups}
     if len(entries) > 1:
         raise EnforceNotMet(f"lookups of {param.name} have several entries: {sorted(entries)}")
-    read_entry(*entries, param.name)
+    entry = entries.pop()
+    read_entry(entry, param.name)
     on_disk = any(op.attr("table_class") == _ON_DISK for op in lookups)
     known = param.name, update.gradient, height, width, kind, draws
-    return SparseParameter(*known, entry=entries.pop(), on_disk=on_disk)
+    return SparseParameter(*known, entry=entry, on_disk=on_disk)
