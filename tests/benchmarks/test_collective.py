@@ -19,8 +19,8 @@ FIT = Fit({"direct": 2e-4, "by host": 3e-4}, {"direct": 8e-9, "by host": 9e-9})
 def test_bytes_of_two_hosts() -> None:
     assert expected("direct", 1, 16) == 2 * MEGA + 4 * 32
     assert expected("direct", 32, 16) == 64 * MEGA + 2 * 4 * 32
-    assert expected("by host", 1, 16) == MEGA + 32
-    assert expected("by host", 18, 16) == 18 * MEGA + 5 * 32
+    assert expected("by host", 1, 16) == MEGA + 2 * 32
+    assert expected("by host", 18, 16) == 18 * MEGA + 2 * 2 * 32
     assert leaving("direct", 100.0, 2, 2) == 200.0 and leaving("by host", 100.0, 2, 2) == 100.0
 
 
@@ -54,8 +54,8 @@ def test_predictions_are_as_they_must_be() -> None:
 def test_what_misses_is_told() -> None:
     found: dict[str, Any] = {
         "exchanges": {
-            f"{kind} {size}": {"seconds": 1e-9, "bytes": expected(kind, size, 2) // per}
-            for kind, per in (("direct", 2), ("by host", 1))
+            f"{kind} {size}": {"seconds": 1e-9, "bytes": expected(kind, size, 2) // EACH}
+            for kind in KINDS
             for size in QUICK["sizes"]
         },
         "refluid": 0.9,
