@@ -2,8 +2,8 @@
 
     python benchmarks/disk_tables.py --rows 100000000 --memory 1024
 
-One `DiskTable` of 10 columns by SGD in this process, without calls between processes. Rows are made by
-updates of neighbouring ids, so many at a time; then batches of 26,000 ids, drawn evenly or by
+One `DiskTable` of 10 columns by SGD in this process, without calls between processes. Rows are made
+by updates of neighbouring ids, so many at a time; then batches of 26,000 ids, drawn evenly or by
 Zipf's law, are looked up and updated. Resident memory is that of the process: what it allocated
 and the pages of the file that are mapped, which the system takes back when others need memory.
 """
@@ -124,7 +124,8 @@ def main() -> None:
         store.commit(1)
         seconds = time.perf_counter() - start
         print(
-            f"a checkpoint takes {seconds:.1f} s; {own.rows:,} rows are {store.nbytes / 2**30:.1f} GB"
+            f"a checkpoint takes {seconds:.1f} s; "
+            f"{own.rows:,} rows are {store.nbytes / 2**30:.1f} GB"
         )
         store.close()
     finally:

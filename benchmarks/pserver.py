@@ -1,7 +1,8 @@
-"""What servers of tables cost: a pull and a push beside the table's own arithmetic, and training.
+"""What training with servers of tables reaches; `pserver_exchange.py` has a pull and a push alone.
 
     python benchmarks/pserver.py
-    python benchmarks/pserver.py --modes async sync --batches 60
+    python benchmarks/pserver.py --modes async sync --batches 60 --rounds 5
+    python benchmarks/pserver.py --peer PADDLE_2_6_2/bin/python
 
 The network is a click model: 26 slots that share a table of 1,000,001 rows of 10, 13 dense
 features, three layers of 400, batches of 1000. Trainers and servers are processes of this machine.
@@ -26,7 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 import torch
 
-IDS, WIDTH, SLOTS, HEIGHT, BATCH = 26_000, 10, 26, 1_000_001, 1000
+WIDTH, SLOTS, HEIGHT, BATCH = 10, 26, 1_000_001, 1000
+# Ways to wait that Paddle 2.6.2 has too.
+_OF_PEER = ("sync", "async", "geo")
 
 
 def ports(count: int) -> list[int]:
@@ -108,21 +111,38 @@ def work(mode: str, count: int, out: str) -> None:
     Path(f"{out}.{fleet.worker_index()}").write_text(json.dumps(told))
 
 
-def job(mode: str, count: int, servers: int = 1, workers: int = 2) -> tuple[float, float]:
-    """Samples per second of all workers, and per CPU second of a worker."""
+def job(
+    mode: str, count: int, servers: int = 1, workers: int = 2, peer: str | None = None
+) -> tuple[float, float]:
+    """Samples per second of all workers, and per CPU second of a worker.
+
+    peer: the Python of a Paddle whose own servers are measured instead.
+    """
     addresses = [f"127.0.0.1:{port}" for port in ports(servers)]
+    ends = [f"127.0.0.1:{port}" for port in ports(workers)]
+    common = {"PADDLE_PSERVERS_IP_PORT_LIST": ",".join(addresses), "OMP_NUM_THREADS": "1"}
+    common |= {"PADDLE_TRAINERS_NUM": str(workers), "POD_IP": "127.0.0.1"}
+    common |= {"PADDLE_TRAINER_ENDPOINTS": ",".join(ends), "PADDLE_WITH_GLOO": "0"}
     with tempfile.TemporaryDirectory() as folder:
-        out, started = f"{folder}/told", []
-        for number in range(servers + workers):
-            role = {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": str(number - servers)}
-            if number < servers:
-                host, _, port = addresses[number].rpartition(":")
-                role = {"TRAINING_ROLE": "PSERVER", "POD_IP": host, "PADDLE_PORT": port}
-            role |= {"PADDLE_PSERVERS_IP_PORT_LIST": ",".join(addresses)}
-            role |= {"PADDLE_TRAINERS_NUM": str(workers)}
-            command = [sys.executable, __file__, "--work", mode, str(count), out]
-            started.append(subprocess.Popen(command, env={**os.environ, **role}))
-        codes = [one.wait(600) for one in started]
+        out = f"{folder}/told"
+        program = [sys.executable, __file__, "--work"]
+        if peer is not None:
+            program = [peer, str(Path(__file__).with_name("pserver_paddle.py"))]
+        started = []
+        for number, address in enumerate([*addresses, *ends]):
+            trains = number >= servers
+            role = {"TRAINING_ROLE": "TRAINER" if trains else "PSERVER"}
+            role |= {"PADDLE_TRAINER_ID": str(max(0, number - servers))}
+            role |= {"PADDLE_PORT": address.rpartition(":")[2], "PADDLE_CURRENT_ENDPOINT": address}
+            given: dict[str, Any] = {"env": {**os.environ, **common, **role}}
+            if peer is not None:
+                given |= {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            started.append(subprocess.Popen([*program, mode, str(count), out], **given))
+        codes = [one.wait(600) for one in started[servers:]]
+        for one in started[:servers]:
+            if peer is not None:
+                one.terminate()  # it outlives its trainers
+            codes.append(one.wait(60) if peer is None else 0)
         if any(codes):
             raise SystemExit(f"{mode}: processes ended with {codes}")
         told = [json.loads(Path(f"{out}.{number}").read_text()) for number in range(workers)]
@@ -150,63 +170,35 @@ def alone(count: int) -> tuple[float, float]:
     return samples / (time.perf_counter() - start), samples / (time.process_time() - cpu)
 
 
-# -- a pull and a push --------------------------------------------------------
-
-
-def exchange(repeats: int) -> tuple[float, float, float]:
-    """Milliseconds of pull and push of 26,000 ids over two servers; of the tables alone; GB/s.
-
-    Servers are threads of this process; both sides are measured in turns.
-    """
-    from refluid.core.selected_rows import SelectedRows
-    from refluid.kernels.rows.ids import merge_ids, unique_ids
-    from refluid.kernels.rows.lookup import look_up
-    from tests.pserver.tables import cluster, divided
-
-    ids = torch.from_numpy(np.random.RandomState(0).randint(0, HEIGHT, IDS))
-    value = torch.ones(IDS, WIDTH)
-    with cluster(divided(servers=2, width=WIDTH)) as found:
-        client = found.client()
-        table = found.servers[0].tables.sparse["emb"]
-
-        def over_servers() -> None:
-            client.rows("emb", ids)
-            client.push({"emb@GRAD": SelectedRows(ids, HEIGHT, value)})
-
-        def tables_alone() -> None:
-            own, inverse = unique_ids(ids)
-            look_up(table.look_up(own), inverse)
-            table.update(*merge_ids(ids, value), found.servers[0].tables.dense.value)
-
-        times: tuple[list[float], list[float]] = ([], [])
-        for _ in range(repeats):
-            for kept, call in zip(times, (over_servers, tables_alone), strict=True):
-                start = time.perf_counter()
-                call()
-                kept.append(1000 * (time.perf_counter() - start))
-    served, own = (statistics.median(one[3:]) for one in times)
-    return served, own, 3 * IDS * WIDTH * 4 / own / 1e6
+def medians(found: list[tuple[float, float]]) -> str:
+    """What several jobs measured, as a line says it."""
+    rate, per_cpu = (statistics.median(one) for one in zip(*found, strict=True))
+    return f"{rate:.0f} samples/s of 2 workers, {per_cpu:.0f} per worker CPU second"
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--batches", type=int, default=60)
-    options.add_argument("--repeats", type=int, default=60)
+    options.add_argument("--rounds", type=int, default=1, help="times that each job runs, in turns")
     options.add_argument("--modes", nargs="*", default=["sync", "async", "half_async", "geo"])
+    options.add_argument("--peer", help="the Python of a Paddle 2.6.2, to be measured in turns")
     options.add_argument("--work", nargs=3, metavar=("MODE", "BATCHES", "FILE"))
     given = options.parse_args()
     if given.work:
         work(given.work[0], int(given.work[1]), given.work[2])
         return
     torch.set_num_threads(1)
-    served, own, speed = exchange(given.repeats)
-    print(f"pull and push of {IDS} ids x {WIDTH}: over 2 servers {served:.2f} ms, tables alone "
-          f"{own:.2f} ms, ratio {served / own:.2f} ({speed:.2f} GB/s of rows)")  # fmt: skip
     rate, per_cpu = alone(given.batches)
     print(f"alone: {rate:.0f} samples/s, {per_cpu:.0f} per CPU second")
     for mode in given.modes:
-        rate, per_cpu = job(mode, given.batches)
-        print(f"{mode}: {rate:.0f} samples/s of 2 workers, {per_cpu:.0f} per worker CPU second")
+        own, peers = [], []
+        for _ in range(given.rounds):
+            own.append(job(mode, given.batches))
+            if given.peer and mode in _OF_PEER:
+                peers.append(job(mode, given.batches, peer=given.peer))
+        print(f"{mode}: {medians(own)}", flush=True)
+        if peers:
+            print(f"{mode}, Paddle: {medians(peers)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def chosen_peers(options: argparse.Namespace) -> list[str]:
 
 def rivals_of(work: Workload, peers: Sequence[str], settings: Settings, quick: bool) -> list[str]:
     """refluid also compiled, where it can be; PyTorch eager with wide images in both layouts."""
-    ragged = any(name.endswith(LENGTHS) for name in work.feeds()[0])
+    ragged = any(name.endswith(LENGTHS) for name in work.first())
     ours = [] if quick or ragged or settings.tier != "auto" else [COMPILED]
     both = [EAGER, "channels_last"] if work.wide_images else [EAGER]
     fit = [peer for peer in peers if work.name in (RIVALS[peer].workloads or WORKLOADS)]

@@ -77,7 +77,8 @@ def measure(
                 found.failed[name] = _reason(failure)
                 continue
             running[name] = rival
-        _take_turns(running, found, settings, say)
+        machine = stack.enter_context(_machine(settings, folder))
+        _take_turns(running, machine, found, settings, say)
         for name, rival in running.items():
             found.measured[name].peak = rival.ask("peak")
         for name, rival in running.items():
@@ -106,10 +107,21 @@ def _start(rival: Running, work: Workload, settings: Settings, folder: Path) -> 
     )
 
 
+def _machine(settings: Settings, folder: Path) -> Running:
+    """A process that measures what the machine can do."""
+    env = environment(RIVALS[REFLUID], settings.threads, "auto", None)
+    return Running(RIVALS[REFLUID], env, folder / "machine.log", settings.patience)
+
+
 def _take_turns(
-    running: dict[str, Running], found: Found, settings: Settings, say: Callable[[str], None]
+    running: dict[str, Running],
+    machine: Running,
+    found: Found,
+    settings: Settings,
+    say: Callable[[str], None],
 ) -> None:
     """Blocks of all rivals, `settings.blocks` rounds; the order turns by one every round."""
+    asked = {"device": settings.device, "half": settings.half, "clock": settings.clock}
     steps = {}
     for name, rival in running.items():
         step = rival.ask("warm", seconds=settings.seconds, least=4, most=50)
@@ -121,4 +133,4 @@ def _take_turns(
         for name in names[start:] + names[:start]:
             times = running[name].ask("block", steps=steps[name])
             found.measured[name].blocks.append(times)
-        found.ceiling = max(found.ceiling, running[REFLUID].ask("ceiling"))
+        found.ceiling = max(found.ceiling, machine.ask("ceiling", **asked))

@@ -91,8 +91,16 @@ class Worker:
     def shares(self) -> dict[str, float]:
         return self.side.shares(self.feeds[0])
 
-    def ceiling(self) -> float:
-        return self.side.ceiling()
+    def ceiling(self, device: str, half: str, clock: str) -> float:
+        """Floating-point operations that the machine does in a second, at best, as measured now.
+
+        Asked of a process of its own, since the matrices take memory.
+        """
+        import torch
+
+        from refluid.measure.ceilings import matrix_rate
+
+        return matrix_rate(torch.device(device), getattr(torch, half or "float32"), CLOCKS[clock])
 
 
 def read_feeds(path: Path) -> list[Feed]:

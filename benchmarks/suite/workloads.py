@@ -61,6 +61,10 @@ class Workload:
         random = np.random.default_rng(7)
         return [self.feed(random) for _ in range(self.batches)]
 
+    def first(self) -> Feed:
+        """The first of `feeds`."""
+        return self.feed(np.random.default_rng(7))
+
 
 def _image(name: str, title: str, batch: int, size: int, tolerance: float, reason: str) -> Workload:
     return Workload(

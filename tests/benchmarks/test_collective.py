@@ -48,7 +48,7 @@ def test_predictions_are_as_they_must_be() -> None:
             assert times[0] == alone and times == sorted(times)
         assert step(FIT, network, "by host", 1024, 4) < step(FIT, network, "by host", 1024)
     table = page(FIT).splitlines()
-    assert len(table) == 2 + 2 + 6 and all(one.count("|") == len(RANKS) + 2 for one in table[2:])
+    assert len(table) == 2 + 2 + 8 and all(one.count("|") == len(RANKS) + 2 for one in table[2:])
 
 
 def test_what_misses_is_told() -> None:

@@ -51,7 +51,7 @@ def test_every_flag_of_fluid_is_known() -> None:
 def test_a_flag_is_effective_exactly_if_something_reads_it() -> None:
     used = set()
     for path in SOURCE.rglob("*.py"):
-        used |= set(re.findall(r'flags\.value\(\s*"(\w+)"\s*\)', path.read_text()))
+        used |= set(re.findall(r'(?:flags\.|bool\()value\(\s*"(\w+)"\s*\)', path.read_text()))
     assert used == {name for name, flag in FLAGS.items() if flag.status is Status.EFFECTIVE}
 
 

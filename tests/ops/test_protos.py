@@ -44,6 +44,7 @@ _OF_PADDLE_2 = {
     "math.solving",
     "math.special",
     "math.statistics",
+    "nn.grids",
     "nn.head_attention",
     "optimizer.corrected",
     "tensor.diagonals",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from refluid.kernels.rows.dealing import DealtIds
 from refluid.kernels.rows.draws import RowDraws
 from refluid.kernels.rows.ids import IdMap, deal_ids, merge_ids, unique_ids
 from refluid.pserver.ring import owners_of
@@ -83,3 +84,25 @@ def test_draws_have_their_distribution() -> None:
     np.testing.assert_allclose(out.std(), 2.0 * 0.8796, atol=0.02)
     correlated = torch.corrcoef(out.T).fill_diagonal_(0).abs().max()
     assert correlated < 0.03
+
+
+def test_ids_dealt_in_one_pass_are_those_of_the_steps_alone() -> None:
+    draws = np.random.RandomState(4)
+    for _ in range(40):
+        servers = int(draws.randint(1, 9))
+        owners = owners_of([f"s{number}" for number in range(servers)])
+        count = int(draws.choice([0, 1, 2, 17, 300, 5000]))
+        ids = torch.from_numpy(draws.randint(-50, 2 ** draws.randint(1, 62), count))
+        value = torch.from_numpy(draws.randint(-9, 9, (count, 3))).double()
+        dealt = DealtIds(ids, owners, servers)
+        assert torch.equal(dealt.unique[dealt.inverse], ids)
+        merged, sums = merge_ids(ids, value)
+        for server, chosen in enumerate(deal_ids(merged, owners, servers)):
+            assert torch.equal(dealt.part(server, dealt.unique), merged[chosen])
+            assert torch.equal(dealt.part(server, dealt.sums(value)), sums[chosen])
+        parts = {one: dealt.part(one, dealt.sums(value)) for one in dealt.servers()}
+        if parts:
+            _, where = unique_ids(ids)
+            assert torch.equal(dealt.spread(parts), sums[where])
+        assert dealt.is_of(ids.clone())
+        assert not count or not dealt.is_of(ids + 1)

@@ -148,7 +148,7 @@ def certificate(folder: Path, name: str, authority: Path | None = None) -> Path:
 
 
 def keys(chain: Path, authority: Path) -> Keys:
-    return Keys(chain.with_suffix(".key").read_bytes(), chain.read_bytes(), authority.read_bytes())
+    return Keys(chain.with_suffix(".key"), chain, authority)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")

@@ -11,7 +11,7 @@ import refluid.fluid as fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver.layout import TrainingMode
-from refluid.pserver.messages import Kind, TableMessage
+from refluid.pserver.messages import Kind, Remedy, TableMessage
 from refluid.pserver.table_client import TableClient
 from tests.pserver.tables import Cluster, at_once, cluster, divided
 
@@ -72,19 +72,17 @@ class Lossy:
             done = answer(message)
             self.calls += 1
             if message.kind == Kind.PUSH and self.calls % 2:
-                raise TimeoutError("the answer is lost")
+                raise LookupError("the answer is lost")
             return done  # type: ignore[no-any-return]
 
         server.answer = lose  # type: ignore[attr-defined]
 
 
 def test_a_push_whose_answer_is_lost_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    import grpc
-
     from refluid.pserver import service
 
-    codes = [(TimeoutError, grpc.StatusCode.UNAVAILABLE), *service._CODES]
-    monkeypatch.setattr(service, "_CODES", codes)
+    meanings = [(LookupError, Remedy.AGAIN), *service._MEANINGS]
+    monkeypatch.setattr(service, "_MEANINGS", meanings)
     with cluster(divided(servers=2)) as found:
         lossy = Lossy(found)
         client = found.client()

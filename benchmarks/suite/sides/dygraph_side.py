@@ -57,9 +57,6 @@ class DygraphSide:
     def flops(self, prepared: Any) -> int:
         return 0
 
-    def ceiling(self) -> float:
-        return 0.0
-
     def shares(self, prepared: Any) -> dict[str, float]:
         return kernel_shares(lambda: self.step(prepared), self.device)
 

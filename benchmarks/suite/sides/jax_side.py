@@ -121,9 +121,6 @@ class JaxSide:
     def flops(self, prepared: Any) -> int:
         return 0
 
-    def ceiling(self) -> float:
-        return 0.0
-
     def shares(self, prepared: Any) -> dict[str, float]:
         return {}
 

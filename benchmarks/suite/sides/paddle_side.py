@@ -45,7 +45,7 @@ class PaddleSide:
         with paddle.static.program_guard(self.main, startup):
             feed = {
                 name: paddle.static.data(name, list(value.shape), value.dtype.name)
-                for name, value in self.prepare(work.feeds()[0]).items()
+                for name, value in self.prepare(work.first()).items()
             }
             network = OWN.get(work.name, NETWORKS[work.name])
             self.loss = network(fluid, feed)
@@ -82,9 +82,6 @@ class PaddleSide:
 
     def flops(self, prepared: Any) -> int:
         return 0
-
-    def ceiling(self) -> float:
-        return 0.0
 
     def shares(self, prepared: Any) -> dict[str, float]:
         return {}

@@ -115,9 +115,6 @@ class TorchSide:
             optimizer.zero_grad(set_to_none=True)
         return int(counter.get_total_flops())
 
-    def ceiling(self) -> float:
-        return 0.0  # refluid's side measures what PyTorch's kernels reach
-
     def shares(self, prepared: Any) -> dict[str, float]:
         return kernel_shares(lambda: self.step(prepared), self.device)
 

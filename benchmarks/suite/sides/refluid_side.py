@@ -12,10 +12,9 @@ import refluid
 from benchmarks.suite.data import LENGTHS
 from benchmarks.suite.kernels import kernel_shares
 from benchmarks.suite.networks.fluid_networks import NETWORKS
-from benchmarks.suite.sides.side import CLOCKS, Options, Weights
+from benchmarks.suite.sides.side import Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from refluid import fluid
-from refluid.measure.ceilings import matrix_rate
 from refluid.measure.timing import Feed
 from refluid.runtime.recorded.trial import undecided
 
@@ -46,14 +45,13 @@ class RefluidSide:
         self.main, startup = fluid.Program(), fluid.Program()
         self.main.random_seed = startup.random_seed = 1
         with fluid.program_guard(self.main, startup), fluid.unique_name.guard():
-            self.loss = NETWORKS[work.name](fluid, _variables(work.feeds()[0]))
+            self.loss = NETWORKS[work.name](fluid, _variables(work.first()))
             self.names = [p.name for p in self.main.list_vars() if p.persistable]
             chosen = optimizer(work.optimizer)
             if options.half:
                 chosen = half(chosen, options.half)
             chosen.minimize(self.loss)
-        self.dtype = getattr(torch, options.half or "float32")
-        self.device, self.clock = options.device, CLOCKS[options.clock]
+        self.device = options.device
         self.place = fluid.CUDAPlace(0) if options.device == "cuda" else fluid.CPUPlace()
         self.scope = fluid.Scope()
         self.exe = fluid.Executor(self.place)
@@ -81,9 +79,6 @@ class RefluidSide:
 
     def flops(self, prepared: Any) -> int:
         return 0  # the PyTorch side counts those of the same network
-
-    def ceiling(self) -> float:
-        return matrix_rate(torch.device(self.device), self.dtype, self.clock)
 
     def shares(self, prepared: Any) -> dict[str, float]:
         return kernel_shares(lambda: self.step(prepared), torch.device(self.device))

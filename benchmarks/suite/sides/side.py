@@ -47,9 +47,6 @@ class Side(Protocol):
     def flops(self, prepared: Any) -> int:
         """Floating-point operations of matrix products and convolutions in one step; 0: unknown."""
 
-    def ceiling(self) -> float:
-        """Such operations that the machine does in a second, at best, as measured now; or 0."""
-
     def shares(self, prepared: Any) -> dict[str, float]:
         """Of a step's time, by operator; empty where the framework's operators aren't PyTorch's."""
 

@@ -66,7 +66,13 @@ _EFFECTIVE: list[_Row] = [
         True,
         "processes exchange while they compute (refluid only)",
     ),
+    ("refluid_kept_loops", True, "compiled loops are loaded without numba (refluid only)"),
     ("refluid_eager_direct", True, "dygraph calls operators without plans (refluid only)"),
+    (
+        "refluid_eager_shared_weights",
+        True,
+        "in dygraph, one gradient of a weight for all its uses (refluid only)",
+    ),
     ("refluid_exchange_seconds", 300.0, "how long a trainer waits for another (refluid only)"),
     ("refluid_meeting_seconds", 900.0, "how long trainers wait for all to come (refluid only)"),
     ("refluid_verify_passes", False, "verify programs before and after each pass (refluid only)"),

@@ -18,6 +18,7 @@ import torch
 
 from refluid.core.errors import OutOfBounds
 from refluid.core.flag_table import FLAGS, Flag, FlagValue, Status
+from refluid.kernels import compiled
 
 _LOGGER = logging.getLogger("refluid")
 _PREFIX = "FLAGS_"
@@ -238,3 +239,6 @@ def _type_name(thing: object) -> str:
 
 
 load_environment(os.environ)
+
+# Kernels know no flags.
+compiled.keep_if(lambda: bool(value("refluid_kept_loops")))

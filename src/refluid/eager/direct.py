@@ -18,6 +18,7 @@ from torch import Tensor
 from refluid.core.random import RandomSource
 from refluid.eager.calls import OperatorCall, detached
 from refluid.eager.results import Asked, ResultVariables, Run, SlotValues
+from refluid.eager.shared_weights import shared_weights
 from refluid.eager.written import WrittenGradient
 from refluid.ir.attributes import AttrType, convert
 from refluid.ir.checks import check
@@ -62,17 +63,26 @@ class Direct:
         if arrange is not None:
             compute = _after(arrange, compute)
         cut = _constant(self.call, asked) if asked.takes else ()
-        everything = cut is None
-        if asked.takes and not everything and not self.call.derived:
-            written = WrittenGradient(self.call, self.op, asked.given, compute).run
-            small = definition.by_autograd == "products"
-            compute = _by_size(compute, written) if small else written
-        elif cut is None or cut:
+        watched = asked.takes and cut is not None
+        if cut is None or (cut and self.call.derived):
             compute = _cutting(cut, compute)
+        if watched:
+            compute = self._with_gradient(compute)
         if definition.views:
             compute = _anew(compute)
-        watched = asked.takes and not everything
         return ResultVariables(definition, asked, _apart(self.call, asked), watched).of(compute)
+
+    def _with_gradient(self, compute: Callable[..., Any]) -> Callable[..., Any]:
+        """The body, for autograd: as it is, or with the gradient operator that somebody wrote."""
+        call, derived = self.call, self.call.derived
+        if derived and not (call.definition.sums_rows and WrittenGradient.usable(call)):
+            return compute
+        written = WrittenGradient(call, self.op, self.asked.given, compute)
+        if derived:
+            return _by_use(compute, written)
+        if call.definition.by_autograd == "products":
+            return _by_use(_by_size(compute, written.run), written)
+        return written.run
 
 
 def usable(call: OperatorCall, asked: Asked) -> bool:
@@ -205,6 +215,19 @@ def _anew(body: Callable[..., Any]) -> Callable[..., Any]:
         return apart(result, values)
 
     return run
+
+
+def _by_use(first: Callable[..., Any], written: WrittenGradient) -> Callable[..., Any]:
+    """Taking a weight for the first time as `first`; from then on so that its gradient waits."""
+    if written.weight < 0:
+        return first
+    weight, rows = written.weight, written.rows_of
+    again, run = shared_weights.again, written.run
+
+    def compute(*values: Any) -> Any:
+        return (run if again(values[weight], values[rows]) else first)(*values)
+
+    return compute
 
 
 def _by_size(torchs: Callable[..., Any], written: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from refluid.core.lod import Lod
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.as_python import AsPython
 from refluid.eager.live import live
+from refluid.eager.shared_weights import shared_weights
 from refluid.ir.variable import Variable
 
 Array = npt.NDArray[Any]
@@ -207,7 +208,8 @@ class VarBase(AsPython, Variable):
         value = self.tensor
         if value.requires_grad:
             live.keep_gradients()
-            torch.autograd.backward([value], [torch.ones_like(value)])
+            with shared_weights.together():
+                torch.autograd.backward([value], [torch.ones_like(value)])
             return
         warnings.warn(
             f"backward: nothing that {self.name!r} was computed from takes a gradient; set "

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from refluid.core import flags
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.calls import OperatorCall
+from refluid.eager.shared_weights import shared_weights
 from refluid.ir.attributes import convert
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
+from refluid.ops.definition import OperatorDef
 from refluid.ops.effects import OUTSIDE
 from refluid.ops.probing import by_slot
 from refluid.ops.registry import defined, gradient_ops
@@ -27,7 +30,9 @@ class WrittenGradient:
     """A call whose gradient is that of one written operator.
 
     given: slot -> how many variables in a list, -1 for a single one, None for none. body: the
-    operator on values by slot.
+    operator on values by slot. weight: the place among the inputs of one whose gradient is a sum
+    over those of `rows_of`; -1 for none. rows: whether what is saved, and then the slopes, have
+    these rows.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class WrittenGradient:
         saved = list(dict.fromkeys(read))
         self.saves = tuple(own[name] for name in saved)
         wanted = [name + GRAD for name in fetched]
+        self._results = len(fetched)
         self.wants = tuple(n for n, name in enumerate(wanted) if any(name in one for one in slots))
 
         def place(name: str) -> Place:
@@ -77,6 +83,17 @@ class WrittenGradient:
             for slot, names in zip(definition.inputs, slots, strict=True)
         )
         self._prepare_gradient(call, gradient)
+        self._prepare_sum(call, saved)
+
+    def _prepare_sum(self, call: OperatorCall, saved: Sequence[str]) -> None:
+        op = self.op
+        self.weight, self.rows_of = -1, -1
+        self.rows: tuple[bool, ...] = ()
+        for weight, rows in ({} if self._lists else sums_rows(call.definition, op)).items():
+            self.weight = call.names.index(op.input(weight)[0])
+            self.rows_of = call.names.index(op.input(rows)[0])
+            beside = {*op.input_arg_names} - {*op.input(rows)}
+            self.rows = (*(name not in beside for name in saved), *(True for _ in self.wants))
 
     def _prepare_gradient(self, call: OperatorCall, gradient: Operator) -> None:
         op, definition = self.op, defined(gradient.type)
@@ -155,6 +172,15 @@ class WrittenGradient:
 
     # -- backward -------------------------------------------------------------
 
+    def gradient_of_weight(self, kept: Sequence[Any], slopes: Sequence[Any]) -> Tensor:
+        """The gradient of the weight alone. slopes: those that are wanted."""
+        given: list[Any] = [None] * self._results
+        for n, one in zip(self.wants, slopes, strict=True):
+            given[n] = one
+        needed = [n == self.weight for n in range(self._inputs)]
+        found: Tensor = self.backward(kept, given, needed)[self.weight]
+        return found
+
     def backward(
         self, saved: Sequence[Any], slopes: Sequence[Any], needed: Sequence[bool]
     ) -> list[Any]:
@@ -185,6 +211,14 @@ class WrittenGradient:
         return gradients
 
 
+def sums_rows(definition: OperatorDef, op: Operator) -> Mapping[str, str]:
+    """The slot of a weight whose gradient may wait for that of its other uses -> that of rows."""
+    if not flags.value("refluid_eager_shared_weights"):
+        return {}
+    found = definition.sums_rows
+    return found(op) if callable(found) else found
+
+
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
@@ -204,6 +238,7 @@ class _WrittenFunction(torch.autograd.Function):
     def forward(ctx: Any, call: WrittenGradient, *flat: Any) -> Any:
         found = call.forward(flat)
         ctx.call = call
+        ctx.weight = flat[call.weight] if call.weight >= 0 else None
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*[flat[n] if kind == "in" else found[n] for kind, n in call.saves])
         ctx.shapes = [(found[n].shape, found[n].dtype, found[n].device) for n in call.wants]
@@ -218,7 +253,13 @@ class _WrittenFunction(torch.autograd.Function):
         for n, (shape, dtype, device) in zip(call.wants, ctx.shapes, strict=True):
             if given[n] is None:
                 given[n] = torch.zeros(shape, dtype=dtype, device=device)
-        return (None, *call.backward(ctx.saved_tensors, given, ctx.needs_input_grad[1:]))
+        saved, needed = ctx.saved_tensors, list(ctx.needs_input_grad[1:])
+        if ctx.weight is not None and needed[call.weight]:
+            wanted = [given[n] for n in call.wants]
+            needed[call.weight] = not shared_weights.waits(call, ctx.weight, saved, wanted)
+            if not any(needed):
+                return (None, *(None for _ in needed))
+        return (None, *call.backward(saved, given, needed))
 
 
 _apply: Callable[..., Any] = _WrittenFunction.apply

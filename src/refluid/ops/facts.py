@@ -71,6 +71,8 @@ class Facts:
     - `by_autograd`: its gradient operator, though written, computes what torch's derivative of the
       body is; where operators run at once, autograd has it: `always`, or of `products` of matrices
       where refluid doesn't multiply faster than torch (`kernels/products.py`).
+    - `sums_rows`: input slot of a weight -> input slot whose rows (first dimension), with those of
+      the outputs, its gradient is a sum over; or a function of the operator.
     - `made_of`: what strategies call it by, as it was fused of that.
     - `differentiable`: input slots that have a gradient, in the order in which a `@gradient` body
       returns them; None for all inputs.
@@ -109,6 +111,9 @@ class Facts:
     working: Mapping[str, float] = field(default_factory=dict)
     chooses_on: Slots = ()
     by_autograd: str = ""
+    sums_rows: Mapping[str, str] | Callable[[Operator], Mapping[str, str]] = field(
+        default_factory=dict
+    )
     made_of: Slots = ()
     differentiable: Slots | None = None
 

@@ -14,7 +14,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,8 @@ from torch import Tensor
 
 _HEAD = struct.Struct("<4sBBHiIQQQIIQ")
 _ENTRY = struct.Struct("<HBB")
-_MAGIC, _VERSION = b"RFPS", 1
+_MAGIC, _VERSION = b"RFPS", 2
+HEAD_BYTES = _HEAD.size
 _MOST_ARRAYS, _MOST_RANK, _MOST_NAME, _MOST_JSON = 2**17, 8, 1024, 2**26
 _TYPES: tuple[Any, ...] = (np.float32, np.float64, np.int64, np.int32, np.uint8, np.float16)
 _NUMBER = {np.dtype(one): number for number, one in enumerate(_TYPES)}
@@ -50,6 +51,7 @@ class Kind(IntEnum):
     GATHER = 11
     END_PASS = 12
     ANSWER = 64
+    REFUSAL = 65
 
 
 class MessageFlag(IntEnum):
@@ -60,6 +62,14 @@ class MessageFlag(IntEnum):
     AGAIN = 16  # of an answer: the push isn't there; send it again
     DELTA = 4  # of a push: what to add to parameters, rather than gradients
     READ_ONLY = 8  # of a pull of rows: those that aren't there are not made
+
+
+class Remedy(StrEnum):
+    """What a caller is told to do about a call that wasn't answered."""
+
+    ENTER = "enter first"
+    AGAIN = "try again"
+    NEVER = "don't"
 
 
 @dataclass
@@ -115,11 +125,19 @@ def named(values: Mapping[str, Tensor]) -> list[tuple[str, np.ndarray[Any, Any]]
     return [(name, value.detach().contiguous().numpy()) for name, value in values.items()]
 
 
-def encode(message: TableMessage) -> bytes:
-    """The message as bytes. TypeError for arrays of a type that messages don't carry."""
+def refusal(meaning: Remedy, text: str) -> TableMessage:
+    """The answer that says what is wrong with a call."""
+    return TableMessage(Kind.REFUSAL, arrays=[text_array({"meaning": meaning, "text": text})])
+
+
+def pieces(message: TableMessage) -> list[Any]:
+    """The message as buffers that follow each other, those of its arrays being their own memory.
+
+    TypeError for arrays of a type that messages don't carry.
+    """
     entries: list[bytes] = []
     data: list[Any] = []
-    start = 0
+    end = 0
     for name, array in message.arrays:
         number = _NUMBER.get(array.dtype)
         if number is None:
@@ -127,15 +145,13 @@ def encode(message: TableMessage) -> bytes:
         text = name.encode()
         entries.append(_ENTRY.pack(len(text), number, array.ndim))
         entries.append(struct.pack(f"<{array.ndim}q", *array.shape) + text)
-        padding = -start % 8
-        data += (
-            [b"\0" * padding, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data]
-            if array.size
-            else []
-        )
-        start += padding + array.nbytes if array.size else 0
+        if array.size:
+            if end % 8:
+                data.append(bytes(-end % 8))
+            data.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            end += -end % 8 + array.nbytes
     told = b"".join(entries)
-    size = _HEAD.size + len(told) + (-(_HEAD.size + len(told)) % 8)
+    start = HEAD_BYTES + len(told)
     head = _HEAD.pack(
         _MAGIC,
         _VERSION,
@@ -148,32 +164,46 @@ def encode(message: TableMessage) -> bytes:
         message.job,
         len(message.arrays),
         len(told),
-        size + start,
+        start + -start % 8 + end,
     )
-    return b"".join([head, told, b"\0" * (size - _HEAD.size - len(told)), *data])
+    return [b"".join([head, told, bytes(-start % 8)]), *data]
 
 
-def decode(raw: bytes) -> TableMessage:
-    """The message of these bytes; its arrays may be written to. MalformedMessage for others."""
-    if len(raw) < _HEAD.size:
-        raise MalformedMessage(f"{len(raw)} bytes are less than a message's head")
-    magic, version, kind, _, trainer, flags, session, sequence, job, count, told, size = (
-        _HEAD.unpack_from(raw)
-    )
+def encode(message: TableMessage) -> bytes:
+    """The message as bytes. TypeError for arrays of a type that messages don't carry."""
+    return b"".join(pieces(message))
+
+
+def size_of(head: Any) -> int:
+    """How many bytes a message has that begins with these `HEAD_BYTES`; MalformedMessage."""
+    magic, version, *_, size = _HEAD.unpack_from(head)
     if (magic, version) != (_MAGIC, _VERSION):
         raise MalformedMessage(f"begins with {magic!r} and version {version}")
+    return int(size)
+
+
+def decode(raw: Any) -> TableMessage:
+    """The message of these bytes. MalformedMessage for others.
+
+    Its arrays may be written to: they are the memory of a buffer that may be, and a copy of bytes.
+    """
+    if len(raw) < HEAD_BYTES:
+        raise MalformedMessage(f"{len(raw)} bytes are less than a message's head")
+    whole = size_of(raw)
+    _, _, kind, _, trainer, flags, session, sequence, job, count, told, _ = _HEAD.unpack_from(raw)
     if kind not in Kind._value2member_map_:
         raise MalformedMessage(f"there are no messages of kind {kind}")
-    if size != len(raw):
-        raise MalformedMessage(f"says it has {size} bytes, and has {len(raw)}")
-    if count > _MOST_ARRAYS or _HEAD.size + told > len(raw):
+    if whole != len(raw):
+        raise MalformedMessage(f"says it has {whole} bytes, and has {len(raw)}")
+    if count > _MOST_ARRAYS or HEAD_BYTES + told > len(raw):
         raise MalformedMessage(f"has {count} arrays described by {told} bytes")
-    arrays = list(_arrays(bytearray(raw), count, _HEAD.size + told))
+    own = memoryview(bytearray(raw) if isinstance(raw, bytes) else raw)
+    arrays = list(_arrays(own, count, HEAD_BYTES + told))
     return TableMessage(Kind(kind), trainer, session, sequence, job, flags, arrays)
 
 
-def _arrays(raw: bytearray, count: int, end: int) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    place, data = _HEAD.size, end + -end % 8
+def _arrays(raw: memoryview, count: int, end: int) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    place, data = HEAD_BYTES, end + -end % 8
     for _ in range(count):
         name, kind, shape, place = _entry(raw, place, end)
         dtype = np.dtype(_TYPES[kind])
@@ -198,7 +228,7 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]
         raise MalformedMessage(f"an array of shape {shape}: {error}") from error
 
 
-def _entry(raw: bytearray, place: int, end: int) -> tuple[str, int, tuple[int, ...], int]:
+def _entry(raw: memoryview, place: int, end: int) -> tuple[str, int, tuple[int, ...], int]:
     if place + _ENTRY.size > end:
         raise MalformedMessage("descriptions of arrays end early")
     length, kind, rank = _ENTRY.unpack_from(raw, place)
@@ -212,7 +242,7 @@ def _entry(raw: bytearray, place: int, end: int) -> tuple[str, int, tuple[int, .
     if any(one < 0 or one > 2**40 for one in shape):
         raise MalformedMessage(f"an array of shape {shape}")
     try:
-        name = raw[place : place + length].decode()
+        name = bytes(raw[place : place + length]).decode()
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"a name is no text: {error}") from error
     return name, kind, shape, place + length

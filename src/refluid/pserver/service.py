@@ -1,81 +1,139 @@
-"""A `TableServer` behind gRPC."""
+"""A `TableServer` behind a port: a thread for each connection."""
 
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
-import grpc
+import socket
+import threading
+import time
+from contextlib import suppress
 
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.members import CallRefused, NotEntered
-from refluid.pserver.messages import MalformedMessage, decode, encode
+from refluid.pserver.messages import MalformedMessage, Remedy, TableMessage, refusal
 from refluid.pserver.table_server import TableServer
-from refluid.pserver.wire import METHOD, OPTIONS, Keys, require_keys
+from refluid.pserver.wire import ConnectionEnded, Keys, MessageSocket, host_and_port, require_keys
 
 _LOGGER = logging.getLogger("refluid")
-_CODES: list[tuple[type[Exception], Any]] = [
-    (NotEntered, grpc.StatusCode.NOT_FOUND),
-    (CallRefused, grpc.StatusCode.FAILED_PRECONDITION),
-    (MalformedMessage, grpc.StatusCode.INVALID_ARGUMENT),
-    (EnforceNotMet, grpc.StatusCode.INVALID_ARGUMENT),
+_MEANINGS: list[tuple[type[Exception], Remedy]] = [
+    (NotEntered, Remedy.ENTER),
+    (CallRefused, Remedy.NEVER),
+    (MalformedMessage, Remedy.NEVER),
+    (EnforceNotMet, Remedy.NEVER),
 ]
+# How long a caller may take to show its certificate, and to take an answer.
+_GREETING, _TAKING = 10.0, 60.0
 
 
 class Service:
     """Listens at `address` (`host:port`, port 0 for any) and answers by a `TableServer`.
 
-    threads: how many calls are answered at a time; each trainer of synchronous training holds one.
-    EnforceNotMet where the port is taken, or the address needs keys and has none.
+    most: how many connections there may be; others are closed. EnforceNotMet where the port is
+    taken, or the address needs keys and has none.
     """
 
     def __init__(
-        self, server: TableServer, address: str, threads: int = 16, keys: Keys | None = None
+        self, server: TableServer, address: str, most: int = 4096, keys: Keys | None = None
     ) -> None:
         require_keys(address, keys)
-        self._server = server
-        pool = ThreadPoolExecutor(threads, thread_name_prefix="refluid server")
-        options = [*OPTIONS, ("grpc.so_reuseport", 0)]
-        self._grpc: Any = grpc.server(pool, handlers=[_Handler(self)], options=options)
+        self._server, self._most, self._keys = server, most, keys
+        if keys is not None:
+            keys.context(server=True)
+        host, port = host_and_port(address)
         try:
-            if keys is None:
-                self.port = self._grpc.add_insecure_port(address)
-            else:
-                self.port = self._grpc.add_secure_port(address, keys.of_server())
-        except RuntimeError as error:
+            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+            self._listener = socket.create_server((host, port), family=family, backlog=1024)
+        except OSError as error:
             raise EnforceNotMet(f"a server can't listen at {address}: {error}") from error
-        if not self.port:
-            raise EnforceNotMet(f"a server can't listen at {address}")
+        self.port = int(self._listener.getsockname()[1])
         self.address = f"{address.rpartition(':')[0]}:{self.port}"
+        self._threads: dict[threading.Thread, MessageSocket | None] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._door = threading.Thread(target=self._accept, name="refluid door", daemon=True)
 
     def start(self) -> None:
         """Begins to answer."""
-        self._grpc.start()
+        self._door.start()
         _LOGGER.info("tables are served at %s", self.address)
 
     def stop(self, grace: float = 1.0) -> None:
         """Answers what is under way for at most `grace` seconds, and nothing new."""
-        self._grpc.stop(grace).wait()
+        self._stopped.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        if self._door.ident is not None:
+            self._door.join(5.0)
+        until = time.monotonic() + grace
+        for reading in (True, False):
+            with self._lock:
+                left = dict(self._threads)
+            for connection in left.values():
+                if connection is not None:
+                    connection.close(reading=reading)
+            for thread in left:
+                thread.join(max(0.0, until - time.monotonic()))
 
-    def call(self, raw: bytes, context: Any) -> bytes:
-        """Answers one call. Errors become gRPC's, with their text."""
+    def _accept(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                given, peer = self._listener.accept()
+            except OSError as error:
+                if not self._stopped.is_set():  # as when there are no more descriptors
+                    _LOGGER.warning("a connection couldn't be accepted: %s", error)
+                    time.sleep(0.1)
+                continue
+            name = f"{peer[0]}:{peer[1]}"
+            thread = threading.Thread(target=self._attend, args=(given, name), daemon=True)
+            with self._lock:
+                full = len(self._threads) >= self._most
+                if not full:
+                    self._threads[thread] = None
+            if full:
+                _LOGGER.warning("%s is one connection too many: %d are open", name, self._most)
+                given.close()
+                continue
+            thread.start()
+
+    def _attend(self, given: socket.socket, peer: str) -> None:
+        own = threading.current_thread()
         try:
-            return encode(self._server.answer(decode(raw)))
-        except Exception as error:
-            code = next((code for kind, code in _CODES if isinstance(error, kind)), None)
-            if code is None:
-                _LOGGER.exception("a call of %s failed", context.peer())
-                code = grpc.StatusCode.INTERNAL
-            else:
-                _LOGGER.warning("a call of %s is refused: %s", context.peer(), error)
-            context.abort(code, str(error))
+            with given:
+                connection = MessageSocket.accepted(given, self.address, self._keys, _GREETING)
+                with self._lock:
+                    self._threads[own] = connection
+                self._converse(connection, peer)
+        except OSError as error:
+            if not self._stopped.is_set() and not isinstance(error, ConnectionResetError):
+                _LOGGER.warning("the connection of %s ends: %s", peer, error)
+        finally:
+            with self._lock:
+                del self._threads[own]
+
+    def _converse(self, connection: MessageSocket, peer: str) -> None:
+        try:
+            while not self._stopped.is_set():
+                answer = self._answer(connection, peer)
+                connection.send(answer, time.monotonic() + _TAKING)
+                if connection.is_lost:
+                    return
+        except ConnectionEnded:
+            return
+        finally:
+            connection.close()
+
+    def _answer(self, connection: MessageSocket, peer: str) -> TableMessage:
+        """The answer to the next call; an error becomes one that says what it means."""
+        try:
+            message = connection.receive(None)
+            return self._server.answer(message)
+        except OSError:
             raise
-
-
-class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]
-    def __init__(self, service: Service) -> None:
-        self._method = grpc.unary_unary_rpc_method_handler(service.call)
-
-    def service(self, details: Any) -> Any:
-        return self._method if details.method == METHOD else None
+        except Exception as error:
+            meaning = next((one for kind, one in _MEANINGS if isinstance(error, kind)), None)
+            if meaning is None:
+                _LOGGER.exception("a call of %s failed", peer)
+            else:
+                _LOGGER.warning("a call of %s is refused: %s", peer, error)
+            return refusal(meaning or Remedy.NEVER, str(error))

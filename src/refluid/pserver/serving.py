@@ -38,7 +38,6 @@ from refluid.pserver.wire import keys_of_environment
 _LOGGER = logging.getLogger("refluid")
 _LEASE = 30.0
 _LOOK = 0.2
-_MOST_THREADS = 256
 # In the environment: where checkpoints are kept, every how many seconds, and whether with a log.
 _FOLDER, _SECONDS = "REFLUID_SERVER_CHECKPOINTS", "REFLUID_SERVER_CHECKPOINT_SECONDS"
 _LOG, _USUAL_SECONDS = "REFLUID_SERVER_LOG", 600
@@ -68,9 +67,7 @@ class Serving:
         kept = _checkpoints(server, making)
         if (kept is None or not kept.restore()) and self.made is not None:
             self.made(server)
-        asked = sum(head.attr(f"rpc_{one}_thread_num") for one in ("get", "send", "prefetch"))
-        threads = min(_MOST_THREADS, max(asked, 2 * self.layout.trainers + 2))
-        service = Service(server, head.attr("endpoint"), threads, keys_of_environment())
+        service = Service(server, head.attr("endpoint"), keys=keys_of_environment())
         service.start()
         try:
             with _terminable(self.ended):

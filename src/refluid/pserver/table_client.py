@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -13,8 +13,8 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
-from refluid.kernels.rows.ids import deal_ids, merge_ids, unique_ids
-from refluid.kernels.rows.lookup import look_up
+from refluid.kernels.rows.dealing import DealtIds
+from refluid.kernels.rows.ids import deal_ids
 from refluid.pserver.applying import Push
 from refluid.pserver.calling import Servers
 from refluid.pserver.figures import FigureBook
@@ -54,6 +54,7 @@ class TableClient:
         self._beats = beats
         self._heart: threading.Thread | None = None
         self._tables = {one.name: one for one in layout.sparse}
+        self._latest: dict[str, DealtIds] = {}
 
     # -- coming and going -----------------------------------------------------
 
@@ -175,48 +176,36 @@ class TableClient:
         if not isinstance(value, SelectedRows):
             raise EnforceNotMet(f"the gradient of table {table.name} must be rows, with is_sparse")
         rows = value.value.reshape(len(value.index), -1)
-        ids, sums = merge_ids(value.index.contiguous(), rows)
-        count = len(self.layout.servers)
-        if count == 1:
-            yield 0, (ids, sums)
-            return
-        for server, chosen in enumerate(deal_ids(ids, self.layout.owners, count)):
-            if len(chosen):
-                yield server, (ids[chosen], sums.index_select(0, chosen))
+        dealt = self._deal(table.name, value.index.contiguous())
+        sums = dealt.sums(rows)
+        for server in dealt.servers():
+            yield server, (dealt.part(server, dealt.unique), dealt.part(server, sums))
+
+    def _deal(self, table: str, ids: Tensor) -> DealtIds:
+        """Ids of a step, dealt; the gradient's are mostly those that were looked up before."""
+        latest = self._latest.get(table)
+        if latest is None or not latest.is_of(ids):
+            servers = len(self.layout.servers)
+            latest = self._latest[table] = DealtIds(ids, self.layout.owners, servers)
+        return latest
 
     # -- tables ---------------------------------------------------------------
 
     def rows(self, table: str, ids: Tensor, *, read_only: bool = False) -> Tensor:
         """The rows of ids, int64 of any shape: (*ids.shape, width), each id asked for once."""
-        found, inverse = unique_ids(ids.reshape(-1).contiguous())
-        with self.figures.timing("pull"):
-            rows = self._fetched(table, found, read_only=read_only)
-        own = look_up(rows, inverse)
-        return own.view(*ids.shape, -1)
-
-    def _fetched(self, table: str, ids: Tensor, *, read_only: bool) -> Tensor:
-        layout, flags = self.layout, MessageFlag.READ_ONLY * read_only
-        count = len(layout.servers)
-        chosen: Sequence[Tensor] = (
-            [torch.arange(len(ids))] if count == 1 else deal_ids(ids, layout.owners, count)
-        )
+        dealt = self._deal(table, ids.reshape(-1).contiguous())
+        flags = MessageFlag.READ_ONLY * read_only
         asked = {
             server: self._message(
-                Kind.ROWS,
-                flags=flags,
-                arrays=[(table, (ids if count == 1 else ids[part]).numpy())],
+                Kind.ROWS, flags=flags, arrays=[(table, dealt.part(server, dealt.unique).numpy())]
             )
-            for server, part in enumerate(chosen)
-            if len(part) or not server
+            for server in dealt.servers() or (0,)
         }
-        answers = self.servers.ask(asked)
+        with self.figures.timing("pull"):
+            answers = self.servers.ask(asked)
         parts = {server: next(answer.tensors())[1] for server, answer in answers.items()}
-        if count == 1:
-            return parts[0]
-        out = torch.empty((len(ids), parts[0].shape[1]), dtype=parts[0].dtype)
-        for server, rows in parts.items():
-            out.index_copy_(0, chosen[server], rows)
-        return out
+        rows = dealt.spread(parts)
+        return rows.view(*ids.shape, rows.shape[1])
 
     def export(self, table: str) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
         """All rows that servers have of a table: ids, and by name what is kept of each."""

@@ -1,49 +1,86 @@
-"""What both ends of a call have in common: gRPC with raw bytes, its limits, its keys."""
+"""What both ends of a call have in common: messages on a socket, their limits, its keys.
+
+A message says its own length, and the answer follows on the same connection: no thread and no
+copy stands between an array and the socket.
+"""
 
 from __future__ import annotations
 
+import socket
+import ssl
+import time
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import grpc
+import numpy as np
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import environment_str
+from refluid.pserver.messages import (
+    HEAD_BYTES,
+    MalformedMessage,
+    TableMessage,
+    decode,
+    pieces,
+    size_of,
+)
 
-METHOD = "/refluid.TableServer/Call"
 # One message; larger ones are refused on both ends.
 MOST_BYTES = 2**30
 _LOOPBACK = ("127.", "localhost:", "[::1]:")
+# Buffers of connections within a host, where the kernel's own are too small for one part of a step.
+_BUFFER = 2**20
+# The kernel takes no more buffers at once.
+_MOST_PIECES = 512
+# After so many silent seconds of a connection the kernel asks whether the other host lives.
+_SILENT = 60
+_LEAST_WAIT = 0.001
 
-OPTIONS: list[tuple[str, Any]] = [
-    ("grpc.max_receive_message_length", MOST_BYTES),
-    ("grpc.max_send_message_length", MOST_BYTES),
-]
+
+class ConnectionEnded(ConnectionError):
+    """The other end closed the connection between two messages."""
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Certificates of mutual TLS, as PEM: this end's key and chain, and who signs the others'."""
+    """PEM files of mutual TLS: this end's key and chain, and who signs the others'."""
 
-    key: bytes
-    chain: bytes
-    authority: bytes
+    key: Path
+    chain: Path
+    authority: Path
 
-    def of_server(self) -> Any:
-        """For a server, which accepts nobody without a certificate."""
-        pairs = [(self.key, self.chain)]
-        return grpc.ssl_server_credentials(pairs, self.authority, require_client_auth=True)
+    def context(self, *, server: bool) -> ssl.SSLContext:
+        """For one end of connections; a server accepts nobody without a certificate.
 
-    def of_client(self) -> Any:
-        """For one who calls a server."""
-        return grpc.ssl_channel_credentials(self.authority, self.key, self.chain)
+        EnforceNotMet where a file is no key or certificate.
+        """
+        return _context(self, server)
+
+
+@cache
+def _context(keys: Keys, server: bool) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.verify_mode = ssl.CERT_REQUIRED
+    try:
+        made.load_cert_chain(keys.chain, keys.key)
+        made.load_verify_locations(keys.authority)
+    except (OSError, ssl.SSLError) as error:
+        raise EnforceNotMet(
+            f"{keys.key}, {keys.chain} or {keys.authority} is no key or certificate: {error}"
+        ) from error
+    return made
 
 
 def keys_of_environment() -> Keys | None:
     """Those in REFLUID_TLS_KEY, REFLUID_TLS_CERTIFICATE and REFLUID_TLS_AUTHORITY, names of files.
 
-    None where none is set; EnforceNotMet where some are, or a file can't be read.
+    None where none is set; EnforceNotMet where some are, or a file isn't there.
     """
     names = [f"REFLUID_TLS_{one}" for one in ("KEY", "CERTIFICATE", "AUTHORITY")]
     paths = [environment_str(name) for name in names]
@@ -54,7 +91,7 @@ def keys_of_environment() -> Keys | None:
             raise EnforceNotMet(f"mutual TLS needs {', '.join(names)}: {name} is not set")
         if not Path(path).is_file():
             raise EnforceNotMet(f"{name}={path}: there is no such file")
-    return Keys(*(Path(path).read_bytes() for path in paths if path))
+    return Keys(*(Path(path) for path in paths if path))
 
 
 def require_keys(address: str, keys: Keys | None) -> None:
@@ -67,3 +104,121 @@ def require_keys(address: str, keys: Keys | None) -> None:
             "REFLUID_TLS_KEY, REFLUID_TLS_CERTIFICATE and REFLUID_TLS_AUTHORITY, or "
             "REFLUID_PLAIN_NETWORK=1 where nobody else is on the network"
         )
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The parts of `host:port` or `[host]:port`; EnforceNotMet for other text."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise EnforceNotMet(f"{address!r} is no host:port")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class MessageSocket:
+    """One end of a connection between two processes, used by one thread at a time."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket: Any = connected
+        self._gathers = not isinstance(connected, ssl.SSLSocket)
+        weakref.finalize(self, connected.close)  # where whoever held it forgot to
+
+    @classmethod
+    def to(cls, address: str, keys: Keys | None, until: float) -> MessageSocket:
+        """Connects before `until`, of `time.monotonic`. OSError where nobody answers in time."""
+        host, port = host_and_port(address)
+        made = socket.create_connection((host, port), _left(until))
+        try:
+            _tune(made, address)
+            if keys is not None:
+                made = keys.context(server=False).wrap_socket(made, server_hostname=host)
+        except BaseException:
+            made.close()
+            raise
+        return cls(made)
+
+    @classmethod
+    def accepted(
+        cls, given: socket.socket, address: str, keys: Keys | None, seconds: float
+    ) -> MessageSocket:
+        """The server's end of one that came in. OSError where it has no certificate in time."""
+        _tune(given, address)
+        given.settimeout(seconds)
+        if keys is not None:
+            given = keys.context(server=True).wrap_socket(given, server_side=True)
+        return cls(given)
+
+    def send(self, message: TableMessage, until: float) -> None:
+        """Sends a message. OSError where that can't be done in time."""
+        buffers = pieces(message)
+        if not self._gathers:
+            self._socket.settimeout(_left(until))
+            self._socket.sendall(b"".join(buffers))
+            return
+        for start in range(0, len(buffers), _MOST_PIECES):
+            self._send_all(buffers[start : start + _MOST_PIECES], until)
+
+    def receive(self, until: float | None) -> TableMessage:
+        """The next message, whose beginning is waited for without end where `until` is None.
+
+        OSError where there is none in time, ConnectionEnded where none will come. MalformedMessage
+        for what is none; nothing can follow it when `is_lost` says so.
+        """
+        head = bytearray(HEAD_BYTES)
+        self._fill(memoryview(head), until, begins=True)
+        self.is_lost = True
+        size = size_of(head)
+        if not HEAD_BYTES <= size <= MOST_BYTES:
+            raise MalformedMessage(f"a message of {size} bytes, of at most {MOST_BYTES}")
+        raw = np.empty(size, np.uint8)
+        raw[:HEAD_BYTES] = head
+        self._fill(raw.data[HEAD_BYTES:], until or time.monotonic() + _SILENT, begins=False)
+        self.is_lost = False
+        return decode(raw.data)
+
+    is_lost = False
+
+    def close(self, *, reading: bool = False) -> None:
+        """Ends the connection; of `reading`, only what comes in, so that an answer still leaves."""
+        with suppress(OSError):  # the other end may be sooner
+            # Not TLS's own, after which what is still sent would be plain.
+            socket.socket.shutdown(self._socket, socket.SHUT_RD if reading else socket.SHUT_RDWR)
+        if not reading:
+            self._socket.close()
+
+    def _send_all(self, buffers: Sequence[Any], until: float) -> None:
+        left = list(buffers)
+        while left:
+            self._socket.settimeout(_left(until))
+            sent = self._socket.sendmsg(left)
+            while left and sent >= len(left[0]):
+                sent -= len(left.pop(0))
+            if sent:
+                left[0] = memoryview(left[0])[sent:]
+
+    def _fill(self, target: memoryview, until: float | None, *, begins: bool) -> None:
+        got, size = 0, len(target)
+        while got < size:
+            if until is None and got:
+                until = time.monotonic() + _SILENT
+            self._socket.settimeout(None if until is None else _left(until))
+            count = self._socket.recv_into(target[got:])
+            if not count:
+                if begins and not got:
+                    raise ConnectionEnded("the connection was closed")
+                raise ConnectionError("the connection was closed within a message")
+            got += count
+
+
+def _left(until: float) -> float:
+    return max(_LEAST_WAIT, until - time.monotonic())
+
+
+def _tune(connected: socket.socket, address: str) -> None:
+    """Sends at once, and notices hosts that are gone."""
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT)
+    if address.startswith(_LOOPBACK):
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)

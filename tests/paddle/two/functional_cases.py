@@ -174,4 +174,35 @@ OTHERS = [
     n("scaled_dot_product_attention", *[f(2, 3, 2, 4)] * 3, b(2, 2, 3, 3)),
     n("scaled_dot_product_attention", *[f(2, 3, 2, 4)] * 3, is_causal=True),
 ]
-CASES = numbered([*ACTIVATIONS, *CONVOLUTIONS, *POOLS, *NORMS, *LOSSES, *OTHERS])
+GRIDS = [
+    *(
+        n("grid_sample", f(2, 3, 4, 5), f(2, 3, 3, 2, low=-1.4, high=1.4), mode, around, corners)
+        for mode in ("bilinear", "nearest")
+        for around in ("zeros", "border", "reflection")
+        for corners in (True, False)
+    ),
+    n("grid_sample", f(1, 2, 3, 4, 5), f(1, 2, 3, 3, 3, low=-1.2, high=1.2)),
+    n("grid_sample", f(1, 2, 3, 4, 5), f(1, 2, 3, 3, 3, low=-1, high=1), "nearest"),
+    n("affine_grid", f(2, 2, 3), [2, 3, 4, 5], False),
+    n("affine_grid", f(2, 3, 4), [2, 1, 2, 3, 4]),
+    n("affine_grid", f(2, 3, 4), [2, 1, 2, 3, 4], False),
+    n("fold", f(2, 12, 12), [4, 5], 2),
+    n("fold", f(2, 8, 12), [5, 6], [2, 2], 2, [1, 1]),
+    n("fold", f(2, 12, 12), [7, 6], [2, 3], 2, [1, 0, 0, 2], 1),
+]
+LIKELIHOODS = [
+    n("gaussian_nll_loss", f(3, 4), f(3, 4), f(3, 4, low=0.1, high=2)),
+    n("gaussian_nll_loss", f(3, 4), f(3, 4), f(3, low=0.1, high=2), True, reduction="sum"),
+    n("gaussian_nll_loss", f(3, 4), f(3, 4), f(3, 1, low=0.1, high=2), reduction="none"),
+    n("poisson_nll_loss", f(3, 4), f(3, 4, low=0, high=4, fixed=True)),
+    n("poisson_nll_loss", f(3, 4), f(3, 4, low=0.2, high=4, fixed=True), True, True),
+    n("poisson_nll_loss", f(3, 4, low=0.2), f(3, 4, low=0, high=4, fixed=True), False),
+    n("multi_margin_loss", f(3, 4), i(3, high=4)),
+    n("multi_margin_loss", f(3, 4), i(3, high=4), 2, 0.5, reduction="none"),
+    n("multi_margin_loss", f(3, 4), i(3, high=4), 1, 1.0, f(4, low=0.1, high=1, fixed=True)),
+    n("hsigmoid_loss", f(3, 4), i(3, 1, high=6), 6, f(5, 4), f(5, 1)),
+    n("hsigmoid_loss", f(3, 4), i(3, 1, high=6), 6, f(5, 4)),
+]
+CASES = numbered(
+    [*ACTIVATIONS, *CONVOLUTIONS, *POOLS, *NORMS, *LOSSES, *OTHERS, *GRIDS, *LIKELIHOODS]
+)

@@ -93,6 +93,25 @@ def test_how_many_are_real() -> None:
     assert real >= 560
 
 
+def _counts(module: str) -> tuple[int, int]:
+    """How many names of a module are there, and how many Paddle has."""
+    found, table = importlib.import_module(f"refluid.{module}"), entries(module)
+    names = [name for name, kind in RECORDED[module].items() if kind not in ("module", "value")]
+    return sum(name not in table and hasattr(found, name) for name in names), len(names)
+
+
+def test_the_page_counts_them() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "paddle2.md").read_text()
+    rows = re.findall(r"^\| (`paddle[^|]*)\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    for label, real, named in rows:
+        first, *others = re.findall(r"`([\w.]+)`", label)
+        modules = [first, *(first + one if one[0] == "." else one for one in others)]
+        counts = [_counts(one) for one in modules]
+        found = tuple(map(sum, zip(*counts, strict=True)))
+        assert found == (int(real), int(named)), modules
+    assert len(rows) > 12
+
+
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(NotImplementedError, match=r"paddle\.fft\.fft yet: "):
         importlib.import_module("refluid.paddle.fft").fft(None)

@@ -1,7 +1,4 @@
-"""Decimal numbers to float32, correctly rounded, as compiled code.
-
-After an edit here, touch `kernel.py`: see `kernels/compiled.py`.
-"""
+"""Decimal numbers to float32, correctly rounded, as compiled code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MultiSlot text to numbers, compiled by numba; `multislot.py` is the interface."""
+"""MultiSlot text to numbers, as compiled code; `multislot.py` is the interface."""
 
 from __future__ import annotations
 

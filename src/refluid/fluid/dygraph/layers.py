@@ -46,12 +46,14 @@ class Layer:
     parameters.
     """
 
-    _kinds: ClassVar[tuple[type, ...]] = (ParamBase,)  # of parameters
-    _parted = "([a-z0-9])([A-Z])"  # where a class's name is, in names of scopes
+    _refluid_kinds: ClassVar[tuple[type, ...]] = (ParamBase,)  # of parameters
+    _refluid_parted = "([a-z0-9])([A-Z])"  # where a class's name is, in names of scopes
 
     def __init__(self, name_scope: str | None = None, dtype: Any = VarType.FP32) -> None:
         self.training = True
-        scope = _snake(type(self).__name__, self._parted) if name_scope is None else name_scope
+        scope = (
+            _snake(type(self).__name__, self._refluid_parted) if name_scope is None else name_scope
+        )
         self._full_name = names.generate(scope)
         self._helper = LayerObjectHelper(self._full_name)
         self._built = False
@@ -65,16 +67,13 @@ class Layer:
 
     def train(self) -> None:
         """It and its layers train: dropout drops, batch normalisation takes the batch's."""
-        self._set_training(True)
+        for one in (self, *self.sublayers()):
+            one.training = True
 
     def eval(self) -> None:
         """It and its layers infer."""
-        self._set_training(False)
-
-    def _set_training(self, training: bool) -> None:
-        self.training = training
-        for one in self.sublayers():
-            one.training = training
+        for one in (self, *self.sublayers()):
+            one.training = False
 
     def full_name(self) -> str:
         """The prefix of its parameters' names."""
@@ -202,7 +201,7 @@ class Layer:
 
     def add_parameter(self, name: str, parameter: Any) -> Any:
         """Adds a parameter, which is returned; None keeps the name free of one."""
-        if parameter is not None and not isinstance(parameter, self._kinds):
+        if parameter is not None and not isinstance(parameter, self._refluid_kinds):
             raise TypeError(f"a parameter is a ParamBase, not {type(parameter).__name__}")
         self._parameters[name] = parameter
         return parameter
@@ -216,7 +215,7 @@ class Layer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
-        kinds = {"_parameters": self._kinds, "_sub_layers": (Layer,)}
+        kinds = {"_parameters": self._refluid_kinds, "_sub_layers": (Layer,)}
         for kind, of in kinds.items():
             known = own.get(kind)
             if isinstance(value, of):

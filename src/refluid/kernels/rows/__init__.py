@@ -14,7 +14,7 @@ from types import ModuleType
 
 @cache
 def loops() -> ModuleType:
-    """The compiled loops; imported late, for they load the compiler, which few programs need."""
+    """The compiled loops; imported late, for few programs need them."""
     from refluid.kernels.rows import compiled_loops
 
     return compiled_loops

@@ -1,8 +1,8 @@
 """Lookups of rows, and updates of the rows that a sparse gradient has, as compiled code.
 
 `lookup.py` and `updates.py` are the interface. Tables, parameters and moments are
-[height, width], values [n, width], numbers of their element type. All return False, and touch
-nothing, where a row isn't in the table.
+[height, width], values [n, width]; numbers are taken as numbers of their element type. All return
+False, and touch nothing, where a row isn't in the table.
 """
 
 from __future__ import annotations
@@ -46,28 +46,40 @@ def descend_rows(param: Any, index: Any, value: Any, rate: Any) -> Any:
     count, width = value.shape
     if not are_rows(index, param.shape[0]):
         return False
+    factor = param.dtype.type(rate)
     for i in range(count):
         if i + AHEAD < count:
             ask_for_row(param, index[i + AHEAD])
         row = index[i]
         for column in range(width):
-            param[row, column] -= rate * value[i, column]
+            param[row, column] -= factor * value[i, column]
     return True
 
 
 @compiled
-def adam_rows(param: Any, moment1: Any, moment2: Any, index: Any, value: Any, numbers: Any) -> Any:
+def adam_rows(
+    param: Any,
+    moment1: Any,
+    moment2: Any,
+    index: Any,
+    value: Any,
+    numbers: Any,
+    spare: Any,
+    total: Any,
+) -> Any:
     """Adam on each row of `index` once, by the sum of its values, in ascending order.
 
-    numbers: rate corrected for bias, beta1, beta2, 1 - beta1, 1 - beta2, epsilon.
+    numbers: rate corrected for bias, beta1, beta2, 1 - beta1, 1 - beta2, epsilon. To work with:
+    spare, int32 [2 n + COUNTS], and total, [width].
     """
     # One function: calls and slices would count references to the arrays, for each row.
-    rate, keep1, keep2, add1, add2, epsilon = numbers
+    kind = param.dtype.type
+    rate, keep1, keep2 = kind(numbers[0]), kind(numbers[1]), kind(numbers[2])
+    add1, add2, epsilon = kind(numbers[3]), kind(numbers[4]), kind(numbers[5])
     count, width = value.shape
-    order = np.empty(count, np.int32)
-    if not in_order(index, param.shape[0], order):
+    order = spare[:count]
+    if not in_order(index, param.shape[0], order, spare[count:]):
         return False
-    total = np.empty(width, value.dtype)
     i, asked, last = 0, 0, -1
     while i < count:
         while asked < min(i + AHEAD, count):

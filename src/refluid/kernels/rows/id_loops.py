@@ -120,6 +120,45 @@ def deal(ids: Any, owners: Any, counts: Any, order: Any) -> None:
 
 
 @compiled
+def deal_unique(
+    keys: Any, slots: Any, ids: Any, owners: Any, starts: Any, found: Any, inverse: Any
+) -> None:
+    """`unique` and `deal` in one: found has the ids of server s from starts[s] to starts[s + 1].
+
+    starts: int64, a place more than there are servers. The map must be empty, with room.
+    """
+    total, mask, count = ids.shape[0], keys.shape[0] - 1, 0
+    first, chosen = np.empty(total, np.int64), np.empty(total, np.int32)
+    starts[:] = 0
+    for i in range(total):
+        stirred = mixed(np.uint64(ids[i]))
+        place = np.int64(stirred) & mask
+        while slots[place] >= 0 and keys[place] != ids[i]:
+            place = (place + 1) & mask
+        if slots[place] < 0:
+            keys[place] = ids[i]
+            slots[place] = count
+            first[count] = ids[i]
+            owner = owners[stirred >> _S48]
+            chosen[count] = owner
+            starts[owner + 1] += 1
+            count += 1
+        inverse[i] = slots[place]
+    following = np.zeros(starts.shape[0], np.int64)
+    for server in range(1, starts.shape[0]):
+        starts[server] += starts[server - 1]
+        following[server] = starts[server]
+    number = np.empty(count, np.int64)
+    for group in range(count):
+        server = chosen[group]
+        number[group] = following[server]
+        found[following[server]] = first[group]
+        following[server] += 1
+    for i in range(total):
+        inverse[i] = number[inverse[i]]
+
+
+@compiled
 def draw(seed: Any, key: Any, number: Any) -> Any:
     """The uniform number in [0, 1) of that place: it follows from seed, id and place alone."""
     start = mixed(np.uint64(key) + seed)

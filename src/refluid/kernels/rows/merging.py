@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.kernels.rows.order import in_order, merge, spare_room
+
 _SORTED = (torch.float32, torch.float64)
 
 
@@ -13,10 +15,8 @@ def ascending(rows: Tensor, height: int) -> Tensor:
 
     rows: int64 [n] on the CPU. Raises IndexError where one isn't in [0, height).
     """
-    from refluid.kernels.rows.order import in_order
-
     found = torch.empty(len(rows), dtype=torch.int32)
-    if not in_order(rows.contiguous().numpy(), height, found.numpy()):
+    if not in_order(rows.contiguous(), height, found, spare_room(len(rows))):
         raise IndexError(f"rows {int(rows.min())}..{int(rows.max())} of a table of {height} rows")
     return found
 
@@ -43,10 +43,7 @@ def _by_sorting(rows: Tensor, value: Tensor, height: int) -> tuple[Tensor, Tenso
         return None
     if len(value) != len(rows):
         return None
-    # Imported here because it loads the compiler, which few programs need.
-    from refluid.kernels.rows.order import merge
-
     unique, sums = torch.empty_like(rows), torch.empty(value.shape, dtype=value.dtype)
-    given = rows.contiguous().numpy(), height, value.contiguous().numpy()
-    count = merge(*given, unique.numpy(), sums.numpy())
+    given = rows.contiguous(), height, value.contiguous()
+    count = merge(*given, unique, sums, spare_room(2 * len(rows)))
     return None if count < 0 else (unique[:count], sums[:count])

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+import torch
+from torch import Tensor
 
 from refluid.kernels.compiled import compiled
 
 _DIGIT = 11
+# What `in_order` needs besides a number for each row.
+COUNTS = 1 << _DIGIT
+
+
+def spare_room(count: int) -> Tensor:
+    """What loops that put rows in order need to work with: int32 [count + COUNTS]."""
+    return torch.empty(count + COUNTS, dtype=torch.int32)
 
 
 @compiled
-def in_order(index: Any, height: Any, order: Any) -> Any:
+def in_order(index: Any, height: Any, order: Any, spare: Any) -> Any:
     """Fills the int32 `order` with positions of `index`, by ascending row, equal rows as they come.
 
-    index: int64 row numbers. False, and nothing done, where one isn't in [0, height). A radix sort:
-    its time grows with the number of rows only.
+    index: int64 row numbers; spare: int32, as many and COUNTS more, to work with. False, and
+    nothing done, where one isn't in [0, height). A radix sort: its time grows with the number of
+    rows only.
     """
     count = index.shape[0]
     for i in range(count):
@@ -28,9 +37,8 @@ def in_order(index: Any, height: Any, order: Any) -> Any:
     passes = (bits + _DIGIT - 1) // _DIGIT
     digit = (bits + passes - 1) // passes
     mask = (1 << digit) - 1
-    starts = np.empty(mask + 1, np.int32)
-    spare = np.empty(count, np.int32)
-    source, target = (spare, order) if passes & 1 else (order, spare)
+    other, starts = spare[:count], spare[count : count + mask + 1]
+    source, target = (other, order) if passes & 1 else (order, other)
     for i in range(count):
         source[i] = i
     for number in range(passes):
@@ -53,14 +61,15 @@ def in_order(index: Any, height: Any, order: Any) -> Any:
 
 
 @compiled
-def merge(index: Any, height: Any, value: Any, rows: Any, merged: Any) -> Any:
+def merge(index: Any, height: Any, value: Any, rows: Any, merged: Any, spare: Any) -> Any:
     """Writes each row once, ascending, with the sum of its values; how many there are.
 
-    value: [n, width]; `rows` and `merged` have room for n. -1 where a row isn't in [0, height).
+    value: [n, width]; `rows` and `merged` have room for n; spare: int32 [2 n + COUNTS]. -1 where a
+    row isn't in [0, height).
     """
     count, width = value.shape
-    order = np.empty(count, np.int32)
-    if not in_order(index, height, order):
+    order = spare[:count]
+    if not in_order(index, height, order, spare[count:]):
         return -1
     found = -1
     for i in range(count):

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-
-from refluid.kernels.compiled import compiled
+from refluid.kernels.compiled import Late, compiled
 
 # So many rows ahead of the one in use: the time that memory takes, in rows.
 AHEAD = 32
 _LINE = 64
-_function_of: Any = cgutils.get_or_insert_function
 
 
-def _line(_typing: Any, array: Any, offset: Any) -> Any:
-    """Asks for the cache line that is `offset` bytes after the first element of an array."""
+def _asking() -> Any:
+    """For numba: asks for the cache line that is `offset` bytes after an array's first element."""
+    ir: Any = import_module("llvmlite.ir")
+    numba: Any = import_module("numba.core")
+    extending: Any = import_module("numba.extending")
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, given[0]).data
         byte, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
         place = builder.gep(builder.bitcast(data, byte), [given[1]])
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = _function_of(builder.module, kind, "llvm.prefetch")
+        function = numba.cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch")
         # To be written, kept in all caches, data.
         builder.call(function, [place, number(1), number(3), number(1)])
         return context.get_dummy_value()
 
-    return types.void(array, offset), generate
+    def line(_typing: Any, array: Any, offset: Any) -> Any:
+        return numba.types.void(array, offset), generate
+
+    return extending.intrinsic(line)
 
 
-_prefetch: Any = intrinsic(_line)
+_prefetch: Any = Late(_asking)
 
 
 @compiled

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import torch
 from torch import Tensor
 
 from refluid.kernels.rows import loops
+from refluid.kernels.rows.order import spare_room
 
-_NUMBERS: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64}
+_TAKEN = (torch.float32, torch.float64)
 
 
 def takes(rows: Tensor, value: Tensor, *tables: Tensor) -> bool:
@@ -18,7 +16,7 @@ def takes(rows: Tensor, value: Tensor, *tables: Tensor) -> bool:
 
     Those are contiguous, equal in shape, as wide as `value`, and of its type: float32 or float64.
     """
-    if value.dim() != 2 or value.dtype not in _NUMBERS or not value.is_cpu:
+    if value.dim() != 2 or value.dtype not in _TAKEN or not value.is_cpu:
         return False
     count, width = value.shape
     equal = all(one.shape == tables[0].shape for one in tables)
@@ -36,8 +34,8 @@ def descend_rows(param: Tensor, rows: Tensor, value: Tensor, rate: float) -> Non
     param: [height, width], float32 or float64; value: [n, width] of its type; rows: int64 [n].
     Raises IndexError, and changes nothing, where the parameter lacks a row.
     """
-    number = _NUMBERS[param.dtype](rate)
-    _done(loops().descend_rows(param.numpy(), *_arrays(rows, value), number), rows, param)
+    given = rows.contiguous(), value.contiguous()
+    _done(loops().descend_rows(param, *given, float(rate)), rows, param)
 
 
 def adam_rows(
@@ -55,18 +53,14 @@ def adam_rows(
     param, moment1, moment2: [height, width], float32 or float64; value: [n, width] of their type;
     rows: int64 [n]. Raises IndexError, and changes nothing, where the parameter lacks a row.
     """
-    number = _NUMBERS[param.dtype]
     one, two = betas
-    numbers = (*map(number, (rate, one, two, 1.0 - one, 1.0 - two, epsilon)),)
-    kept = param.numpy(), moment1.numpy(), moment2.numpy()
-    _done(loops().adam_rows(*kept, *_arrays(rows, value), numbers), rows, param)
+    numbers = float(rate), one, two, 1.0 - one, 1.0 - two, epsilon
+    given = param, moment1, moment2, rows.contiguous(), value.contiguous()
+    spare, total = spare_room(2 * len(rows)), value.new_empty(value.shape[1])
+    _done(loops().adam_rows(*given, numbers, spare, total), rows, param)
 
 
-def _arrays(rows: Tensor, value: Tensor) -> tuple[Any, Any]:
-    return rows.contiguous().numpy(), value.contiguous().numpy()
-
-
-def _done(well: bool, rows: Tensor, param: Tensor) -> None:
+def _done(well: int, rows: Tensor, param: Tensor) -> None:
     if not well:
         raise IndexError(
             f"the gradient has rows {int(rows.min())}..{int(rows.max())}, but the parameter has "

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.operator import Operator
 from refluid.kernels.products import product
 from refluid.ops.extras import MATMUL, MKLDNN, MUL
 from refluid.ops.math.elementwise import unbroadcast
@@ -31,6 +32,7 @@ def _matrix(value: Tensor, columns: int) -> Tensor:
     amp="fast",
     matrix_product={"x_num_col_dims": 1, "y_num_col_dims": 1},
     by_autograd="products",
+    sums_rows={"Y": "X"},
 )
 def mul(X: Tensor, Y: Tensor, *, x_num_col_dims: int = 1, y_num_col_dims: int = 1) -> Tensor:
     """X · Y, X and Y seen as matrices: the first `num_col_dims` dimensions are the rows.
@@ -80,6 +82,12 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
     return product(x, y) if x.dim() == y.dim() == 2 else torch.matmul(x, y)
 
 
+def _rows_summed(op: Operator) -> Mapping[str, str]:
+    """{Y: X} where Y is a matrix and the rows of X are those of its first dimension."""
+    x, y = (len(op.block.var(op.input(slot)[0]).shape) for slot in ("X", "Y"))
+    return {"Y": "X"} if y == 2 and x > 1 and not op.attrs.get("transpose_X") else {}
+
+
 @operator(
     "matmul",
     gradient_lod="none",
@@ -89,6 +97,7 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
     amp="fast",
     matrix_product={"transpose_X": False, "transpose_Y": False, "alpha": 1.0},
     by_autograd="products",
+    sums_rows=_rows_summed,
 )
 def matmul(
     X: Tensor,

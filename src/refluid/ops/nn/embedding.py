@@ -83,9 +83,10 @@ def _finish(
     forward.__name__, backward.__name__ = name, f"{name}_grad"
     flags: dict[str, Any] = {"rows": {"W": "Ids"}, "layer": "embedding"}
     uses = {"uses": "W Ids", "differentiable": "W", "lod": "Ids", "extra": extra}
-    operator(name, outputs="Out", gradient_lod="none", by_autograd="always", **uses, **flags)(
-        forward
-    )
+    sums: dict[str, Any] = {"sums_rows": {"W": "Ids"}}
+    operator(
+        name, outputs="Out", gradient_lod="none", by_autograd="always", **sums, **uses, **flags
+    )(forward)
     gradient(name, views={"d_W": "d_Out"}, gives_rows=True, **flags)(backward)
 
 

@@ -33,6 +33,7 @@ def _weights(y: Tensor, columns: int, transposed: bool) -> Tensor:
     amp="fast",
     made_of="mul matmul fc",
     by_autograd="products",
+    sums_rows={"Y": "X"},
 )
 def fused_gemm_epilogue(
     X: Tensor,

@@ -25,6 +25,8 @@ name_table(
     refluid.paddle.nn.layer.functions: Softsign Swish Tanh Tanhshrink ThresholdedReLU
     refluid.paddle.nn.layer.functions: TripletMarginLoss TripletMarginWithDistanceLoss Unfold
     refluid.paddle.nn.layer.functions: Upsample ZeroPad2D
+    refluid.paddle.nn.layer.functions: AlphaDropout Fold GaussianNLLLoss MaxUnPool1D MaxUnPool2D
+    refluid.paddle.nn.layer.functions: MaxUnPool3D MultiMarginLoss PoissonNLLLoss
     refluid.paddle.nn.layer.layers: Layer
     refluid.paddle.nn.layer.norm: BatchNorm BatchNorm1D BatchNorm2D BatchNorm3D GroupNorm
     refluid.paddle.nn.layer.norm: InstanceNorm1D InstanceNorm2D InstanceNorm3D LayerNorm
@@ -32,6 +34,8 @@ name_table(
     refluid.paddle.nn.layer.parameters: Bilinear Embedding Identity Linear PReLU Pad1D Pad2D Pad3D
     refluid.paddle.nn.layer.parameters: Softmax2D Unflatten UpsamplingBilinear2D
     refluid.paddle.nn.layer.parameters: UpsamplingNearest2D
+    refluid.paddle.nn.layer.spectral: SpectralNorm
+    refluid.paddle.nn.layer.trees: HSigmoidLoss
     refluid.paddle.nn.layer.transformer: Transformer TransformerDecoder TransformerDecoderLayer
     refluid.paddle.nn.layer.transformer: TransformerEncoder TransformerEncoderLayer
     """,

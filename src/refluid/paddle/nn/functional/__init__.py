@@ -20,6 +20,8 @@ name_table(
     refluid.paddle.nn.functional.distances: multi_label_soft_margin_loss pairwise_distance
     refluid.paddle.nn.functional.distances: smooth_l1_loss soft_margin_loss square_error_cost
     refluid.paddle.nn.functional.distances: triplet_margin_loss triplet_margin_with_distance_loss
+    refluid.paddle.nn.functional.likelihoods: gaussian_nll_loss hsigmoid_loss margin_cross_entropy
+    refluid.paddle.nn.functional.likelihoods: multi_margin_loss poisson_nll_loss
     refluid.paddle.nn.functional.loss: binary_cross_entropy binary_cross_entropy_with_logits
     refluid.paddle.nn.functional.loss: cross_entropy ctc_loss kl_div nll_loss sigmoid_focal_loss
     refluid.paddle.nn.functional.loss: softmax_with_cross_entropy
@@ -29,10 +31,12 @@ name_table(
     refluid.paddle.nn.functional.pooling: adaptive_avg_pool3d adaptive_max_pool1d
     refluid.paddle.nn.functional.pooling: adaptive_max_pool2d adaptive_max_pool3d avg_pool1d
     refluid.paddle.nn.functional.pooling: avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d
-    refluid.paddle.nn.functional.shapes: bilinear dropout dropout2d dropout3d embedding
+    refluid.paddle.nn.functional.shapes: alpha_dropout bilinear dropout dropout2d dropout3d
+    refluid.paddle.nn.functional.shapes: embedding
     refluid.paddle.nn.functional.shapes: gather_tree label_smooth linear one_hot pad
     refluid.paddle.nn.functional.shapes: scaled_dot_product_attention sequence_mask
-    refluid.paddle.nn.functional.vision: affine_grid channel_shuffle grid_sample interpolate
+    refluid.paddle.nn.functional.unpooling: max_unpool1d max_unpool2d max_unpool3d
+    refluid.paddle.nn.functional.vision: affine_grid channel_shuffle fold grid_sample interpolate
     refluid.paddle.nn.functional.vision: pixel_shuffle pixel_unshuffle temporal_shift unfold
     refluid.paddle.nn.functional.vision: upsample zeropad2d
     """,

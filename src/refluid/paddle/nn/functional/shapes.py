@@ -116,6 +116,31 @@ def dropout3d(
     return dropout(x, p, [0, 1] if data_format == "NCDHW" else [0, 4], training)
 
 
+# What self-normalising networks are cut at: the lower bound of `selu`.
+_LOWEST = -1.6732632423543772848170429916717 * 1.0507009873554804934193349852946
+
+
+def alpha_dropout(
+    x: Variable, p: float = 0.5, training: bool = True, name: str | None = None
+) -> Variable:
+    """Elements set to the lower bound of `selu` with probability p, mean and deviation kept.
+
+    ValueError for a probability beyond 0 and 1.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError("p argument should between 0 and 1")
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return op("scale", {"X": x}, {"scale": 0.0}, name=name)
+    ones = op("scale", {"X": x}, {"scale": 0.0, "bias": 1.0}, stop_gradient=True)
+    kept = dropout(ones, p, mode="downscale_in_infer")
+    factor = ((1 - p) * (1 + p * _LOWEST**2)) ** -0.5
+    low = op("scale", {"X": kept}, {"scale": -_LOWEST, "bias": _LOWEST})
+    both = op("elementwise_add", {"X": op("elementwise_mul", {"X": x, "Y": kept}), "Y": low})
+    return op("scale", {"X": both}, {"scale": factor, "bias": -factor * _LOWEST * p}, name=name)
+
+
 def embedding(
     x: Variable,
     weight: Variable,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.build import op
+from refluid.build import at_once, op
 from refluid.fluid.functions.nn import interpolation
 from refluid.fluid.functions.nn import vision as fluid
 from refluid.ir.variable import Variable
@@ -147,10 +147,18 @@ def temporal_shift(
 def affine_grid(
     theta: Variable, out_shape: Any, align_corners: bool = True, name: str | None = None
 ) -> Variable:
-    """Where the points of an image come from, by matrices (N, 2, 3)."""
-    if not align_corners:
-        raise NotImplementedError("refluid's affine_grid takes align_corners=True")
-    return fluid.affine_grid(theta, out_shape, name)
+    """Where the points of an image (N, C, H, W) come from, by matrices (N, 2, 3).
+
+    Of (N, C, D, H, W) by matrices (N, 3, 4). A shape in a variable is for planes only.
+    """
+    if isinstance(out_shape, Variable) and not at_once():
+        if not align_corners:
+            raise NotImplementedError("affine_grid: align_corners=False needs a shape in numbers")
+        return fluid.affine_grid(theta, out_shape, name)
+    if isinstance(out_shape, Variable):
+        out_shape = out_shape.numpy().tolist()
+    attrs = {"output_shape": [int(one) for one in out_shape], "align_corners": bool(align_corners)}
+    return op("affine_grid_v2", {"Theta": theta}, attrs, name=name)
 
 
 def grid_sample(
@@ -161,14 +169,46 @@ def grid_sample(
     align_corners: bool = True,
     name: str | None = None,
 ) -> Variable:
-    """Images at the points of a grid."""
-    if (mode, padding_mode, align_corners) != ("bilinear", "zeros", True):
-        raise NotImplementedError(
-            "refluid's grid_sample is bilinear, with zeros around and corners aligned"
+    """Images at the points of a grid, `bilinear` or `nearest`.
+
+    padding_mode: what is beyond: `zeros`, the `border`, or a `reflection`. ValueError for others.
+    """
+    if mode not in ("bilinear", "nearest"):
+        raise ValueError(
+            f"The mode of grid sample function should be in ['bilinear', 'nearest'], not {mode}"
         )
-    made = op("grid_sampler", {"X": x, "Grid": grid}, None, ("Output",), name=name)[0]
-    made.describe(shape=[*x.shape[:2], *grid.shape[1:3]], dtype=x.dtype)
-    return made
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            "The padding mode of grid sample function should be in ['zeros', 'reflection', "
+            f"'border'], but got: {padding_mode}"
+        )
+    attrs = {"mode": mode, "padding_mode": padding_mode, "align_corners": bool(align_corners)}
+    return op("grid_sample", {"X": x, "Grid": grid}, attrs, name=name)
+
+
+def fold(
+    x: Variable,
+    output_sizes: Any,
+    kernel_sizes: Any,
+    strides: Any = 1,
+    paddings: Any = 0,
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Variable:
+    """Windows as columns (N, C h w, windows) added up to images: what `unfold` took apart."""
+    around = [paddings] * 4 if isinstance(paddings, int) else list(paddings)
+    attrs = {
+        "output_sizes": _two(output_sizes),
+        "kernel_sizes": _two(kernel_sizes),
+        "strides": _two(strides),
+        "paddings": around * 2 if len(around) == 2 else around,
+        "dilations": _two(dilations),
+    }
+    return op("fold", {"X": x}, attrs, name=name)
+
+
+def _two(given: Any) -> list[int]:
+    return [int(given)] * 2 if isinstance(given, int) else [int(one) for one in given]
 
 
 def unfold(

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from refluid.paddle.nn.functional import activation, distances, loss, norm, pooling, shapes, vision
+from refluid.paddle.nn.functional import (
+    activation,
+    distances,
+    likelihoods,
+    loss,
+    norm,
+    pooling,
+    shapes,
+    unpooling,
+    vision,
+)
 from refluid.paddle.nn.layer.made import layer_of
 from refluid.paddle.tensor import manipulation, math
 
@@ -102,6 +112,23 @@ TripletMarginWithDistanceLoss = layer_of(
     "distance_function margin swap reduction",
 )
 
+GaussianNLLLoss = layer_of(
+    "GaussianNLLLoss", likelihoods.gaussian_nll_loss, "full epsilon reduction"
+)
+MultiMarginLoss = layer_of(
+    "MultiMarginLoss", likelihoods.multi_margin_loss, "p margin weight reduction"
+)
+PoissonNLLLoss = layer_of(
+    "PoissonNLLLoss", likelihoods.poisson_nll_loss, "log_input full epsilon reduction"
+)
+
+_UNPOOL = "kernel_size stride padding data_format output_size"
+MaxUnPool1D = layer_of("MaxUnPool1D", unpooling.max_unpool1d, _UNPOOL)
+MaxUnPool2D = layer_of("MaxUnPool2D", unpooling.max_unpool2d, _UNPOOL)
+MaxUnPool3D = layer_of("MaxUnPool3D", unpooling.max_unpool3d, _UNPOOL)
+
+AlphaDropout = layer_of("AlphaDropout", shapes.alpha_dropout, "p", trains=True)
+Fold = layer_of("Fold", vision.fold, "output_sizes kernel_sizes dilations paddings strides")
 ChannelShuffle = layer_of("ChannelShuffle", vision.channel_shuffle, "groups data_format")
 Dropout = layer_of("Dropout", shapes.dropout, "p axis mode", trains=True)
 Dropout2D = layer_of("Dropout2D", shapes.dropout2d, "p data_format", trains=True)

@@ -24,8 +24,8 @@ class Layer(FluidLayer):
     default program.
     """
 
-    _kinds: ClassVar[tuple[type, ...]] = (ParamBase, Parameter)
-    _parted = "([a-z])([A-Z])"
+    _refluid_kinds: ClassVar[tuple[type, ...]] = (ParamBase, Parameter)
+    _refluid_parted = "([a-z])([A-Z])"
     _save_dtype: str | None = None
 
     def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:

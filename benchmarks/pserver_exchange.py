@@ -1,0 +1,191 @@
+"""A pull and a push of rows over servers that are processes, beside the tables' own arithmetic.
+
+    python benchmarks/pserver_exchange.py
+    python benchmarks/pserver_exchange.py --servers 1 --ids 100000 --width 64
+
+Both are measured in turns on one thread: wall time, and CPU time of this process and the servers'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+import psutil
+import torch
+
+HEIGHT = 1_000_001
+_SETTLED = 5
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is exchanged: so many ids of rows so wide, over so many servers."""
+
+    ids: int = 26_000
+    width: int = 10
+    servers: int = 2
+
+    def draws(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids, and a gradient of their rows."""
+        found = torch.from_numpy(np.random.RandomState(0).randint(0, HEIGHT, self.ids))
+        return found, torch.ones(self.ids, self.width)
+
+    def split(self) -> Any:
+        """The program with the table, split for the servers."""
+        from tests.pserver.tables import divided
+
+        return divided(servers=self.servers, width=self.width)
+
+
+@dataclass
+class Times:
+    """What one way takes: milliseconds of the wall, of this process's CPU, and of the servers'."""
+
+    wall: list[float] = field(default_factory=list)
+    own: list[float] = field(default_factory=list)
+    served: list[float] = field(default_factory=list)
+
+    def medians(self) -> tuple[float, float, float]:
+        """Each one's, without the first few."""
+        kept = (self.wall, self.own, self.served)
+        wall, own, served = (statistics.median(one[_SETTLED:]) for one in kept)
+        return wall, own, served
+
+
+def serve(load: Load, number: int) -> None:
+    """One server, at a port that it prints, until nobody writes to it any more."""
+    import refluid.fluid as fluid
+    from refluid.pserver.service import Service
+    from refluid.pserver.serving import table_server
+
+    torch.set_num_threads(1)
+    parts, scope = load.split(), fluid.Scope()
+    name = parts.layout.servers[number]
+    fluid.Executor().run(parts.startup(name), scope=scope)
+    service = Service(table_server(parts.program(name), parts.layout, scope), "127.0.0.1:0")
+    service.start()
+    print(service.port, flush=True)
+    sys.stdin.read()
+    service.stop(0.0)
+
+
+@contextmanager
+def servers(load: Load) -> Iterator[tuple[list[str], list[psutil.Process]]]:
+    """Addresses of servers in processes of their own, and these."""
+    told = ["--ids", str(load.ids), "--width", str(load.width), "--servers", str(load.servers)]
+    started = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--serve", str(number), *told],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(load.servers)
+    ]
+    try:
+        addresses = [f"127.0.0.1:{int(one.stdout.readline())}" for one in started if one.stdout]
+        yield addresses, [psutil.Process(one.pid) for one in started]
+    finally:
+        for one in started:
+            one.communicate(timeout=30)
+
+
+def measure(load: Load, repeats: int) -> dict[str, Times]:
+    """Pull, push, and the tables alone, in turns."""
+    from refluid.core.selected_rows import SelectedRows
+    from refluid.pserver.calling import Servers
+    from refluid.pserver.table_client import TableClient
+
+    ids, value = load.draws()
+    alone = Alone(load, ids, value)
+    with servers(load) as (addresses, processes):
+        client = TableClient(load.split().layout, 0)
+        client.servers = Servers(addresses, 20.0, enter=client._enter_one)
+        client.enter()
+        gradient = {"emb@GRAD": SelectedRows(ids, HEIGHT, value)}
+        calls: dict[str, Callable[[], Any]] = {
+            "pull": lambda: client.rows("emb", ids),
+            "push": lambda: client.push(gradient),
+            "tables alone": alone,
+        }
+        found = {name: Times() for name in calls}
+        for _ in range(repeats + _SETTLED):
+            for name, call in calls.items():
+                _timed(found[name], call, processes)
+        client.leave()
+    return found
+
+
+class Alone:
+    """The same arithmetic on one table in this process, without servers."""
+
+    def __init__(self, load: Load, ids: torch.Tensor, value: torch.Tensor) -> None:
+        import refluid.fluid as fluid
+        from refluid.pserver.serving import table_server
+
+        parts = Load(load.ids, load.width, 1).split()
+        name, scope = parts.layout.servers[0], fluid.Scope()
+        fluid.Executor().run(parts.startup(name), scope=scope)
+        self.tables = table_server(parts.program(name), parts.layout, scope).tables
+        self.ids, self.value = ids, value
+
+    def __call__(self) -> None:
+        from refluid.kernels.rows.ids import merge_ids, unique_ids
+        from refluid.kernels.rows.lookup import look_up
+
+        table = self.tables.sparse["emb"]
+        own, inverse = unique_ids(self.ids)
+        look_up(table.look_up(own), inverse)
+        table.update(*merge_ids(self.ids, self.value), self.tables.dense.value)
+
+
+def _timed(times: Times, call: Callable[[], Any], processes: list[psutil.Process]) -> None:
+    before = sum(sum(one.cpu_times()[:2]) for one in processes)
+    start, cpu = time.perf_counter(), time.process_time()
+    call()
+    times.wall.append(1000 * (time.perf_counter() - start))
+    times.own.append(1000 * (time.process_time() - cpu))
+    times.served.append(1000 * (sum(sum(one.cpu_times()[:2]) for one in processes) - before))
+
+
+def told(load: Load, repeats: int) -> str:
+    """What was measured, in a few lines."""
+    found = {name: one.medians() for name, one in measure(load, repeats).items()}
+    lines = [f"{load.ids} ids x {load.width}, {load.servers} servers"]
+    for name, (wall, own, _) in found.items():
+        lines.append(f"  {name}: {wall:.2f} ms, CPU {own:.2f} ms of the trainer's")
+    wall, alone = found["pull"][0] + found["push"][0], found["tables alone"][0]
+    lines.append(f"  pull and push: {wall:.2f} ms, {wall / alone:.2f} of the tables alone")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--ids", type=int, default=Load.ids)
+    options.add_argument("--width", type=int, default=Load.width)
+    options.add_argument("--servers", type=int, default=Load.servers)
+    options.add_argument("--repeats", type=int, default=60)
+    options.add_argument("--serve", type=int, help="be that server of a measurement")
+    given = options.parse_args()
+    load = Load(given.ids, given.width, given.servers)
+    if given.serve is not None:
+        serve(load, given.serve)
+        return
+    torch.set_num_threads(1)
+    print(told(load, given.repeats))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""Loops give the same as machine code that was kept, as numba's in the process, and as Python."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from refluid.core import flags
+from refluid.kernels import machine_code
+from refluid.kernels.compiled import CompiledLoop
+
+_SOURCE = """
+import numpy as np
+from refluid.kernels.compiled import compiled
+
+FACTOR = {factor}
+STEPS = np.array([1, 2, {factor}])
+
+@compiled
+def part(numbers, place):
+    return numbers[place % len(numbers)] * FACTOR
+
+@compiled
+def weigh(table, index, both, count, scale, wide, flag):
+    low, high = both
+    total = 0
+    for i in range(count):
+        for column in range(table.shape[1]):
+            value = table[index[i], column]
+            if flag or low[i] <= value:
+                high[i] += scale * value + part(STEPS, i) + float(wide % np.uint64(7))
+                total += 1
+    return total
+"""
+KINDS = (np.float32, np.float64)
+
+pytestmark = pytest.mark.skipif(not machine_code.linker(), reason="no linker, or not Linux")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(machine_code, "_folders", lambda loop: iter([tmp_path]))
+    yield tmp_path
+
+
+def loop_of(factor: int = 3) -> CompiledLoop:
+    names: dict[str, Any] = {"__name__": "loops"}
+    exec(compile(_SOURCE.format(factor=factor), "<loops>", "exec"), names)
+    found = names["weigh"]
+    assert isinstance(found, CompiledLoop)
+    return found
+
+
+def drawn(seed: int) -> list[Any]:
+    draws = np.random.default_rng(seed)
+    kind = KINDS[seed % 2]
+    height, width, count = (int(n) for n in draws.integers(1, 30, 3))
+    table = draws.standard_normal((height, width)).astype(kind)
+    index = draws.integers(0, height, count)
+    both = draws.standard_normal(count).astype(kind), np.zeros(count, kind)
+    wide = np.uint64(draws.integers(0, 2**63)) * np.uint64(2)
+    return [table, index, both, count, float(draws.random()), wide, bool(seed % 3)]
+
+
+def in_python(loop: CompiledLoop, given: list[Any]) -> tuple[int, Any]:
+    table, index, (low, high), *rest = given
+    found = high.copy()
+    known = loop.function.__globals__
+    plain = {"part": known["part"].function}
+    before = {name: known[name] for name in plain}
+    known.update(plain)
+    try:
+        return loop.function(table, index, (low, found), *rest), found
+    finally:
+        known.update(before)
+
+
+def by_loop(loop: CompiledLoop, given: list[Any], of_torch: bool) -> tuple[int, Any]:
+    table, index, (low, high), *rest = given
+    high = high.copy()
+    change = torch.from_numpy if of_torch else lambda one: one
+    both = change(low), change(high)
+    return loop(change(table), change(index), both, *rest), high
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_all_give_the_same(folder: Path, kept: bool) -> None:
+    with flags.override({"FLAGS_refluid_kept_loops": kept}):
+        loop = loop_of()
+        for seed in range(24):
+            given = drawn(seed)
+            wanted, sums = in_python(loop, given)
+            for of_torch in (True, False):
+                found, high = by_loop(loop, given, of_torch)
+                assert int(found) == wanted
+                np.testing.assert_allclose(high, sums, rtol=1e-6 if seed % 2 else 1e-4)
+    assert bool(list(folder.glob("weigh-*.so"))) is kept
+
+
+def test_arrays_with_gaps(folder: Path) -> None:
+    loop, (table, index, both, *rest) = loop_of(), drawn(4)
+    wanted, sums = in_python(loop, [table, index, both, *rest])
+    gaps = np.repeat(table, 2, axis=1)[:, ::2]
+    assert by_loop(loop, [table, index, both, *rest], True)[0] == wanted  # what comes first
+    found, high = by_loop(loop, [gaps, index, both, *rest], True)
+    assert found == wanted
+    np.testing.assert_allclose(high, sums, rtol=1e-4)
+
+
+def test_a_changed_constant_or_callee_is_other_code(folder: Path) -> None:
+    given = drawn(1)
+    for factor in (3, 5):
+        loop = loop_of(factor)
+        np.testing.assert_allclose(by_loop(loop, given, True)[1], in_python(loop, given)[1])
+    assert len(list(folder.glob("weigh-*.so"))) == 2
+
+
+def test_what_is_there_is_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = drawn(2)
+    by_loop(loop_of(), given, True)
+    monkeypatch.setattr(machine_code, "_make", lambda *_: pytest.fail("made again"))
+    loop = loop_of()
+    assert by_loop(loop, given, True)[0] == in_python(loop, given)[0]
+
+
+def test_damaged_code_is_replaced(folder: Path) -> None:
+    given = drawn(2)
+    by_loop(loop_of(), given, True)
+    (library,) = folder.glob("weigh-*.so")
+    fresh = folder / "fresh.so"
+    library.rename(fresh)
+    library.write_bytes(fresh.read_bytes()[:100])
+    loop = loop_of()
+    assert by_loop(loop, given, True)[0] == in_python(loop, given)[0]
+    ctypes.CDLL(str(library))
+
+
+def test_where_nothing_can_be_written(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(machine_code, "_folders", lambda loop: iter([Path("/proc/nowhere")]))
+    loop, given = loop_of(), drawn(5)
+    with caplog.at_level(logging.DEBUG, "refluid"):
+        assert by_loop(loop, given, True)[0] == in_python(loop, given)[0]
+    assert "no folder takes it" in caplog.text
+
+
+def test_a_loop_that_makes_arrays(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    names: dict[str, Any] = {"np": np}
+    exec("def count(n):\n    return len(np.zeros(n))", names)
+    with caplog.at_level(logging.DEBUG, "refluid"):
+        assert CompiledLoop(names["count"])(7) == 7
+    assert "it needs NRT" in caplog.text and not list(folder.glob("*.so"))
+
+
+_STEP = """
+import sys, torch
+from refluid.kernels.rows.lookup import look_up
+from refluid.kernels.rows.updates import descend_rows
+table, rows = torch.ones(5, 3), torch.tensor([1, 4])
+descend_rows(table, rows, look_up(table, rows), 0.5)
+assert table.sum() == 12, table
+print("numba" in sys.modules)
+"""
+
+
+def test_numba_is_not_imported_where_code_is_kept() -> None:
+    said = [
+        subprocess.run([sys.executable, "-c", _STEP], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert said[-1].stdout.strip() == "False", said[-1].stderr
