@@ -47,6 +47,7 @@ _OF_PADDLE_2 = {
     "nn.grids",
     "nn.head_attention",
     "optimizer.corrected",
+    "rnn.stacked",
     "tensor.diagonals",
     "tensor.drawing",
     "tensor.spreading",

@@ -164,6 +164,11 @@ class VarBase(AsPython, Variable):
         elif value.is_floating_point() and not value.requires_grad:
             value.requires_grad_()
 
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was computed from nothing that takes gradients."""
+        return not isinstance(self._value, torch.Tensor) or self._value.is_leaf
+
     def describe(self, *, shape: Sequence[int], dtype: VarType | None) -> None:
         """What a program would be told of its shape; here it has one."""
 

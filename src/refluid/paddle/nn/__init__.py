@@ -7,6 +7,7 @@ name_table(
     """
     refluid.paddle.nn.clip: ClipGradByGlobalNorm ClipGradByNorm ClipGradByValue
     refluid.paddle.nn.layer.attention: MultiHeadAttention
+    refluid.paddle.nn.layer.cells: GRUCell LSTMCell RNNCellBase SimpleRNNCell
     refluid.paddle.nn.layer.container: LayerDict LayerList ParameterList Sequential
     refluid.paddle.nn.layer.conv: Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D
     refluid.paddle.nn.layer.conv: Conv3DTranspose
@@ -34,6 +35,7 @@ name_table(
     refluid.paddle.nn.layer.parameters: Bilinear Embedding Identity Linear PReLU Pad1D Pad2D Pad3D
     refluid.paddle.nn.layer.parameters: Softmax2D Unflatten UpsamplingBilinear2D
     refluid.paddle.nn.layer.parameters: UpsamplingNearest2D
+    refluid.paddle.nn.layer.recurrent: BiRNN GRU LSTM RNN SimpleRNN
     refluid.paddle.nn.layer.spectral: SpectralNorm
     refluid.paddle.nn.layer.trees: HSigmoidLoss
     refluid.paddle.nn.layer.transformer: Transformer TransformerDecoder TransformerDecoderLayer

@@ -140,7 +140,7 @@ class Layer(FluidLayer):
         if not parts:
             return f"{type(self).__name__}({self.extra_repr()})"
         inside = "\n".join(parts).replace("\n", "\n  ")
-        return f"{type(self).__name__}(\n  {inside}\n)"
+        return f"{type(self).__name__}({self.extra_repr()}\n  {inside}\n)"
 
     # -- state ------------------------------------------------------------------
 
