@@ -11,7 +11,7 @@ import pytest
 import refluid.fluid as fluid
 from tests.collective.jobs import as_trainers
 from tests.collective.networks import parameters
-from tests.collective.training import OPTIMIZERS
+from tests.collective.training import OPTIMIZERS, at_once
 from tests.collective.uneven import (
     COUNTS,
     EPOCHS,
@@ -23,6 +23,8 @@ from tests.collective.uneven import (
     linear,
     something_new,
     statistics,
+    together,
+    train_layers_unevenly,
     train_unevenly,
 )
 
@@ -41,6 +43,22 @@ def test_sums_are_over_those_with_data(size: int, tmp_path: Path) -> None:
                     np.testing.assert_allclose(
                         learned[name], value, rtol=2e-5, atol=1e-6, err_msg=f"{kind} {name}"
                     )
+
+
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_layers_of_dygraph(size: int, tmp_path: Path) -> None:
+    """Sums are over those with data; optimizers and schedules take the steps of the others too."""
+    trained = as_trainers(size, train_layers_unevenly, folder=tmp_path)
+    for number, (sparse, optimizer) in enumerate(((False, "scheduled"), (True, "SGD"))):
+        _, wanted = at_once(sparse, [together(size)] * EPOCHS, optimizer)
+        for rank, own in enumerate(trained):
+            assert isinstance(own, list), own
+            losses, learned = own[number]
+            assert len(losses) == COUNTS[size][rank] * EPOCHS
+            for name, value in wanted.items():
+                np.testing.assert_allclose(
+                    learned[name], value, rtol=2e-5, atol=1e-6, err_msg=f"{optimizer} {name}"
+                )
 
 
 def test_statistics_of_a_batch_are_not_counted_twice(tmp_path: Path) -> None:

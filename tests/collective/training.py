@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -221,34 +222,48 @@ def shuffle(folder: str) -> list[list[int]]:
 
 def train_at_once(sparse: list[bool]) -> list[tuple[list[float], dict[str, Any]]]:
     """Dygraph's DataParallel, with dense and with sparse gradients of a table."""
-    return [_at_once(one) for one in sparse]
+    job = job_of_environment()
+    rank, size = (job.rank, job.size) if job else (0, 1)
+    mine = [share(batch, rank, size) for batch in batches()]
+    return [at_once(one, [mine]) for one in sparse]
 
 
-def _at_once(sparse: bool) -> tuple[list[float], dict[str, Any]]:
+def at_once(
+    sparse: bool, epochs: Iterable[Any], optimizer: str = "SGD"
+) -> tuple[list[float], dict[str, Any]]:
+    """Losses, and what was learned. epochs: what gives the batches of each."""
     dygraph = fluid.dygraph
     with dygraph.guard(), fluid.unique_name.guard():
         strategy = dygraph.prepare_context()
-        rank, size = strategy.local_rank, strategy.nranks
-        fluid.default_startup_program().random_seed = 3 + rank
+        fluid.default_startup_program().random_seed = 3 + strategy.local_rank
         table = dygraph.Embedding([30, 4], is_sparse=sparse)
         dense = dygraph.Linear(10, 1)
         layer = _Joined(table, dense)
-        if rank == 0:
+        if strategy.local_rank == 0:
             layer.set_dict(_beginning())
         parallel = dygraph.DataParallel(layer, strategy)
-        optimizer = fluid.optimizer.SGD(0.1, parameter_list=parallel.parameters())
+        update = _AT_ONCE[optimizer](parallel.parameters())
         losses = []
-        for batch in batches():
-            fed = {k: dygraph.to_variable(v) for k, v in share(batch, rank, size).items()}
-            out = parallel(fed["x"], fed["word"])
-            loss = fluid.layers.reduce_mean(fluid.layers.square_error_cost(out, fed["y"]))
-            losses.append(float(loss.numpy()[0]))
-            loss = parallel.scale_loss(loss)
-            loss.backward()
-            parallel.apply_collective_grads()
-            optimizer.minimize(loss)
-            parallel.clear_gradients()
+        for epoch in epochs:
+            for batch in epoch:
+                fed = {k: dygraph.to_variable(v) for k, v in batch.items()}
+                out = parallel(fed["x"], fed["word"])
+                loss = fluid.layers.reduce_mean(fluid.layers.square_error_cost(out, fed["y"]))
+                losses.append(float(loss.numpy()[0]))
+                loss = parallel.scale_loss(loss)
+                loss.backward()
+                parallel.apply_collective_grads()
+                update.minimize(loss)
+                parallel.clear_gradients()
         return losses, {k: v.numpy() for k, v in layer.state_dict().items()}
+
+
+_AT_ONCE: dict[str, Any] = {
+    "SGD": lambda held: fluid.optimizer.SGD(0.1, parameter_list=held),
+    "scheduled": lambda held: fluid.optimizer.MomentumOptimizer(
+        fluid.dygraph.NaturalExpDecay(0.1, 2, 0.3), 0.9, parameter_list=held
+    ),
+}
 
 
 class _Joined(fluid.dygraph.Layer):

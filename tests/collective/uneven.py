@@ -11,7 +11,7 @@ import refluid.fluid as fluid
 from refluid.collective.job import job_of_environment
 from refluid.collective.uneven import Join
 from tests.collective.networks import batches, built, parameters
-from tests.collective.training import OPTIMIZERS, REDUCE
+from tests.collective.training import OPTIMIZERS, REDUCE, at_once
 
 ROWS, EPOCHS = 4, 2
 COUNTS = {2: (2, 4), 3: (4, 1, 3)}
@@ -35,7 +35,7 @@ def data_of(rank: int, size: int) -> list[dict[str, Any]]:
     return [{name: value[part] for name, value in one.items()} for one in whole[:count]]
 
 
-def at_once(size: int) -> list[dict[str, Any]]:
+def together(size: int) -> list[dict[str, Any]]:
     """What all trainers that have data have, step by step of an epoch."""
     parts = [data_of(rank, size) for rank in range(size)]
     steps = []
@@ -52,7 +52,7 @@ def alone(size: int, optimizer: str, sparse: bool = False) -> dict[str, Any]:
     with fluid.scope_guard(fluid.Scope()):
         executor.run(startup)
         for _ in range(EPOCHS):
-            for one in at_once(size):
+            for one in together(size):
                 executor.run(main, feed=one, fetch_list=[loss])
         return parameters(main)
 
@@ -173,6 +173,22 @@ WAYS: dict[str, Callable[[Any, Any], Epoch]] = {
     "a reader of the program": _by_reader,
     "batches": _by_batches,
 }
+
+
+def _joined(data: list[Any]) -> Iterator[Any]:
+    with Join():
+        yield from data
+
+
+def train_layers_unevenly() -> list[tuple[list[float], dict[str, Any]]]:
+    """Dygraph's DataParallel: losses and what was learned, of dense and of sparse gradients."""
+    job = job_of_environment()
+    assert job is not None
+    data = data_of(job.rank, job.size)
+    return [
+        at_once(sparse, (_joined(data) for _ in range(EPOCHS)), optimizer)
+        for sparse, optimizer in ((False, "scheduled"), (True, "SGD"))
+    ]
 
 
 def statistics() -> list[Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 
 class _Attendance(Protocol):
@@ -30,3 +32,29 @@ def end_of_data(begun: int) -> None:
     reads_ahead = threading.current_thread() is not threading.main_thread()
     if attending and attending[-1].steps > begun and not reads_ahead:
         attending[-1].finish()
+
+
+Again = Callable[[], Any]
+# Takes the updates that follow the last exchange of gradients, where such are repeated.
+_following: list[Callable[[Again], None]] = []
+
+
+def follow(take: Callable[[Again], None] | None) -> None:
+    """Gradients were exchanged: gives the updates that follow, as what makes them once more."""
+    _following[:] = [] if take is None else [take]
+
+
+@contextmanager
+def one_update(again: Again) -> Iterator[None]:
+    """Around an update by gradients, of which those within are parts.
+
+    again: makes it once more; a trainer without data does so after each exchange that it repeats.
+    """
+    if not _following:
+        yield
+        return
+    take = _following.pop()
+    yield
+    if not _following:  # else gradients were exchanged within
+        _following.append(take)
+        take(again)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from refluid.collective.job import joined_as
-from refluid.comm.world import world
+from refluid.comm.attendance import number_of
+from refluid.comm.world import attendance, world
+from refluid.core.data_ends import follow
 from refluid.core.flags import environment_int, environment_str
 from refluid.core.selected_rows import SelectedRows
 from refluid.fluid.dygraph.layers import Layer
@@ -104,33 +108,31 @@ class DataParallel(Layer):
     def apply_collective_grads(self) -> None:
         """Sums the gradients over processes: dense ones together, rows by gathering them.
 
-        EnforceNotMet at all processes where they have gradients of different parameters.
+        A process without data repeats this along with the others, and the updates that followed
+        it. EnforceNotMet at all processes where they have gradients of different parameters.
         """
-        if self._strategy.nranks == 1:
-            return
-        comm = world()
-        held = [(one, one.grad) for one in self._layers.parameters()]
-        held = [(one, grad) for one, grad in held if grad is not None]
-        comm.agree(["sum the gradients of", *(one.name for one, _ in held)])
-        with torch.no_grad():
-            comm.all_reduce([grad for _, grad in held if isinstance(grad, Tensor)])
-            for one, grad in held:
-                one.clear_gradient()
-                if isinstance(grad, Tensor):
-                    one.tensor.grad = grad
-                    continue
-                parts = [part for part in comm.all_gather(grad) if isinstance(part, SelectedRows)]
-                one.add_rows(SelectedRows.sum(parts))
+        self._exchange(1)
 
     def _average_gradients(self) -> None:
         """Gradients become their means over processes, of losses that weren't scaled."""
-        self.apply_collective_grads()
-        count = self._strategy.nranks
-        with torch.no_grad():
-            for one in self._layers.parameters() if count > 1 else ():
-                grad = one.grad
-                if grad is not None:
-                    (grad if isinstance(grad, Tensor) else grad.value).div_(count)
+        self._exchange(self._strategy.nranks)
+
+    def _exchange(self, divisor: int) -> None:
+        """Sums the gradients, and divides the sums."""
+        if self._strategy.nranks == 1:
+            return
+        held = [(one, one.grad) for one in self._layers.parameters()]
+        held = [(one, grad) for one, grad in held if grad is not None]
+        rows = [one.name for one, grad in held if isinstance(grad, SelectedRows)]
+        params, updates = [one for one, _ in held], list[Callable[[], Any]]()
+        run = partial(_summed, params, divisor)
+        there = attendance()
+        if there is None:
+            run()
+            return
+        number = number_of(["sum", *(one.name for one in params), *rows, str(divisor)])
+        there.step(number, run, partial(_repeated, params, rows, run, updates))
+        follow(updates.append)
 
     def state_dict(
         self,
@@ -154,3 +156,45 @@ class DataParallel(Layer):
         self._layers.set_dict(stat_dict, include_sublayers, use_structured_name)
 
     load_dict = set_dict
+
+
+def _summed(params: Sequence[Any], divisor: int) -> None:
+    """The gradients that all processes have of these become their sums, divided."""
+    comm = world()
+    held = [(one, one.grad) for one in params]
+    comm.agree(["sum the gradients of", *(one.name for one, _ in held)])
+    with torch.no_grad():
+        comm.all_reduce([grad for _, grad in held if isinstance(grad, Tensor)])
+        for one, grad in held:
+            one.clear_gradient()
+            if isinstance(grad, Tensor):
+                one.tensor.grad = grad.div_(divisor) if divisor > 1 else grad
+                continue
+            parts = [part for part in comm.all_gather(grad) if isinstance(part, SelectedRows)]
+            total = SelectedRows.sum(parts)
+            one.add_rows(total)
+            if divisor > 1:
+                total.value.div_(divisor)
+
+
+def _repeated(
+    params: Sequence[Any],
+    rows: Sequence[str],
+    run: Callable[[], None],
+    updates: Sequence[Callable[[], Any]],
+) -> None:
+    """What a process without data does in a step of the others: it has no gradients of its own."""
+    follow(None)
+    for one in params:
+        one.clear_gradient()
+        if one.name in rows:
+            none = torch.empty(0, dtype=torch.int64, device=one.tensor.device)
+            width = one.tensor.shape[1:]
+            one.add_rows(SelectedRows(none, one.shape[0], one.tensor.new_empty((0, *width))))
+        else:
+            one.tensor.grad = torch.zeros_like(one.tensor)
+    run()
+    for update in updates:
+        update()
+    for one in params:
+        one.clear_gradient()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from refluid.autodiff.backward import append_backward
 from refluid.build import at_once
 from refluid.core import names
+from refluid.core.data_ends import one_update
 from refluid.core.dtypes import VarType
 from refluid.core.former import formerly
 from refluid.fluid import layers
@@ -89,7 +91,8 @@ class Optimizer(Stepping):
         """
         assert isinstance(loss, Variable), "The loss should be an Variable."
         if at_once():
-            return [], self._step(parameter_list)
+            with one_update(partial(self._step, parameter_list)):
+                return [], self._step(parameter_list)
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
+from refluid.core.data_ends import one_update
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.variable import Variable
 
@@ -83,12 +85,14 @@ class AmpScaler:
 
     def step(self, optimizer: Any) -> None:
         """One step of an optimizer, by gradients that are unscaled if they were not yet."""
-        self._take(optimizer, optimizer.step)
+        with one_update(partial(self.step, optimizer)):
+            self._take(optimizer, optimizer.step)
 
     def minimize(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.minimize(..)` by unscaled gradients, and `update`; what it returned."""
-        done = self._take(optimizer, lambda: optimizer.minimize(*args, **kwargs))
-        self.update()
+        with one_update(partial(self.minimize, optimizer, *args, **kwargs)):
+            done = self._take(optimizer, lambda: optimizer.minimize(*args, **kwargs))
+            self.update()
         return (None, None) if done is None else done
 
     def _take(self, optimizer: Any, step: Callable[[], Any]) -> Any:
@@ -107,8 +111,9 @@ class AmpScaler:
         """Adapts the scale to what was found since the last call."""
         if not self._enable:
             return
-        if self._dynamic:
-            self._adapt()
+        with one_update(self.update):
+            if self._dynamic:
+                self._adapt()
         self._found_inf = False
         self._stages.clear()
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from refluid.build import at_once
 from refluid.core import names
+from refluid.core.data_ends import one_update
 from refluid.core.dtypes import VarType
 from refluid.core.places import CPUPlace
 from refluid.core.scope import global_scope
@@ -193,7 +194,8 @@ class Optimizer(KeepingOptimizer):
 
     def step(self) -> None:
         """One update by the gradients that the parameters have; where functions run at once."""
-        self._step(None)
+        with one_update(self.step):
+            self._step(None)
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Forgets the gradients of all parameters that it updates."""
