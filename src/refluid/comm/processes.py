@@ -60,7 +60,7 @@ class Processes:
     ) -> None:
         self.rank, self.size, self.timeout = rank, len(ranks), timeout
         self.background = True
-        self._met, self._ranks, self._path = met, ranks, path
+        self._met, self._ranks, self.path = met, ranks, path
         machines = [met.machines[one] for one in ranks]
         self.node = list(dict.fromkeys(machines)).index(machines[rank])
         near = [one for one, machine in enumerate(machines) if machine == machines[rank]]
@@ -80,7 +80,7 @@ class Processes:
             return None
         try:
             return gloo(
-                self._met.store, self._path, self.rank, self.size, self._met.host, self.timeout
+                self._met.store, self.path, self.rank, self.size, self._met.host, self.timeout
             )
         except RuntimeError as error:
             name = f"trainer {self.rank} of {self.size}"
@@ -242,7 +242,7 @@ class Processes:
             return None
         same = [(its, rank) for rank, (name, its) in enumerate(everyone) if name == color]
         ranks = [rank for _, rank in sorted(same)]
-        path = f"{self._path}/{self._splits}.{color}"
+        path = f"{self.path}/{self._splits}.{color}"
         members = [self._ranks[one] for one in ranks]
         return Processes(self._met, members, ranks.index(self.rank), self.timeout, path)
 

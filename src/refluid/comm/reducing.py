@@ -99,23 +99,24 @@ def as_one(tensors: Sequence[Tensor]) -> Tensor:
 
     The tensors' own memory where that is how they lie, else a copy.
     """
-    held = [one for one in tensors if one.numel()] or tensors[:1]
-    if _lie_behind_each_other(held):
-        count = sum(one.numel() for one in held)
-        return torch.as_strided(held[0].detach(), (count,), (1,))
-    parts = [one.detach().cpu().contiguous().view(-1) for one in held]
+    whole = in_one_memory(tensors) if tensors[0].device.type == "cpu" else None
+    if whole is not None:
+        return whole
+    parts = [one.detach().cpu().contiguous().view(-1) for one in tensors]
     return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
-def _lie_behind_each_other(tensors: Sequence[Tensor]) -> bool:
-    if any(one.device.type != "cpu" or not one.is_contiguous() for one in tensors):
-        return False
-    memory = tensors[0].untyped_storage().data_ptr()
-    ends = accumulate((one.nbytes for one in tensors), initial=tensors[0].data_ptr())
-    return all(
-        one.data_ptr() == begin and one.untyped_storage().data_ptr() == memory
-        for one, begin in zip(tensors, ends, strict=False)
-    )
+def in_one_memory(tensors: Sequence[Tensor]) -> Tensor | None:
+    """The memory that tensors of one type are, where one lies behind the other."""
+    held = [one for one in tensors if one.numel()] or tensors[:1]
+    if not all(one.is_contiguous() for one in held):
+        return None
+    memory = held[0].untyped_storage().data_ptr()
+    ends = accumulate((one.nbytes for one in held), initial=held[0].data_ptr())
+    for one, begin in zip(held, ends, strict=False):
+        if one.data_ptr() != begin or one.untyped_storage().data_ptr() != memory:
+            return None
+    return torch.as_strided(held[0].detach(), (sum(one.numel() for one in held),), (1,))
 
 
 def take_apart(whole: Tensor, tensors: Sequence[Tensor]) -> None:

@@ -67,6 +67,7 @@ _EFFECTIVE: list[_Row] = [
         "processes exchange while they compute (refluid only)",
     ),
     ("refluid_kept_loops", True, "compiled loops are loaded without numba (refluid only)"),
+    ("refluid_nccl", True, "processes sum gradients on GPUs by NCCL (refluid only)"),
     ("refluid_eager_direct", True, "dygraph calls operators without plans (refluid only)"),
     (
         "refluid_eager_shared_weights",

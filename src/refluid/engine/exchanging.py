@@ -28,14 +28,20 @@ def require_loss_gradient(
         )
 
 
-def by_strategy(trainers: Communicator, strategy: Strategy, stage: int = 0) -> Communicator:
+def by_strategy(
+    trainers: Communicator,
+    strategy: Strategy,
+    stage: int = 0,
+    device: torch.device = torch.device("cpu"),  # noqa: B008
+) -> Communicator:
     """The trainers, reducing gradients as the strategy says; all must call this.
 
-    stage: of sharding. EnforceNotMet where so many can't be parted as it says.
+    stage: of sharding. device: that of this process's replicas, the first one's. EnforceNotMet
+    where so many can't be parted as it says.
     """
     if trainers.size == 1:
         return trainers
-    whole = _reducing(trainers, strategy)
+    whole = _reducing(trainers, strategy, device)
     if not stage:
         return whole
     from refluid.comm.sharded import Sharded  # few programs have shares
@@ -52,10 +58,12 @@ def _half(strategy: Strategy) -> torch.dtype | None:
     return halves[strategy.exchange_type]
 
 
-def _reducing(trainers: Communicator, strategy: Strategy) -> Communicator:
+def _reducing(trainers: Communicator, strategy: Strategy, device: torch.device) -> Communicator:
     several, half = max(1, strategy.nccl_comm_num), _half(strategy)
-    if several == 1 and not strategy.use_hierarchical_allreduce and half is None:
+    plain = not strategy.use_hierarchical_allreduce and half is None
+    if several == 1 and plain and device.type == "cpu":
         return trainers
+    from refluid.comm.by_nccl import by_nccl
     from refluid.comm.compressed import Compressed
     from refluid.comm.processes import Processes
     from refluid.comm.topology import Hierarchical, InTurn, groups_of  # most have one trainer
@@ -65,6 +73,8 @@ def _reducing(trainers: Communicator, strategy: Strategy) -> Communicator:
         if strategy.use_hierarchical_allreduce and isinstance(own, Processes):
             nranks = strategy.hierarchical_allreduce_inter_nranks
             own = Hierarchical(own, groups_of(own, nranks))
+        elif plain and device.type == "cuda" and isinstance(own, Processes):
+            own = by_nccl(own, device)
         return own if half is None else Compressed(own, half)
 
     return InTurn([one() for _ in range(several)])

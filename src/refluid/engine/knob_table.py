@@ -98,6 +98,7 @@ _UNMEASURED_FLAGS = {
     "refluid_eager_shared_weights": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_exchange_seconds": "a bound, not for speed",
     "refluid_meeting_seconds": "a bound, not for speed",
+    "refluid_nccl": "several GPUs were not there to measure it",
     "refluid_overlap_exchange": "gains between processes; replicas of one process share its cores",
     "rpc_deadline": "a bound, not for speed",
     "worker_update_interval_secs": "a bound, not for speed",

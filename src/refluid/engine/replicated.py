@@ -164,7 +164,7 @@ def _group(
         begin_alike(trainers, program, scope)
     scopes = replica_scopes(scope, program, places, shared)
     stage = stage_of(strategy, trainers.size, len(places))
-    reached = by_strategy(trainers, strategy, stage)
+    reached = by_strategy(trainers, strategy, stage, places[0].device)
     if stage:
         from refluid.engine.shares import leave_to_owners
 

@@ -1,4 +1,4 @@
-"""torch.distributed's stores and groups of processes on the CPU."""
+"""torch.distributed's stores and groups of processes, on the CPU and on GPUs."""
 
 from __future__ import annotations
 
@@ -40,3 +40,19 @@ def gloo(store: Any, name: str, rank: int, size: int, host: str, seconds: float)
     options._devices = [group.create_device(hostname=host)]
     options._timeout = patience
     return group(own, rank, size, options)
+
+
+def has_nccl() -> bool:
+    """Whether this torch has NCCL."""
+    return bool(_distributed.is_available() and _distributed.is_nccl_available())
+
+
+def nccl(store: Any, name: str, rank: int, size: int, seconds: float) -> Any:
+    """A process group of `size`, each with a GPU of its own, all of which must call this.
+
+    seconds: how long an exchange may take before NCCL's watchdog ends it.
+    """
+    own = _distributed.PrefixStore(f"nccl/{name}", store)
+    options = _distributed.ProcessGroupNCCL.Options()
+    options._timeout = timedelta(seconds=seconds)
+    return _distributed.ProcessGroupNCCL(own, rank, size, options)
