@@ -28,7 +28,6 @@ from pathlib import Path
 
 from benchmarks.counted_jobs import (
     HERE,
-    LEASE,
     SERVERS,
     TRAINERS,
     CountingRun,

@@ -40,6 +40,7 @@ _OWN = {
 # Where the operators are that Paddle 2 has beside Fluid's.
 _OF_PADDLE_2 = {
     "math.accumulating",
+    "math.decomposing",
     "math.pairs",
     "math.solving",
     "math.special",

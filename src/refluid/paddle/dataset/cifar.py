@@ -27,22 +27,28 @@ def reader_creator(filename: str, sub_name: str, cycle: bool = False) -> Reader:
 
     def reader() -> Iterator[tuple[npt.NDArray[np.float32], int]]:
         while True:
-            with tarfile.open(filename) as archive:
-                for member in archive:
-                    if sub_name in member.name and (file := archive.extractfile(member)):
-                        yield from _samples(file.read(), member.name)
+            for pixels, label in photographs(filename, sub_name):
+                yield (pixels / 255.0).astype(np.float32), label
             if not cycle:
                 return
 
     return reader
 
 
-def _samples(batch: bytes, name: str) -> Iterator[tuple[npt.NDArray[np.float32], int]]:
+def photographs(filename: str, sub_name: str) -> Iterator[tuple[npt.NDArray[np.uint8], int]]:
+    """Pixels, uint8[3072], and labels of the batches whose names have `sub_name` in them."""
+    with tarfile.open(filename) as archive:
+        for member in archive:
+            if sub_name in member.name and (file := archive.extractfile(member)):
+                yield from _samples(file.read(), member.name)
+
+
+def _samples(batch: bytes, name: str) -> Iterator[tuple[npt.NDArray[np.uint8], int]]:
     """What a pickled batch has, read without executing anything in it."""
     state = load_state_bytes(batch, name)
     labels = state.others.get("labels", state.others.get("fine_labels"))
     for pixels, label in zip(state.arrays["data"], labels or (), strict=True):
-        yield (pixels / 255.0).astype(np.float32), int(label)
+        yield pixels, int(label)
 
 
 def train100() -> Reader:

@@ -52,7 +52,7 @@ train_mapper = functools.partial(default_mapper, True)
 test_mapper = functools.partial(default_mapper, False)
 
 
-def _labels(label_file: str, setid_file: str, dataset_name: str) -> dict[str, int]:
+def labels_of(label_file: str, setid_file: str, dataset_name: str) -> dict[str, int]:
     """Names of the pictures of a list, and their labels from 1."""
     from scipy.io import loadmat
 
@@ -77,7 +77,7 @@ def reader_creator(
     """
 
     def samples() -> Iterator[tuple[bytes, int]]:
-        labels = _labels(label_file, setid_file, dataset_name)
+        labels = labels_of(label_file, setid_file, dataset_name)
         while True:
             with tarfile.open(data_file) as archive:
                 for member in archive:

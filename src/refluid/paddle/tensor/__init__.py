@@ -7,6 +7,7 @@ TENSOR = """
     refluid.paddle.tensor.creation: eye full full_like linspace logspace meshgrid numel ones
     refluid.paddle.tensor.creation: ones_like to_tensor tril tril_indices triu triu_indices zeros
     refluid.paddle.tensor.creation: zeros_like
+    refluid.paddle.tensor.matrices: cdist
     refluid.paddle.tensor.linalg: addmm bincount bmm cholesky cross dist dot einsum histogram inner
     refluid.paddle.tensor.linalg: inverse kron matmul mm multi_dot mv norm outer t tensordot trace
     refluid.paddle.tensor.logic: allclose bitwise_and bitwise_not bitwise_or bitwise_xor

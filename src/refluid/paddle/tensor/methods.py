@@ -45,13 +45,20 @@ _MADE = frozenset(
 )
 
 
+# Methods that overwrite what they are called of, and are no functions of `paddle`.
+_OVERWRITING = ["exponential_", "fill_", "uniform_", "zero_"]
+
+
 @cache
-def _table() -> dict[str, Home]:
+def table() -> dict[str, Home]:
+    """Functions on variables by name."""
     return homes(tensor.TENSOR)
 
 
 def _method(name: str) -> Callable[..., Any] | None:
-    found = None if name in _MADE else _table().get(name)
+    found = None if name in _MADE else table().get(name)
+    if name in _OVERWRITING or (name.endswith("_") and name.removesuffix("_") in table()):
+        found = Home("refluid.paddle.tensor.in_place", name)
     function: Callable[..., Any] | None = None if found is None else found.load()
     return function
 
