@@ -154,3 +154,21 @@ def crash_while_saving(folder: str) -> None:
     folders.finish = finish
     for _ in training.losses():
         pass
+
+
+def train_layers(folder: str, every: int, most: int) -> tuple[bool, list[float], dict[str, Any]]:
+    """Dygraph's DataParallel: whether it resumed, losses of so many steps, and what it has."""
+    from tests.collective.training import at_once_model
+
+    dygraph = fluid.dygraph
+    with dygraph.guard(), fluid.unique_name.guard():
+        step, layer, optimizer, data = at_once_model()
+        kept = Checkpointing(folder, layers=[layer], optimizers=[optimizer], every=every)
+        resumed, losses = kept.resume(), []
+        for _ in kept.epochs(EPOCHS):
+            for batch in kept.batches(lambda: iter(data)):
+                losses.append(step(batch))
+                kept.after_step()
+                if len(losses) == most:
+                    return resumed, losses, {}
+        return resumed, losses, {k: v.numpy() for k, v in layer.state_dict().items()}

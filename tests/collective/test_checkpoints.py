@@ -23,6 +23,7 @@ from tests.collective.resuming import (
     crash_while_saving,
     network,
     train,
+    train_layers,
     train_until_signalled,
 )
 
@@ -47,6 +48,19 @@ def test_what_resumes_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
             assert one[:2] == (False, 0) and len(one[2]) == STEPS, kind
             assert other[0] and other[1] == 6, (kind, other)
             assert other[2] == one[2][6:] and np.isfinite(one[2]).all(), (kind, one[2])
+
+
+def test_layers_of_dygraph_resume_too(tmp_path: Path) -> None:
+    """With their optimizer's moments and schedule."""
+    whole = as_trainers(2, train_layers, str(tmp_path / "whole"), 2, 99, folder=tmp_path)
+    begun = as_trainers(2, train_layers, str(tmp_path / "parts"), 2, 5, folder=tmp_path)
+    rest = as_trainers(2, train_layers, str(tmp_path / "parts"), 2, 99, folder=tmp_path)
+    for one, first, other in zip(whole, begun, rest, strict=True):
+        assert isinstance(one, tuple) and isinstance(other, tuple), (one, other)
+        assert not one[0] and other[0] and first[1] == one[1][:5]
+        assert other[1] == one[1][4:] and np.isfinite(one[1]).all()
+        for name, value in one[2].items():
+            np.testing.assert_array_equal(other[2][name], value, err_msg=name)
 
 
 @pytest.mark.slow

@@ -232,30 +232,37 @@ def at_once(
     sparse: bool, epochs: Iterable[Any], optimizer: str = "SGD"
 ) -> tuple[list[float], dict[str, Any]]:
     """Losses, and what was learned. epochs: what gives the batches of each."""
-    dygraph = fluid.dygraph
-    with dygraph.guard(), fluid.unique_name.guard():
-        strategy = dygraph.prepare_context()
-        fluid.default_startup_program().random_seed = 3 + strategy.local_rank
-        table = dygraph.Embedding([30, 4], is_sparse=sparse)
-        dense = dygraph.Linear(10, 1)
-        layer = _Joined(table, dense)
-        if strategy.local_rank == 0:
-            layer.set_dict(_beginning())
-        parallel = dygraph.DataParallel(layer, strategy)
-        update = _AT_ONCE[optimizer](parallel.parameters())
-        losses = []
-        for epoch in epochs:
-            for batch in epoch:
-                fed = {k: dygraph.to_variable(v) for k, v in batch.items()}
-                out = parallel(fed["x"], fed["word"])
-                loss = fluid.layers.reduce_mean(fluid.layers.square_error_cost(out, fed["y"]))
-                losses.append(float(loss.numpy()[0]))
-                loss = parallel.scale_loss(loss)
-                loss.backward()
-                parallel.apply_collective_grads()
-                update.minimize(loss)
-                parallel.clear_gradients()
+    with fluid.dygraph.guard(), fluid.unique_name.guard():
+        step, layer, _, _ = at_once_model(sparse, optimizer)
+        losses = [step(batch) for epoch in epochs for batch in epoch]
         return losses, {k: v.numpy() for k, v in layer.state_dict().items()}
+
+
+def at_once_model(sparse: bool = False, optimizer: str = "scheduled") -> tuple[Any, Any, Any, Any]:
+    """A step by a batch that gives the loss; the layer, its optimizer, this trainer's batches."""
+    dygraph = fluid.dygraph
+    strategy = dygraph.prepare_context()
+    fluid.default_startup_program().random_seed = 3 + strategy.local_rank
+    layer = _Joined(dygraph.Embedding([30, 4], is_sparse=sparse), dygraph.Linear(10, 1))
+    if strategy.local_rank == 0:
+        layer.set_dict(_beginning())
+    parallel = dygraph.DataParallel(layer, strategy)
+    update = _AT_ONCE[optimizer](parallel.parameters())
+
+    def step(batch: Any) -> float:
+        fed = {k: dygraph.to_variable(v) for k, v in batch.items()}
+        out = parallel(fed["x"], fed["word"])
+        loss = fluid.layers.reduce_mean(fluid.layers.square_error_cost(out, fed["y"]))
+        found = float(loss.numpy()[0])
+        loss = parallel.scale_loss(loss)
+        loss.backward()
+        parallel.apply_collective_grads()
+        update.minimize(loss)
+        parallel.clear_gradients()
+        return found
+
+    mine = [share(batch, strategy.local_rank, strategy.nranks) for batch in batches()]
+    return step, layer, update, mine
 
 
 _AT_ONCE: dict[str, Any] = {

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from refluid.collective.job import job_of_environment, joined
+from refluid.collective.saving.folders import manifest_of
+from refluid.collective.saving.layers import LayerVariables
 from refluid.collective.saving.owning import owners_of
 from refluid.collective.saving.states import (
     Placed,
@@ -43,7 +45,9 @@ class Checkpointing:
                 executor.run(program, feed=batch)
                 kept.after_step()
 
-    Readers that don't know where they are: `for batch in kept.batches(reader)`.
+    Readers that don't know where they are: `for batch in kept.batches(reader)`. Of dygraph:
+    `Checkpointing(folder, layers=[model], optimizers=[optimizer])`, with `kept.after_step()` after
+    each update.
     """
 
     def __init__(
@@ -51,6 +55,8 @@ class Checkpointing:
         folder: str | Path,
         program: Any = None,
         *,
+        layers: Sequence[Any] = (),
+        optimizers: Sequence[Any] = (),
         loaders: Sequence[Placed] = (),
         every: int = 0,
         keep: int = 2,
@@ -65,6 +71,7 @@ class Checkpointing:
         self.epoch = 0
         self._program = default_main_program() if program is None else program
         self._loaders, self._scope = list(loaders), scope or global_scope()
+        self._at_once = LayerVariables(layers, optimizers) if layers or optimizers else None
         self._earlier = self._alone = self._saved_at = 0
         self._given = 0
         self._begun_with: dict[str, Any] | None = None
@@ -110,7 +117,7 @@ class Checkpointing:
         found = last_of(comm, self.folder)
         if found is None:
             return False
-        manifest, state = read(comm, found, self._plain, self._scope)
+        manifest, state = self._read(comm, found)
         self.epoch, self._earlier = int(manifest["epoch"]), int(manifest["step"])
         self._saved_at = self._earlier
         self._given = int(state["given"]) if state else 0
@@ -122,6 +129,15 @@ class Checkpointing:
             self._given = int(self._given * share)
             restore_parted(state, self._loaders, share)
         return True
+
+    def _read(self, comm: Communicator, found: Path) -> tuple[dict[str, Any], Any]:
+        layers = self._at_once
+        if layers is None:
+            return read(comm, found, self._plain, self._scope)
+        layers.take(manifest_of(found)["files"])
+        manifest, state = read(comm, found, layers.program, layers.scope)
+        layers.put((state or {}).get("layers", {}))
+        return manifest, state
 
     def epochs(self, count: int) -> Iterator[int]:
         """The epochs of `count` that aren't done, the unfinished one first."""
@@ -182,10 +198,13 @@ class Checkpointing:
             "given": self._given,
             "begun_with": self._begun_with,
         }
-        owners = owners_of(self._program, comm.size)
         progress = {"epoch": self.epoch, "step": self.step}
-        made = write(
-            comm, self.folder, self.keep, self._plain, self._scope, owners, state, progress
-        )
+        layers = self._at_once
+        if layers is None:
+            kept = self._plain, self._scope, owners_of(self._program, comm.size)
+        else:
+            layers.take()
+            kept, state["layers"] = (layers.program, layers.scope, {}), layers.rest
+        made = write(comm, self.folder, self.keep, *kept, state, progress)
         self._saved_at = self.step
         return made
