@@ -3,6 +3,7 @@
     python -m benchmarks.collective            # 102 MB of gradients
     python -m benchmarks.collective --quick    # small, to see that it works
     python -m benchmarks.collective --record   # also into docs/scaling.md
+    python -m benchmarks.collective --knobs    # a step by what users can set
 
 Two hosts (network namespaces, 1 Gbit/s) with two trainers each, so it needs root and a machine that
 nothing else uses. The exit status is 1 where bytes are not exactly those expected, or a target of
@@ -122,15 +123,30 @@ def predicted(
     return rows
 
 
+def by_knob(asked: dict[str, Any], *, recorded: bool) -> None:
+    """Prints the time of a step of the MLP by each knob, and beside that without any."""
+    found = measured({**asked, "knobs": True})[0]["knobs"]
+    lines = ["| set | a step | of that without |", "|---|---|---|"]
+    for name, seconds in found.items():
+        lines.append(f"| {name} | {seconds * 1e3:.0f} ms | {seconds / found['none']:.2f} |")
+    print("\n".join(lines))
+    if recorded:
+        record(PAGE, "knobs", "\n".join(lines))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small, to see that it works")
     parser.add_argument("--record", action="store_true", help="write docs/scaling.md's sections")
+    parser.add_argument("--knobs", action="store_true", help="measure a step by each knob instead")
     options = parser.parse_args()
     if not allowed():
         print("hosts can't be emulated here: root, ip, tc and unshare are needed", file=sys.stderr)
         return 1
     asked = QUICK if options.quick else FULL
+    if options.knobs:
+        by_knob(asked, recorded=options.record)
+        return 0
     found, sent = measured(asked)
     rows = judged(found, asked)
     for name, text, well in rows:

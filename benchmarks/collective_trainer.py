@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +19,7 @@ from refluid.collective.job import job_of_environment, joined
 from refluid.comm.link import PeerLink, Purpose
 from refluid.comm.topology import Hierarchical
 from refluid.comm.world import world
+from refluid.core import flags
 
 MEGA = 1 << 20
 
@@ -110,12 +111,54 @@ def _napping(main: Any, hidden: Any, number: int, naps: float) -> Any:
     return fluid.layers.py_func(lambda x: np.array(x), hidden, out, backward)
 
 
-def steps(asked: dict[str, Any], naps: float, alone: bool = False) -> float:
-    """Seconds of a training step of refluid."""
+# What `steps` is asked for by each knob, besides what it sets as a strategy.
+KNOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "none": ({}, {}),
+    "`fuse_all_reduce_ops=False`": ({"fuse_all_reduce_ops": False}, {}),
+    "`FLAGS_fuse_parameter_memory_size=1`": ({}, {"FLAGS_fuse_parameter_memory_size": 1.0}),
+    "`FLAGS_fuse_parameter_memory_size=25`": ({}, {"FLAGS_fuse_parameter_memory_size": 25.0}),
+    "`FLAGS_refluid_overlap_exchange=0`": ({}, {"FLAGS_refluid_overlap_exchange": False}),
+    "`nccl_comm_num=2`": ({"nccl_comm_num": 2}, {}),
+    "`use_hierarchical_allreduce`": ({"use_hierarchical_allreduce": True}, {}),
+    "the same, `nccl_comm_num=2`": ({"use_hierarchical_allreduce": True, "nccl_comm_num": 2}, {}),
+    "`fp16_allreduce`": ({"exchange_type": "float16"}, {}),
+    "the same, `use_hierarchical_allreduce`": (
+        {"exchange_type": "float16", "use_hierarchical_allreduce": True},
+        {},
+    ),
+}
+
+
+def by_knob(asked: dict[str, Any]) -> dict[str, float]:
+    """Seconds of a step of the MLP for each of `KNOBS`, the best of three rounds in turn."""
+    found: dict[str, list[float]] = {}
+    for _ in range(3):
+        for name, (options, settings) in KNOBS.items():
+            with flags.override({"FLAGS_fuse_parameter_memory_size": 4.0, **settings}):
+                found.setdefault(name, []).append(steps(asked, 0.0, options=options))
+    return {name: min(times) for name, times in found.items()}
+
+
+HIERARCHICAL = {"use_hierarchical_allreduce": True}
+
+
+def steps(
+    asked: dict[str, Any],
+    naps: float,
+    alone: bool = False,
+    options: Mapping[str, Any] = HIERARCHICAL,
+) -> float:
+    """Seconds of a training step of refluid. options: of its strategy."""
     main, startup, loss = mlp(asked["layers"], asked["width"], naps)
     strategy = fluid.BuildStrategy()
     strategy.num_trainers, strategy.trainer_id = world().size, world().rank
-    strategy.use_hierarchical_allreduce = True
+    for name, value in options.items():
+        if name == "exchange_type":  # fleets of Paddle 2 have it in their strategy
+            job = job_of_environment()
+            assert job is not None
+            main._trainers, main._exchange_options = (job.rank, job.endpoints), {name: value}
+        else:
+            setattr(strategy, name, value)
     program = fluid.CompiledProgram(main).with_data_parallel(
         loss.name, strategy, places=[fluid.CPUPlace()]
     )
@@ -173,6 +216,8 @@ def main() -> None:
     job = job_of_environment()
     assert job is not None
     joined(job)
+    if asked.get("knobs"):
+        _end(job.rank, {"knobs": by_knob({**asked, "steps": asked["steps"] // 2})})
     found: dict[str, Any] = {"exchanges": exchanges(asked, counted)}
     fluid.set_flags({"FLAGS_fuse_parameter_memory_size": float(asked["fuse"])})
     found["computes"] = steps(asked, 0.0, alone=True)
@@ -183,7 +228,11 @@ def main() -> None:
     found["overlapped"] = steps(asked, naps)
     fluid.set_flags({"FLAGS_refluid_overlap_exchange": False})
     found["one after the other"] = steps(asked, naps)
-    if job.rank == 0:
+    _end(job.rank, found)
+
+
+def _end(rank: int, found: dict[str, Any]) -> None:
+    if rank == 0:
         print(json.dumps(found), flush=True)
     world().barrier()
     os._exit(0)

@@ -99,7 +99,8 @@ _UNMEASURED_FLAGS = {
     "refluid_exchange_seconds": "a bound, not for speed",
     "refluid_meeting_seconds": "a bound, not for speed",
     "refluid_nccl": "several GPUs were not there to measure it",
-    "refluid_overlap_exchange": "gains between processes; replicas of one process share its cores",
+    "refluid_overlap_exchange": "gains between processes (scaling.md); replicas of one process "
+    "share its cores",
     "rpc_deadline": "a bound, not for speed",
     "worker_update_interval_secs": "a bound, not for speed",
     "refluid_verify_passes": "for finding faults, not for speed: see passes.md",

@@ -24,6 +24,8 @@ _build = partial(About, KnobScope.BUILD)
 _execution = partial(About, KnobScope.EXECUTION)
 _fleet = partial(About, KnobScope.FLEET)
 _BETWEEN = "acts between processes: see collective.md"
+_MEASURED = "measured over emulated hosts: see scaling.md"
+_SHARES = "for memory, among processes: see collective.md"
 NUMBERS = "changes the numbers, not the speed"
 
 
@@ -145,12 +147,12 @@ class Strategy:
         _build(
             "how many exchanges of gradients go on beside each other",
             most=MOST_THREADS,
-            unmeasured=_BETWEEN,
+            unmeasured=_MEASURED,
         ),
     ] = 1
     use_hierarchical_allreduce: Annotated[
         bool,
-        _build("gradients are reduced within each host first", unmeasured=_BETWEEN),
+        _build("gradients are reduced within each host first", unmeasured=_MEASURED),
     ] = False
     num_trainers: Annotated[
         int, _build("how many processes train together", unmeasured=NUMBERS)
@@ -166,7 +168,7 @@ class Strategy:
         float,
         _fleet(
             "`fuse_grad_size_in_MB`: an exchange is begun at so many; negative: as flags say",
-            unmeasured=_BETWEEN,
+            unmeasured=_MEASURED,
         ),
     ] = -1.0
     bucket_gradients: Annotated[
@@ -180,7 +182,7 @@ class Strategy:
         str,
         _fleet(
             "`fp16_allreduce`: gradients are exchanged as float16 or bfloat16",
-            unmeasured=_BETWEEN,
+            unmeasured=_MEASURED,
         ),
     ] = ""
     sharding_stage: Annotated[
@@ -188,7 +190,7 @@ class Strategy:
         _fleet(
             "`sharding`: 1: optimizer state, 2: and gradients, 3: and parameters have owners",
             most=3,
-            unmeasured=_BETWEEN,
+            unmeasured=_SHARES,
         ),
     ] = 0
     sharding_degree: Annotated[
@@ -196,16 +198,16 @@ class Strategy:
         _fleet(
             "among how many trainers they are shared; 0: all",
             most=MOST_PLACES,
-            unmeasured=_BETWEEN,
+            unmeasured=_SHARES,
         ),
     ] = 0
     segment_megabytes: Annotated[
         float,
-        _fleet("in stage 3 so many MB of parameters come at a time", unmeasured=_BETWEEN),
+        _fleet("in stage 3 so many MB of parameters come at a time", unmeasured=_SHARES),
     ] = 32.0
     segment_anchors: Annotated[
         tuple[str, ...],
-        _fleet("or those that operators with these outputs begin", unmeasured=_BETWEEN),
+        _fleet("or those that operators with these outputs begin", unmeasured=_SHARES),
     ] = ()
 
     # -- without effect -------------------------------------------------------
