@@ -52,6 +52,7 @@ _OF_PADDLE_2 = {
     "tensor.diagonals",
     "tensor.drawing",
     "tensor.spreading",
+    "tensor.writing",
 }
 FORWARD = [definition for definition in operators() if definition.type in PROTOS]
 

@@ -7,7 +7,26 @@ TENSOR = """
     refluid.paddle.tensor.creation: eye full full_like linspace logspace meshgrid numel ones
     refluid.paddle.tensor.creation: ones_like to_tensor tril tril_indices triu triu_indices zeros
     refluid.paddle.tensor.creation: zeros_like
+    refluid.paddle.tensor.derived: as_strided atleast_1d atleast_2d atleast_3d combinations
+    refluid.paddle.tensor.derived: cumulative_trapezoid diff frexp hypot
+    refluid.paddle.tensor.derived: ldexp multigammaln
+    refluid.paddle.tensor.derived: nextafter polygamma reverse
+    refluid.paddle.tensor.derived: sgn trapezoid unflatten unfold vander
+    refluid.paddle.tensor.derived: view_as vsplit
+    refluid.paddle.tensor.in_place: abs_ acos_ addmm_ atan_ bitwise_and_ bitwise_not_ bitwise_or_
+    refluid.paddle.tensor.in_place: bitwise_xor_ cast_ cauchy_ cos_ cumprod_ cumsum_ digamma_
+    refluid.paddle.tensor.in_place: divide_ equal_ erf_ expm1_ floor_divide_ floor_mod_ frac_ gcd_
+    refluid.paddle.tensor.in_place: geometric_ greater_equal_ greater_than_ hypot_ i0_ index_add_
+    refluid.paddle.tensor.in_place: index_fill_ index_put_ lcm_ ldexp_ less_equal_ less_than_
+    refluid.paddle.tensor.in_place: lgamma_ log10_ log2_ log_ logical_and_ logical_not_
+    refluid.paddle.tensor.in_place: logical_or_ logit_ masked_fill_ mod_ multigammaln_ multiply_
+    refluid.paddle.tensor.in_place: nan_to_num_ neg_ normal_ polygamma_ pow_ remainder_ renorm_
+    refluid.paddle.tensor.in_place: reshape_ scatter_ sin_ sinh_ square_ squeeze_ t_ tan_ tanh_
+    refluid.paddle.tensor.in_place: transpose_ tril_ triu_ trunc_ unsqueeze_ where_
     refluid.paddle.tensor.matrices: cdist
+    refluid.paddle.tensor.places: diagonal_scatter index_fill index_put mode nanmedian nanquantile
+    refluid.paddle.tensor.places: quantile renorm select_scatter take
+    refluid.fluid.functions.tensor.arranging: diag_embed
     refluid.paddle.tensor.linalg: addmm bincount bmm cholesky cross dist dot einsum histogram inner
     refluid.paddle.tensor.linalg: inverse kron matmul mm multi_dot mv norm outer t tensordot trace
     refluid.paddle.tensor.logic: allclose bitwise_and bitwise_not bitwise_or bitwise_xor

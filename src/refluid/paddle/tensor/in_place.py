@@ -24,7 +24,8 @@ def in_place(function: Callable[..., Any], place: int = 0) -> Callable[..., Any]
     nothing.
     """
     name = f"{function.__name__}_"
-    label = [*inspect.signature(function).parameters][place]
+    signature = inspect.signature(function)
+    label = [*signature.parameters][place]
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -37,6 +38,8 @@ def in_place(function: Callable[..., Any], place: int = 0) -> Callable[..., Any]
             )
         return overwritten(x, function(*args, **kwargs).value)
 
+    kept = [one for one in signature.parameters.values() if one.name != "out"]
+    run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     run.__name__ = run.__qualname__ = name
     run.__doc__ = f"As `{function.__name__}`, in place: {function.__doc__}"
     return run

@@ -14,6 +14,9 @@ from refluid.paddle.naming import Home, homes
 _MADE = frozenset(
     [
         "add_n",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
         "arange",
         "broadcast_shape",
         "broadcast_tensors",
@@ -57,7 +60,9 @@ def table() -> dict[str, Home]:
 
 def _method(name: str) -> Callable[..., Any] | None:
     found = None if name in _MADE else table().get(name)
-    if name in _OVERWRITING or (name.endswith("_") and name.removesuffix("_") in table()):
+    if found is None and (
+        name in _OVERWRITING or (name.endswith("_") and name.removesuffix("_") in table())
+    ):
         found = Home("refluid.paddle.tensor.in_place", name)
     function: Callable[..., Any] | None = None if found is None else found.load()
     return function

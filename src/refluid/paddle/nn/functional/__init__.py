@@ -20,6 +20,8 @@ name_table(
     refluid.paddle.nn.functional.distances: multi_label_soft_margin_loss pairwise_distance
     refluid.paddle.nn.functional.distances: smooth_l1_loss soft_margin_loss square_error_cost
     refluid.paddle.nn.functional.distances: triplet_margin_loss triplet_margin_with_distance_loss
+    refluid.paddle.nn.functional.in_place: elu_ hardtanh_ leaky_relu_ relu_ softmax_ tanh_
+    refluid.paddle.nn.functional.in_place: thresholded_relu_
     refluid.paddle.nn.functional.likelihoods: gaussian_nll_loss hsigmoid_loss margin_cross_entropy
     refluid.paddle.nn.functional.likelihoods: multi_margin_loss poisson_nll_loss
     refluid.paddle.nn.functional.loss: binary_cross_entropy binary_cross_entropy_with_logits
