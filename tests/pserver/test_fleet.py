@@ -36,9 +36,15 @@ def run(mode: str, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["sync", "async", "half_async", "geo"])
-def test_a_fleet_learns_and_saves(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["sync", "async", "half_async", "geo", "async on disk"])
+def test_a_fleet_learns_and_saves(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = write_files(str(tmp_path), 4, 400)
+    mode, _, on_disk = mode.partition(" ")
+    if on_disk:
+        pytest.importorskip("lmdb")
+        monkeypatch.setenv("REFLUID_TABLE_FOLDER", str(tmp_path / "tables"))
     run(mode, tmp_path)
     done = [json.loads((tmp_path / f"done-{number}").read_text()) for number in range(2)]
     assert done == [{"total": 3.0, "first": True}, {"total": 3.0, "first": False}]
@@ -61,6 +67,7 @@ def test_a_fleet_learns_and_saves(mode: str, tmp_path: Path) -> None:
     assert right > 0.6
     saved = {one.name for one in (tmp_path / "saved").iterdir()}
     assert {"emb", "fc_0.w_0", "fc_0.w_0_moment1_0", "learning_rate_0"} <= saved
+    assert (tmp_path / "tables" / "server-1" / "data.mdb").is_file() == bool(on_disk)
 
 
 def kill_a_server(log: Path) -> None:

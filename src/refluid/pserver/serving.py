@@ -76,9 +76,9 @@ class Serving:
             service.stop()
             if kept is not None:
                 kept.close()
+            _LOGGER.info("server %s ends: %s", service.address, server.state())
             if making.store is not None:
                 making.store.close()
-            _LOGGER.info("server %s ends: %s", service.address, server.state())
 
     def _wait(self, server: TableServer, kept: ServerCheckpoints | None) -> None:
         every = float(environment_int(_SECONDS, _USUAL_SECONDS) or _USUAL_SECONDS)
