@@ -68,6 +68,8 @@ _EFFECTIVE: list[_Row] = [
     ),
     ("refluid_kept_loops", True, "compiled loops are loaded without numba (refluid only)"),
     ("refluid_nccl", True, "processes sum gradients on GPUs by NCCL (refluid only)"),
+    ("refluid_overlap_geo", True, "GEO exchanges while training goes on (refluid only)"),
+    ("refluid_prefetch_rows", True, "rows of the next batch come with a push (refluid only)"),
     ("refluid_eager_direct", True, "dygraph calls operators without plans (refluid only)"),
     (
         "refluid_eager_shared_weights",
@@ -87,6 +89,7 @@ _EFFECTIVE: list[_Row] = [
     ("reader_queue_speed_test_mode", False, "readers return their batch again and never end"),
     ("paddle_num_threads", 1, "threads of one operator on the CPU; torch's number if never set"),
     ("print_sub_graph_dir", "", "file that receives unconnected sub-graphs"),
+    ("communicator_fake_rpc", False, "leave calls to servers out, to time the rest"),
     ("communicator_independent_recv_thread", True, "receive parameters in a thread of its own"),
     ("communicator_is_sgd_optimizer", True, "sum gradients of threads instead of averaging"),
     ("communicator_max_merge_var_num", 20, "most gradients merged into one push"),
@@ -94,9 +97,6 @@ _EFFECTIVE: list[_Row] = [
     ("communicator_send_queue_size", 20, "gradients that may wait to be pushed, per variable"),
     ("communicator_send_wait_times", 5, "waits for more gradients before a smaller push"),
     ("rpc_deadline", 180000, "milliseconds after which a call to a server fails"),
-    ("rpc_get_thread_num", 12, "threads that pull parameters"),
-    ("rpc_prefetch_thread_num", 12, "threads that pull sparse rows ahead"),
-    ("rpc_send_thread_num", 12, "threads that push gradients"),
     ("worker_update_interval_secs", 900, "seconds of silence after which a worker counts as lost"),
     ("use_mkldnn", False, "oneDNN's kernels, where a strategy names no operators for them"),
     ("use_system_allocator", False, "leave malloc as it is: freed memory returns to the system"),
@@ -117,6 +117,10 @@ _EFFECTIVE_GPU: list[_Row] = [
 ]
 
 _ALWAYS: list[_Row] = [
+    ("communicator_thread_pool_size", 5, "all servers are asked at once, by one thread"),
+    ("rpc_get_thread_num", 12, "servers have a thread for each caller that pulls"),
+    ("rpc_prefetch_thread_num", 12, "servers have a thread for each caller that pulls rows"),
+    ("rpc_send_thread_num", 12, "servers have a thread for each caller that pushes"),
     ("communicator_merge_sparse_grad", True, "merge equal rows before a push"),
     ("correct_cpu_faults", True, "right numbers where Fluid's CPU kernels give wrong ones"),
     ("cpu_deterministic", False, "sum gradients of devices in a fixed order"),
@@ -129,8 +133,6 @@ _NOT_YET: list[_Row] = [
     ("io_threadpool_size", 100, "threads that do input and output"),
     ("tracer_profile_fname", "xxgperf", "file for a profile of the dygraph tracer"),
     ("dygraph_debug", 0, "debug level of dygraph"),
-    ("communicator_fake_rpc", False, "leave calls to servers out, to time the rest"),
-    ("communicator_thread_pool_size", 5, "threads that push and pull"),
     ("rpc_disable_reuse_port", False, "never share a server's port"),
     ("rpc_retry_bind_port", 3, "attempts to bind a server's port"),
     ("rpc_retry_times", 3, "attempts of a call to a server"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from refluid.core import flags
 from refluid.core.errors import EOFException
 from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor
@@ -23,6 +24,7 @@ from refluid.feed.staging import Sender
 from refluid.feed.text_datasets.batches import Batch
 from refluid.feed.text_datasets.feed import DatasetFeed
 from refluid.ir.program import Program
+from refluid.ops.comm.ahead import announce, lookups_ahead
 from refluid.runtime.plan import Fetched
 
 
@@ -77,6 +79,8 @@ class Trainer:
         for name in self.plan.written.state:
             if job.scope.find_var(name) is None:
                 job.scope.var(name)
+        ahead = flags.value("refluid_prefetch_rows")
+        self._ahead = lookups_ahead(job.program, frozenset(names)) if ahead else []
         self._sender = Sender(device) if device.type == "cuda" else None
         self.times = OperatorTimes(self.plan) if job.debug else None
 
@@ -89,6 +93,8 @@ class Trainer:
             except EOFException:
                 return
             taken = time.perf_counter()
+            if self._ahead:
+                self._announce(feed.peek())
             with self.times.measuring() if self.times else nullcontext():
                 self._step(batch)
             self.reading += taken - start
@@ -98,6 +104,11 @@ class Trainer:
             self.batches += 1
             if self.job.shown and not self.number and self.batches % self.job.period == 0:
                 self._print()
+
+    def _announce(self, following: Batch | None) -> None:
+        """Says what the next batch looks up on servers, if it is this one."""
+        if following is not None:
+            announce(self._ahead, dict(zip(self.job.names, following.tensors, strict=True)))
 
     def _step(self, batch: Batch) -> None:
         tensors = [batch.tensors[place] for place in self._fed]

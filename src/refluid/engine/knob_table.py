@@ -75,10 +75,9 @@ _STATUS = {
     Status.ALWAYS: "so in any case",
 }
 _OF_SERVERS = """
-communicator_independent_recv_thread communicator_is_sgd_optimizer
+communicator_fake_rpc communicator_independent_recv_thread communicator_is_sgd_optimizer
 communicator_max_merge_var_num communicator_min_send_grad_num_before_recv
-communicator_send_queue_size communicator_send_wait_times rpc_get_thread_num
-rpc_prefetch_thread_num rpc_send_thread_num
+communicator_send_queue_size communicator_send_wait_times
 """
 _UNMEASURED_FLAGS = {
     **dict.fromkeys(_OF_SERVERS.split(), "of parameter servers: see pserver.md"),
@@ -97,6 +96,8 @@ _UNMEASURED_FLAGS = {
     "refluid_eager_direct": "gains in dygraph, which these networks aren't: docs/dygraph.md",
     "refluid_eager_shared_weights": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_exchange_seconds": "a bound, not for speed",
+    "refluid_overlap_geo": "of parameter servers: see pserver.md",
+    "refluid_prefetch_rows": "of parameter servers: see pserver.md",
     "refluid_meeting_seconds": "a bound, not for speed",
     "refluid_nccl": "several GPUs were not there to measure it",
     "refluid_overlap_exchange": "gains between processes (scaling.md); replicas of one process "

@@ -108,6 +108,11 @@ class BlockingQueue:
             self._emptied.notify()
             return item
 
+    def peek(self, ticket: int) -> Any:
+        """The oldest item, which stays; None where there is none yet, or outside of that pass."""
+        with self._lock:
+            return self._items[0] if self._items and ticket == self._ticket else None
+
     def close(self, ticket: int | None = None) -> None:
         """Says that the pass ends after the items pushed so far."""
         self._end(_at_end, ticket)

@@ -8,7 +8,7 @@ from refluid.comm.servers import ServerLink, drop_link, put_link
 from refluid.core import flags
 from refluid.pserver.geo import DeltaLink
 from refluid.pserver.layout import TrainingMode
-from refluid.pserver.links import TableLink, WaitingLink
+from refluid.pserver.links import SilentLink, TableLink, WaitingLink
 from refluid.pserver.sending import Merging, SendingLink
 from refluid.pserver.serving import lease_seconds
 from refluid.pserver.split import Split
@@ -71,10 +71,13 @@ class Connection:
 
     def _made(self, client: TableClient) -> TableLink:
         mode = self.split.layout.mode
+        if flags.value("communicator_fake_rpc"):
+            return SilentLink(client)
         if mode == TrainingMode.ASYNC:
             return SendingLink(client, self.merging or merging_of_flags(self.split.is_sgd))
         if mode == TrainingMode.GEO:
-            return DeltaLink(client, self.frequency)
+            waits = not flags.value("refluid_overlap_geo")
+            return DeltaLink(client, self.frequency, waits=waits)
         return WaitingLink(client)
 
 

@@ -36,12 +36,27 @@ class DenseTables:
         self._program, self._updates, self._schedule = program, dict(updates), schedule
         self._group = Group([CPUPlace()])
         self._programs: dict[tuple[str, ...], Program] = {}
+        self._copies: Mapping[str, Tensor] | None = None
         self.names = tuple(name for _, name in self._updates.values())
         self._gradient_of = {name: gradient for gradient, (_, name) in self._updates.items()}
 
     def values(self) -> dict[str, Tensor]:
         """The slices by name, as they are: not copies."""
         return {name: self.value(name) for name in self.names}
+
+    def copies(self) -> Mapping[str, Tensor]:
+        """The slices as they are, copied once for all who ask until they change."""
+        if self._copies is None:
+            self._copies = {name: value.clone() for name, value in self.values().items()}
+        return self._copies
+
+    def put(self, values: Mapping[str, Tensor]) -> None:
+        """Sets slices. EnforceNotMet where a value doesn't fit; nothing has changed then."""
+        for name, value in values.items():
+            self.check(name, value)
+        for name, value in values.items():
+            self.value(name).copy_(value)
+        self._copies = None
 
     def value(self, name: str) -> Tensor:
         """A variable. EnforceNotMet where it has no value."""
@@ -69,6 +84,7 @@ class DenseTables:
         for name, change in changes.items():
             self.check(name, change)
             self.value(name).add_(change)
+        self._copies = None
 
     def state(self) -> dict[str, Tensor]:
         """All variables that have a value, slices and what optimizers keep: not copies."""
@@ -94,6 +110,7 @@ class DenseTables:
             program = self._programs[names] = _joined(self._program, blocks, names)
         step = prepare(program, names, (), DEFAULT, self._group)
         step.run(self.scope, [fed[name] for name in names])
+        self._copies = None
 
 
 def _joined(program: Program, blocks: Sequence[Block], fed: Sequence[str]) -> Program:

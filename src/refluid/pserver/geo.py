@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
 from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.rows.dealing import KnownRows
 from refluid.kernels.rows.ids import unique_ids
 from refluid.pserver.layout import SparseParameter
 from refluid.pserver.links import TableLink
@@ -21,20 +24,33 @@ IDS = "@IDS"
 _FILLED = 2**20
 
 
+@dataclass(frozen=True)
+class _UnderWay:
+    """An exchange: by name the rows that were sent (None: all), as they were then; the answer."""
+
+    sent: Mapping[str, tuple[Tensor | None, Tensor]]
+    answer: Future[tuple[dict[str, Tensor], dict[str, KnownRows]]]
+
+
 class DeltaLink(TableLink):
     """Every `frequency` steps: push (own - as it was) / trainers, take what the servers have.
 
-    Of tables the rows that were looked up since are exchanged.
+    Of tables the rows that were looked up since are exchanged. A thread does it while training
+    goes on, unless `waits` or each step exchanges: what a trainer adds meanwhile stays its own,
+    and is part of the next push. One exchange at a time is under way.
     """
 
-    def __init__(self, client: TableClient, frequency: int) -> None:
+    def __init__(self, client: TableClient, frequency: int, *, waits: bool = False) -> None:
         super().__init__(client)
         self._frequency, self._lock = frequency, threading.RLock()
+        self._waits = waits or frequency == 1
         self._tables = {one.name: one for one in client.layout.sparse}
         self._own: dict[str, Tensor] = {}
         self._before: dict[str, Tensor] = {}
         self._touched: dict[str, list[Tensor]] = {name: [] for name in self._tables}
-        self._fresh: list[tuple[str, Tensor | None, Tensor]] = []
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="refluid exchange")
+        self._under_way: _UnderWay | None = None
+        self._is_due = False
         self.steps = 0
         self.exchanges = 0
         client.figures.lag = lambda: (0, self.steps % self._frequency)
@@ -49,17 +65,18 @@ class DeltaLink(TableLink):
                 elif isinstance(value, Tensor):
                     self._own[name] = value
             self.steps += 1
-            if self.steps % self._frequency == 0:
-                self._exchange()
+            self._is_due = self._is_due or self.steps % self._frequency == 0
 
     def send_barrier(self) -> None:
-        """The exchange is done when `send` returns."""
+        """A step waits for nothing."""
 
     def receive(self, parameters: Mapping[str, Tensor], *, wait: bool) -> None:
         """Waiting, as at the beginning: all begin alike; else what was exchanged, if anything."""
         with self._lock:
             if not wait:
-                self._take()
+                if self._is_due:
+                    self._exchange()
+                self._finish(wait=self._waits)
                 return
             dense = self.client.pull()
             for name, own in parameters.items():
@@ -70,41 +87,60 @@ class DeltaLink(TableLink):
                 self._own[name], self._before[name] = own, own.clone()
 
     def fetch_barrier(self) -> None:
-        """Nothing is under way."""
+        """A step waits for nothing."""
 
     def flush(self) -> None:
         with self._lock:
-            if self.steps % self._frequency:
+            if self._is_due or self.steps % self._frequency:
                 self._exchange()
-                self._take()
+            self._finish(wait=True)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._pool.shutdown()
 
     def _exchange(self) -> None:
+        """Begins one, once the one before is at its end."""
+        self._finish(wait=True)
         share = 1.0 / self.client.layout.trainers
         changes: dict[str, Any] = {}
+        sent: dict[str, tuple[Tensor | None, Tensor]] = {}
         ids: dict[str, Tensor] = {}
         for name, own in self._own.items():
             before = self._before[name]
             if name not in self._tables:
+                sent[name] = None, own.clone()
                 changes[name] = (own - before) * share
             elif self._touched[name]:
                 ids[name], _ = unique_ids(torch.cat(self._touched[name]))
                 self._touched[name].clear()
-                moved = own.index_select(0, ids[name]) - before.index_select(0, ids[name])
-                changes[name] = SelectedRows(ids[name], len(own), moved * share)
-        fresh = self.client.push(changes, delta=True, wants=True)
-        self._fresh = [(name, None, value) for name, value in fresh.items()]
-        self._fresh += [(name, some, self.client.rows(name, some)) for name, some in ids.items()]
+                now = own.index_select(0, ids[name])
+                sent[name] = ids[name], now
+                moved = (now - before.index_select(0, ids[name])) * share
+                changes[name] = SelectedRows(ids[name], len(own), moved)
+        asked = self._pool.submit(self.client.push_and_pull, changes, ids, delta=True)
+        self._under_way = _UnderWay(sent, asked)
+        self._is_due = False
         self.exchanges += 1
 
-    def _take(self) -> None:
-        """Writes what was exchanged into the parameters: whole ones, or some rows."""
-        for name, rows, value in self._fresh:
-            for own in (self._own[name], self._before[name]):
-                if rows is None:
-                    own.copy_(value)
-                else:
-                    own.index_copy_(0, rows, value)
-        self._fresh = []
+    def _finish(self, *, wait: bool) -> None:
+        """Takes what servers answered, where they did: theirs, and what was added meanwhile."""
+        exchange = self._under_way
+        if exchange is None or not (wait or exchange.answer.done()):
+            return
+        self._under_way = None
+        dense, rows = exchange.answer.result()
+        for name, (ids, was) in exchange.sent.items():
+            own, before = self._own[name], self._before[name]
+            if ids is None:
+                own.copy_(dense[name] + (own - was))
+                before.copy_(dense[name])
+            else:
+                fresh = rows[name].of(ids)
+                own.index_copy_(0, ids, fresh + (own.index_select(0, ids) - was))
+                before.index_copy_(0, ids, fresh)
 
     def _fill(self, table: SparseParameter, own: Tensor) -> None:
         """The table as it begins, with what the servers have of it already."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
+from refluid.kernels.rows.dealing import KnownRows
 from refluid.pserver.table_client import TableClient
 
 
@@ -19,14 +20,20 @@ class TableLink:
     def __init__(self, client: TableClient) -> None:
         self.client = client
 
+    def announce(self, table: str, ids: Sequence[Tensor]) -> None:
+        """Nothing is done ahead."""
+
     def look_up(self, table: str, ids: Sequence[Tensor]) -> Sequence[Tensor]:
         if len(ids) == 1:
-            return [self.client.rows(table, ids[0])]
+            return [self._rows(table, ids[0])]
         sizes = [one.numel() for one in ids]
-        rows = self.client.rows(table, torch.cat([one.reshape(-1) for one in ids]))
+        rows = self._rows(table, together(ids))
         shapes = [(*one.shape, rows.shape[1]) for one in ids]
         parts = torch.split_with_sizes(rows, sizes)
         return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def _rows(self, table: str, ids: Tensor) -> Tensor:
+        return self.client.rows(table, ids)
 
     def save(self, folder: str, table: str) -> None:
         self.flush()
@@ -47,6 +54,9 @@ class WaitingLink(TableLink):
     """Each step pushes, waits until the push is applied, and gets the parameters as they are then.
 
     Whether other trainers are waited for, the servers decide: in synchronous training they are.
+    Rows for the next step come with the answer, as they are once the push is applied, where its
+    ids were announced: nobody changes them before this trainer's next push, or as little as if
+    they were asked for now.
     """
 
     def __init__(self, client: TableClient) -> None:
@@ -59,7 +69,17 @@ class WaitingLink(TableLink):
     def send_barrier(self) -> None:
         step = self._step
         given, step.gradients = step.gradients, {}
-        step.fresh = self.client.push(given, wants=True)
+        wanted, step.announced = step.announced, {}
+        step.fresh, step.known = self.client.push_and_pull(given, wanted)
+
+    def announce(self, table: str, ids: Sequence[Tensor]) -> None:
+        self._step.announced[table] = together(ids)
+
+    def _rows(self, table: str, ids: Tensor) -> Tensor:
+        known = self._step.known.pop(table, None)
+        if known is not None and known.dealt.is_of(ids.reshape(-1)):
+            return known.of(ids)
+        return super()._rows(table, ids)
 
     def receive(self, parameters: Mapping[str, Tensor], *, wait: bool) -> None:  # noqa: ARG002
         fresh = self._step.fresh
@@ -69,12 +89,46 @@ class WaitingLink(TableLink):
         self._step.fresh = None
 
 
+class SilentLink(TableLink):
+    """Nothing leaves in a step and rows are zeros, so that the rest of it can be timed."""
+
+    def __init__(self, client: TableClient) -> None:
+        super().__init__(client)
+        self._kept = {one.name: (one.width, one.dtype) for one in client.layout.sparse}
+
+    def send(self, gradients: Mapping[str, Exchanged]) -> None:
+        """Goes nowhere."""
+
+    def send_barrier(self) -> None:
+        """Nothing was sent."""
+
+    def receive(self, parameters: Mapping[str, Tensor], *, wait: bool) -> None:
+        """As servers have them at the beginning; later they stay."""
+        if wait:
+            overwrite(parameters, self.client.pull())
+
+    def fetch_barrier(self) -> None:
+        """Nothing was asked for."""
+
+    def _rows(self, table: str, ids: Tensor) -> Tensor:
+        width, dtype = self._kept[table]
+        return torch.zeros((*ids.shape, width), dtype=getattr(torch, dtype))
+
+
 class _SentStep(threading.local):
     """What one thread that trains has sent, and what it was answered."""
 
     def __init__(self) -> None:
         self.gradients: dict[str, Any] = {}
         self.fresh: dict[str, Tensor] | None = None
+        # Ids of the next step, and its rows, by table.
+        self.announced: dict[str, Tensor] = {}
+        self.known: dict[str, KnownRows] = {}
+
+
+def together(ids: Sequence[Tensor]) -> Tensor:
+    """All ids of several lookups, int64 [n]."""
+    return torch.cat([one.reshape(-1) for one in ids])
 
 
 def overwrite(parameters: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:

@@ -13,6 +13,8 @@ from refluid.pserver.messages import MalformedMessage, MessageFlag, TableMessage
 
 # A table's ids and rows in a push are two arrays, named so.
 IDS, ROWS = "ids:", "rows:"
+# Ids whose rows are to be answered once the push is applied, by their table.
+WANTED = "wanted:"
 
 
 def read_push(message: TableMessage) -> Push:
@@ -26,6 +28,8 @@ def read_push(message: TableMessage) -> Push:
             ids[name.removeprefix(IDS)] = value
         elif name.startswith(ROWS):
             rows[name.removeprefix(ROWS)] = value
+        elif name.startswith(WANTED):
+            continue
         elif name == "steps":
             steps = _steps(value)
         else:
@@ -44,6 +48,15 @@ def write_push(push: Push) -> Iterator[tuple[str, Any]]:
         yield ROWS + name, rows.contiguous().numpy()
     if push.steps != 1:
         yield "steps", torch.tensor([push.steps]).numpy()
+
+
+def wanted_of(message: TableMessage) -> Iterator[tuple[str, Tensor]]:
+    """Tables, and the ids whose rows are wanted once a push is applied. MalformedMessage."""
+    for name, ids in message.tensors():
+        if name.startswith(WANTED):
+            if ids.dtype != torch.int64 or ids.dim() != 1:
+                raise MalformedMessage(f"ids of table {name.removeprefix(WANTED)} are int64 [n]")
+            yield name.removeprefix(WANTED), ids
 
 
 def _steps(value: Tensor) -> int:

@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
 from refluid.core.selected_rows import SelectedRows
-from refluid.pserver.links import TableLink, overwrite
+from refluid.kernels.rows.dealing import KnownRows
+from refluid.pserver.links import TableLink, overwrite, together
 from refluid.pserver.table_client import TableClient
 
 _PAUSE = 0.001
@@ -39,7 +41,10 @@ class Merging:
 
 
 class SendingLink(TableLink):
-    """A step hands its gradients on and continues with parameters that came last."""
+    """A step hands its gradients on and continues with parameters that came last.
+
+    Rows of ids that were announced are asked for by another thread while the step before computes.
+    """
 
     def __init__(self, client: TableClient, merging: Merging) -> None:
         super().__init__(client)
@@ -51,6 +56,8 @@ class SendingLink(TableLink):
         self._error: BaseException | None = None
         self._ended = False
         client.figures.lag = lambda: (self.depth, self._sent - self._pulled_at)
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="refluid ahead")
+        self._known = _KnownAhead()
         self._threads = [threading.Thread(target=self._push, name="refluid sender", daemon=True)]
         if merging.own_thread:
             self._threads.append(
@@ -89,6 +96,21 @@ class SendingLink(TableLink):
     def fetch_barrier(self) -> None:
         """A step waits for nothing."""
 
+    def announce(self, table: str, ids: Sequence[Tensor]) -> None:
+        flat = together(ids).clone()
+        self._known.rows[table] = self._ahead.submit(self._asked, table, flat)
+
+    def _asked(self, table: str, ids: Tensor) -> KnownRows:
+        return self.client.rows_of(table, self.client.deal(table, ids))
+
+    def _rows(self, table: str, ids: Tensor) -> Tensor:
+        asked = self._known.rows.pop(table, None)
+        if asked is not None:
+            known = asked.result()
+            if known.dealt.is_of(ids.reshape(-1)):
+                return known.of(ids)
+        return super()._rows(table, ids)
+
     def flush(self) -> None:
         with self._state:
             goal = self._sent
@@ -103,6 +125,7 @@ class SendingLink(TableLink):
                 self._ended = True
                 self._state.notify_all()
             self._queue.put(None)
+            self._ahead.shutdown()
             for thread in self._threads:
                 thread.join(5.0)
 
@@ -170,6 +193,13 @@ class SendingLink(TableLink):
     def _raise_error(self) -> None:
         if self._error is not None:
             raise self._error
+
+
+class _KnownAhead(threading.local):
+    """Rows that one thread that trains will need, by table."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Future[KnownRows]] = {}
 
 
 def merge_steps(steps: Sequence[Mapping[str, Exchanged]], *, sums: bool) -> Mapping[str, Exchanged]:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from refluid.comm.communicator import Exchanged
 from refluid.core.errors import EnforceNotMet
-from refluid.core.selected_rows import SelectedRows
-from refluid.kernels.rows.dealing import DealtIds
+from refluid.kernels.rows.dealing import DealtIds, KnownRows
 from refluid.kernels.rows.ids import deal_ids
 from refluid.pserver.applying import Push
 from refluid.pserver.calling import Servers
 from refluid.pserver.figures import FigureBook
-from refluid.pserver.layout import DenseParameter, JobLayout, SparseParameter
+from refluid.pserver.layout import JobLayout
 from refluid.pserver.messages import Kind, MessageFlag, TableMessage, text_array
-from refluid.pserver.push_messages import write_push
+from refluid.pserver.parting import divided, rows_of_slice, whole_parameters
+from refluid.pserver.push_messages import ROWS, WANTED, write_push
 from refluid.pserver.wire import Keys
 
 _LOGGER = logging.getLogger("refluid")
 _EXPORTED_ROWS = 2**16
-NamedGradients = Mapping[str, Tensor | SelectedRows]
 
 
 class TableClient:
@@ -54,7 +54,8 @@ class TableClient:
         self._beats = beats
         self._heart: threading.Thread | None = None
         self._tables = {one.name: one for one in layout.sparse}
-        self._latest: dict[str, DealtIds] = {}
+        # Ids of this step and the next, by table.
+        self._latest: dict[str, deque[DealtIds]] = {one: deque(maxlen=2) for one in self._tables}
 
     # -- coming and going -----------------------------------------------------
 
@@ -101,25 +102,59 @@ class TableClient:
     # -- dense parameters -----------------------------------------------------
 
     def push(
-        self, gradients: NamedGradients, steps: int = 1, *, delta: bool = False, wants: bool = False
+        self,
+        gradients: Mapping[str, Exchanged],
+        steps: int = 1,
+        *,
+        delta: bool = False,
+        wants: bool = False,
     ) -> dict[str, Tensor]:
         """Pushes gradients by their names; once applied, gives dense parameters where `wants`.
 
         delta: what to add to parameters instead, by the parameters' names. Raises
         ServerUnreachable where a server doesn't answer.
         """
-        parts = self._divided(gradients, delta=delta)
+        answers = self._pushed(gradients, steps, delta=delta, wants=wants)
+        return self._assembled(answers) if wants else {}
+
+    def push_and_pull(
+        self,
+        gradients: Mapping[str, Exchanged],
+        following: Mapping[str, Tensor],
+        *,
+        delta: bool = False,
+    ) -> tuple[dict[str, Tensor], dict[str, KnownRows]]:
+        """Pushes; once applied, gives dense parameters and the rows of ids, by their tables."""
+        wanted = {table: self.deal(table, ids) for table, ids in following.items()}
+        answers = self._pushed(gradients, delta=delta, wants=True, wanted=wanted)
+        rows = {}
+        for table, dealt in wanted.items():
+            held = {server: dict(answers[server].tensors()) for server in dealt.servers()}
+            rows[table] = KnownRows(dealt, {one: held[one][ROWS + table] for one in held})
+        return self._assembled(answers), rows
+
+    def _pushed(
+        self,
+        gradients: Mapping[str, Exchanged],
+        steps: int = 1,
+        *,
+        delta: bool = False,
+        wants: bool = False,
+        wanted: Mapping[str, DealtIds] | None = None,
+    ) -> dict[int, TableMessage]:
+        parts = divided(self.layout, gradients, self.deal, delta=delta)
         with self._pushing, self.figures.timing("push"):
             self.sequence += 1
             flags = MessageFlag.DELTA * delta | MessageFlag.WANTS_DENSE * wants
             pushed = {}
             for server, part in enumerate(parts):
                 arrays = list(write_push(Push(part.dense, part.sparse, steps)))
+                for table, dealt in (wanted or {}).items():
+                    arrays.append((WANTED + table, dealt.part(server, dealt.unique).numpy()))
                 pushed[server] = self._message(
                     Kind.PUSH, sequence=self.sequence, flags=flags, arrays=arrays
                 )
-            answers = self._until_applied(pushed)
-        return self._assembled(answers) if wants else {}
+            return self._until_applied(pushed)
 
     def _until_applied(self, pushed: Mapping[int, TableMessage]) -> dict[int, TableMessage]:
         """The answers once each server has applied its push."""
@@ -133,8 +168,9 @@ class TableClient:
                     asked[server] = pushed[server]
                 elif answer.flags & MessageFlag.PENDING:
                     first = pushed[server]
+                    wanted = [one for one in first.arrays if one[0].startswith(WANTED)]
                     asked[server] = self._message(
-                        Kind.PULL, sequence=first.sequence, flags=first.flags
+                        Kind.PULL, sequence=first.sequence, flags=first.flags, arrays=wanted
                     )
                 else:
                     answers[server] = answer
@@ -146,66 +182,39 @@ class TableClient:
             return self._assembled(self._ask_all(Kind.PULL))
 
     def _assembled(self, answers: Mapping[int, TableMessage]) -> dict[str, Tensor]:
-        found = {name: value for one in answers.values() for name, value in one.tensors()}
-        return {one.name: _whole(one, found) for one in self.layout.dense}
+        return whole_parameters(self.layout.dense, [one.tensors() for one in answers.values()])
 
-    def _divided(self, gradients: NamedGradients, *, delta: bool) -> list[Push]:
-        """What each server is sent of the gradients."""
-        parts: list[tuple[dict[str, Tensor], dict[str, Any]]] = [
-            ({}, {}) for _ in self.layout.servers
-        ]
-        dense, sparse = self.layout.dense_of, self.layout.sparse_of
-        if delta:
-            dense = {one.name: one for one in self.layout.dense}
-            sparse = self._tables
-        for name, value in gradients.items():
-            if name in dense:
-                value = value.to_dense() if isinstance(value, SelectedRows) else value
-                for part in dense[name].slices:
-                    parts[part.server][0][part.name] = _rows_of(value, dense[name], part)
-            elif name in sparse:
-                for server, rows in self._dealt(sparse[name], value):
-                    parts[server][1][sparse[name].name] = rows
-            else:
-                raise EnforceNotMet(f"no server has a parameter for {name!r}")
-        return [Push(*one) for one in parts]
-
-    def _dealt(
-        self, table: SparseParameter, value: Any
-    ) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-        if not isinstance(value, SelectedRows):
-            raise EnforceNotMet(f"the gradient of table {table.name} must be rows, with is_sparse")
-        rows = value.value.reshape(len(value.index), -1)
-        dealt = self._deal(table.name, value.index.contiguous())
-        sums = dealt.sums(rows)
-        for server in dealt.servers():
-            yield server, (dealt.part(server, dealt.unique), dealt.part(server, sums))
-
-    def _deal(self, table: str, ids: Tensor) -> DealtIds:
+    def deal(self, table: str, ids: Tensor) -> DealtIds:
         """Ids of a step, dealt; the gradient's are mostly those that were looked up before."""
-        latest = self._latest.get(table)
-        if latest is None or not latest.is_of(ids):
-            servers = len(self.layout.servers)
-            latest = self._latest[table] = DealtIds(ids, self.layout.owners, servers)
-        return latest
+        ids = ids.reshape(-1).contiguous()
+        latest = self._latest[table]
+        for found in tuple(latest):
+            if found.is_of(ids):
+                return found
+        latest.append(DealtIds(ids, self.layout.owners, len(self.layout.servers)))
+        return latest[-1]
 
     # -- tables ---------------------------------------------------------------
 
     def rows(self, table: str, ids: Tensor, *, read_only: bool = False) -> Tensor:
         """The rows of ids, int64 of any shape: (*ids.shape, width), each id asked for once."""
-        dealt = self._deal(table, ids.reshape(-1).contiguous())
+        dealt = self.deal(table, ids)
+        known = self.rows_of(table, dealt, read_only=read_only)
+        return known.of(ids)
+
+    def rows_of(self, table: str, dealt: DealtIds, *, read_only: bool = False) -> KnownRows:
+        """The rows of a step's ids as they are now."""
         flags = MessageFlag.READ_ONLY * read_only
         asked = {
             server: self._message(
                 Kind.ROWS, flags=flags, arrays=[(table, dealt.part(server, dealt.unique).numpy())]
             )
-            for server in dealt.servers() or (0,)
+            for server in dealt.servers()
         }
         with self.figures.timing("pull"):
             answers = self.servers.ask(asked)
         parts = {server: next(answer.tensors())[1] for server, answer in answers.items()}
-        rows = dealt.spread(parts)
-        return rows.view(*ids.shape, rows.shape[1])
+        return KnownRows(dealt, parts)
 
     def export(self, table: str) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
         """All rows that servers have of a table: ids, and by name what is kept of each."""
@@ -238,7 +247,7 @@ class TableClient:
         known = {one.name: one for one in self.layout.dense}
         for name, value in values.items():
             for part in known[name].slices:
-                own = _rows_of(value, known[name], part).contiguous()
+                own = rows_of_slice(value, known[name], part).contiguous()
                 arrays[part.server].append((part.name, own.numpy()))
         self.servers.ask(
             {
@@ -273,17 +282,3 @@ class TableClient:
         """Figures of each server."""
         answers = self._ask_all(Kind.STATE)
         return [answers[server].values() for server in range(len(self.layout.servers))]
-
-
-def _rows_of(value: Tensor, param: DenseParameter, part: Any) -> Tensor:
-    if value.shape != param.shape:
-        raise EnforceNotMet(f"{param.name} is {param.shape}, and its gradient {tuple(value.shape)}")
-    return value if len(param.slices) == 1 else value[part.begin : part.end]
-
-
-def _whole(param: DenseParameter, found: Mapping[str, Tensor]) -> Tensor:
-    missing = [one.name for one in param.slices if one.name not in found]
-    if missing:
-        raise EnforceNotMet(f"no server has {missing[0]}, a slice of parameter {param.name}")
-    parts = [found[one.name] for one in param.slices]
-    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.applying import Applying, ServedTables
@@ -22,7 +24,7 @@ from refluid.pserver.messages import (
     text_array,
 )
 from refluid.pserver.passes import end_pass_once
-from refluid.pserver.push_messages import read_push
+from refluid.pserver.push_messages import ROWS, read_push, wanted_of
 
 _MOST_EXPORTED = 2**20
 # In the place of a sequence, in the log: the trainer didn't leave, its lease ended.
@@ -145,6 +147,8 @@ class TableServer:
             if message.sequence > member.applied:
                 push = read_push(message)
                 self.tables.check(push)
+                for name, _ in wanted_of(message):
+                    self.tables.table(name)
                 with self._updating():
                     self.applying.take(message.trainer, message.sequence, push)
                 self._settle()
@@ -175,9 +179,16 @@ class TableServer:
             if member is None or member.applied < sequence:
                 return TableMessage(Kind.ANSWER, sequence=sequence, flags=MessageFlag.AGAIN)
         dense = message.flags & MessageFlag.WANTS_DENSE
-        arrays = named(self.tables.dense.values()) if dense else []
-        copies = [(name, array.copy()) for name, array in arrays]
-        return TableMessage(Kind.ANSWER, sequence=sequence, arrays=copies)
+        rows = [(ROWS + name, self._looked_up(name, ids)) for name, ids in wanted_of(message)]
+        copies = named(self.tables.dense.copies()) if dense else []
+        return TableMessage(Kind.ANSWER, sequence=sequence, arrays=[*copies, *rows])
+
+    def _looked_up(self, name: str, ids: Tensor, *, reads: bool = False) -> np.ndarray[Any, Any]:
+        table = self.tables.table(name)
+        if ids.dtype != torch.int64 or ids.dim() != 1:
+            raise MalformedMessage(f"ids of table {name} are int64 [n]")
+        self.pulled_rows += len(ids)
+        return (table.peek(ids) if reads else table.look_up(ids)).numpy()
 
     @contextmanager
     def _updating(self) -> Iterator[None]:
@@ -201,18 +212,12 @@ class TableServer:
             self.changed.notify_all()
 
     def _rows(self, message: TableMessage) -> TableMessage:
-        found = []
+        reads = bool(message.flags & MessageFlag.READ_ONLY)
         with self.changed:
-            if not message.flags & MessageFlag.READ_ONLY:
+            if not reads:
                 self.members.heard(message.trainer, message.session)
-            for name, ids in message.tensors():
-                table = self.tables.table(name)
-                if ids.dtype != torch.int64 or ids.dim() != 1:
-                    raise MalformedMessage(f"ids of table {name} are int64 [n]")
-                known = message.flags & MessageFlag.READ_ONLY
-                rows = table.peek(ids) if known else table.look_up(ids)
-                found.append((name, rows.numpy()))
-                self.pulled_rows += len(ids)
+            asked = message.tensors()
+            found = [(name, self._looked_up(name, ids, reads=reads)) for name, ids in asked]
         return TableMessage(Kind.ANSWER, arrays=found)
 
     def _gather(self, message: TableMessage) -> TableMessage:
@@ -257,10 +262,7 @@ class TableServer:
             self.members.heard(message.trainer, message.session)
             self.accepted(message)
             if table is None:
-                for name, value in given.items():
-                    self.tables.dense.check(name, value)
-                for name, value in given.items():
-                    self.tables.dense.value(name).copy_(value)
+                self.tables.dense.put(given)
             else:
                 ids = given.pop("ids", None)
                 if ids is None or ids.dtype != torch.int64 or ids.dim() != 1:

@@ -61,6 +61,11 @@ class DatasetFeed:
         batch: Batch = self._producers.take(consumer)
         return batch
 
+    def peek(self) -> Batch | None:
+        """The batch that is probably taken next, where it is there already."""
+        found: Batch | None = self._producers.peek()
+        return found
+
     @property
     def rows(self) -> int:
         """The rows that were trained in this pass, without those of an earlier run."""

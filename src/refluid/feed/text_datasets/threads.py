@@ -67,6 +67,10 @@ class Producers:
         self.statistics[consumer].note_taken(time.perf_counter() - start, depth)
         return item
 
+    def peek(self) -> Any:
+        """What is probably taken next, as far as it was made; None else."""
+        return self._queue.peek(self._ticket)
+
     def interrupt(self) -> None:
         """Tells all threads to end, and whoever takes; what was made and not taken is lost."""
         self._queue.kill()

@@ -40,9 +40,9 @@ class DealtIds:
         return values[self.starts[server] : self.starts[server + 1]]
 
     def servers(self) -> list[int]:
-        """Those that have any of the ids."""
+        """Those that have any of the ids; the first where there are none."""
         pairs = zip(self.starts, self.starts[1:], strict=False)
-        return [server for server, (start, end) in enumerate(pairs) if end > start]
+        return [server for server, (start, end) in enumerate(pairs) if end > start] or [0]
 
     def spread(self, parts: Mapping[int, Tensor]) -> Tensor:
         """A row for each of the given ids, [n, width], of those that `servers` have of `unique`."""
@@ -52,3 +52,15 @@ class DealtIds:
     def sums(self, value: Tensor) -> Tensor:
         """Rows for each of the given ids, [n, width], added up for `unique`, [m, width]."""
         return sum_rows(self.inverse, value, len(self.unique))
+
+
+class KnownRows:
+    """Rows of a step's ids as servers gave them: `parts` of `dealt.unique`, by server."""
+
+    def __init__(self, dealt: DealtIds, parts: Mapping[int, Tensor]) -> None:
+        self.dealt, self._parts = dealt, parts
+
+    def of(self, ids: Tensor) -> Tensor:
+        """A row for each of the dealt ids in the shape of `ids`: (*ids.shape, width)."""
+        rows = self.dealt.spread(self._parts)
+        return rows.view(*ids.shape, rows.shape[1])

@@ -124,13 +124,17 @@ def distributed_lookup_table(
     `lookup_table` takes ids (..., 1), `lookup_table_v2` ids (...); those of padding_idx give zeros.
     W: stands for the table in the trainer, with its shape and nothing else.
     """
-    strip = lookup_table_version == "lookup_table"
-    ids = [one.reshape(one.shape[:-1]) if strip else one for one in Ids]
+    ids = [flat_ids(one, lookup_table_version) for one in Ids]
     found = link_of(endpoints, trainer_id).look_up(table_names[0], ids)
     if padding_idx == -1:
         return list(found)
     pairs = zip(found, ids, strict=True)
     return [rows.masked_fill((one == padding_idx).unsqueeze(-1), 0.0) for rows, one in pairs]
+
+
+def flat_ids(ids: Tensor, version: str) -> Tensor:
+    """Ids (...), of which `lookup_table` has (..., 1)."""
+    return ids.reshape(ids.shape[:-1]) if version == "lookup_table" else ids
 
 
 @operator("fake_init", outputs="Out", **_HOW)

@@ -100,6 +100,15 @@ def _quiet(op: Operator) -> OperatorDef:
     return definition
 
 
+def require_quiet(op: Operator) -> None:
+    """Raises Unlike for an operator that must not run once more to be recorded, as a push."""
+    definition = find(op.type)
+    acts = definition is not None and definition.effects & (Effect.COMM | Effect.HOST)
+    waits = not (op.input_arg_names or op.output_arg_names)
+    if acts and not waits and not facts_of(op.type).sums_replicas:
+        raise Unlike(f"operator {op.type} has effects outside the step")
+
+
 def _branch(line: Line, step: If) -> Meaning:
     """One that sets values and variables; it has to be the same for all replicas."""
     if line.op is None or step.known & {*_OUTSIDE, COMM, RANDOM}:

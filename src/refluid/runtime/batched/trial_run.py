@@ -14,7 +14,7 @@ from refluid.core.scope import Cell
 from refluid.runtime.batched.align import Aligned, Unlike, align
 from refluid.runtime.batched.differing import Differing
 from refluid.runtime.batched.exchange import whole
-from refluid.runtime.batched.lines import Meaning, meaning
+from refluid.runtime.batched.lines import Meaning, meaning, require_quiet
 from refluid.runtime.batched.text import BatchedText
 from refluid.runtime.code import Code
 from refluid.runtime.plan import Plan
@@ -42,6 +42,8 @@ def trial_run(
     everywhere: runs a function of the rank in every replica's thread. Variables and random
     numbers stay as they are. Raises Unlike, or Refused, where the replicas cannot be batched.
     """
+    for op in plans[0].request.block.ops:
+        require_quiet(op)
     first = cells[0]
     for number, cell in enumerate(first):
         if any(type(row[number].value) is not type(cell.value) for row in cells):

@@ -1,0 +1,76 @@
+"""What each server is sent of a step's gradients, and parameters put together of its slices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from refluid.comm.communicator import Exchanged
+from refluid.core.errors import EnforceNotMet
+from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.rows.dealing import DealtIds
+from refluid.pserver.applying import Push, Rows
+from refluid.pserver.layout import DenseParameter, DenseSlice, JobLayout
+
+Deal = Callable[[str, Tensor], DealtIds]
+
+
+def divided(
+    layout: JobLayout, gradients: Mapping[str, Exchanged], deal: Deal, *, delta: bool
+) -> list[Push]:
+    """What each server is sent of gradients, by their names; of `delta` by the parameters'.
+
+    deal: deals ids of a table. EnforceNotMet for what no server has a parameter for.
+    """
+    parts: list[tuple[dict[str, Tensor], dict[str, Rows]]] = [({}, {}) for _ in layout.servers]
+    dense, sparse = layout.dense_of, layout.sparse_of
+    if delta:
+        dense = {one.name: one for one in layout.dense}
+        sparse = {one.name: one for one in layout.sparse}
+    for name, value in gradients.items():
+        if name in dense:
+            value = value.to_dense() if isinstance(value, SelectedRows) else value
+            for part in dense[name].slices:
+                parts[part.server][0][part.name] = rows_of_slice(value, dense[name], part)
+        elif name in sparse:
+            for server, rows in _dealt(sparse[name].name, value, deal):
+                parts[server][1][sparse[name].name] = rows
+        else:
+            raise EnforceNotMet(f"no server has a parameter for {name!r}")
+    return [Push(*one) for one in parts]
+
+
+def _dealt(table: str, value: Exchanged, deal: Deal) -> Iterator[tuple[int, Rows]]:
+    if not isinstance(value, SelectedRows):
+        raise EnforceNotMet(f"the gradient of table {table} must be rows, with is_sparse")
+    dealt = deal(table, value.index)
+    rows = value.value.reshape(len(value.index), math.prod(value.value.shape[1:]))
+    sums = dealt.sums(rows)
+    for server in dealt.servers() if len(sums) else ():
+        yield server, (dealt.part(server, dealt.unique), dealt.part(server, sums))
+
+
+def rows_of_slice(value: Tensor, param: DenseParameter, part: DenseSlice) -> Tensor:
+    """What a slice has of a value for the parameter. EnforceNotMet where the value doesn't fit."""
+    if value.shape != param.shape:
+        raise EnforceNotMet(f"{param.name} is {param.shape}, and its gradient {tuple(value.shape)}")
+    return value if len(param.slices) == 1 else value[part.begin : part.end]
+
+
+def whole_parameters(
+    wanted: Sequence[DenseParameter], answers: Iterable[Iterable[tuple[str, Tensor]]]
+) -> dict[str, Tensor]:
+    """Parameters by name, of the slices that servers answered with."""
+    found = {name: value for one in answers for name, value in one}
+    return {one.name: _whole(one, found) for one in wanted}
+
+
+def _whole(param: DenseParameter, found: dict[str, Tensor]) -> Tensor:
+    missing = [one.name for one in param.slices if one.name not in found]
+    if missing:
+        raise EnforceNotMet(f"no server has {missing[0]}, a slice of parameter {param.name}")
+    parts = [found[one.name] for one in param.slices]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

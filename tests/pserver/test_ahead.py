@@ -1,0 +1,158 @@
+"""Rows of the next step that come with a push: the same as if they were asked for later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import refluid.fluid as fluid
+from refluid.core.selected_rows import SelectedRows
+from refluid.ops.comm.ahead import lookups_ahead
+from refluid.pserver.layout import TrainingMode
+from refluid.pserver.links import TableLink, WaitingLink
+from refluid.pserver.table_client import TableClient
+from tests.pserver.jobs import Job, Trainer
+from tests.pserver.tables import at_once, cluster, divided
+
+STEPS, HEIGHT = 15, 40
+
+
+def batch(seed: int, trainer: int, step: int) -> list[Tensor]:
+    """Ids of two lookups; few, so that trainers have the same ones in the same step."""
+    draws = np.random.RandomState(1000 * seed + 100 * trainer + step)
+    return [torch.from_numpy(draws.randint(0, HEIGHT, draws.randint(0, 30))) for _ in range(2)]
+
+
+def guesses(seed: int, trainer: int, step: int) -> list[Tensor] | None:
+    """What is announced of a step: the truth mostly, else its ids in another order, or others."""
+    draws = np.random.RandomState(7000 * seed + 100 * trainer + step)
+    truth = batch(seed, trainer, step)
+    wrong = [truth[::-1], [one.flip(0) for one in truth], batch(seed + 1, trainer, step), None]
+    return truth if draws.rand() < 0.6 else wrong[draws.randint(len(wrong))]
+
+
+def train(link: WaitingLink, seed: int, trainer: int, *, ahead: bool) -> list[Tensor]:
+    seen = []
+    for step in range(STEPS):
+        ids = batch(seed, trainer, step)
+        guess = guesses(seed, trainer, step + 1)
+        if ahead and guess is not None:
+            link.announce("emb", guess)
+        rows = torch.cat(list(link.look_up("emb", ids)))
+        seen.append(rows)
+        slope = torch.sin(rows + trainer + 1)
+        link.send({"emb@GRAD": SelectedRows(torch.cat(ids), 1000, slope)})
+        link.send({"w@GRAD": torch.ones(3, 1)})
+        link.send_barrier()
+        link.fetch_barrier()
+    return seen
+
+
+def trained(seed: int, servers: int, *, ahead: bool) -> list[list[Tensor]]:
+    optimizer = fluid.optimizer.Momentum(0.3, 0.5)
+    uniform = fluid.initializer.Uniform(-1.0, 1.0)
+    parts = divided(
+        servers=servers,
+        trainers=2,
+        mode=TrainingMode.SYNC,
+        optimizer=optimizer,
+        initializer=uniform,
+    )
+    with cluster(parts) as found:
+        links = [WaitingLink(found.client(number)) for number in range(2)]
+        return at_once(
+            lambda: train(links[0], seed, 0, ahead=ahead),
+            lambda: train(links[1], seed, 1, ahead=ahead),
+        )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_synchronous_rows_are_those_after_all_pushes(seed: int) -> None:
+    servers = 1 + seed % 3
+    for early, late in zip(
+        trained(seed, servers, ahead=True), trained(seed, servers, ahead=False), strict=True
+    ):
+        assert all(torch.equal(one, other) for one, other in zip(early, late, strict=True))
+
+
+def test_announced_rows_are_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    former = TableLink._rows
+    monkeypatch.setattr(TableLink, "_rows", lambda *given: asked.append(given[1]) or former(*given))
+    with cluster(divided(servers=2, mode=TrainingMode.HALF_ASYNC)) as found:
+        link = WaitingLink(found.client())
+        for step in range(5):
+            link.announce("emb", batch(0, 0, step + 1))
+            link.look_up("emb", batch(0, 0, step))
+            link.send({"w@GRAD": torch.ones(3, 1)})
+            link.send_barrier()
+    assert len(asked) == 1
+
+
+def network() -> Any:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        ids = fluid.data("ids", [None, 1], "int64")
+        x = fluid.data("x", [None, 1], "float32")
+        attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Uniform(-1.0, 1.0))
+        rows = fluid.layers.embedding(ids, [HEIGHT, 2], is_sparse=True, param_attr=attr)
+        first = fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5))
+        out = fluid.layers.fc(rows, 1, param_attr=first, bias_attr=False)
+        loss = fluid.layers.mean(out * x)
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    return main, startup, loss
+
+
+def from_dataset(folder: Path, *, ahead: bool) -> tuple[Any, int]:
+    """The table after a pass of one trainer, and how often it asked for rows."""
+    job = Job(network, 2, 1, True)
+    variables = [job.trainers[0].main.global_block().var(name) for name in ("ids", "x")]
+    asked = [0]
+
+    def run(trainer: Trainer) -> Any:
+        dataset = fluid.DatasetFactory().create_dataset("InMemoryDataset")
+        dataset.set_use_var(variables)
+        dataset.set_batch_size(5)
+        dataset.set_filelist([str(folder / "samples")])
+        dataset.load_into_memory()
+        client: TableClient = trainer.main._servers.link.client
+        former = client.rows_of
+
+        def counted(*given: Any, **named: Any) -> Any:
+            asked[0] += 1
+            return former(*given, **named)
+
+        client.rows_of = counted  # type: ignore[method-assign]
+        with fluid.scope_guard(trainer.scope):
+            fluid.set_flags({"FLAGS_refluid_prefetch_rows": ahead})
+            trainer.executor.train_from_dataset(trainer.main, dataset, thread=1)
+            fluid.set_flags({"FLAGS_refluid_prefetch_rows": True})
+        return client.rows("emb", torch.arange(HEIGHT))
+
+    return job.run(run)[0], asked[0]
+
+
+def test_datasets_announce_what_comes_next(tmp_path: Path) -> None:
+    draws = np.random.RandomState(1)
+    lines = [f"1 {draws.randint(HEIGHT)} 1 {draws.rand():.3f}" for _ in range(200)]
+    (tmp_path / "samples").write_text("\n".join(lines) + "\n")
+    (early, few), (late, all_of_them) = (
+        from_dataset(tmp_path, ahead=ahead) for ahead in (True, False)
+    )
+    assert torch.equal(early, late)
+    assert all_of_them == 41
+    assert few < 40
+
+
+def test_which_lookups_are_known_before_a_step() -> None:
+    job = Job(network, 1, 1, True)
+    program = job.trainers[0].main
+    (one,) = lookups_ahead(program, frozenset(["ids", "x"]))
+    assert (one.table, one.names) == ("emb", ("ids",))
+    assert not lookups_ahead(program, frozenset(["x"]))
+    job.run(lambda _trainer: None)
