@@ -48,6 +48,7 @@ def kinds(job: int) -> list[TableMessage]:
         TableMessage(Kind.EXPORT, **who, arrays=[values]),
         TableMessage(Kind.IMPORT, **who, arrays=given),
         TableMessage(Kind.STATE, **who),
+        TableMessage(Kind.PUSH, **who, sequence=1, arrays=[("wanted:emb", np.array([7]))]),
     ]
     return [decode(encode(one)) for one in made]
 
@@ -111,6 +112,16 @@ def test_strangers_are_refused() -> None:
         with pytest.raises(CallRefused, match="none of the job's 1 trainers"):
             server.answer(TableMessage(Kind.HELLO, 5, 1, job=server.job))
         assert state(server) == before
+
+
+def test_who_only_reads_makes_no_rows() -> None:
+    with cluster(divided()) as found:
+        server = found.servers[0]
+        wanted = [("wanted:emb", np.array([7, 8]))]
+        asked = TableMessage(Kind.PULL, -1, job=server.job, arrays=wanted)
+        rows = server.answer(decode(encode(asked))).array("rows:emb")
+        assert rows.tolist() == [[0.0] * 4] * 2
+        assert server.tables.sparse["emb"].rows == 0
 
 
 def test_messages_survive_the_way() -> None:

@@ -97,6 +97,9 @@ _EFFECTIVE: list[_Row] = [
     ("communicator_send_queue_size", 20, "gradients that may wait to be pushed, per variable"),
     ("communicator_send_wait_times", 5, "waits for more gradients before a smaller push"),
     ("rpc_deadline", 180000, "milliseconds after which a call to a server fails"),
+    ("rpc_get_thread_num", 12, "a server's threads for pulls, as programs say it"),
+    ("rpc_prefetch_thread_num", 12, "a server's threads for pulls of rows, as programs say it"),
+    ("rpc_send_thread_num", 12, "a server's threads for pushes, as programs say it"),
     ("worker_update_interval_secs", 900, "seconds of silence after which a worker counts as lost"),
     ("use_mkldnn", False, "oneDNN's kernels, where a strategy names no operators for them"),
     ("use_system_allocator", False, "leave malloc as it is: freed memory returns to the system"),
@@ -118,9 +121,6 @@ _EFFECTIVE_GPU: list[_Row] = [
 
 _ALWAYS: list[_Row] = [
     ("communicator_thread_pool_size", 5, "all servers are asked at once, by one thread"),
-    ("rpc_get_thread_num", 12, "servers have a thread for each caller that pulls"),
-    ("rpc_prefetch_thread_num", 12, "servers have a thread for each caller that pulls rows"),
-    ("rpc_send_thread_num", 12, "servers have a thread for each caller that pushes"),
     ("communicator_merge_sparse_grad", True, "merge equal rows before a push"),
     ("correct_cpu_faults", True, "right numbers where Fluid's CPU kernels give wrong ones"),
     ("cpu_deterministic", False, "sum gradients of devices in a fixed order"),

@@ -79,6 +79,7 @@ communicator_fake_rpc communicator_independent_recv_thread communicator_is_sgd_o
 communicator_max_merge_var_num communicator_min_send_grad_num_before_recv
 communicator_send_queue_size communicator_send_wait_times
 """
+_PER_CALLER = "only written into programs: servers have a thread for each caller"
 _UNMEASURED_FLAGS = {
     **dict.fromkeys(_OF_SERVERS.split(), "of parameter servers: see pserver.md"),
     "call_stack_level": "only says how long error messages are",
@@ -102,6 +103,9 @@ _UNMEASURED_FLAGS = {
     "refluid_nccl": "several GPUs were not there to measure it",
     "refluid_overlap_exchange": "gains between processes (scaling.md); replicas of one process "
     "share its cores",
+    "rpc_get_thread_num": _PER_CALLER,
+    "rpc_prefetch_thread_num": _PER_CALLER,
+    "rpc_send_thread_num": _PER_CALLER,
     "rpc_deadline": "a bound, not for speed",
     "worker_update_interval_secs": "a bound, not for speed",
     "refluid_verify_passes": "for finding faults, not for speed: see passes.md",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -42,6 +42,11 @@ class ServedTables:
         if found is None:
             raise CallRefused(f"this server has no table {name!r}")
         return found
+
+    def require(self, names: Iterable[str]) -> None:
+        """CallRefused where one of the tables isn't here."""
+        for name in names:
+            self.table(name)
 
     def apply(self, push: Push) -> None:
         """Updates everything by a push."""

@@ -147,8 +147,7 @@ class TableServer:
             if message.sequence > member.applied:
                 push = read_push(message)
                 self.tables.check(push)
-                for name, _ in wanted_of(message):
-                    self.tables.table(name)
+                self.tables.require(name for name, _ in wanted_of(message))
                 with self._updating():
                     self.applying.take(message.trainer, message.sequence, push)
                 self._settle()
@@ -164,24 +163,23 @@ class TableServer:
             return self._when_applied(message)
 
     def _when_applied(self, message: TableMessage) -> TableMessage:
-        trainer, sequence = message.trainer, message.sequence
+        trainer, sequence, known = message.trainer, message.sequence, self.members.known
 
         def waits() -> bool:
             return self.applying.holds(trainer) == sequence
 
         if sequence:
             self.changed.wait_for(lambda: self._failure or not waits(), self.hold)
-            member = self.members.known.get(trainer)
             if self._failure is not None:
                 raise EnforceNotMet(f"an update failed on this server: {self._failure}")
             if waits():
                 return TableMessage(Kind.ANSWER, sequence=sequence, flags=MessageFlag.PENDING)
-            if member is None or member.applied < sequence:
+            if trainer not in known or known[trainer].applied < sequence:
                 return TableMessage(Kind.ANSWER, sequence=sequence, flags=MessageFlag.AGAIN)
-        dense = message.flags & MessageFlag.WANTS_DENSE
-        rows = [(ROWS + name, self._looked_up(name, ids)) for name, ids in wanted_of(message)]
-        copies = named(self.tables.dense.copies()) if dense else []
-        return TableMessage(Kind.ANSWER, sequence=sequence, arrays=[*copies, *rows])
+        found = named(self.tables.dense.copies() if message.flags & MessageFlag.WANTS_DENSE else {})
+        for name, ids in wanted_of(message):
+            found.append((ROWS + name, self._looked_up(name, ids, reads=trainer < 0)))
+        return TableMessage(Kind.ANSWER, sequence=sequence, arrays=found)
 
     def _looked_up(self, name: str, ids: Tensor, *, reads: bool = False) -> np.ndarray[Any, Any]:
         table = self.tables.table(name)
