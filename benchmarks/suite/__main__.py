@@ -30,6 +30,7 @@ from benchmarks.suite.peers import how_to_install
 from benchmarks.suite.results import Measured, load, merged, pair, save
 from benchmarks.suite.rivals import (
     COMPILED,
+    DECLARATIVE,
     DYGRAPH,
     EAGER,
     FLOAT32,
@@ -91,7 +92,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def chosen_peers(options: argparse.Namespace) -> list[str]:
     """Peers that run on the device and are installed; a line on stderr says how to get others."""
     wanted = options.peers or (QUICK_PEERS if options.quick else page.PEERS)
-    left_out = ("paddle3", "paddle2", "jax", DYGRAPH) if options.half else (FLOAT32,)
+    left_out = ("paddle3", "paddle2", "jax", DYGRAPH, DECLARATIVE) if options.half else (FLOAT32,)
     fit = [
         name for name in wanted if options.device in RIVALS[name].devices and name not in left_out
     ]

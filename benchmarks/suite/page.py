@@ -8,11 +8,11 @@ from typing import Any
 from benchmarks.suite.goals import goals_of
 from benchmarks.suite.missed import missed_lines
 from benchmarks.suite.results import best, ceiling_share, difference, newest, ours
-from benchmarks.suite.rivals import DYGRAPH, EAGER, FLOAT32, RIVALS
+from benchmarks.suite.rivals import DECLARATIVE, DYGRAPH, EAGER, FLOAT32, RIVALS
 from benchmarks.suite.workloads import WORKLOADS
 
 Result = Mapping[str, Any]
-PEERS = ("eager", DYGRAPH, "compile", "paddle3", "paddle2", "jax", FLOAT32)
+PEERS = ("eager", DYGRAPH, DECLARATIVE, "compile", "paddle3", "paddle2", "jax", FLOAT32)
 # bfloat16 keeps 8 bits, and a step rounds thousands of times.
 HALF_TOLERANCE = 3e-2
 MIB = 2**20

@@ -51,7 +51,7 @@ class Rival:
 
 BOTH = ("cpu", "cuda")
 REFLUID, COMPILED, FLOAT32 = "refluid", "refluid_compiled", "refluid_float32"
-EAGER, DYGRAPH = "eager", "dygraph"
+EAGER, DYGRAPH, DECLARATIVE = "eager", "dygraph", "declarative"
 ALL = (
     Rival(REFLUID, "refluid", "refluid", devices=BOTH),
     Rival(COMPILED, "refluid, compiled tier", "refluid", "compiled", devices=BOTH),
@@ -61,6 +61,14 @@ ALL = (
         "dygraph",
         devices=BOTH,
         workloads=("mlp", "resnet50", "lstm", "transformer"),
+    ),
+    Rival(
+        DECLARATIVE,
+        "refluid declarative",
+        "dygraph",
+        "declarative",
+        devices=BOTH,
+        workloads=("mlp", "resnet50", "transformer"),
     ),
     Rival(FLOAT32, "refluid, float32", "refluid", devices=BOTH),
     Rival(EAGER, "PyTorch eager", "pytorch", "eager", devices=BOTH),

@@ -278,8 +278,3 @@ def test_a_gradient_that_there_is_not_is_missed_when_it_is_asked_for() -> None:
         assert out.numpy().tolist() == [[0.5, 0.5], [0.5, 0.5]]
         with pytest.raises(EnforceNotMet, match="is_test=True has no gradient"):
             out.backward()
-
-
-def test_a_network_may_call_its_own_parts_what_it_likes() -> None:
-    own = [one for one in dir(dygraph.Layer) if one.startswith("_") and not one.startswith("__")]
-    assert [one for one in own if not one.startswith("_refluid")] == ["_build_once"], "Fluid's"

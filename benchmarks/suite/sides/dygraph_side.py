@@ -1,4 +1,4 @@
-"""refluid's dygraph: the same networks, run at once."""
+"""refluid's dygraph: the same networks, run at once, or as declarative functions."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ class DygraphSide:
         self.device = torch.device(options.device)
         fluid.enable_dygraph(fluid.CUDAPlace(0) if cuda else fluid.CPUPlace())
         self.network = NETWORKS[work.name]()
+        self.loss = self.network
+        if options.variant == "declarative":
+            self.loss = dygraph.declarative(type(self.network).forward).__get__(self.network)
         self.parameters = {one.name: one for one in self.network.parameters()}
         if self.parameters.keys() != weights.keys():
             raise ValueError(f"other weights: {sorted(self.parameters.keys() ^ weights.keys())}")
@@ -45,7 +48,7 @@ class DygraphSide:
 
     def step(self, prepared: dict[str, Any]) -> float:
         feed = {name: dygraph.to_variable(value) for name, value in prepared.items()}
-        loss = self.network(feed)
+        loss = self.loss(feed)
         loss.backward()
         self.optimizer.minimize(loss)
         self.network.clear_gradients()

@@ -30,6 +30,9 @@ class Backend(Protocol):
     @property
     def fuses(self) -> bool: ...
 
+    def at(self, block: Block) -> Backend:
+        """What appends to a block in its place."""
+
     def variable(self, *args: Any, **options: Any) -> Variable:
         """A variable for results, with the arguments of `Variable`."""
 
@@ -71,6 +74,9 @@ class Blocks:
     def block(self) -> Block:
         """Where operators go."""
         return default_main_program().current_block() if self._block is None else self._block
+
+    def at(self, block: Block) -> Backend:
+        return Blocks(block)
 
     def variable(self, *args: Any, **options: Any) -> Variable:
         return self.block.create_var(*args, **options)

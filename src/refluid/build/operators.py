@@ -75,7 +75,7 @@ def op(
     known = {} if given is None else given
     check_accepted(layer if isinstance(layer, str) else layer.layer_type, known)
     out = how.get("out")
-    target = target if block is None else Blocks(block)
+    target = target if block is None else target.at(block)
     said = slots_made(definition, known, makes)
     if out is not None:
         said[next(iter(said))] = out

@@ -72,6 +72,11 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_prefetch_rows", True, "rows of the next batch come with a push (refluid only)"),
     ("refluid_eager_direct", True, "dygraph calls operators without plans (refluid only)"),
     (
+        "refluid_declarative_hands",
+        True,
+        "declarative functions give parameters their gradients (refluid only)",
+    ),
+    (
         "refluid_eager_shared_weights",
         True,
         "in dygraph, one gradient of a weight for all its uses (refluid only)",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refluid.build.backend import MISSED
+from refluid.build.backend import MISSED, Blocks
 from refluid.core import flags
 from refluid.core.offsets import as_levels, as_lod
 from refluid.core.places import Place
@@ -15,6 +15,7 @@ from refluid.eager.parameter import ParamBase
 from refluid.eager.running import Declared
 from refluid.eager.shortcuts import Shortcuts
 from refluid.eager.tensor import VarBase
+from refluid.ir.block import Block
 from refluid.ir.variable import Variable
 
 Slots = Mapping[str, Any]
@@ -53,6 +54,9 @@ class Eager:
         self._calls: dict[Any, OperatorCall] = {}
         self._shortcuts = Shortcuts()
         self._flags, self._shortens = -1, True
+
+    def at(self, block: Block) -> Blocks:
+        return Blocks(block)
 
     def variable(self, *_args: Any, **options: Any) -> Variable:
         return VarBase(

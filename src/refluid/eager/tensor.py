@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class VarBase(AsPython, Variable):
     _value: Any = None
     _lod: Lod | None = None
     rows: SelectedRows | None = None  # the sparse part of the gradient
+    # A value, and what computes the gradients of all that led to it, without autograd.
+    known_source: tuple[torch.Tensor, Callable[[torch.Tensor], None]] | None = None
 
     def __init__(
         self,
@@ -213,8 +215,14 @@ class VarBase(AsPython, Variable):
         value = self.tensor
         if value.requires_grad:
             live.keep_gradients()
+            slope, known = torch.ones_like(value), self.known_source
+            if known is not None and known[0] is value:
+                value.grad = slope
+                with torch.no_grad():
+                    known[1](slope)
+                return
             with shared_weights.together():
-                torch.autograd.backward([value], [torch.ones_like(value)])
+                torch.autograd.backward([value], [slope])
             return
         warnings.warn(
             f"backward: nothing that {self.name!r} was computed from takes a gradient; set "

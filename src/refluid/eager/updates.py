@@ -38,6 +38,25 @@ class Update:
     # The parameters' values when they were put into the cells, and what was put there.
     seen: list[Any]
     held: list[Any]
+    # All parameters of the step that made it, and the places of those that are updated; else -1.
+    places: list[tuple[ParamBase, int]]
+
+    def gradients_again(self, parameters: Sequence[ParamBase]) -> list[Any] | None:
+        """The gradients, where the same parameters have dense ones as at the last step."""
+        if len(parameters) != len(self.places):
+            return None
+        found: list[Any] = [None] * len(self.seen)
+        for one, (known, n) in zip(parameters, self.places, strict=True):
+            value = one._value
+            if one is not known or one._stops or one.rows is not None:
+                return None
+            if n >= 0:
+                grad = found[n] = value.grad
+                if grad is None or grad.requires_grad or value is not self.seen[n]:
+                    return None
+            elif value is None or value.grad is not None:
+                return None
+        return found
 
 
 class Updates:
@@ -51,13 +70,37 @@ class Updates:
         self.scope = Scope()
         self._append, self._runner = append, runner
         self._known: dict[Any, Update] = {}
+        self._latest: Update | None = None
 
     def step(self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]) -> None:
         """One update of those that have a gradient. prepare: called before it, with its program."""
+        update = self._latest
+        found = None if update is None else update.gradients_again(parameters)
+        if update is not None and found is not None:
+            prepare(update.main)
+            for cell, grad in zip(update.gradients, found, strict=True):
+                cell.value = grad
+        else:
+            update = self._latest = self._filled(parameters, prepare)
+            if update is None:
+                return
+        update.run()
+        held, seen = update.held, update.seen
+        for n, cell in enumerate(update.parameters):
+            if cell.value is not held[n]:
+                seen[n].data = cell.value
+                seen[n] = None
+        for cell in update.gradients:
+            cell.value = None
+
+    def _filled(
+        self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]
+    ) -> Update | None:
+        """The update of those that have a gradient, with values and gradients in its cells."""
         found = [(one, one.grad) for one in parameters if one.trainable]
         pairs = [(one, grad) for one, grad in found if grad is not None]
         if not pairs:
-            return
+            return None
         key = tuple((one.name, type(grad)) for one, grad in pairs)
         update = self._known.get(key)
         if update is None:
@@ -72,13 +115,9 @@ class Updates:
             if isinstance(grad, torch.Tensor) and grad.requires_grad:
                 grad = grad.detach()
             update.gradients[n].value = grad
-        update.run()
-        for n, cell in enumerate(update.parameters):
-            if cell.value is not held[n]:
-                seen[n].data = cell.value
-                seen[n] = None
-        for cell in update.gradients:
-            cell.value = None
+        number = {id(one): n for n, (one, _) in enumerate(pairs)}
+        update.places = [(one, number.get(id(one), -1)) for one in parameters]
+        return update
 
     def _make(self, pairs: Sequence[tuple[ParamBase, Any]]) -> Update:
         main, startup = Program(), Program()
@@ -114,4 +153,4 @@ class Updates:
             if value is not None:
                 self.scope.var(name).value = value
         run, count = self._runner(main, self.scope), len(pairs)
-        return Update(main, run, parameters, gradients, [None] * count, [None] * count)
+        return Update(main, run, parameters, gradients, [None] * count, [None] * count, [])

@@ -95,6 +95,7 @@ _UNMEASURED_FLAGS = {
     "refluid_kept_loops": "the first step of a program with sparse tables, or that reads text: "
     "docs/dependencies.md",
     "refluid_eager_direct": "gains in dygraph, which these networks aren't: docs/dygraph.md",
+    "refluid_declarative_hands": "gains in declarative functions: docs/dygraph.md",
     "refluid_eager_shared_weights": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_exchange_seconds": "a bound, not for speed",
     "refluid_overlap_geo": "of parameter servers: see pserver.md",

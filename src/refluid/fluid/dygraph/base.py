@@ -22,6 +22,7 @@ from refluid.core.places import (
     require_available,
 )
 from refluid.eager import VarBase
+from refluid.eager.handed import handed
 from refluid.eager.live import live
 from refluid.ir.defaults import program_guard
 from refluid.ir.program import Program
@@ -165,15 +166,16 @@ def grad(
     for one in sources:
         if not one.tensor.requires_grad:
             raise EnforceNotMet(f"grad: {one.name!r} has stop_gradient set, so nothing reaches it")
-    with live.dense():
-        found = torch.autograd.grad(
+    with live.dense(), handed.collected() as directly:
+        gradients = torch.autograd.grad(
             [one.tensor for one in targets],
-            wanted,
+            [*wanted, *handed.leads_to(wanted)],
             given,
             retain_graph=create_graph if retain_graph is None else retain_graph,
             create_graph=create_graph,
             allow_unused=True,
         )
+    found = _sums(gradients, [directly.get(id(one)) for one in wanted])
     reached = dict(zip([id(one) for one in sources if id(one) not in fixed], found, strict=True))
     made = [_made(one, reached.get(id(one)), create_graph) for one in sources]
     for one, result in zip(sources, made, strict=True):
@@ -182,6 +184,13 @@ def grad(
                 f"grad: no output depends on {one.name!r}; pass allow_unused=True to get None"
             )
     return made
+
+
+def _sums(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    return [
+        other if one is None else one if other is None else one + other
+        for one, other in zip(some, others, strict=False)
+    ]
 
 
 def _made(one: VarBase, value: torch.Tensor | None, takes: bool) -> VarBase | None:

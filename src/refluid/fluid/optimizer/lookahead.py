@@ -7,6 +7,7 @@ from typing import Any
 from refluid.build import apply
 from refluid.fluid import layers
 from refluid.fluid.optimizer.base import Optimizer
+from refluid.fluid.optimizer.stepping import only_in_programs
 from refluid.ir.ambient import name_scope
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_startup_program, program_guard
@@ -25,6 +26,7 @@ class LookaheadOptimizer:
     """
 
     def __init__(self, inner_optimizer: Optimizer, alpha: float = 0.5, k: int = 5) -> None:
+        only_in_programs("LookaheadOptimizer")
         assert inner_optimizer is not None, "inner optimizer can not be None"
         assert 0.0 <= alpha <= 1.0, "alpha should be larger or equal to 0.0, and less or equal to 1"
         assert isinstance(k, int) and k > 0, "k should be a positive integer"

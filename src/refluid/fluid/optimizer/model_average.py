@@ -13,6 +13,7 @@ from refluid.fluid import layers
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.optimizer.base import Optimizer
 from refluid.fluid.optimizer.copying import averaged_parameters, copy_back, twin
+from refluid.fluid.optimizer.stepping import only_in_programs
 from refluid.fluid.regularizer import WeightDecayRegularizer
 from refluid.ir.ambient import name_scope
 from refluid.ir.defaults import default_main_program, program_guard
@@ -44,6 +45,7 @@ class ModelAverage(Optimizer):
         regularization: WeightDecayRegularizer | None = None,
         name: str | None = None,
     ) -> None:
+        only_in_programs("ModelAverage")
         super().__init__(0.0, regularization=regularization, name=name)
         self.average_window = average_window_rate
         self.min_average_window = min_average_window

@@ -10,6 +10,7 @@ from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
 from refluid.fluid.optimizer.copying import averaged_parameters, copy_back, twin
+from refluid.fluid.optimizer.stepping import only_in_programs
 from refluid.ir.ambient import name_scope
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program, program_guard
@@ -39,6 +40,7 @@ class ExponentialMovingAverage:
     def __init__(
         self, decay: float = 0.999, thres_steps: Variable | None = None, name: str | None = None
     ) -> None:
+        only_in_programs("ExponentialMovingAverage")
         self._decay = decay
         self._thres_steps = thres_steps
         self._name = "" if name is None else name

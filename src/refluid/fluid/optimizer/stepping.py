@@ -25,6 +25,15 @@ def _at_once_only(name: str) -> None:
         only_at_once(name)
 
 
+def only_in_programs(name: str) -> None:
+    """Refuses what Fluid has for programs alone, where operators run at once."""
+    if at_once():
+        raise NotImplementedError(
+            f"In dygraph, don't support {name}: it rewrites programs, in Fluid too. Build the "
+            "network as a program, or call fluid.disable_dygraph() before"
+        )
+
+
 class Stepping(Accumulators):
     """What optimizers do where operators run at once."""
 

@@ -169,7 +169,12 @@ class DeclarativeFunction:
         functools.update_wrapper(self, function)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
-        return self if owner is None else DeclarativeFunction(self._function.__get__(owner, kind))
+        if owner is None:
+            return self
+        bound = DeclarativeFunction.__new__(DeclarativeFunction)
+        bound.__dict__.update(self.__dict__)
+        bound.__wrapped__ = bound._function = self._function.__get__(owner, kind)
+        return bound
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return run(self._function, args, kwargs)

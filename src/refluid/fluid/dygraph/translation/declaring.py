@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import torch
@@ -31,6 +32,11 @@ class Declaring(Blocks):
         self.held: dict[str, VarBase] = {}
         self._declared: dict[int, Variable] = {}
         self.trying = 0
+
+    def at(self, block: Block) -> Declaring:
+        other = copy(self)
+        other._block = block
+        return other
 
     def declared(self, var: VarBase) -> Variable:
         """The program's variable for one of dygraph."""

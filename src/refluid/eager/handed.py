@@ -1,0 +1,67 @@
+"""Gradients that parameters are given without a node of autograd for each of them.
+
+A program of many parameters (`fluid.dygraph.translation.running`) stands in autograd's graph as one
+node with one source, `anchor`; when its gradients are there it hands them to the parameters
+itself. `grad`, which changes no parameter, collects what is handed over instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from refluid.core.selected_rows import SelectedRows
+
+if TYPE_CHECKING:
+    from refluid.eager.tensor import VarBase
+
+
+class Handed:
+    """Where gradients of parameters go. anchor: what leads autograd to those who hand them."""
+
+    def __init__(self) -> None:
+        self.anchor = torch.zeros((), requires_grad=True)
+        self._promised: set[int] = set()
+        self._asked: dict[int, Tensor] | None = None
+
+    def promise(self, values: Iterable[Tensor]) -> None:
+        """Notes tensors of parameters that will be given gradients."""
+        self._promised.update(map(id, values))
+
+    def leads_to(self, values: Iterable[Tensor]) -> list[Tensor]:
+        """What autograd must go to as well for the gradients of these tensors."""
+        return [self.anchor] if any(id(one) in self._promised for one in values) else []
+
+    def give(self, var: VarBase, gradient: Tensor | SelectedRows) -> None:
+        """Adds to the gradient of a parameter what nobody else holds."""
+        value, asked = var._value, self._asked
+        if isinstance(gradient, SelectedRows):
+            if asked is None:
+                var.add_rows(gradient)
+                return
+            gradient = gradient.to_dense()
+        if asked is not None:
+            known = asked.get(id(value))
+            asked[id(value)] = gradient if known is None else known + gradient
+        elif value.grad is not None:
+            value.grad.add_(gradient)
+        elif gradient.stride() == value.stride():
+            value.grad = gradient
+        else:
+            value.grad = torch.empty_like(value, requires_grad=False).copy_(gradient)
+
+    @contextmanager
+    def collected(self) -> Iterator[dict[int, Tensor]]:
+        """What is handed over within, by the tensor's id, instead of to parameters."""
+        former, self._asked = self._asked, {}
+        try:
+            yield self._asked
+        finally:
+            self._asked = former
+
+
+handed = Handed()

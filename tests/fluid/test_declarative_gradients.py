@@ -1,0 +1,148 @@
+"""Gradients of declarative functions: handed to parameters, and by autograd, to the bit."""
+
+from __future__ import annotations
+
+import gc
+import random
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from refluid import fluid
+from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
+from refluid.fluid import dygraph
+
+layers = fluid.layers
+FLAG = "FLAGS_refluid_declarative_hands"
+WORDS = 12
+
+
+class Net(dygraph.Layer):
+    """Some layers, of which a function takes a few, more than once."""
+
+    def __init__(self, width: int, source: random.Random) -> None:
+        super().__init__()
+        self.parts = dygraph.LayerList([dygraph.Linear(width, width) for _ in range(3)])
+        self.norm = dygraph.LayerNorm(width)
+        self.words = dygraph.Embedding([WORDS, width], is_sparse=source.random() < 0.5)
+        self.alone = self.create_parameter([width])
+        self.used = source.choices(range(3), k=source.randint(0, 4))
+        self.ways = [source.random() < 0.5 for _ in range(4)]
+
+    @dygraph.declarative
+    def forward(self, x: Any, ids: Any, beside: Any) -> Any:
+        for number in self.used:
+            x = layers.tanh(self.parts[number](x))
+        if self.ways[0]:
+            x = self.norm(x)
+        if self.ways[1]:
+            x = x + self.words(ids)
+        if self.ways[2]:
+            x = x * self.alone + self.alone
+        if self.ways[3]:
+            x = x * beside
+        return x, layers.reduce_mean(x * x), self.alone
+
+
+def gradients(seed: int, hands: bool) -> list[Any]:
+    source, numbers = random.Random(seed), np.random.RandomState(seed)
+    rows, width = source.randint(1, 6), source.randint(1, 9)
+    with flags.override({FLAG: hands}), dygraph.guard():
+        net, outer = Net(width, source), dygraph.Linear(width, width)
+        for one in (*net.parameters(), *outer.parameters()):
+            one.set_value(numbers.uniform(-0.5, 0.5, one.shape).astype("float32"))
+        if source.random() < 0.3:
+            net.parts[0].weight.trainable = False
+        takes, computed, kind = source.random() < 0.3, source.random() < 0.3, source.randrange(5)
+        losses, found = [], []
+        for _ in range(source.choice([1, 2])):
+            x = dygraph.to_variable(numbers.rand(rows, width).astype("float32"))
+            x.stop_gradient = not takes
+            ids = dygraph.to_variable(numbers.randint(0, WORDS, (rows,)))
+            given = outer(x) if computed else x
+            out, mean, alone = net(given, ids, x)
+            loss = {
+                0: lambda out=out: layers.reduce_sum(out),
+                1: lambda mean=mean: mean,
+                2: lambda out=out, mean=mean: mean + layers.reduce_sum(outer(out)),
+                3: lambda mean=mean, alone=alone: mean + layers.reduce_sum(alone * alone),
+                4: lambda mean=mean: mean,
+            }[kind]()
+            losses.append((x, loss))
+        if not losses[0][1].stop_gradient and kind == 4:
+            wanted = [one for one in (*net.parameters(), *outer.parameters()) if one.trainable]
+            found += dygraph.grad(losses.pop()[1], wanted, allow_unused=True)
+            found = [None if one is None else one.numpy() for one in found]
+        for x, loss in losses:
+            if not loss.stop_gradient:
+                loss.backward()
+                found += [loss.gradient()]
+            found += [loss.numpy(), x.gradient()]
+        both = [*net.parameters(), *outer.parameters()]
+        return found + [None if one.grad is None else dense(one.grad) for one in both]
+
+
+def dense(value: Any) -> Any:
+    return (value if isinstance(value, torch.Tensor) else value.to_dense()).numpy().copy()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_handed_is_what_autograd_brings(seed: int) -> None:
+    for found, wanted in zip(gradients(seed, True), gradients(seed, False), strict=True):
+        assert (found is None) == (wanted is None)
+        if found is not None:
+            np.testing.assert_array_equal(found, wanted)
+
+
+class Small(dygraph.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = self.create_parameter([3])
+
+    @dygraph.declarative
+    def forward(self, x: Any) -> Any:
+        return layers.reduce_sum(x * self.weight)
+
+
+@pytest.mark.parametrize("hands", [True, False])
+def test_gradients_belong_to_their_parameter_alone(hands: bool) -> None:
+    with flags.override({FLAG: hands}), dygraph.guard():
+        net = Small()
+        x = dygraph.to_variable(np.ones(3, "float32"))
+        for times in (1, 2, 3):
+            net(x).backward()
+            np.testing.assert_array_equal(net.weight.gradient(), np.full(3, 1.0 * times))
+        np.testing.assert_array_equal(x.numpy(), np.ones(3))
+        loss = net(x)
+        loss.backward()
+        with pytest.raises(EnforceNotMet, match="a second time"):
+            loss.backward()
+
+
+def test_gradients_of_gradients_beside_a_declarative_function() -> None:
+    """What was computed by one may be differentiated, as long as nothing leads into it."""
+    with dygraph.guard():
+        net = Small()
+        made = net(dygraph.to_variable(np.ones(3, "float32")))
+        middle = made * 2.0 + 1.0
+        (slope,) = dygraph.grad(middle * middle, [middle], create_graph=True, retain_graph=True)
+        (slope * slope).backward()
+        assert net.weight.gradient() is not None
+
+
+def test_a_run_without_backward_leaves_nothing_behind() -> None:
+    with dygraph.guard():
+        net = Small()
+        x = dygraph.to_variable(np.ones(3, "float32"))
+        for _ in range(6):
+            net(x)
+        gc.disable()
+        try:
+            value = weakref.ref(net(x).value)
+            assert value() is None, "freed without the collector of cycles"
+        finally:
+            gc.enable()

@@ -1,0 +1,81 @@
+"""Steps of dygraph one after the other, and what layers and optimizers refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid import fluid
+from refluid.fluid import dygraph
+from tests.fluid.test_dygraph import Array, Net
+
+
+def test_gradients_of_layers_within_layers_are_cleared_once_each() -> None:
+    with dygraph.guard():
+        net, shared = Net(), dygraph.Linear(4, 4)
+        net.again, net.list = shared, dygraph.LayerList([shared, Net(), dygraph.Sequential()])
+        net.nothing = dygraph.Linear(4, 4)
+        net.nothing = None
+        shared.back = net
+        for one in net.parameters():
+            one.value.grad = one.value.detach().clone()
+        assert len(net.parameters()) == 6 + 2 + 6
+        net.clear_gradients()
+        assert all(one.gradient() is None for one in net.parameters())
+
+
+def test_a_step_like_the_last_one_and_one_that_is_not() -> None:
+    """Parameters without gradients, that are fixed or set anew, from one step to the next."""
+
+    def trained(fresh: bool) -> list[Array]:
+        source = np.random.RandomState(5)
+        with dygraph.guard():
+            parts = [dygraph.Linear(3, 3) for _ in range(3)]
+            for number, one in enumerate(parts):
+                one.weight.set_value(np.full((3, 3), 0.1 * (number + 1), "float32"))
+            parameters = [one for part in parts for one in part.parameters()]
+            adam = fluid.optimizer.Adam(0.1, parameter_list=parameters)
+            for _ in range(40):
+                chosen = [part for part in parts if source.rand() < 0.8] or parts[:1]
+                if source.rand() < 0.2:
+                    fixed = parameters[source.randint(len(parameters))]
+                    fixed.trainable = not fixed.trainable
+                if source.rand() < 0.2:
+                    one = parameters[source.randint(len(parameters))]
+                    one.value = one.tensor.detach() * 0.5
+                x = dygraph.to_variable(source.rand(2, 3).astype("float32"))
+                for part in chosen:
+                    x = part(x)
+                loss = fluid.layers.mean(x * x)
+                if not loss.stop_gradient:
+                    loss.backward()
+                if fresh and "_at_once" in vars(adam):
+                    adam._at_once._updates._latest = None
+                adam.minimize(loss)
+                for part in parts:
+                    part.clear_gradients()
+            return [one.numpy() for one in parameters]
+
+    for found, wanted in zip(trained(False), trained(True), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fluid.optimizer.ModelAverage(0.15),
+        lambda: fluid.optimizer.ExponentialMovingAverage(0.9),
+        lambda: fluid.optimizer.LookaheadOptimizer(fluid.optimizer.SGD(0.1, parameter_list=[])),
+    ],
+)
+def test_what_is_for_programs_alone_says_so(make: Callable[[], Any]) -> None:
+    with dygraph.guard(), pytest.raises(NotImplementedError, match="In dygraph, don't support"):
+        make()
+
+
+def test_a_network_may_call_its_own_parts_what_it_likes() -> None:
+    own = [one for one in dir(dygraph.Layer) if one.startswith("_") and not one.startswith("__")]
+    assert [one for one in own if not one.startswith("_refluid")] == ["_build_once"], "Fluid's"
