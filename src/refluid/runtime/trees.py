@@ -5,7 +5,7 @@ References are `Name`, `Known` and `CellName`; anything else in a tree is a lite
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,29 +72,41 @@ def value_of(cell: CellName) -> Formula:
     return Formula("{}.value", (cell,))
 
 
-def leaves(tree: Tree) -> Iterator[Any]:
-    """What is in nested tuples, lists, dictionaries and formulas."""
-    kind = type(tree)
-    if kind is Formula:
-        tree, kind = tree.parts, tuple
-    if kind is list or kind is tuple or isinstance(tree, list | tuple):
-        for one in tree:
-            yield from leaves(one)
-    elif kind is dict:
-        for one in tree.values():
-            yield from leaves(one)
-    else:
-        yield tree
+def leaves(tree: Tree) -> list[Any]:
+    """What is in nested tuples, lists, dictionaries and formulas, in order."""
+    found: list[Any] = []
+    _collect((tree,), found)
+    return found
+
+
+def _collect(trees: Iterable[Tree], found: list[Any]) -> None:
+    for one in trees:
+        kind = type(one)
+        if kind is tuple or kind is list:
+            _collect(one, found)
+        elif kind is Formula:
+            _collect(one.parts, found)
+        elif kind is dict:
+            _collect(one.values(), found)
+        elif isinstance(one, list | tuple):
+            _collect(one, found)
+        else:
+            found.append(one)
 
 
 def mapped(tree: Tree, change: Callable[[Any], Any]) -> Tree:
     """The same nesting with `change` applied to every leaf."""
-    if isinstance(tree, list | tuple):
-        return type(tree)(mapped(one, change) for one in tree)
-    if isinstance(tree, dict):
+    kind = type(tree)
+    if kind is tuple:
+        return tuple([mapped(one, change) for one in tree])
+    if kind is list:
+        return [mapped(one, change) for one in tree]
+    if kind is dict:
         return {key: mapped(one, change) for key, one in tree.items()}
-    if isinstance(tree, Formula):
-        return Formula(tree.form, tuple(mapped(one, change) for one in tree.parts))
+    if kind is Formula:
+        return Formula(tree.form, tuple([mapped(one, change) for one in tree.parts]))
+    if isinstance(tree, list | tuple):
+        return kind(mapped(one, change) for one in tree)
     return change(tree)
 
 
