@@ -116,10 +116,11 @@ def launch(
             _print(print_manifest, command, nodes, count, port, said, devices, image, served)
             return
         how, kept = [*options, *command], (log_dir, max_restarts)
-        if any(parts):
+        if any(parts) and not on:
             status = _with_servers(how, parts, node_ip, port, *kept, ips.split(","))
         elif on:
-            status = _on_ray(how, nodes * count, placement, address, devices, *kept)
+            trainers, tables = nodes * (worker_num or count), nodes * (server_num or 0)
+            status = _on_ray(how, trainers, placement, address, devices, *kept, tables)
         else:
             status = _here(
                 command, ips, node_ip, started_port, nproc_per_node, gpus, log_dir, print_config,
@@ -180,10 +181,11 @@ def _on_ray(
     devices: int,
     folder: Path,
     restarts: int,
+    servers: int,
 ) -> int:
     from refluid.collective.launch.on_ray import RayJob, run_on_ray
 
-    job = RayJob(arguments, size, placement, address, gpus=1 if devices else 0)
+    job = RayJob(arguments, size, placement, address, gpus=1 if devices else 0, servers=servers)
     return run_on_ray(job, folder, restarts)
 
 

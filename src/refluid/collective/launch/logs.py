@@ -18,6 +18,11 @@ def log_file(folder: Path, rank: int) -> Path:
     return folder / f"workerlog.{rank}"
 
 
+def server_log(folder: Path, number: int) -> Path:
+    """The file of server `number`."""
+    return folder / f"serverlog.{number}"
+
+
 @contextmanager
 def shown(path: Path, to: TextIO | None = None) -> Iterator[None]:
     """Within the block what is appended to a file is copied to the console as it comes."""

@@ -5,21 +5,27 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from refluid.collective.launch.logs import last_lines, log_file
+from refluid.collective.launch.logs import last_lines, log_file, server_log
+from refluid.collective.launch.servers import ServerJob
+from refluid.collective.launch.servers_live import live_servers
 from refluid.core.errors import EnforceNotMet
+from refluid.core.flags import whole_environment
 
-_EVERY = 0.2
+_EVERY, _GRACE = 0.2, 15.0
+# Settings of this process that those on other hosts find too.
+_OURS = "REFLUID_"
 _INTERRUPTED = 130
 PLACEMENTS = ("spread", "packed")
 
 
 @dataclass(frozen=True)
 class RayJob:
-    """size: how many trainers. placement: spread over hosts, or packed into few.
+    """size: how many trainers, beside so many servers of tables. placement: spread or packed.
 
     address: of a cluster that runs; None for one on this machine alone. seconds: how long to wait
     for room. gpus: of each trainer.
@@ -33,31 +39,63 @@ class RayJob:
     cpus: float = 1
     seconds: float = 300.0
     environment: tuple[tuple[str, str], ...] = ()
+    servers: int = 0
 
     def __post_init__(self) -> None:
         if self.placement not in PLACEMENTS:
             raise EnforceNotMet(f"--placement is {' or '.join(PLACEMENTS)}, not {self.placement}")
 
+    @property
+    def processes(self) -> int:
+        """All of them: trainers by their numbers, then servers."""
+        return self.size + self.servers
+
+    def name(self, number: int) -> str:
+        """Of a process."""
+        trainer = number < self.size
+        return f"trainer {number}" if trainer else f"server {number - self.size}"
+
+    def log(self, folder: Path, number: int) -> Path:
+        """Where a process writes."""
+        trainer = number < self.size
+        return log_file(folder, number) if trainer else server_log(folder, number - self.size)
+
+    def told(self, endpoints: Sequence[str], number: int, attempt: int) -> dict[str, str]:
+        """What a process finds in its environment, given where each is."""
+        settings = {
+            name: value for name, value in whole_environment().items() if name.startswith(_OURS)
+        }
+        if not self.servers:
+            return settings | _environment(number, endpoints, attempt) | dict(self.environment)
+        parts = ServerJob(tuple(endpoints[self.size :]), tuple(endpoints[: self.size]))
+        again = {"TORCHELASTIC_RESTART_COUNT": str(attempt)}
+        found = parts.environment(endpoints[number])
+        return settings | found | again | dict(self.environment)
+
 
 def run_on_ray(job: RayJob, folder: Path, max_restarts: int = 0, out: Any = None) -> int:
     """Runs `refluid run` with the job's arguments as each trainer; the exit status.
 
-    folder: where each trainer's log is written; the first one's is shown. Where a trainer fails or
-    its host is lost, all end, and begin again in new places where restarts are left.
+    folder: where each process's log is written; the first trainer's is shown. Where a trainer fails
+    or a host is lost, all end, and begin again in new places where restarts are left. Beside
+    servers a process that fails is started again in its place.
     EnforceNotMet where Ray isn't installed, or the cluster has no room.
     """
     ray, mine = _ray(job.address)
     folder.mkdir(parents=True, exist_ok=True)
-    for rank in range(job.size):
-        log_file(folder, rank).unlink(missing_ok=True)
+    for rank in range(job.processes):
+        job.log(folder, rank).unlink(missing_ok=True)
     try:
         for attempt in range(max_restarts + 1):
-            failed = _attempt(ray, job, folder, attempt, out or sys.stdout)
+            restarts = max_restarts if job.servers else 0
+            failed = _attempt(ray, job, folder, attempt, out or sys.stdout, restarts)
             if failed is None:
                 return 0
             rank, status, how = failed
-            log = log_file(folder, rank)
-            print(f"trainer {rank} {how}; the others were ended. Its log is {log}", file=sys.stderr)
+            log = job.log(folder, rank)
+            print(
+                f"{job.name(rank)} {how}; the others were ended. Its log is {log}", file=sys.stderr
+            )
         if rank:  # the first one's was shown
             print(f"Its last lines:\n{last_lines(log)}", end="", file=sys.stderr)
         return status
@@ -86,20 +124,29 @@ def _ray(address: str | None) -> tuple[Any, bool]:
 Failed = tuple[int, int, str]
 
 
-def _attempt(ray: Any, job: RayJob, folder: Path, attempt: int, out: Any) -> Failed | None:
-    """One run of all trainers: None where all ended well, else who failed first, and how."""
+def _attempt(
+    ray: Any, job: RayJob, folder: Path, attempt: int, out: Any, restarts: int
+) -> Failed | None:
+    """One run of all: None where all ended well, else who failed first, and how."""
     group = _placed(ray, job)
     workers: list[Any] = []
     try:
         workers = _workers(ray, job, group)
         places = ray.get([one.place.remote() for one in workers], timeout=job.seconds)
         order = sorted(range(job.size), key=lambda one: (places[one][0], one))
+        order += range(job.size, job.processes)
         workers = [workers[one] for one in order]
         endpoints = [f"{places[one][0]}:{places[one][1]}" for one in order]
-        for rank, one in enumerate(workers):
-            told = _environment(rank, endpoints, attempt) | dict(job.environment)
-            one.start.remote(list(job.arguments), told)
-        return _watched(ray, workers, folder, out)
+
+        def start(rank: int) -> None:
+            told = job.told(endpoints, rank, attempt)
+            workers[rank].start.remote(list(job.arguments), told)
+
+        for rank in range(job.processes):
+            start(rank)
+        served = endpoints[job.size :]
+        with live_servers(served) if served else nullcontext():
+            return _watched(ray, workers, folder, out, _Again(job, start, restarts))
     finally:
         _end(ray, workers, group)
 
@@ -110,13 +157,13 @@ def _placed(ray: Any, job: RayJob) -> Any:
 
     bundle = {"CPU": job.cpus, **({"GPU": job.gpus} if job.gpus else {})}
     kind = {"spread": "SPREAD", "packed": "PACK"}[job.placement]
-    group = placement_group([bundle] * job.size, strategy=kind)
+    group = placement_group([bundle] * job.processes, strategy=kind)
     ready, _ = ray.wait([group.ready()], timeout=job.seconds)
     if not ready:
         remove_placement_group(group)
-        have = ray.cluster_resources()
+        have, what = ray.cluster_resources(), "processes" if job.servers else "trainers"
         raise EnforceNotMet(
-            f"the cluster has no room for {job.size} trainers with {bundle} each within "
+            f"the cluster has no room for {job.processes} {what} with {bundle} each within "
             f"{job.seconds:g} s: it has {have.get('CPU', 0):g} CPUs and {have.get('GPU', 0):g} GPUs"
         )
     return group
@@ -135,7 +182,7 @@ def _workers(ray: Any, job: RayJob, group: Any) -> list[Any]:
             max_restarts=0,
             scheduling_strategy=PlacementGroupSchedulingStrategy(group, bundle),
         ).remote()
-        for bundle in range(job.size)
+        for bundle in range(job.processes)
     ]
 
 
@@ -149,21 +196,45 @@ def _environment(rank: int, endpoints: Sequence[str], attempt: int) -> dict[str,
     }
 
 
-def _watched(ray: Any, workers: Sequence[Any], folder: Path, out: Any) -> Failed | None:
-    """Copies logs until all have ended, or one has failed."""
-    running = dict(enumerate(workers))
+@dataclass
+class _Again:
+    """Starts processes of a job again in their places, as long as restarts are left."""
+
+    job: RayJob
+    start: Callable[[int], None]
+    left: int
+
+    def tried(self, rank: int, how: str) -> bool:
+        """Whether it was started again."""
+        if not self.left:
+            return False
+        self.left -= 1
+        print(f"{self.job.name(rank)} {how} and is started again", file=sys.stderr)
+        self.start(rank)
+        return True
+
+
+def _watched(
+    ray: Any, workers: Sequence[Any], folder: Path, out: Any, again: _Again
+) -> Failed | None:
+    """Copies logs until all have ended, or one has failed. Servers may end a while later."""
+    running, job, until = dict(enumerate(workers)), again.job, 0.0
     while running:
         time.sleep(_EVERY)
+        if min(running) >= job.size:
+            until = until or time.monotonic() + _GRACE
+            if time.monotonic() > until:
+                return None
         for rank, one in list(running.items()):
             status, text = _asked(ray, one)
-            with log_file(folder, rank).open("a", encoding="utf-8") as log:
+            with job.log(folder, rank).open("a", encoding="utf-8") as log:
                 log.write(text)
             if rank == 0 and text:
                 out.write(text)
                 out.flush()
             if status == 0:
                 del running[rank]
-            elif status is not None:
+            elif status == _LOST or (status is not None and not again.tried(rank, _how(status))):
                 return rank, status, _how(status)
     return None
 

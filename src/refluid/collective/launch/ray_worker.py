@@ -35,9 +35,9 @@ class RayWorker:
             return host, int(probe.getsockname()[1])
 
     def start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Begins `refluid run` with these arguments."""
+        """Begins `refluid run` with these arguments; its log goes on where there is one."""
         run = [sys.executable, "-u", "-m", "refluid.cli.main", "run", *arguments]
-        with self._log.open("wb") as log:
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 run,
                 env={**whole_environment(), "PYTHONPATH": _path(), **environment},
