@@ -193,7 +193,7 @@ def _in_background(does: Does, run: CountingRun) -> threading.Thread:
 def soak(hosts: Hosts, seconds: float) -> int:
     """Jobs in which somebody is killed at random, one after the other; how many were wrong."""
     until, done, wrong = time.monotonic() + seconds, 0, 0
-    names = ("kill-server", "restart-server", "kill-trainer", "failing-calls")
+    names = ("kill-server", "restart-server", "kill-trainer")
     while time.monotonic() < until:
         mode, name = random.choice(("sync", "async")), random.choice(names)
         found, paused = case(hosts, mode, FAULTS[name], random.randint(60, 400))

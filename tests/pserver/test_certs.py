@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import shutil
 import stat
 import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from refluid.cli.main import app
+from refluid.collective.launch.servers import run_with_servers
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.certificates import make_certificates
+from tests.pserver.test_fleet import job
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes them")
 
@@ -54,3 +61,42 @@ def test_what_is_no_host_is_refused(tmp_path: Path) -> None:
         make_certificates(tmp_path, ["a b"])
     with pytest.raises(EnforceNotMet, match="can't be called 'authority'"):
         make_certificates(tmp_path, [], "authority")
+
+
+SCRIPT = "from benchmarks.counting import main\nmain()\n"
+
+
+@pytest.mark.slow
+def test_a_job_trains_by_mutual_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the launcher's reader shows the server its certificate."""
+    from refluid.core.errors import EnforceNotMet
+    from refluid.pserver.reading import TableReader
+
+    (tmp_path / "script.py").write_text(SCRIPT)
+    others = exported(said(tmp_path / "others"))
+    for name, value in exported(said(tmp_path / "own")).items():
+        monkeypatch.setenv(name, value)
+    wanted, refused = job(2, 2), []
+    arguments = [str(tmp_path / "script.py"), str(tmp_path), "async", "--steps", "60"]
+
+    def stranger() -> None:
+        until = time.monotonic() + 120
+        while not (tmp_path / "0.json").is_file() and time.monotonic() < until:
+            time.sleep(0.05)
+        asked = "import sys; from refluid.pserver.reading import TableReader as Reader; "
+        asked += "Reader(sys.argv[1:], 1.0)"
+        told = {**os.environ, **others, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-c", asked, wanted.servers[0]]
+        refused.append(subprocess.run(command, env=told, capture_output=True, text=True))
+
+    asking = threading.Thread(target=stranger)
+    asking.start()
+    status = run_with_servers(wanted, [*arguments, "--pause", "0.1"], tmp_path / "log")
+    asking.join()
+    told = "".join(one.read_text() for one in (tmp_path / "log").iterdir())
+    assert status == 0, told
+    for number in range(2):
+        assert json.loads((tmp_path / f"{number}.json").read_text())["own"] == [-60.0]
+    assert refused[0].returncode and "didn't answer" in refused[0].stderr, refused[0].stderr
+    with pytest.raises(EnforceNotMet, match="didn't answer"):
+        TableReader([wanted.servers[0]], 0.3)

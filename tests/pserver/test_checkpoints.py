@@ -99,3 +99,28 @@ def test_another_jobs_and_damaged_checkpoints_are_refused(tmp_path: Path) -> Non
     path.write_bytes(path.read_bytes()[:-3])
     with cluster(divided()) as found, pytest.raises(EnforceNotMet, match="damaged"):
         ServerCheckpoints(found.servers[0], tmp_path).restore()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_log_that_cannot_be_written_stops_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is in it stays whole; after the next checkpoint there is a log again."""
+    with cluster(divided()) as found:
+        kept, client = ServerCheckpoints(found.servers[0], tmp_path, logs=True), found.client()
+        kept.restore()
+        push(client)
+        with Path("/dev/full").open("wb") as full:
+            own, kept._log = kept._log, full
+            push(client)
+            push(client)
+        assert own is not None
+        own.close()
+        assert caplog.text.count("No space left on device. If this server is killed") == 1
+        assert values(client) == [-3.0, -3.0]
+        kept.write()
+        push(client)
+        kept.close()
+        again = ServerCheckpoints(found.restarted(), tmp_path, logs=True)
+        assert again.restore() and values(client) == [-4.0, -4.0]
+        again.close()

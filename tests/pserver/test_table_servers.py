@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
@@ -217,3 +218,19 @@ def test_a_server_waits_for_trainers_that_did_not_leave() -> None:
         assert not server.over
         time[0] = server.members.patience + 1.0
         assert server.over and server.members.patience > 100
+
+
+def test_servers_in_another_order_are_refused() -> None:
+    """Else rows would be looked for where they aren't."""
+    with cluster(divided(servers=2)) as found:
+        found.services.reverse()
+        with pytest.raises(EnforceNotMet, match=r"this is server (1, not 0|0, not 1)"):
+            found.client()
+        assert not any(server.members.known for server in found.servers)
+
+
+def test_rows_are_found_wherever_their_servers_are() -> None:
+    one, other = divided(servers=2).layout, divided(servers=2).layout
+    moved = replace(other, servers=("10.0.0.1:80", "10.0.0.2:80"))
+    assert moved.job == one.job and torch.equal(moved.owners, one.owners)
+    assert replace(other, servers=("10.0.0.1:80",)).job != one.job

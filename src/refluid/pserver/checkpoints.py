@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -118,7 +119,8 @@ class ServerCheckpoints:
     def close(self) -> None:
         """Ends the log's file."""
         if self._log is not None:
-            self._log.close()
+            with suppress(OSError):  # of a full disk, which `_write` has told of
+                self._log.close()
             self._log = None
 
     def _last(self) -> int:
@@ -188,10 +190,20 @@ class ServerCheckpoints:
         return self.home / f"log-{self._number}"
 
     def _write(self, message: TableMessage) -> None:
-        assert self._log is not None
+        if self._log is None:
+            return
         raw = encode(message)
-        self._log.write(_LENGTH.pack(len(raw)) + raw)
-        self._log.flush()
+        try:
+            self._log.write(_LENGTH.pack(len(raw)) + raw)
+            self._log.flush()
+        except OSError as error:
+            _LOGGER.error(
+                "%s can't be written: %s. If this server is killed before its next checkpoint, "
+                "what comes until then is lost",
+                self._log_path,
+                error,
+            )
+            self.close()
 
     def _replay(self) -> int:
         """Has the server take what it had accepted after the checkpoint; how many messages."""

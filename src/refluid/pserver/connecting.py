@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
 from typing import Any
 
 from refluid.comm.servers import ServerLink, drop_link, put_link
 from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
 from refluid.pserver.geo import DeltaLink
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.links import SilentLink, TableLink, WaitingLink
@@ -15,6 +18,7 @@ from refluid.pserver.split import Split
 from refluid.pserver.table_client import TableClient
 from refluid.pserver.wire import keys_of_environment
 
+_LOGGER = logging.getLogger("refluid")
 # Every so many seconds at most a trainer tells how it does: the launcher's line is as fresh.
 _BEATS = 5.0
 
@@ -48,6 +52,7 @@ class Connection:
             client.enter()
             self._link = self._made(client)
             put_link(self.split.where, self._link)
+            atexit.register(self._end)
         link: ServerLink = self._link
         return link
 
@@ -60,8 +65,16 @@ class Connection:
         """Sends what is left, and tells the servers that this trainer ends."""
         link, self._link = self._link, None
         if link is not None:
+            atexit.unregister(self._end)
             drop_link(self.split.where)
             link.close()
+
+    def _end(self) -> None:
+        """The process ends, of a script that didn't say so."""
+        try:
+            self.close()
+        except EnforceNotMet as error:
+            _LOGGER.info("what was left wasn't sent to the servers: %s", error)
 
     def _client(self) -> TableClient:
         patience = float(flags.value("rpc_deadline")) / 1000

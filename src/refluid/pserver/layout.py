@@ -76,13 +76,17 @@ class JobLayout:
 
     @cached_property
     def job(self) -> int:
-        """A number that processes of this job have in common, and those of another job lack."""
-        return stable_hash(json.dumps(described(self), sort_keys=True, default=str))
+        """A number that processes of this job have in common, and those of another job lack.
+
+        Wherever the servers are: a job goes on from its checkpoints on other hosts.
+        """
+        told = described(self) | {"servers": len(self.servers)}
+        return stable_hash(json.dumps(told, sort_keys=True, default=str))
 
     @cached_property
     def owners(self) -> Tensor:
-        """The server of each part of the ids."""
-        return owners_of(self.servers)
+        """The server of each part of the ids. Servers go by their numbers, wherever they are."""
+        return owners_of([str(number) for number in range(len(self.servers))])
 
     @cached_property
     def dense_of(self) -> dict[str, DenseParameter]:

@@ -134,13 +134,15 @@ class SparseTable:
 
         EnforceNotMet where a value has other columns than the table.
         """
-        slots = self._slots(ids)
         for name, value in values.items():
             kept = self._kept.get(name)
             if kept is None or value.shape != (len(ids), kept.shape[1]):
                 raise EnforceNotMet(
                     f"table {self.spec.name} has no rows {name!r} of shape {tuple(value.shape)}"
                 )
+        slots = self._slots(ids)
+        for name, value in values.items():
+            kept = self._kept[name]
             kept.index_copy_(0, slots, value.to(kept.dtype))
 
     def clear(self) -> None:

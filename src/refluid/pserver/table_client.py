@@ -61,7 +61,8 @@ class TableClient:
 
     def enter(self) -> None:
         """Tells all servers that this trainer begins. ServerUnreachable where one isn't there."""
-        self._ask_all(Kind.HELLO)
+        numbers = range(len(self.layout.servers))
+        self.servers.ask({server: self._hello(server) for server in numbers})
         if self._beats and self._heart is None:
             self._heart = threading.Thread(target=self._beat, name="refluid heartbeat", daemon=True)
             self._heart.start()
@@ -89,7 +90,11 @@ class TableClient:
                 _LOGGER.debug("heartbeat: %s", error)
 
     def _enter_one(self, server: int) -> None:
-        self.servers.ask({server: self._message(Kind.HELLO)}, patience=1.0)
+        self.servers.ask({server: self._hello(server)}, patience=1.0)
+
+    def _hello(self, server: int) -> TableMessage:
+        """Says which of the servers it is to be, counted from 1."""
+        return self._message(Kind.HELLO, sequence=server + 1)
 
     def _message(self, kind: Kind, **others: Any) -> TableMessage:
         return TableMessage(kind, self.trainer, self.session, job=self.layout.job, **others)

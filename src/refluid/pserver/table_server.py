@@ -25,10 +25,10 @@ from refluid.pserver.messages import (
 )
 from refluid.pserver.passes import end_pass_once
 from refluid.pserver.push_messages import ROWS, read_push, wanted_of
+from refluid.pserver.sparse_table import SparseTable
 
 _MOST_EXPORTED = 2**20
-# In the place of a sequence, in the log: the trainer didn't leave, its lease ended.
-_LOST = 1
+_LOST = 1  # in the place of a sequence, in the log: the trainer's lease ended
 
 
 class TableServer:
@@ -56,8 +56,7 @@ class TableServer:
         self.accepted: Callable[[TableMessage], None] = lambda _message: None
         self._gathered: dict[int, dict[int, Any]] = {}
         self.changed = threading.Condition()
-        self.pushes = 0
-        self.pulled_rows = 0
+        self.pushes = self.pulled_rows = 0
         self._failure: Exception | None = None
         self._handlers: dict[Kind, Callable[[TableMessage], TableMessage]] = {
             Kind.HELLO: self._enter,
@@ -86,10 +85,7 @@ class TableServer:
             raise MalformedMessage(f"a server isn't asked {message.kind.name}")
         unknown = message.kind == Kind.STATE and not message.job
         if message.job != self.job and not unknown:
-            raise CallRefused(
-                "the caller is of another job: its program, servers or number of trainers differ "
-                "from this server's"
-            )
+            raise CallRefused("the caller is of another job: other program, servers or trainers")
         if self._failure is not None and message.kind != Kind.LEAVE:
             raise EnforceNotMet(f"an update failed on this server: {self._failure}")
         return handler(message)
@@ -112,6 +108,8 @@ class TableServer:
     # -- trainers -------------------------------------------------------------
 
     def _enter(self, message: TableMessage) -> TableMessage:
+        if message.sequence not in (0, self.number + 1):
+            raise CallRefused(f"this is server {self.number}, not {message.sequence - 1}")
         with self.changed:
             known = self.members.known.get(message.trainer)
             if known is not None and known.session != message.session:
@@ -182,11 +180,14 @@ class TableServer:
         return TableMessage(Kind.ANSWER, sequence=sequence, arrays=found)
 
     def _looked_up(self, name: str, ids: Tensor, *, reads: bool = False) -> np.ndarray[Any, Any]:
-        table = self.tables.table(name)
-        if ids.dtype != torch.int64 or ids.dim() != 1:
-            raise MalformedMessage(f"ids of table {name} are int64 [n]")
+        table = self._table_of(name, ids)
         self.pulled_rows += len(ids)
         return (table.peek(ids) if reads else table.look_up(ids)).numpy()
+
+    def _table_of(self, name: str, ids: Tensor) -> SparseTable:
+        if ids.dtype != torch.int64 or ids.dim() != 1:
+            raise MalformedMessage(f"ids of table {name} are int64 [n]")
+        return self.tables.table(name)
 
     @contextmanager
     def _updating(self) -> Iterator[None]:
@@ -214,7 +215,8 @@ class TableServer:
         with self.changed:
             if not reads:
                 self.members.heard(message.trainer, message.session)
-            asked = message.tensors()
+            asked = list(message.tensors())
+            _ = [self._table_of(name, ids) for name, ids in asked]  # none is made if one is wrong
             found = [(name, self._looked_up(name, ids, reads=reads)) for name, ids in asked]
         return TableMessage(Kind.ANSWER, arrays=found)
 
@@ -258,14 +260,12 @@ class TableServer:
         given = {name: value for name, value in message.tensors() if name != "json"}
         with self.changed:
             self.members.heard(message.trainer, message.session)
-            self.accepted(message)
             if table is None:
                 self.tables.dense.put(given)
             else:
-                ids = given.pop("ids", None)
-                if ids is None or ids.dtype != torch.int64 or ids.dim() != 1:
-                    raise MalformedMessage("rows come with their ids")
-                self.tables.table(str(table)).put(ids, given)
+                ids = given.pop("ids", torch.empty(0))
+                self._table_of(str(table), ids).put(ids, given)
+            self.accepted(message)
         return TableMessage(Kind.ANSWER)
 
     def _end_pass(self, message: TableMessage) -> TableMessage:
