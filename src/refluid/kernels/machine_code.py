@@ -31,7 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from refluid.kernels.compiled import CompiledLoop, Elements, Late
+from refluid.kernels.argument_kinds import Elements
+from refluid.kernels.by_numba import Late, NumbaLoop
 
 _LOGGER = logging.getLogger("refluid")
 _ENTRY = "refluid_entry"
@@ -41,17 +42,22 @@ _PROCESSOR = Path("/proc/cpuinfo")
 _TOLD = ("model name", "flags", "Features", "CPU part")
 
 
-def kept_entry(loop: CompiledLoop, kinds: Any) -> Callable[..., Any] | None:
-    """The loop for arguments of these kinds, from its library; None where it can't have one."""
+def kept_entry(
+    loop: NumbaLoop, kinds: Any, otherwise: Callable[..., Any]
+) -> Callable[..., Any] | None:
+    """The loop for arguments of these kinds, from its library; None where it can't have one.
+
+    Called with arguments of other kinds, it hands them to `otherwise`.
+    """
     name = f"{loop.function.__name__}-{_digest(loop, kinds)}.so"
     try:
-        return _caller(_loaded(loop, kinds, name)[_ENTRY], loop, kinds)
+        return _caller(_loaded(loop, kinds, name)[_ENTRY], otherwise, kinds)
     except (OSError, RuntimeError, AttributeError, _CannotBeKept) as error:
         _LOGGER.debug("%s is compiled in each process: %s", loop.function.__name__, error)
         return None
 
 
-def _loaded(loop: CompiledLoop, kinds: Any, name: str) -> ctypes.CDLL:
+def _loaded(loop: NumbaLoop, kinds: Any, name: str) -> ctypes.CDLL:
     for folder in _folders(loop):
         try:
             return ctypes.CDLL(str(folder / name))
@@ -81,7 +87,7 @@ def call({0}):
 """
 
 
-def _caller(entry: Any, loop: CompiledLoop, kinds: Any) -> Callable[..., Any]:
+def _caller(entry: Any, otherwise: Callable[..., Any], kinds: Any) -> Callable[..., Any]:
     """A function of the loop's own arguments, written for these kinds: others go by `otherwise`."""
     layout: list[str] = []
     passed: list[str] = []
@@ -109,7 +115,7 @@ def _caller(entry: Any, loop: CompiledLoop, kinds: Any) -> Callable[..., Any]:
     for name, kind in zip(names, kinds, strict=True):
         put(name, kind)
     entry.argtypes, entry.restype = [ctypes.c_char_p], ctypes.c_int64
-    known |= {"entry": entry, "otherwise": loop.otherwise, "failed": _FAILED}
+    known |= {"entry": entry, "otherwise": otherwise, "failed": _FAILED}
     known["pack"] = struct.Struct("".join(layout)).pack
     exec(_CALL.format(", ".join(names), " and ".join(checks), ", ".join(passed)), known)
     made: Callable[..., Any] = known["call"]
@@ -138,7 +144,7 @@ define i64 @$entry(ptr %packed) {
 """)
 
 
-def _make(loop: CompiledLoop, kinds: Any, name: str) -> Path:
+def _make(loop: NumbaLoop, kinds: Any, name: str) -> Path:
     """Compiles the loop for arguments of these kinds to a library in the first folder that does."""
     if not linker():
         raise _CannotBeKept("there is no linker")
@@ -158,7 +164,7 @@ def _make(loop: CompiledLoop, kinds: Any, name: str) -> Path:
     raise _CannotBeKept("no folder takes it")
 
 
-def _module(loop: CompiledLoop, kinds: Any) -> str:
+def _module(loop: NumbaLoop, kinds: Any) -> str:
     """LLVM's text of _ENTRY, of packed arguments, and of all that it calls."""
     numba: Any = import_module("numba")
     views: dict[str, Any] = {"int64": numba.types.int64}
@@ -240,12 +246,12 @@ def linker() -> str:
     return (found or "") if sys.platform == "linux" else ""
 
 
-def _folders(loop: CompiledLoop) -> Iterator[Path]:
+def _folders(loop: NumbaLoop) -> Iterator[Path]:
     yield Path(loop.function.__code__.co_filename).parent / "__pycache__"
     yield Path.home() / ".cache" / "refluid" / "loops"
 
 
-def _digest(loop: CompiledLoop, kinds: Any) -> str:
+def _digest(loop: NumbaLoop, kinds: Any) -> str:
     found = hashlib.sha256(repr((kinds, _SHIM.template, _machine())).encode())
     for part in _parts(loop.function, set()):
         found.update(part)
@@ -261,7 +267,7 @@ def _parts(function: FunctionType, seen: set[str]) -> Iterator[bytes]:
         if name in seen:
             continue
         seen.add(name)
-        if isinstance(value, CompiledLoop):
+        if isinstance(value, NumbaLoop):
             yield from _parts(value.function, seen)
         elif isinstance(value, Late):
             yield from _parts(value.make, seen)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from refluid.kernels.compiled import Late, compiled
+from refluid.kernels.by_numba import Late
+from refluid.kernels.compiled import compiled
 
 # So many rows ahead of the one in use: the time that memory takes, in rows.
 AHEAD = 32

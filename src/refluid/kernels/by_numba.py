@@ -1,0 +1,75 @@
+"""Functions of loops over arrays as numba compiles them in this process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
+from types import FunctionType
+from typing import Any, cast
+
+import torch
+
+_LOGGER = logging.getLogger("refluid")
+
+
+class NumbaLoop:
+    """A function in the part of Python that numba compiles; it runs without the GIL.
+
+    It takes tensors of the CPU, arrays, numbers, and tuples of these, and gives nothing or a whole
+    number; what one loop calls of others is compiled with it. Divisions by zero follow IEEE.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+
+    def by_numba(self, *given: Any) -> Any:
+        """What numba compiles in this process makes of the arguments, of which arrays needn't be
+        contiguous."""
+        return self._kept_by_numba(*map(_array, given))
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """numba's, for callers that it compiles."""
+        return self._dispatcher()
+
+    @cached_property
+    def _kept_by_numba(self) -> Any:
+        # Until its file changes: after an edit of what it calls in another file, touch its own.
+        try:
+            return self._dispatcher(cache=True)
+        except RuntimeError as error:
+            _LOGGER.info("compiled code isn't kept: %s", error)
+            return self.dispatcher
+
+    def _dispatcher(self, **options: bool) -> Any:
+        code, known = self.function.__code__, self.function.__globals__
+        used = {name: _for_numba(known[name]) for name in code.co_names if name in known}
+        twin = FunctionType(code, known | used, self.function.__name__)
+        twin.__module__, twin.__qualname__ = self.function.__module__, self.function.__qualname__
+        numba: Any = import_module("numba")
+        return numba.njit(nogil=True, error_model="numpy", **options)(twin)
+
+
+class Late:
+    """What numba is told of a global of compiled loops, made when it first compiles them."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = cast(FunctionType, make)
+
+    @cached_property
+    def value(self) -> Any:
+        return self.make()
+
+
+def _array(given: Any) -> Any:
+    if isinstance(given, tuple):
+        return tuple(map(_array, given))
+    return given.numpy() if isinstance(given, torch.Tensor) else given
+
+
+def _for_numba(value: Any) -> Any:
+    if isinstance(value, NumbaLoop):
+        return value.dispatcher
+    return value.value if isinstance(value, Late) else value
