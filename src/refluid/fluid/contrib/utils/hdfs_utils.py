@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 from refluid.core.errors import EnforceNotMet
-from refluid.fluid.incubate.fleet.remote_files import (
+from refluid.fluid.saving.remote_files import (
     cleared,
     remote_files,
     repeated,
