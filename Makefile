@@ -12,6 +12,8 @@ PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 .PHONY: help setup demo demo-collective demo-pserver examples test test-all test-avx2 check format bench bench-full docs site gpu \
   proto clean
 MAKEFLAGS += --no-print-directory
+# Tests start many processes: each would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -247,7 +247,8 @@ def linker() -> str:
 
 
 def _folders(loop: NumbaLoop) -> Iterator[Path]:
-    yield Path(loop.function.__code__.co_filename).parent / "__pycache__"
+    if not sys.dont_write_bytecode:
+        yield Path(loop.function.__code__.co_filename).parent / "__pycache__"
     yield Path.home() / ".cache" / "refluid" / "loops"
 
 
