@@ -12,8 +12,8 @@ from pathlib import Path
 # Seconds after which what is waited for will never come.
 PATIENCE = 60.0
 _OURS = ("refluid", "paddle.reader")
-# Threads that plans and replicas keep for their next step, and the one that closes readers.
-_KEPT = ("refluid-operators", "refluid-replica", "refluid closing")
+# Threads kept for the next step of plans, replicas and exchanges, and the one that closes readers.
+_KEPT = ("refluid-operators", "refluid-replica", "refluid exchange", "refluid closing")
 
 
 def until(done: Callable[[], bool]) -> None:

@@ -48,7 +48,7 @@ class DeltaLink(TableLink):
         self._own: dict[str, Tensor] = {}
         self._before: dict[str, Tensor] = {}
         self._touched: dict[str, list[Tensor]] = {name: [] for name in self._tables}
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="refluid exchange")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="refluid geo")
         self._under_way: _UnderWay | None = None
         self._is_due = False
         self.steps = 0
