@@ -14,7 +14,7 @@ from benchmarks.suite.rivals import RIVALS
 matplotlib.use("svg")
 from matplotlib import pyplot
 
-COLOURS = ("#4878a8", "#e49444", "#6a9f58", "#a87c9f", "#967662", "#888888", "#c85a54")
+COLOURS = matplotlib.color_sequences["tab10"]  # as many peers have bars
 
 
 def draw(results: Mapping[str, Result], path: Path) -> None:
@@ -22,7 +22,7 @@ def draw(results: Mapping[str, Result], path: Path) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "refluid"
     figure, axes = pyplot.subplots(figsize=(9, 0.75 * len(results) + 1.2))
     height = 0.8 / len(PEERS)
-    for number, (peer, colour) in enumerate(zip(PEERS, COLOURS, strict=True)):
+    for number, (peer, colour) in enumerate(zip(PEERS, COLOURS[: len(PEERS)], strict=True)):
         found = [(row, best(result, peer)) for row, result in enumerate(results.values())]
         there = [(row, entry["ratio"]) for row, entry in found if entry is not None]
         if not there:
