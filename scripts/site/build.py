@@ -27,7 +27,7 @@ NAVIGATION = [
                   "strategies.md",
                   "collective.md", "mixed_precision.md", "inference.md", "profiling.md"]},
     {"Examples": "examples/index.md"},
-    {"Speed": ["benchmarks.md", "tiers.md", "knobs.md"]},
+    {"Speed": ["tune.md", "benchmarks.md", "tiers.md", "knobs.md"]},
     {"Public names": "api/index.md"},
     {"Inside": ["architecture.md", "operators.md", "passes.md", "fuzzing.md", "dependencies.md",
                 "contributing.md", "changelog.md"]},

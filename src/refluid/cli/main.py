@@ -25,6 +25,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "convert": {},
     "tables": {"ignore_unknown_options": True},
     "certs": {},
+    "doctor": {},
 }
 
 

@@ -34,10 +34,15 @@ class Ceilings:
 
 def measure(device: torch.device) -> Ceilings:
     """Measures both on a device with float32: large products, a large copy."""
+    return Ceilings(matrix_rate(device), copy_rate(device))
+
+
+def copy_rate(device: torch.device) -> float:
+    """Bytes per second read and written by a large copy."""
     source = torch.zeros(_BYTES[_kind(device)] // 4, device=device)
     target = torch.zeros_like(source)
     copy = _fastest(lambda: target.copy_(source), device, time.perf_counter)
-    return Ceilings(matrix_rate(device), 2 * 4 * source.numel() / copy)
+    return 2 * 4 * source.numel() / copy
 
 
 def matrix_rate(

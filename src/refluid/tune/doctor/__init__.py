@@ -1,0 +1,1 @@
+"""`refluid doctor`: what of a machine slows training down, measured, with what to do about it."""
