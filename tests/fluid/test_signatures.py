@@ -21,6 +21,7 @@ _OWN = {
     "LoDTensor.__init__",
     "BoxPSDataset.preload_into_memory",
     "Operator.__init__",
+    "ParamBase.__init__",
     "Parameter.__init__",
     "Variable.__init__",
     "ZeroCopyTensor.__init__",

@@ -11,13 +11,14 @@ from refluid.core.lazy_package import make_lazy
 if TYPE_CHECKING:
     from refluid.fluid.public import *  # noqa: F403
 
-# Fluid's modules, and the older names `async_executor` and `data_generator`; all others in this
-# folder are parts of them, which users don't see.
+# Fluid's modules, and the older `async_executor`, `data_generator` and `dygraph_grad_clip`; all
+# others in this folder are parts of them, which users don't see.
 _MODULES = """
     annotations async_executor average backward clip communicator compiler contrib core core_avx
     data
     data_feed_desc data_feeder data_generator dataloader dataset debugger default_scope_funcs
-    dygraph evaluator executor framework graphviz incubate initializer input install_check io
+    dygraph dygraph_grad_clip evaluator executor framework graphviz incubate initializer input
+    install_check io
     layer_helper layer_helper_base layers lod_tensor log_helper metrics net_drawer nets op
     optimizer parallel_executor param_attr profiler proto reader regularizer transpiler
     unique_name wrapped_decorator

@@ -106,6 +106,7 @@ _LATE = {
     for module, names in _INFERENCE.items()
     for name in names
 } | {"VarBase": "refluid.eager.tensor"}
+_LATE |= dict.fromkeys(("BackwardStrategy", "Layer"), "refluid.fluid.dygraph")
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import re
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from refluid.fluid.graphs.operator_protos import operator_proto, operator_types
 from refluid.ir.ambient import device_guard, name_scope
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.block import Block
+from refluid.ir.complex_variable import ComplexVariable
 from refluid.ir.defaults import (
     default_main_program,
     default_startup_program,
@@ -44,6 +46,7 @@ __all__ = [
     "TEMP_VAR_NAME",
     "ZERO_VAR_SUFFIX",
     "Block",
+    "ComplexVariable",
     "OpProtoHolder",
     "Operator",
     "Parameter",
@@ -99,6 +102,19 @@ def grad_var_name(var_name: str) -> str:
 def in_dygraph_mode() -> bool:
     """Whether operators run at once instead of being appended to a program."""
     return at_once()
+
+
+def _dygraph_tracer() -> Any:
+    """What runs operators at once; None where they are appended to programs."""
+    if not at_once():
+        return None
+    return importlib.import_module("refluid.fluid.dygraph.tracer").Tracer()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "ParamBase":  # which only networks that run at once need
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module("refluid.eager.parameter").ParamBase
 
 
 def dtype_is_floating(dtype: Any) -> bool:

@@ -24,6 +24,8 @@ from refluid.fluid.dygraph.layers import *  # noqa: F403
 from refluid.fluid.dygraph.learning_rate_scheduler import *  # noqa: F403
 from refluid.fluid.dygraph.nn import *  # noqa: F403
 from refluid.fluid.dygraph.parallel import *  # noqa: F403
+from refluid.fluid.dygraph.static_runner import StaticModelRunner
+from refluid.fluid.dygraph.tracer import Tracer
 
 __all__ = [
     *backward_strategy.__all__,
@@ -36,6 +38,8 @@ __all__ = [
     *learning_rate_scheduler.__all__,
     *nn.__all__,
     *parallel.__all__,
+    "StaticModelRunner",
+    "Tracer",
 ]
 
 stub_names(sys.modules[__name__])

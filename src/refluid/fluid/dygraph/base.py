@@ -24,6 +24,7 @@ from refluid.core.places import (
 from refluid.eager import VarBase
 from refluid.eager.handed import handed
 from refluid.eager.live import live
+from refluid.ir.complex_variable import ComplexVariable
 from refluid.ir.defaults import program_guard
 from refluid.ir.program import Program
 
@@ -69,15 +70,23 @@ def enabled() -> bool:
     return eager.current() is not None
 
 
-def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = None) -> VarBase:
+def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = None) -> Any:
     """A variable that holds an array; a variable as it is. No gradient reaches it.
+
+    Complex numbers become a `ComplexVariable`.
 
     name: its name, one of its own unless given. zero_copy: it shares the array's memory where it
     can, as by default on a CPU. Raises TypeError for other values.
     """
     now = _current("to_variable")
-    if isinstance(value, VarBase):
+    if isinstance(value, VarBase | ComplexVariable):
         return value
+    if isinstance(value, np.ndarray) and np.iscomplexobj(value):
+        parts = [to_variable(np.ascontiguousarray(one)) for one in (value.real, value.imag)]
+        made = ComplexVariable(*parts)
+        if name is not None:
+            made.name = name
+        return made
     if not isinstance(value, np.ndarray):
         raise TypeError(
             "The type of 'value' in fluid.dygraph.to_variable must be numpy.ndarray or Variable, "

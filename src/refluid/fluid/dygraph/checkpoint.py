@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from refluid.core.codec import write_lod_tensor
 from refluid.core.errors import EnforceNotMet
+from refluid.core.files import decode_file
 from refluid.core.pickles import STRUCTURED, dump_arrays, load_state
+from refluid.core.writing import write_file
 from refluid.eager import ParamBase, VarBase
 
-__all__ = ["load_dygraph", "save_dygraph"]
+__all__ = ["load_dygraph", "load_persistables", "save_dygraph", "save_persistables"]
+
+_OPTIMIZERS = "optimizers"
 
 
 def save_dygraph(state_dict: Mapping[str, Any], model_path: str) -> None:
@@ -73,3 +79,49 @@ def load_dygraph(
     if layer is not None and not keep_name_table:
         layer.pop(STRUCTURED, None)
     return layer, optimizer
+
+
+def save_persistables(
+    model_dict: Mapping[str, Any], dirname: str = "save_dir", optimizers: Any = None
+) -> None:
+    """Writes each variable of a layer's state to a file of its name, as Fluid 1.5 and 1.6 did.
+
+    optimizers: one, or several, whose state is kept beside. `save_dygraph` has taken its place.
+    """
+    if not model_dict:
+        return
+    folder = Path(dirname)
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in model_dict.values():
+        tensor = one.tensor.detach().cpu()
+        write_file(folder / one.name, partial(write_lod_tensor, tensor=tensor))
+    given = optimizers if isinstance(optimizers, list | tuple) else [optimizers]
+    states = {str(n): one.state_dict() for n, one in enumerate(given) if one is not None}
+    if states:
+        dump_arrays(
+            folder / _OPTIMIZERS,
+            {
+                f"{n}/{name}": one.numpy()
+                for n, state in states.items()
+                for name, one in state.items()
+                if isinstance(one, VarBase)
+            },
+            {},
+        )
+
+
+def load_persistables(dirname: str = "save_dir") -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `save_persistables` wrote: values by the names of parameters, and of optimizers.
+
+    The second is the state of the first optimizer, for its `set_dict`. EnforceNotMet where there
+    is no such folder.
+    """
+    folder = Path(dirname)
+    if not folder.is_dir():
+        raise EnforceNotMet(f"{dirname!r} is no folder; save_persistables writes one")
+    kept = folder / _OPTIMIZERS
+    files = (one for one in sorted(folder.rglob("*")) if one.is_file() and one != kept)
+    values = {str(one.relative_to(folder)): decode_file(one).tensor.numpy() for one in files}
+    state = _loaded(kept) if kept.exists() else {}
+    first = {name[2:]: value for name, value in state.items() if name.startswith("0/")}
+    return values, first

@@ -7,6 +7,7 @@ from refluid.fluid.dygraph.parts.convolution import (
     Conv3DTranspose,
     Pool2D,
 )
+from refluid.fluid.dygraph.parts.fully_connected import FC
 from refluid.fluid.dygraph.parts.losses import NCE, BCELoss, L1Loss, MSELoss, NLLLoss
 from refluid.fluid.dygraph.parts.norms import (
     BatchNorm,
@@ -28,6 +29,7 @@ from refluid.fluid.dygraph.parts.units import (
 )
 
 __all__ = [
+    "FC",
     "NCE",
     "BCELoss",
     "BatchNorm",

@@ -73,7 +73,7 @@ class Optimizer(Stepping):
 
     # -- steps of minimize ----------------------------------------------------
 
-    @formerly("grad_clip")
+    @formerly("grad_clip", keep=True)
     def minimize(
         self,
         loss: Variable,

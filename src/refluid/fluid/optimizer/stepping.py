@@ -41,6 +41,12 @@ class Stepping(Accumulators):
     _learning_rate: Any
     _learning_rate_map: dict[Program, Variable]
 
+    def _set_former_clip(self, clip: Any) -> None:
+        if clip is not None and at_once():
+            self._grad_clip = clip
+
+    grad_clip = property(fset=_set_former_clip, doc="The clip that `minimize` of 1.6 was given.")
+
     def apply_gradients(self, params_grads: Sequence[Any]) -> Any:
         """Appends the updates of (parameter, gradient) pairs."""
         raise NotImplementedError

@@ -1,0 +1,43 @@
+"""`Tracer`: how scripts of Fluid 1.5 to 1.8 ask whether, and how, operators run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from refluid.build import apply
+
+__all__ = ["Tracer"]
+
+
+class Tracer:
+    """What runs operators; its modes say whether what they compute takes gradients."""
+
+    def trace_op(
+        self,
+        type: str,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        attrs: Mapping[str, Any],
+        stop_gradient: bool = False,
+    ) -> None:
+        """Runs an operator, whose results go to `outputs`."""
+        apply(type, inputs, outputs, attrs)
+        if stop_gradient:
+            for given in outputs.values():
+                for one in given if isinstance(given, list | tuple) else [given]:
+                    one.stop_gradient = True
+
+    def trace(self, *args: Any, **kwargs: Any) -> None:
+        """As `trace_op`, with a place and whether gradients are wanted after it."""
+        self.trace_op(*args[:4], stop_gradient=not (args[5] if len(args) > 5 else True), **kwargs)
+
+    def train_mode(self) -> None:
+        """What is computed takes gradients."""
+        torch.set_grad_enabled(True)
+
+    def eval_mode(self) -> None:
+        """Nothing computed takes gradients, until `train_mode`."""
+        torch.set_grad_enabled(False)
