@@ -32,7 +32,8 @@ class Tracer:
 
     def trace(self, *args: Any, **kwargs: Any) -> None:
         """As `trace_op`, with a place and whether gradients are wanted after it."""
-        self.trace_op(*args[:4], stop_gradient=not (args[5] if len(args) > 5 else True), **kwargs)
+        takes = args[5] if len(args) > 5 else kwargs.get("trace_backward", True)
+        self.trace_op(args[0], args[1], args[2], args[3], not takes)
 
     def train_mode(self) -> None:
         """What is computed takes gradients."""
