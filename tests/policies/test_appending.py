@@ -19,14 +19,16 @@ STILL = {
 
 def appending() -> set[str]:
     """The files, by their paths in the package, that call one of the methods."""
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py")}
     return {
         path.relative_to(SOURCES).as_posix()
-        for path in SOURCES.rglob("*.py")
-        if any(
+        for path, text in texts.items()
+        if any(method in text for method in METHODS)
+        and any(
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in METHODS
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in ast.walk(ast.parse(text))
         )
     }
 

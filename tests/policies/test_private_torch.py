@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,16 +32,16 @@ def other_files() -> list[Path]:
 
 def private_names(source: str) -> Iterator[str]:
     """Each private name of torch in a file, with its line."""
-    tree = ast.parse(source)
-    ours = set(_aliases(tree))
+    nodes = list(ast.walk(ast.parse(source)))
+    ours = set(_aliases(nodes))
     documented = {
         node.body[0].value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             text = " ".join(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -75,15 +75,23 @@ def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "super"
 
 
-def _aliases(tree: ast.AST) -> Iterator[str]:
+def _is_of_torch(node: ast.expr) -> bool:
+    """Whether it is `torch.` and something."""
+    inner = node
+    while isinstance(inner, ast.Attribute | ast.Subscript | ast.Call):
+        inner = inner.func if isinstance(inner, ast.Call) else inner.value
+    return inner is not node and isinstance(inner, ast.Name) and inner.id == "torch"
+
+
+def _aliases(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Names of a file that stand for torch or something in it."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names = (one for one in node.names if one.name.partition(".")[0] == "torch")
             yield from (one.asname or "torch" for one in names)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "torch":
             yield from (one.asname or one.name for one in node.names)
-        elif isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("torch."):
+        elif isinstance(node, ast.Assign) and _is_of_torch(node.value):
             yield from (one.id for one in node.targets if isinstance(one, ast.Name))
 
 
