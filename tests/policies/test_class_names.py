@@ -18,12 +18,14 @@ GIVEN = {
     "Communicator": {"fluid/communicator.py"},
     "ChunkEvaluator": {"fluid/evaluator.py"},
     "DetectionMAP": {"fluid/evaluator.py"},
+    "DistributedBatchSampler": {"paddle/incubate/hapi/distributed.py"},
     "DistributedStrategy": {
         "fluid/incubate/fleet/collective/strategy.py",
         "fluid/incubate/fleet/parameter_server/distribute_transpiler/distributed_strategy.py",
     },
     "EditDistance": {"fluid/evaluator.py"},
     "Graph": {"fluid/graphviz.py"},
+    "LRScheduler": {"paddle/hapi/callbacks.py"},
     "Mode": {"fluid/incubate/fleet/base/mode.py"},
     "Normal": {"fluid/layers/distributions.py"},
     "Operator": {"fluid/op.py"},
@@ -31,6 +33,10 @@ GIVEN = {
     "Strategy": {"fluid/contrib/slim/core/strategy.py"},
     "Uniform": {"fluid/layers/distributions.py"},
     "While": {"fluid/functions/control/while_loop.py"},
+}
+_TRANSFORMS = "BrightnessTransform ColorJitter ContrastTransform HueTransform SaturationTransform"
+GIVEN |= {
+    name: {"paddle/incubate/hapi/vision/transforms/transforms.py"} for name in _TRANSFORMS.split()
 }
 # Paddle 2 gives its names again, with other arguments, so they may be twice: once there.
 PADDLE = "paddle/"

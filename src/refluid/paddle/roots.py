@@ -25,5 +25,8 @@ ROOTS = homes(
     refluid.paddle.framework.seeds: get_cuda_rng_state get_rng_state seed set_cuda_rng_state
     refluid.paddle.framework.seeds: set_rng_state
     refluid.paddle.framework.states: load save
+    refluid.paddle.hapi.counting: flops
+    refluid.paddle.hapi.model: Model
+    refluid.paddle.hapi.summaries: summary
     """
 )

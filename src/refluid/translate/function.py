@@ -38,11 +38,17 @@ class _TranslatedCode:
 _written: dict[CodeType, _TranslatedCode] = {}
 
 
+# What the source of each translated function is given to.
+show: Callable[[str], None] | None = None
+
+
 def translated(given: FunctionType, asked: Any) -> Translation:
     """`given` with its control flow asking `asked`. Untranslatable where that can't be done."""
     known = _written.get(given.__code__)
     if known is None:
         known = _written[given.__code__] = _write(given)
+        if show is not None:
+            show(known.text)
     cells = dict(zip(given.__code__.co_freevars, given.__closure__ or (), strict=True))
     cells[ASKED] = CellType(asked)
     closure = tuple(cells[name] for name in known.code.co_freevars)

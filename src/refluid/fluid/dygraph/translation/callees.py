@@ -31,6 +31,17 @@ _PATHS = sysconfig.get_paths()
 _PYTHONS = tuple(str(Path(_PATHS[one]).resolve()) for one in ("stdlib", "platstdlib"))
 _OURS = __name__.partition(".")[0]
 _LIBRARIES = frozenset({_OURS, "numpy", "torch", "paddle", "scipy"})
+_left: set[Any] = set()  # functions, and names of modules, that aren't translated
+
+
+def leave(function: Callable[..., Any]) -> None:
+    """The function is called as it is."""
+    _left.add(getattr(function, "__code__", function))
+
+
+def leave_module(name: str) -> None:
+    """The functions of a module, and of those in it, are called as they are."""
+    _left.add(name)
 
 
 def callee(function: Any, asked: Any) -> Any:
@@ -72,12 +83,19 @@ def _translated(function: FunctionType, asked: Any) -> Callable[..., Any]:
 
 def _is_library(function: FunctionType) -> bool:
     """Whether a function is Python's or a library's: tensors decide nothing in it."""
-    root = (function.__module__ or "").partition(".")[0]
+    module = function.__module__ or ""
+    root = module.partition(".")[0]
+    if _left and (function.__code__ in _left or any(_is_in(module, one) for one in _left)):
+        return True
     if root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__"):
         return True
     return function.__code__.co_filename.startswith(_PYTHONS) and "site-packages" not in (
         function.__code__.co_filename
     )
+
+
+def _is_in(module: str, left: Any) -> bool:
+    return isinstance(left, str) and (module == left or module.startswith(left + "."))
 
 
 # -- functions of Python's on tensors ---------------------------------------------------

@@ -50,11 +50,17 @@ class TracedFunction:
         return [*found.values()]
 
 
-def made(function: Callable[..., Any], given: CallArguments) -> TracedFunction:
-    """The program of a call. RecursionError, with a reason, where it would never end."""
+def made(
+    function: Callable[..., Any], given: CallArguments, feeds: Sequence[str] | None = None
+) -> TracedFunction:
+    """The program of a call. RecursionError, with a reason, where it would never end.
+
+    feeds: the names of what is fed.
+    """
+    fed_as = feeds or [f"feed_{number}" for number in range(len(given.tensors))]
     main, startup = Program(), Program()
     with program_guard(main, startup), names.guard(), building(ASKED.callee) as backend:
-        inputs = [fed(main, f"feed_{number}", one) for number, one in enumerate(given.tensors)]
+        inputs = [fed(main, *one) for one in zip(fed_as, given.tensors, strict=True)]
         args, kwargs = given.with_tensors(inputs)
         try:
             outputs = as_program(function)(*args, **kwargs)

@@ -87,15 +87,11 @@ def loaded(load: Callable[[Any], Sequence[Any]]) -> SavedProgram:
     return SavedProgram(program, scope)
 
 
-class SavedLayer(Layer):
+class RunsSaved:
     """A layer that computes what a saved program does."""
 
-    def __init__(self, saved: SavedProgram) -> None:
-        super().__init__()
-        self._saved = saved
-        for name, one in saved.held.items():
-            if isinstance(one, ParamBase):
-                self.add_parameter(name, one)
+    _saved: SavedProgram
+    training: bool
 
     def forward(self, *inputs: Any) -> Any:
         """The result, or a list of several, of variables or arrays in the order of what is fed."""
@@ -105,6 +101,17 @@ class SavedLayer(Layer):
     def program(self) -> Program:
         """The program."""
         return self._saved.program
+
+
+class SavedLayer(RunsSaved, Layer):
+    """A layer of `fluid.dygraph` that computes what a saved program does."""
+
+    def __init__(self, saved: SavedProgram) -> None:
+        super().__init__()
+        self._saved = saved
+        for name, one in saved.held.items():
+            if isinstance(one, ParamBase):
+                self.add_parameter(name, one)
 
 
 def _held(name: str, scope: Scope, written: bool, device: Any) -> VarBase:

@@ -158,6 +158,12 @@ class ProgramCache:
         found: dict[Any, ConcreteProgram] = held.setdefault(_PROGRAMS, {})
         return found
 
+    def of(self, function: Callable[..., Any]) -> ConcreteProgram | None:
+        """The latest program of a function; None before there is one."""
+        owner, plain = getattr(function, "__self__", None), getattr(function, "__func__", function)
+        found = [one for key, one in self._known(owner).items() if key[0] is plain]
+        return found[-1] if found else None
+
     def last(self) -> tuple[FunctionSpec, ConcreteProgram]:
         """The function and program that were asked for last. AssertionError before any was."""
         assert self._latest, "No cached program in ProgramCache."

@@ -28,7 +28,7 @@ def batch_norm(
     """Batch normalisation over all dimensions but the channel's.
 
     training: by the batch's statistics, which the running ones follow; use_global_stats: by the
-    running ones in any case.
+    running ones in any case, False: by the batch's in any case.
     """
     use_global = not training if use_global_stats is None else use_global_stats
     inputs = {
@@ -44,7 +44,7 @@ def batch_norm(
         "is_test": not training and x.stop_gradient,  # which has no gradient
         "data_layout": "NHWC" if data_format[-1] == "C" and len(data_format) > 2 else "NCHW",
         "use_global_stats": use_global,
-        "trainable_statistics": training and not use_global,
+        "trainable_statistics": use_global_stats is False,
     }
     makes = {
         "Y": None,

@@ -1,0 +1,102 @@
+"""`paddle.summary`: a network's layers with the sizes of what they give, as a table."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from refluid.build import at_once
+from refluid.ir.variable import Variable
+from refluid.paddle.hapi.layer_calls import LayerCall, called
+
+_MEGA = 1024.0**2
+
+
+def summary(
+    net: Any, input_size: Any = None, dtypes: Any = None, input: Any = None
+) -> dict[str, int]:
+    """Prints what a network consists of; how many parameters it has, and how many are trained.
+
+    input_size: sizes of what it is given, or a list of such; None or -1 is 1. input: what it is
+    given, instead. Functions must run at once.
+    """
+    if input_size is None and input is None:
+        raise ValueError("input_size and input cannot be None at the same time")
+    if not at_once():
+        raise RuntimeError("paddle.summary runs the network: call paddle.disable_static() before")
+    calls, inputs = called(net, input_size, dtypes, input)
+    rows, totals = list[tuple[str, ...]](), Counter[str]()
+    names: Counter[str] = Counter()
+    seen: set[int] = set()
+    for one in calls:
+        kind = type(one.layer).__name__
+        names[kind] += 1
+        count = sum(_size(p.shape) for p in one.layer.parameters())
+        trained = sum(_size(p.shape) for p in one.layer.parameters() if p.trainable)
+        if id(one.layer) not in seen:
+            seen.add(id(one.layer))
+            totals["all"] += count
+            totals["trained"] += trained
+        totals["made"] += _elements(one.made)
+        rows.append((f"{kind}-{names[kind]}", *_sizes(one), f"{count:,}"))
+    print(_table(rows, totals, sum(map(_elements, inputs))))
+    return {"total_params": totals["all"], "trainable_params": totals["trained"]}
+
+
+def _size(shape: Any) -> int:
+    return math.prod(int(one) for one in shape)
+
+
+def _elements(value: Any) -> int:
+    if isinstance(value, Variable):
+        return _size(value.shape)
+    if isinstance(value, list | tuple):
+        return sum(map(_elements, value))
+    return 0
+
+
+def _shapes(value: Any) -> Any:
+    if isinstance(value, Variable):
+        return list(value.shape)
+    if isinstance(value, list | tuple):
+        return [_shapes(one) for one in value]
+    return []
+
+
+def _sizes(call: LayerCall) -> tuple[str, str]:
+    return str([_shapes(one) for one in call.given]), str(_shapes(call.made))
+
+
+def _table(rows: list[tuple[str, ...]], totals: Counter[str], given: int) -> str:
+    heads = ("Layer (type)", "Input Shape", "Output Shape", "Param #")
+    widths = [
+        max(len(head) + 1, *(len(row[n]) + 2 for row in rows), low)
+        for n, (head, low) in enumerate(zip(heads, (15, 20, 20, 15), strict=True))
+    ]
+
+    def line(cells: tuple[str, ...]) -> str:
+        return " ".join(f"{one:^{width}}" for one, width in zip(cells, widths, strict=True))
+
+    whole = sum(widths) + len(widths) - 1
+    made, held = 2.0 * totals["made"] * 4 / _MEGA, totals["all"] * 4 / _MEGA
+    size = given * 4 / _MEGA
+    return "\n".join(
+        [
+            "-" * whole,
+            line(heads),
+            "=" * whole,
+            *map(line, rows),
+            "=" * whole,
+            f"Total params: {totals['all']:,}",
+            f"Trainable params: {totals['trained']:,}",
+            f"Non-trainable params: {totals['all'] - totals['trained']:,}",
+            "-" * whole,
+            f"Input size (MB): {size:.2f}",
+            f"Forward/backward pass size (MB): {made:.2f}",
+            f"Params size (MB): {held:.2f}",
+            f"Estimated Total Size (MB): {size + made + held:.2f}",
+            "-" * whole,
+            "",
+        ]
+    )
