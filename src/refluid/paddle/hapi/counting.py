@@ -85,7 +85,8 @@ def flops(
     """
     own = dict(custom_ops or {})
     with at_once_anyway():
-        calls, _ = called(net, input_size, None)
+        every, _ = called(net, input_size, None)
+        calls = [one for one in every if not one.layer.sublayers()]
         rows, said = [], set[type]()
         for one in calls:
             kind = type(one.layer)

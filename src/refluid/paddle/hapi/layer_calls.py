@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from refluid.build import at_once
+from refluid.fluid.dygraph import container
 from refluid.fluid.dygraph.base import guard, no_grad
 from refluid.ir.variable import Variable
 from refluid.paddle.framework.devices import expected_place
+from refluid.paddle.nn.layer.container import LayerList, Sequential
 from refluid.paddle.static.specs import InputSpec
 from refluid.paddle.tensor.creation import ones
+
+_LISTS = (LayerList, container.LayerList)
 
 
 @dataclass
@@ -26,16 +30,21 @@ class LayerCall:
 
 @contextmanager
 def noted(net: Any) -> Iterator[list[LayerCall]]:
-    """The calls of layers without layers of their own, and of the network, if it is one."""
+    """The calls of a network's layers, but of those that only hold others in order."""
     found: list[LayerCall] = []
-    leaves = [one for one in net.sublayers() if not one.sublayers()] or [net]
+    parts = [one for one in net.sublayers() if not _only_holds(one)] or [net]
     with ExitStack() as stack:
-        for one in leaves:
+        for one in parts:
             hook = one.register_forward_post_hook(
                 lambda layer, given, made: found.append(LayerCall(layer, given, made))
             )
             stack.callback(hook.remove)
         yield found
+
+
+def _only_holds(layer: Any) -> bool:
+    ordered = isinstance(layer, Sequential | container.Sequential)
+    return ordered or type(layer) in _LISTS
 
 
 def called(net: Any, sizes: Any, dtypes: Any, given: Any = None) -> tuple[list[LayerCall], Any]:

@@ -26,22 +26,21 @@ def summary(
     if not at_once():
         raise RuntimeError("paddle.summary runs the network: call paddle.disable_static() before")
     calls, inputs = called(net, input_size, dtypes, input)
-    rows, totals = list[tuple[str, ...]](), Counter[str]()
-    names: Counter[str] = Counter()
-    seen: set[int] = set()
+    rows, totals = dict[int, tuple[str, ...]](), Counter[str]()
     for one in calls:
-        kind = type(one.layer).__name__
-        names[kind] += 1
-        count = sum(_size(p.shape) for p in one.layer.parameters())
-        trained = sum(_size(p.shape) for p in one.layer.parameters() if p.trainable)
-        if id(one.layer) not in seen:
-            seen.add(id(one.layer))
+        layer, count = one.layer, sum(_size(p.shape) for p in one.layer.parameters(False))
+        if id(layer) not in rows:
             totals["all"] += count
-            totals["trained"] += trained
-        totals["made"] += _elements(one.made)
-        rows.append((f"{kind}-{names[kind]}", *_sizes(one), f"{count:,}"))
-    print(_table(rows, totals, sum(map(_elements, inputs))))
+            totals["trained"] += sum(_size(p.shape) for p in _trained(layer))
+            totals["made"] += _elements(one.made)
+        number = int(layer.full_name().rpartition("_")[2]) + 1
+        rows[id(layer)] = (f"{type(layer).__name__}-{number}", *_sizes(one), f"{count:,}")
+    print(_table(list(rows.values()), totals, sum(map(_elements, inputs))))
     return {"total_params": totals["all"], "trainable_params": totals["trained"]}
+
+
+def _trained(layer: Any) -> list[Any]:
+    return [one for one in layer.parameters(False) if one.trainable]
 
 
 def _size(shape: Any) -> int:
@@ -70,15 +69,12 @@ def _sizes(call: LayerCall) -> tuple[str, str]:
 
 def _table(rows: list[tuple[str, ...]], totals: Counter[str], given: int) -> str:
     heads = ("Layer (type)", "Input Shape", "Output Shape", "Param #")
-    widths = [
-        max(len(head) + 1, *(len(row[n]) + 2 for row in rows), low)
-        for n, (head, low) in enumerate(zip(heads, (15, 20, 20, 15), strict=True))
-    ]
+    widths = [max(low, *(len(row[n]) for row in rows)) for n, low in enumerate((15, 20, 20, 15))]
 
     def line(cells: tuple[str, ...]) -> str:
         return " ".join(f"{one:^{width}}" for one, width in zip(cells, widths, strict=True))
 
-    whole = sum(widths) + len(widths) - 1
+    whole = sum(widths) + 5
     made, held = 2.0 * totals["made"] * 4 / _MEGA, totals["all"] * 4 / _MEGA
     size = given * 4 / _MEGA
     return "\n".join(

@@ -69,9 +69,9 @@ class BasicBlock(Layer):
 
     def forward(self, x: Variable) -> Variable:
         """The block's result."""
-        around = x if self.downsample is None else self.downsample(x)
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
+        around = x if self.downsample is None else self.downsample(x)
         made: Variable = self.relu(math.add(out, around))
         return made
 
@@ -115,10 +115,10 @@ class BottleneckBlock(Layer):
 
     def forward(self, x: Variable) -> Variable:
         """The block's result."""
-        around = x if self.downsample is None else self.downsample(x)
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.relu(self.bn2(self.conv2(out)))
         out = self.bn3(self.conv3(out))
+        around = x if self.downsample is None else self.downsample(x)
         made: Variable = self.relu(math.add(out, around))
         return made
 
