@@ -47,6 +47,10 @@ PlaceOption = Annotated[
 _ShowTranslation = Annotated[
     bool, typer.Option("--show-translation", help="Print what is translated from Python 2.")
 ]
+_StrategyFile = Annotated[
+    Path | None,
+    typer.Option("--strategy", metavar="FILE.toml", help="Knobs, set over what the script says."),
+]
 _AsFluidCpu = Annotated[
     bool,
     typer.Option("--as-fluid-cpu", help="Compute as Fluid's CPU, also where that is wrong."),
@@ -61,6 +65,7 @@ def run(
     profile: _Profile = None,
     memory: _Memory = None,
     place: PlaceOption = None,
+    strategy: _StrategyFile = None,
     show_translation: _ShowTranslation = False,
     as_fluid_cpu: _AsFluidCpu = False,
 ) -> None:
@@ -83,6 +88,8 @@ def run(
         stay_on_cpu()
     if as_fluid_cpu:
         _take_faults()
+    if strategy is not None:
+        _choose(strategy)
     try:
         with _watched(Path(script).name, watch, profile, memory):
             _run_to_the_end(_run_module if module else _run_file, script)
@@ -124,6 +131,17 @@ def _take_faults() -> None:
     from refluid.core import flags
 
     flags.set_flags({"FLAGS_refluid_fluid_cpu_faults": True})
+
+
+def _choose(file: Path) -> None:
+    from refluid.engine.strategy_file import WrongStrategy, apply_strategy
+
+    try:
+        apply_strategy(file)
+    except (OSError, WrongStrategy) as error:
+        from refluid.cli.console import refuse
+
+        refuse(str(error))
 
 
 def _watched(title: str, watch: bool, profile: Path | None, memory: Path | None) -> ExitStack:

@@ -10,12 +10,12 @@ from refluid.engine.knob_effects import measured
 from refluid.engine.knobs import Knob, KnobScope
 from refluid.engine.strategy import BUILD, EXECUTION, FLEET, NUMBERS
 
-_NEED = "a need, not a choice"
+NEED = "a need, not a choice"
 _GPU = "acts on a GPU only"
 _LISTS = "part of `amp_lists`, see `decorate`"
 
 _READER = {
-    "feed_list": (None, "the variables that batches are for", _NEED),
+    "feed_list": (None, "the variables that batches are for", NEED),
     "capacity": (
         None,
         "batches that may wait in the queue: more even out a generator of uneven speed",
@@ -26,8 +26,8 @@ _READER = {
         "batches go to the GPU while the step before runs",
         f"{_GPU}: on the CPU batches are where they are needed",
     ),
-    "iterable": (True, "batches are fed by the loop, or come by `start`", _NEED),
-    "return_list": (False, "batches as lists instead of dicts", _NEED),
+    "iterable": (True, "batches are fed by the loop, or come by `start`", NEED),
+    "return_list": (False, "batches as lists instead of dicts", NEED),
     "use_multiprocess": (
         False,
         "the generator runs in a process of its own",
@@ -67,6 +67,13 @@ _WRAPPERS = {
         False,
         "parts of the network on devices of their own",
         "gains with several devices",
+    ),
+}
+_ENVIRONMENT = {
+    "CPU_NUM": (
+        1,
+        "replicas of a program that is compiled with data parallelism for CPUs",
+        "replicas share the cores, and take batches apart: see benchmarks.md",
     ),
 }
 _STATUS = {
@@ -130,6 +137,7 @@ def _all() -> Iterator[Knob]:
         (KnobScope.READER, _READER),
         (KnobScope.PRECISION, _PRECISION),
         (KnobScope.WRAPPER, _WRAPPERS),
+        (KnobScope.ENVIRONMENT, _ENVIRONMENT),
     ):
         for name, (default, does, unmeasured) in table.items():
             yield Knob(name, scope, default, does, unmeasured=unmeasured)

@@ -23,6 +23,7 @@ class KnobScope(Enum):
     PRECISION = "mixed precision"
     WRAPPER = "optimizer wrappers"
     FLEET = "fleet.DistributedStrategy"
+    ENVIRONMENT = "the environment"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from enum import IntEnum
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
 from refluid.core.scope import Scope
+from refluid.engine.choices import overlaid
 from refluid.engine.conditions import stage_of
 from refluid.engine.knobs import Knob, frozen, thawed
 from refluid.engine.replicated import Replicated
@@ -64,8 +66,15 @@ class _Options:
 
     def _finalize(self, **resolved: Any) -> None:
         """Writes values that were resolved, and forbids further changes."""
+        object.__setattr__(self, "_given", dict(self._values))
         self._values.update(resolved)
         object.__setattr__(self, "_finalized", True)
+
+    def _again(self) -> Any:
+        """New ones with what was set before anything was resolved."""
+        made = type(self)()
+        made._values.update(self._given if self._finalized else self._values)
+        return made
 
     def _options(self) -> dict[str, Any]:
         """All options with their values."""
@@ -262,6 +271,14 @@ class CompiledProgram:
             self._build_strategy._finalize()
         return self._replicated
 
+    def _again(self) -> CompiledProgram:
+        """The same program and options, to be compiled anew when it is run."""
+        twin = copy(self)
+        twin._build_strategy = self._build_strategy._again()
+        twin._exec_strategy = self._exec_strategy._again()
+        twin._replicated = None
+        return twin
+
     @contextmanager
     def _whole(self, scope: Scope) -> Iterator[None]:
         """Within the block the scope holds what other trainers own too; all must enter it."""
@@ -277,7 +294,7 @@ class CompiledProgram:
 
     def _wanted(self) -> Strategy:
         """What the options ask for."""
-        return _strategy(self._build_strategy, self._exec_strategy)
+        return overlaid(_strategy(self._build_strategy, self._exec_strategy))
 
 
 def _as_place(place: Place | str) -> Place:

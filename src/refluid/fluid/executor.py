@@ -9,12 +9,15 @@ import torch
 
 from refluid.core.places import CPUPlace, Place, require_available
 from refluid.core.scope import Scope, global_scope, scope_guard
+from refluid.engine import listening
 from refluid.engine.attending import together
+from refluid.engine.choices import overlaid
 from refluid.engine.fetches import join, returned
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
 from refluid.fluid.compiler import CompiledProgram
+from refluid.fluid.datasets.fetch_handler import FetchHandler as FetchHandler
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -27,42 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
 g_scope = global_scope()
-
-
-class FetchHandler:
-    """Subclass it, and give it to `Executor.train_from_dataset` as `fetch_handler`.
-
-    var_dict: any key -> variable. `handler` is called every `period_secs` seconds with each key
-    and the variable's present array, None where it has none yet.
-    """
-
-    def __init__(self, var_dict: Mapping[str, Any] | None = None, period_secs: float = 60) -> None:
-        assert var_dict is not None, "FetchHandler needs a dict of variables"
-        self.var_dict = var_dict
-        self.period_secs = period_secs
-
-    def handler(self, res_dict: Mapping[str, Any]) -> None:
-        """Called with the arrays; prints them unless a subclass does something else."""
-        for key, value in res_dict.items():
-            if isinstance(value, list | tuple) or hasattr(value, "shape"):
-                print(f"{key}[0]: {value[0] if len(value) else value} ", flush=True)
-
-    @staticmethod
-    def help() -> None:
-        """Prints an example."""
-        print(_EXAMPLE)
-
-
-_EXAMPLE = """
-class FetchHandlerExample(FetchHandler):
-    def handler(self, res_dict):
-        print(res_dict["auc"])
-        print("auc: {}, {}".format(res_dict["auc"], time.ctime()))
-
-auc = Variable()
-exe.train_from_dataset(
-    program, dataset, fetch_handler=FetchHandlerExample({"auc": auc}, period_secs=60))
-"""
 
 
 class Executor:
@@ -119,20 +86,32 @@ class Executor:
         program = default_main_program() if program is None else program
         if isinstance(program, Program) and program._run_as is not None:
             program = program._run_as
-        if isinstance(program, CompiledProgram):
-            return self._run_compiled(
-                program, feed, fetch_list, scope or global_scope(), return_numpy, return_merged
-            )
-        if not isinstance(program, Program):
-            return self._serve(program, global_scope() if scope is None else scope)
         scope = global_scope() if scope is None else scope
+        asked = program, feed, fetch_list, scope, return_numpy, return_merged
+        heard = listening.listener
+        return self._run(*asked) if heard is None else heard(listening.RunCall(self._run, *asked))
+
+    def _run(
+        self,
+        program: Any,
+        feed: Any,
+        fetch_list: Any,
+        scope: Scope,
+        return_numpy: bool,
+        return_merged: bool,
+    ) -> list[Any]:
+        if isinstance(program, CompiledProgram):
+            return self._run_compiled(program, feed, fetch_list, scope, return_numpy, return_merged)
+        if not isinstance(program, Program):
+            return self._serve(program, scope)
         if scope.borrow is not None:
             with scope.borrow(program):
-                return self.run(program, feed, fetch_list, scope=scope, return_numpy=return_numpy)
+                return self._run(program, feed, fetch_list, scope, return_numpy, return_merged)
         if program._before_runs:
             program.before_run([scope])
         feed, fetches = self._checked_feed(feed), _fetch_names(fetch_list)
-        ready = prepared(Wanted(program, tuple(feed), fetches, DEFAULT, self._group))
+        strategy = overlaid(DEFAULT)
+        ready = prepared(Wanted(program, tuple(feed), fetches, strategy, self._group))
         slots = ready.slots[0]
         converted = [slot.convert(feed[slot.name]) for slot in slots]
         lods = [lod for _, lod in converted]

@@ -16,6 +16,7 @@ from refluid.fluid import layers
 from refluid.fluid.clip import append_gradient_clip_ops, error_clip_callback
 from refluid.fluid.clipping.gradients import GradientClipBase
 from refluid.fluid.layer_helper import LayerHelper
+from refluid.fluid.optimizer.precision import in_chosen_precision
 from refluid.fluid.optimizer.stepping import Stepping, is_schedule
 from refluid.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops
 from refluid.ir.ambient import name_scope
@@ -93,6 +94,7 @@ class Optimizer(Stepping):
         if at_once():
             with one_update(partial(self._step, parameter_list)):
                 return [], self._step(parameter_list)
+        loss = in_chosen_precision(loss)
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
 

@@ -8,6 +8,8 @@ from typing import Any
 from refluid.build import at_once
 from refluid.core.bounds import MOST_PROCESSES, whole_number
 from refluid.core.places import CPUPlace
+from refluid.engine.choices import chosen
+from refluid.engine.knobs import KnobScope
 from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets import (
     BatchSampler,
@@ -120,6 +122,10 @@ class DataLoader(DataLoaderBase):
             return DygraphGeneratorLoader(
                 feed_list, capacity, use_double_buffer, iterable, True, use_multiprocess
             )
+        said = chosen(KnobScope.READER)
+        capacity = said.get("capacity", capacity)
+        use_double_buffer = said.get("use_double_buffer", use_double_buffer)
+        use_multiprocess = said.get("use_multiprocess", use_multiprocess)
         kind = ProcessGeneratorLoader if use_multiprocess else GeneratorLoader
         return kind(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 

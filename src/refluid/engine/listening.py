@@ -1,0 +1,47 @@
+"""Whoever wants to know of each step that a script runs, such as `refluid tune`: usually nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from refluid.core.scope import Scope
+
+
+@dataclass(frozen=True)
+class RunCall:
+    """A call of `Executor.run`: `call()` does what was asked for.
+
+    program: plain or compiled. feed: as the user gave it. fetches: names or variables.
+    """
+
+    run: Callable[..., list[Any]]
+    program: Any
+    feed: Any
+    fetches: Any
+    scope: Scope
+    return_numpy: bool = True
+    return_merged: bool = True
+
+    def __call__(self) -> list[Any]:
+        return self.run(
+            self.program, self.feed, self.fetches, self.scope, self.return_numpy, self.return_merged
+        )
+
+
+Listener = Callable[[RunCall], list[Any]]
+listener: Listener | None = None
+"""Called in place of each run; it must call what it is given, and return what that gives."""
+
+
+@contextmanager
+def heard_by(one: Listener) -> Iterator[None]:
+    """Within the block it hears of each run."""
+    global listener
+    former, listener = listener, one
+    try:
+        yield
+    finally:
+        listener = former
