@@ -51,6 +51,7 @@ _StrategyFile = Annotated[
     Path | None,
     typer.Option("--strategy", metavar="FILE.toml", help="Knobs, set over what the script says."),
 ]
+_Gate = Annotated[int | None, typer.Option("--gate", hidden=True)]
 _AsFluidCpu = Annotated[
     bool,
     typer.Option("--as-fluid-cpu", help="Compute as Fluid's CPU, also where that is wrong."),
@@ -68,6 +69,7 @@ def run(
     strategy: _StrategyFile = None,
     show_translation: _ShowTranslation = False,
     as_fluid_cpu: _AsFluidCpu = False,
+    gate: _Gate = None,
 ) -> None:
     """Run a script that imports paddle.fluid.
 
@@ -91,7 +93,7 @@ def run(
     if strategy is not None:
         _choose(strategy)
     try:
-        with _watched(Path(script).name, watch, profile, memory):
+        with _watched(Path(script).name, watch, profile, memory, gate):
             _run_to_the_end(_run_module if module else _run_file, script)
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
@@ -144,7 +146,9 @@ def _choose(file: Path) -> None:
         refuse(str(error))
 
 
-def _watched(title: str, watch: bool, profile: Path | None, memory: Path | None) -> ExitStack:
+def _watched(
+    title: str, watch: bool, profile: Path | None, memory: Path | None, gate: int | None
+) -> ExitStack:
     """What the options ask for, imported only where they do: few runs are watched."""
     around = ExitStack()
     if profile is not None or memory is not None:
@@ -157,6 +161,10 @@ def _watched(title: str, watch: bool, profile: Path | None, memory: Path | None)
         from refluid.cli.watching import watching
 
         around.enter_context(watching())
+    if gate is not None:
+        from refluid.tune.gate import gate as at_gate
+
+        around.enter_context(at_gate(gate))
     return around
 
 

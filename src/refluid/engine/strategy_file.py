@@ -143,24 +143,37 @@ def _near(name: str, names: Iterable[str]) -> str:
     return f"; there are: {', '.join(listed)}" if len(listed) <= len(SECTIONS) else ""
 
 
+def tables_of(choices: Choices) -> dict[str, dict[str, Any]]:
+    """The tables that say this, of strings, numbers and lists: what `checked` takes."""
+    return {
+        section: {name: _plain(value) for name, value in choices.of(scope).items()}
+        for section, scope in SECTIONS.items()
+        if choices.of(scope)
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, IntEnum):
+        return value.name
+    if isinstance(value, set | frozenset | list | tuple):
+        return sorted(value)
+    return value
+
+
 def written(choices: Choices, comment: str = "") -> str:
     """The file that says this."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
-    for section, scope in SECTIONS.items():
-        entries = choices.of(scope)
-        if entries:
-            lines += ["", f"[{section}]"]
-            lines += [f"{name} = {_toml(value)}" for name, value in entries.items()]
+    for section, entries in tables_of(choices).items():
+        lines += ["", f"[{section}]"]
+        lines += [f"{name} = {_toml(value)}" for name, value in entries.items()]
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, IntEnum):
-        return f'"{value.name}"'
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if isinstance(value, set | frozenset | list | tuple):
-        return "[" + ", ".join(map(_toml, sorted(value))) + "]"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
     return repr(value)

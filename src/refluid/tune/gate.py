@@ -1,0 +1,155 @@
+"""The script's side of tuning: its loop is recognised and measured, then it waits at a gate.
+
+`refluid run --gate NUMBER` puts this in front of every run of a program. The other end of the
+socket of that number then asks, by lines of JSON, for what `_ANSWERS` lists; the script goes on
+only where it is asked to, and never to its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import random
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from refluid.core.random import seed_all
+from refluid.engine.choices import choose
+from refluid.engine.listening import RunCall, heard_by
+from refluid.engine.replica_scopes import updates_variables
+from refluid.engine.strategy_file import checked
+from refluid.tune.living import Life, Living
+from refluid.tune.profile import profiled
+from refluid.tune.window import Window, plain_program
+
+_SEED = 20
+# A program that trains is a loop from its third run on; any other one from the twentieth.
+_RECOGNISED, _WITHOUT_UPDATES = 3, 20
+# Steps of the loop before it is measured; steps, or seconds, while it is.
+_BEFORE = 6
+_LIVE = 60, 8.0
+# Different batches of a window, and the most bytes of them.
+_BATCHES, _MOST = 4, 1 << 28
+_Course = Generator[list[Any], RunCall, None]
+
+
+class Gate:
+    """Hears of every run. talk: the tuner at the other end."""
+
+    def __init__(self, talk: socket.socket) -> None:
+        self._lines = talk.makefile("rw", encoding="utf-8", newline="\n")
+        self._runs: Counter[tuple[int, str]] = Counter()
+        self._loop: tuple[int, str] | None = None
+        self._course: _Course = self._whole_course()
+
+    def __call__(self, call: RunCall) -> list[Any]:
+        """The listener of `engine.listening`."""
+        if threading.current_thread() is not threading.main_thread():
+            return call()
+        key = id(plain_program(call.program)), repr(call.fetches)
+        if self._loop is None and self._begins(key, call):
+            self._loop = key
+            next(self._course)
+        return self._course.send(call) if key == self._loop else call()
+
+    def _begins(self, key: tuple[int, str], call: RunCall) -> bool:
+        self._runs[key] += 1
+        trains = updates_variables(plain_program(call.program))
+        return self._runs[key] >= (_RECOGNISED if trains else _WITHOUT_UPDATES)
+
+    def _whole_course(self) -> _Course:
+        """What happens with the runs of the loop, one after the other."""
+        call = yield []
+        for _ in range(_BEFORE):
+            call = yield call()
+        while True:
+            living = Living(_LIVE)
+            while not living.is_enough:
+                call = yield living.run(call)
+            life = living.end()
+            batches: list[RunCall] = []
+            while len(batches) < _BATCHES and _size(batches) < _MOST:
+                batches.append(replace(call, feed=copy.deepcopy(call.feed)))
+                call = yield call()
+            self._answer(batches, life)
+
+    def _answer(self, batches: list[RunCall], life: Life) -> None:
+        """Tells what was measured, and answers until the script is to go on."""
+        window = Window(batches)
+        self.say({"life": asdict(life)})
+        for line in self._lines:
+            asked = json.loads(line)
+            if asked["do"] == "go":
+                window.close()
+                choose(checked(asked["choices"], "a trial"))
+                return
+            try:
+                found = _ANSWERS[asked["do"]](window, batches[0], asked)
+            except Exception as error:
+                found = {"failed": f"{type(error).__name__}: {error}"}
+            self.say(found)
+        os._exit(0)  # the tuner is gone
+
+    def say(self, what: dict[str, Any]) -> None:
+        """One line to the tuner."""
+        self._lines.write(json.dumps(what) + "\n")
+        self._lines.flush()
+
+
+def _replay(window: Window, _call: RunCall, asked: dict[str, Any]) -> dict[str, Any]:
+    choices = checked(asked["choices"], "a trial")
+    return asdict(window.replay(choices, asked["steps"], memory=asked.get("memory", False)))
+
+
+def _profile(window: Window, call: RunCall, _asked: dict[str, Any]) -> dict[str, Any]:
+    return asdict(profiled(window, call.program))
+
+
+_ANSWERS: dict[str, Callable[[Window, RunCall, dict[str, Any]], dict[str, Any]]] = {
+    "replay": _replay,
+    "profile": _profile,
+}
+
+
+def _size(calls: list[RunCall]) -> int:
+    return sum(_bytes(call.feed) for call in calls)
+
+
+def _bytes(feed: Any) -> int:
+    if isinstance(feed, dict):
+        return sum(_bytes(one) for one in feed.values())
+    if isinstance(feed, list | tuple):
+        return sum(map(_bytes, feed))
+    return (
+        int(getattr(feed, "nbytes", 0)) or int(np.asarray(feed).nbytes) if feed is not None else 0
+    )
+
+
+@contextlib.contextmanager
+def gate(number: int) -> Iterator[None]:
+    """Within the block each run passes the gate; the tuner learns how the script ends.
+
+    number: of the socket. What draws random numbers and has no seed of its own gets one.
+    """
+    talk = socket.socket(fileno=number)
+    one = Gate(talk)
+    for seeded in (random.seed, np.random.seed, torch.manual_seed, seed_all):
+        seeded(_SEED)
+    try:
+        with heard_by(one):
+            yield
+    except BaseException as error:
+        if not isinstance(error, SystemExit) or error.code:
+            one.say({"failed": f"{type(error).__name__}: {error}"})
+            raise
+    one.say({"ended": time.perf_counter()})

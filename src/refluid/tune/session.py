@@ -1,0 +1,138 @@
+"""A script at its gate, seen from the tuner: started, asked, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from refluid.core import flags
+from refluid.engine.choices import NONE, Choices
+from refluid.engine.strategy_file import tables_of, written
+from refluid.tune.apart import REFUSED
+from refluid.tune.living import Life
+
+_TAIL = 2000
+
+
+class NoLoop(Exception):
+    """The script gave nothing to tune: it ended, or failed, before its loop was recognised."""
+
+
+class TrialFailed(Exception):
+    """What was asked for failed; the script is still at its gate, or gone."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What to run. unprotected: with files as they are, where they can't be covered."""
+
+    command: Sequence[str]
+    unprotected: bool = False
+
+
+class Session:
+    """One process of the script. choices: what it is started with. patience: seconds to wait.
+
+    NoLoop where it doesn't come to the gate.
+    """
+
+    def __init__(self, script: Script, choices: Choices = NONE, patience: float = 300.0) -> None:
+        self._patience = patience
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115
+        own, theirs = socket.socketpair()
+        self._talk, self._rest = own, b""
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file, theirs:
+            file.write(written(choices))
+            file.flush()
+            apart = [] if script.unprotected else ["-m", "refluid.tune.apart", sys.executable]
+            run = ["-m", "refluid.cli.main", "run", "--gate", str(theirs.fileno())]
+            self._process = subprocess.Popen(
+                [sys.executable, *apart, *run, "--strategy", file.name, *script.command],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+                env=flags.whole_environment(),
+                start_new_session=True,
+            )
+            theirs.close()
+            try:
+                self.life = self._arrived()
+            except BaseException:
+                self.close()
+                raise
+
+    def _arrived(self) -> Life:
+        try:
+            said = self._hear()
+        except TrialFailed as error:
+            if self._process.poll() == REFUSED:
+                raise NoLoop(
+                    f"{self.tail()}: namespaces of mounts aren't allowed here. --unprotected lets "
+                    "the script write its files while it is tuned"
+                ) from None
+            raise NoLoop(f"{error}\n{self.tail()}") from None
+        if "ended" in said:
+            raise NoLoop("the script ended before it had run a program often enough")
+        return Life(**said["life"])
+
+    def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
+        """What the script answers. TrialFailed where it doesn't."""
+        line = json.dumps({"do": do, "choices": tables_of(choices), **more}) + "\n"
+        try:
+            self._talk.sendall(line.encode())
+        except OSError as error:
+            raise TrialFailed(f"the script is gone: {error}") from None
+        return self._hear()
+
+    def go(self, choices: Choices) -> Life:
+        """Lets the loop go on with these choices, and measures it."""
+        return Life(**self.ask("go", choices)["life"])
+
+    def _hear(self) -> dict[str, Any]:
+        deadline = time.monotonic() + self._patience
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._talk], [], [], left)[0]:
+                raise TrialFailed(f"no answer within {self._patience:.0f} s")
+            more = self._talk.recv(1 << 16)
+            if not more:
+                self._process.wait()
+                raise TrialFailed(f"the script ended ({self._process.returncode})")
+            self._rest += more
+        line, self._rest = self._rest.split(b"\n", 1)
+        found: dict[str, Any] = json.loads(line)
+        if "failed" in found:
+            raise TrialFailed(found["failed"])
+        return found
+
+    def tail(self) -> str:
+        """The last of what the script printed."""
+        self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, self._output.tell() - _TAIL))
+        return self._output.read().decode(errors="replace").strip()
+
+    def close(self) -> None:
+        """Ends the script with all that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._talk.close()
+        self._output.close()
+
+
+def script_path(command: Sequence[str]) -> Path:
+    """The script's file."""
+    return Path(command[0])

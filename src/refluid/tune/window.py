@@ -1,0 +1,181 @@
+"""A window of a training loop: some of its steps with what they were fed, to be run again at will.
+
+It lives in the process of the script, which waits meanwhile: nothing is written down, so whatever
+a script runs can be run again. State is put back before each run of the window.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from refluid.core import random as generators
+from refluid.core.scope import Scope
+from refluid.engine.choices import Choices, choosing
+from refluid.engine.listening import RunCall
+from refluid.fluid.compiler import CompiledProgram
+from refluid.ir.program import Program
+from refluid.measure.peak import peak_bytes
+from refluid.measure.timing import no_collection
+from refluid.runtime.recorded.trial import undecided
+
+# Steps until a plan is as it stays: shapes that come for the fourth time are recorded.
+_WARM = 6
+# A fetch of so many elements is a number for each replica.
+_FEW = 64
+# How long compiling may take; it goes on beside the steps.
+_COMPILING = 90.0
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """seconds: of each step. losses: of each step, what was fetched as one number, added up.
+
+    norm: of all that is trained, in the end. peak: bytes that torch held at once; 0: not measured.
+    """
+
+    seconds: list[float]
+    losses: list[float]
+    norm: float
+    peak: int = 0
+
+
+class Window:
+    """calls: consecutive ones of one program. What is in the scope now is what they begin with."""
+
+    def __init__(self, calls: Sequence[RunCall]) -> None:
+        self._calls = [replace(call, feed=copy.deepcopy(call.feed)) for call in calls]
+        self._program = plain_program(calls[0].program)
+        self._kept = _Kept(self._program, calls[0].scope)
+        self._twins: dict[str, CompiledProgram] = {}
+        self._warm: set[str] = set()
+
+    def replay(self, choices: Choices, steps: int, *, memory: bool = False) -> Replayed:
+        """So many steps as they would be with these choices, from the same state each time.
+
+        memory: the peak of one more step is measured afterwards.
+        """
+        with choosing(choices):
+            calls = self._calls_for(choices)
+            if repr(choices) not in self._warm:
+                self._run(calls, _WARM * len(calls), Replayed([], [], 0.0))
+                self._until_compiled(calls)
+                self._warm.add(repr(choices))
+            self._put_back()
+            found = Replayed([], [], 0.0)
+            with no_collection():
+                self._run(calls, steps, found)
+            norm = self._kept.norm()
+            peak = peak_bytes(calls[0]) if memory else 0
+            return replace(found, norm=norm, peak=peak)
+
+    def again(self, choices: Choices, steps: int) -> None:
+        """Runs steps for whoever watches them."""
+        with choosing(choices):
+            calls = self._calls_for(choices)
+            self._put_back()
+            self._run(calls, steps, Replayed([], [], 0.0))
+
+    def close(self) -> None:
+        """Puts back what the script had."""
+        self._put_back()
+        for one in self._twins.values():
+            _end(one)
+        self._twins.clear()
+
+    def _calls_for(self, choices: Choices) -> list[RunCall]:
+        program = self._calls[0].program
+        if not isinstance(program, CompiledProgram):
+            return self._calls
+        key = repr(choices)
+        if key not in self._twins:
+            if len(self._twins) > 1:  # the two that are compared are enough
+                oldest = next(iter(self._twins))
+                _end(self._twins.pop(oldest))
+                self._warm.discard(oldest)
+            self._kept.put_back([self._calls[0].scope])
+            self._twins[key] = program._again()
+        return [replace(call, program=self._twins[key]) for call in self._calls]
+
+    def _until_compiled(self, calls: Sequence[RunCall]) -> None:
+        deadline = time.monotonic() + _COMPILING
+        while undecided() and time.monotonic() < deadline:
+            self._run(calls, len(calls), Replayed([], [], 0.0))
+
+    def _put_back(self) -> None:
+        scopes = [self._calls[0].scope]
+        for twin in self._twins.values():
+            scopes += twin._replicated.scopes[1:] if twin._replicated is not None else []
+        self._kept.put_back(scopes)
+
+    @staticmethod
+    def _run(calls: Sequence[RunCall], steps: int, into: Replayed) -> None:
+        for number in range(steps):
+            start = time.perf_counter()
+            results = calls[number % len(calls)]()
+            into.seconds.append(time.perf_counter() - start)
+            into.losses.append(sum(_numbers(results)))
+
+
+def plain_program(program: Any) -> Program:
+    """The program that a compiled one was made of, or itself."""
+    found: Program = program._program if isinstance(program, CompiledProgram) else program
+    return found
+
+
+def _numbers(results: Sequence[Any]) -> list[float]:
+    """The means of what was fetched as one number for each replica: losses, accuracies."""
+    arrays = [np.asarray(one) for one in results]
+    return [float(one.mean()) for one in arrays if one.dtype.kind == "f" and 0 < one.size <= _FEW]
+
+
+def _end(twin: CompiledProgram) -> None:
+    if twin._replicated is not None:
+        twin._replicated.close()
+
+
+class _Kept:
+    """Values that outlive a step, and the states of all that draws random numbers."""
+
+    def __init__(self, program: Program, scope: Scope) -> None:
+        self._values: dict[str, torch.Tensor] = {}
+        for var in program.list_vars():
+            cell = scope.find_var(var.name) if var.persistable else None
+            if cell is not None and isinstance(cell.value, torch.Tensor):
+                self._values[var.name] = cell.value.clone()
+        self._scope = scope
+        self._random = generators.states(), torch.get_rng_state(), np.random.get_state()
+        self._python = random.getstate()
+
+    def put_back(self, scopes: Sequence[Scope]) -> None:
+        for scope in scopes:
+            for name, value in self._values.items():
+                cell = scope.find_var(name)
+                assert cell is not None
+                held = cell.value
+                same = isinstance(held, torch.Tensor) and held.shape == value.shape
+                if same and held.dtype == value.dtype:
+                    held.copy_(value)
+                else:
+                    cell.value = value.clone()
+        own, torchs, numpys = self._random
+        generators.set_states(own)
+        torch.set_rng_state(torchs)
+        np.random.set_state(numpys)
+        random.setstate(self._python)
+
+    def norm(self) -> float:
+        total = 0.0
+        for name in self._values:
+            cell = self._scope.find_var(name)
+            value = None if cell is None else cell.value
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                total += float(value.double().square().sum())
+        return float(total**0.5)

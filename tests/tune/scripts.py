@@ -1,0 +1,83 @@
+"""Scripts that tests tune."""
+
+from __future__ import annotations
+
+HEAD = """\
+import os, time
+import numpy as np
+import paddle.fluid as fluid
+
+x = fluid.data("x", [None, 32])
+y = fluid.data("y", [None, 1], "int64")
+h = fluid.layers.fc(fluid.layers.dropout(x, 0.1), 64, act="relu")
+p = fluid.layers.softmax(fluid.layers.fc(h, 10))
+loss = fluid.layers.mean(fluid.layers.cross_entropy(p, y))
+"""
+BUILT = """\
+fluid.optimizer.Adam(1e-2).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+
+def batch():
+    return {"x": np.random.rand(16, 32).astype("float32"), "y": np.random.randint(0, 10, (16, 1))}
+"""
+LOOP = """\
+for step in range(100000):
+    value, = exe.run({program}, feed=batch(), fetch_list=[loss])
+"""
+PLAIN = HEAD + BUILT + LOOP.format(program="fluid.default_main_program()")
+COMPILED = (
+    HEAD
+    + BUILT
+    + "build, how = fluid.BuildStrategy(), fluid.ExecutionStrategy()\n"
+    + "build.fuse_elewise_add_act_ops = True\n"
+    + "both = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(\n"
+    + "    loss.name, build, how, places=[fluid.CPUPlace(), fluid.CPUPlace()])\n"
+    + LOOP.format(program="both")
+)
+PARALLEL = (
+    HEAD
+    + BUILT
+    + """\
+both = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name)
+for step in range(100000):
+    both.run([loss], feed=batch())
+"""
+)
+READING = """\
+import numpy as np
+import paddle.fluid as fluid
+
+reader = fluid.layers.py_reader(4, [[-1, 8], [-1, 1]], ["float32", "int64"])
+x, y = fluid.layers.read_file(reader)
+loss = fluid.layers.mean(fluid.layers.cross_entropy(fluid.layers.fc(x, 4, act="softmax"), y))
+fluid.optimizer.SGD(1e-2).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+
+def batches():
+    for _ in range(1000000):
+        yield np.random.rand(16, 8).astype("float32"), np.random.randint(0, 4, (16, 1))
+
+reader.decorate_tensor_provider(batches)
+reader.start()
+while True:
+    exe.run(fetch_list=[loss])
+"""
+LOADED = (
+    HEAD
+    + """\
+fluid.optimizer.SGD(1e-2).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+loader = fluid.io.DataLoader.from_generator([x, y], capacity=4)
+
+def batches():
+    for _ in range(1000000):
+        yield np.random.rand(16, 32).astype("float32"), np.random.randint(0, 10, (16, 1))
+
+loader.set_batch_generator(batches, fluid.CPUPlace())
+for data in loader():
+    exe.run(feed=data, fetch_list=[loss])
+"""
+)

@@ -1,0 +1,134 @@
+"""Scripts at their gate: loops are recognised, windows run again alike, and no file changes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from refluid.engine.choices import NONE, Choices
+from refluid.engine.knobs import KnobScope
+from refluid.tune.session import NoLoop, Script, Session, TrialFailed
+from tests.tune import scripts
+
+TIER = NONE.put(KnobScope.FLAG, "FLAGS_refluid_tier", "interpreted")
+THREADS = NONE.put(KnobScope.EXECUTION, "num_threads", 4)
+KINDS = {
+    "plain": scripts.PLAIN,
+    "compiled": scripts.COMPILED,
+    "parallel": scripts.PARALLEL,
+    "reading": scripts.READING,
+    "loaded": scripts.LOADED,
+}
+# Leaves traces wherever a script might.
+WRITING = """\
+import os, shutil, subprocess, tempfile
+open("log.txt", "w").write("begun")
+os.remove("kept.txt")
+os.makedirs("out/deep")
+shutil.rmtree("models")
+subprocess.run("echo more >> notes.txt", shell=True, check=True)
+assert open("notes.txt").read() == "some\\nmore\\n" and open("log.txt").read() == "begun"
+open(os.path.expanduser("~/traces-of-a-script"), "w").write("x")
+"""
+
+
+def covered() -> bool:
+    command = [sys.executable, "-m", "refluid.tune.apart", "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+needs_cover = pytest.mark.skipif(not covered(), reason="no namespaces of mounts here")
+
+
+def at_gate(tmp_path: Path, source: str, choices: Choices = NONE) -> Session:
+    path = tmp_path / "train.py"
+    path.write_text(source)
+    return Session(Script([str(path)], unprotected=not covered()), choices, patience=100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_window_runs_again_alike(kind: str, tmp_path: Path) -> None:
+    session = at_gate(tmp_path, KINDS[kind])
+    try:
+        life = session.life
+        assert life.steps >= 2 and life.inside > 0
+        assert life.period == pytest.approx(life.inside + life.outside)
+        first, other, again = (
+            session.ask("replay", choices, steps=6) for choices in (NONE, TIER, NONE)
+        )
+        assert len(first["seconds"]) == 6 and first["losses"] != first["losses"][::-1]
+        assert again["losses"] == first["losses"] and again["norm"] == first["norm"]
+        np.testing.assert_allclose(other["losses"], first["losses"], rtol=1e-5)
+        profile = session.ask("profile")
+        assert profile["operators"] > 10 and profile["ms"] > 0 and profile["flops"] > 1000
+        assert "train.py" in profile["by_line"][0][0]
+        if kind in ("compiled", "parallel"):
+            threaded = session.ask("replay", THREADS, steps=6)
+            np.testing.assert_allclose(threaded["losses"], first["losses"], rtol=1e-4)
+        assert session.go(NONE).steps >= 2
+        assert session.ask("replay", NONE, steps=2)["losses"]
+    finally:
+        session.close()
+
+
+@needs_cover
+def test_what_a_script_writes_goes_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").write_text("kept")
+    (tmp_path / "notes.txt").write_text("some\n")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "a").write_text("weights")
+    path = tmp_path / "train.py"
+    path.write_text(WRITING + scripts.PLAIN)
+    before = {one: one.read_bytes() for one in tmp_path.rglob("*") if one.is_file()}
+    here = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        session = Session(Script(["train.py"]), patience=100)
+    finally:
+        os.chdir(here)
+    session.close()
+    assert {one: one.read_bytes() for one in tmp_path.rglob("*") if one.is_file()} == before
+    assert sorted(one.name for one in tmp_path.iterdir()) == [
+        "kept.txt", "models", "notes.txt", "train.py",
+    ]  # fmt: skip
+    assert not (Path.home() / "traces-of-a-script").exists()
+
+
+def test_scripts_without_a_loop(tmp_path: Path) -> None:
+    with pytest.raises(NoLoop, match="ended before"):
+        at_gate(tmp_path, "print('done')")
+    with pytest.raises(NoLoop, match="ValueError: as asked"):
+        at_gate(tmp_path, "raise ValueError('as asked')")
+    with pytest.raises(NoLoop, match="ended"):
+        at_gate(tmp_path, "import os; os.kill(os.getpid(), 9)")
+
+
+def test_a_trial_that_fails_leaves_the_script_at_its_gate(tmp_path: Path) -> None:
+    session = at_gate(tmp_path, scripts.PLAIN)
+    try:
+        with pytest.raises(TrialFailed, match="KeyError"):
+            session.ask("dance")
+        assert session.ask("replay", NONE, steps=1)["losses"]
+        os.killpg(session._process.pid, signal.SIGKILL)
+        with pytest.raises(TrialFailed, match=r"ended|gone"):
+            session.ask("replay", NONE, steps=1)
+    finally:
+        session.close()
+
+
+def test_a_script_ends_with_its_tuner(tmp_path: Path) -> None:
+    session = at_gate(tmp_path, scripts.PLAIN)
+    process = session._process
+    session._talk.close()  # as when the tuner is killed
+    deadline = time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert process.poll() == 0
