@@ -69,7 +69,7 @@ def test_a_window_runs_again_alike(kind: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(other["losses"], first["losses"], rtol=1e-5)
         profile = session.ask("profile")
         assert profile["operators"] > 10 and profile["ms"] > 0 and profile["flops"] > 1000
-        assert "train.py" in profile["by_line"][0][0]
+        assert any("train.py" in line for line, _ in profile["by_line"])
         if kind in ("compiled", "parallel"):
             threaded = session.ask("replay", THREADS, steps=6)
             np.testing.assert_allclose(threaded["losses"], first["losses"], rtol=1e-4)
@@ -131,4 +131,6 @@ def test_a_script_ends_with_its_tuner(tmp_path: Path) -> None:
     deadline = time.monotonic() + 20
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert process.poll() == 0
+    status = process.poll()
+    session.close()
+    assert status == 0

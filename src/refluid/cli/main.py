@@ -26,6 +26,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "tables": {"ignore_unknown_options": True},
     "certs": {},
     "doctor": {},
+    "tune": _PASS_ON,
 }
 
 

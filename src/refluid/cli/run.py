@@ -51,7 +51,7 @@ _StrategyFile = Annotated[
     Path | None,
     typer.Option("--strategy", metavar="FILE.toml", help="Knobs, set over what the script says."),
 ]
-_Gate = Annotated[int | None, typer.Option("--gate", hidden=True)]
+_GateNumber = Annotated[int | None, typer.Option("--gate", hidden=True)]
 _AsFluidCpu = Annotated[
     bool,
     typer.Option("--as-fluid-cpu", help="Compute as Fluid's CPU, also where that is wrong."),
@@ -69,7 +69,7 @@ def run(
     strategy: _StrategyFile = None,
     show_translation: _ShowTranslation = False,
     as_fluid_cpu: _AsFluidCpu = False,
-    gate: _Gate = None,
+    gate: _GateNumber = None,
 ) -> None:
     """Run a script that imports paddle.fluid.
 

@@ -36,8 +36,13 @@ class Choices:
         """These and one more."""
         return Choices({**self.values, scope: {**self.of(scope), name: value}})
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(map(len, self.values.values()))
+
     def __bool__(self) -> bool:
-        return any(self.values.values())
+        return self.count > 0
 
 
 NONE = Choices()

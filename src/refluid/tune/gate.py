@@ -30,7 +30,7 @@ from refluid.engine.replica_scopes import updates_variables
 from refluid.engine.strategy_file import checked
 from refluid.tune.living import Life, Living
 from refluid.tune.profile import profiled
-from refluid.tune.window import Window, plain_program
+from refluid.tune.window import StepWindow, plain_program
 
 _SEED = 20
 # A program that trains is a loop from its third run on; any other one from the twentieth.
@@ -85,7 +85,7 @@ class Gate:
 
     def _answer(self, batches: list[RunCall], life: Life) -> None:
         """Tells what was measured, and answers until the script is to go on."""
-        window = Window(batches)
+        window = StepWindow(batches)
         self.say({"life": asdict(life)})
         for line in self._lines:
             asked = json.loads(line)
@@ -106,16 +106,16 @@ class Gate:
         self._lines.flush()
 
 
-def _replay(window: Window, _call: RunCall, asked: dict[str, Any]) -> dict[str, Any]:
+def _replay(window: StepWindow, _call: RunCall, asked: dict[str, Any]) -> dict[str, Any]:
     choices = checked(asked["choices"], "a trial")
     return asdict(window.replay(choices, asked["steps"], memory=asked.get("memory", False)))
 
 
-def _profile(window: Window, call: RunCall, _asked: dict[str, Any]) -> dict[str, Any]:
+def _profile(window: StepWindow, call: RunCall, _asked: dict[str, Any]) -> dict[str, Any]:
     return asdict(profiled(window, call.program))
 
 
-_ANSWERS: dict[str, Callable[[Window, RunCall, dict[str, Any]], dict[str, Any]]] = {
+_ANSWERS: dict[str, Callable[[StepWindow, RunCall, dict[str, Any]], dict[str, Any]]] = {
     "replay": _replay,
     "profile": _profile,
 }

@@ -24,7 +24,7 @@ _LOOK = 0.002
 
 @dataclass(frozen=True)
 class Life:
-    """Medians of a step, in seconds: all of it, in the run, between runs.
+    """Means of a step, in seconds: all of it, in the run, between runs.
 
     waited: of it, for readers. reader: the one that was waited for most, as it says itself.
     queue: batches that were ready on average, of how many. lines: of the script, with the share of
@@ -84,7 +84,7 @@ class Living:
     def end(self) -> Life:
         """What was found."""
         self._lines.end()
-        inside, outside = statistics.median(self._inside), statistics.fmean(self._outside)
+        inside, outside = statistics.fmean(self._inside), statistics.fmean(self._outside)
         reader = _most_waited(self._readers)
         return Life(
             len(self._inside),

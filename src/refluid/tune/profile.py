@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
+from refluid.core import flags
 from refluid.core.events import Log, keep
+from refluid.core.flag_table import FLAGS
 from refluid.engine.choices import NONE
+from refluid.engine.pipeline import FUSING, run_passes
+from refluid.engine.setting import AS_USUAL, Setting
+from refluid.engine.strategy import BUILD, DEFAULT, Strategy
 from refluid.fluid.compiler import CompiledProgram
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
-from refluid.measure.step_profile import step_profile, work_of
-from refluid.runtime.meter import Meter, arm
-from refluid.tune.window import Window
+from refluid.measure.step_profile import Spent, step_profile, work_of
+from refluid.ops.registry import facts_of
+from refluid.passes.mixed_precision import HALVES
+from refluid.runtime.meter import Meter, OperatorWork, arm
+from refluid.tune.window import StepWindow, plain_program
 
-_STEPS = 4
+_STEPS = 8
 _EVENTS = 200_000
 _SLOWEST = 12
+_CALLS = 2000
 
 
 @dataclass(frozen=True)
@@ -35,25 +46,43 @@ class OperatorCost:
 class Profile:
     """A step operator by operator. ms: of operators; between: of what is between them.
 
+    calling: milliseconds that go into calling kernels, by what the smallest one takes.
     peak: bytes that tensors held at once. flops, moved: of the whole step. operators: how many.
-    updates: how many of them update parameters. fed: shapes. replicas, threads: as the script says.
+    updates: how many of them update parameters, in how many milliseconds. fed: shapes. reads:
+    whether the program reads by itself. half: whether anything in it is in half precision.
+    replicas, threads: as the script says. everywhere: whether the environment says on how many
+    CPUs it runs. fusions: passes that a strategy may ask for and that would change it. flags: set.
     """
 
     ms: float
     between: float
+    calling: float
     operators: int
     updates: int
+    updates_ms: float
     flops: int
     moved: int
     peak: int
     fed: dict[str, list[int]]
+    reads: bool
+    half: bool
     replicas: int
     threads: int
+    everywhere: bool
+    fusions: list[str]
+    flags: dict[str, Any]
     slowest: list[OperatorCost]
     by_line: list[tuple[str, float]]
 
 
-def profiled(window: Window, program: Any) -> Profile:
+def profile_of(told: dict[str, Any]) -> Profile:
+    """What `asdict` made of one."""
+    slowest = [OperatorCost(**one) for one in told["slowest"]]
+    lines = [(line, ms) for line, ms in told["by_line"]]
+    return Profile(**{**told, "slowest": slowest, "by_line": lines})
+
+
+def profiled(window: StepWindow, program: Any) -> Profile:
     """Watches some steps of the window, metering one of them."""
     log, meter = Log(most=_EVENTS), Meter()
     keep(log)
@@ -70,30 +99,67 @@ def profiled(window: Window, program: Any) -> Profile:
     found = step_profile(log)
     measured = max(meter.steps, key=lambda step: len(step.watched), default=None)
     work = work_of(measured)
-    nothing = (0, 0)
-    slowest = []
-    for one in found.slowest(_SLOWEST):
-        known = work.get((one.watched.name, one.watched.result))
-        flops, moved = (known.flops, known.moved) if known else nothing
-        slowest.append(
-            OperatorCost(
-                one.watched.name, one.watched.result, one.watched.line, one.ms, flops, moved
-            )
-        )
-    plain: Program = program._program if isinstance(program, CompiledProgram) else program
+    plain = plain_program(program)
+    compiled = program if isinstance(program, CompiledProgram) else None
+    replicated = compiled._replicated if compiled else None
     ops = [op for block in plain.blocks for op in block.ops]
-    replicated = program._replicated if isinstance(program, CompiledProgram) else None
+    cost = 1e3 * _call_seconds()
     return Profile(
-        found.compute,
-        found.ms - found.compute,
-        len(ops),
-        sum(op.role == OpRole.OPTIMIZE for op in ops),
-        sum(one.flops for one in work.values()),
-        sum(one.moved for one in work.values()),
-        measured.peak if measured else 0,
-        {name: list(shape) for name, shape in (measured.fed if measured else {}).items()},
-        len(replicated.places) if replicated else 1,
-        replicated.strategy.num_threads if replicated else 0,
-        slowest,
-        [(line, ms) for line, ms, _ in found.by(lambda watched: watched.line)[:6]],
+        ms=found.compute,
+        between=found.ms - found.compute,
+        calling=cost * (len(measured.curve) if measured else len(ops)),
+        operators=len(ops),
+        updates=sum(op.role == OpRole.OPTIMIZE for op in ops),
+        updates_ms=sum(one.ms for one in found.operators if _updates(one)),
+        flops=sum(one.flops for one in work.values()),
+        moved=sum(one.moved for one in work.values()),
+        peak=measured.peak if measured else 0,
+        fed={name: list(shape) for name, shape in (measured.fed if measured else {}).items()},
+        reads=any(facts_of(op.type).reads for op in ops),
+        half=any(var.dtype in HALVES for var in plain.list_vars()),
+        replicas=len(replicated.places) if replicated else 1,
+        threads=replicated.strategy.num_threads if replicated else 0,
+        everywhere=compiled is not None and compiled._is_data_parallel and not compiled._places,
+        fusions=fusions_of(plain),
+        flags={f"FLAGS_{name}": flags.value(name) for name in FLAGS if flags.was_set(name)},
+        slowest=[_cost_of(one, work) for one in found.slowest(_SLOWEST)],
+        by_line=[(line, ms) for line, ms, _ in found.by(lambda watched: watched.line)[:6]],
     )
+
+
+def _cost_of(spent: Spent, work: dict[tuple[str, str], OperatorWork]) -> OperatorCost:
+    one = spent.watched
+    known = work.get((one.name, one.result), OperatorWork())
+    return OperatorCost(one.name, one.result, one.line, spent.ms, known.flops, known.moved)
+
+
+def _updates(spent: Spent) -> bool:
+    return any(op.role == OpRole.OPTIMIZE for op in spent.watched.ops)
+
+
+def _call_seconds() -> float:
+    """What calling a kernel takes that has nothing to do."""
+    one, best = torch.zeros(1), float("inf")
+    for _ in range(_CALLS):
+        start = time.perf_counter()
+        torch.add(one, one)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _with(name: str) -> Strategy:
+    on: dict[str, Any] = {name: True}
+    return replace(DEFAULT, **on)
+
+
+def fusions_of(program: Program) -> list[str]:
+    """Options of `BuildStrategy` of which a pass would change the program."""
+    found = []
+    switches = [name for name, knob in BUILD.items() if knob.default is False]
+    for one in FUSING:
+        if one.wanted(AS_USUAL):
+            continue
+        wanted = [name for name in switches if one.wanted(Setting(_with(name)))]
+        if wanted and run_passes(program, [one]).reports.get(one.name):
+            found += wanted
+    return found

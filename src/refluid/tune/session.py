@@ -107,7 +107,10 @@ class Session:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._talk], [], [], left)[0]:
                 raise TrialFailed(f"no answer within {self._patience:.0f} s")
-            more = self._talk.recv(1 << 16)
+            try:
+                more = self._talk.recv(1 << 16)
+            except ConnectionResetError:
+                more = b""
             if not more:
                 self._process.wait()
                 raise TrialFailed(f"the script ended ({self._process.returncode})")

@@ -19,6 +19,7 @@ import torch
 from refluid.core import random as generators
 from refluid.core.scope import Scope
 from refluid.engine.choices import Choices, choosing
+from refluid.engine.knobs import KnobScope
 from refluid.engine.listening import RunCall
 from refluid.fluid.compiler import CompiledProgram
 from refluid.ir.program import Program
@@ -30,6 +31,8 @@ from refluid.runtime.recorded.trial import undecided
 _WARM = 6
 # A fetch of so many elements is a number for each replica.
 _FEW = 64
+# Programs that read by themselves get what waits in their queue again and again.
+_SAME_BATCH = KnobScope.FLAG, "FLAGS_reader_queue_speed_test_mode", True
 # How long compiling may take; it goes on beside the steps.
 _COMPILING = 90.0
 
@@ -47,7 +50,7 @@ class Replayed:
     peak: int = 0
 
 
-class Window:
+class StepWindow:
     """calls: consecutive ones of one program. What is in the scope now is what they begin with."""
 
     def __init__(self, calls: Sequence[RunCall]) -> None:
@@ -62,7 +65,7 @@ class Window:
 
         memory: the peak of one more step is measured afterwards.
         """
-        with choosing(choices):
+        with choosing(choices.put(*_SAME_BATCH)):
             calls = self._calls_for(choices)
             if repr(choices) not in self._warm:
                 self._run(calls, _WARM * len(calls), Replayed([], [], 0.0))
@@ -78,7 +81,7 @@ class Window:
 
     def again(self, choices: Choices, steps: int) -> None:
         """Runs steps for whoever watches them."""
-        with choosing(choices):
+        with choosing(choices.put(*_SAME_BATCH)):
             calls = self._calls_for(choices)
             self._put_back()
             self._run(calls, steps, Replayed([], [], 0.0))

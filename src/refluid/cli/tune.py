@@ -1,0 +1,103 @@
+"""`refluid tune`: settings that make a script faster, found by trying them on its own steps."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from refluid.tune.tuner import TuningOutcome
+
+_Script = Annotated[str, typer.Argument(help="A Python file.")]
+_Arguments = Annotated[
+    list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed on to the script.")
+]
+_Budget = Annotated[str, typer.Option("--budget", help="For how long: 90s, 10m, 1h.")]
+_Out = Annotated[Path, typer.Option("--out", metavar="FILE.toml", help="The strategy found.")]
+_Report = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE.html", help="A page that explains it.")
+]
+_Limit = Annotated[
+    float, typer.Option("--memory-limit", metavar="GB", help="Most that a step may hold.")
+]
+_Tolerance = Annotated[
+    float | None,
+    typer.Option("--tolerance", help="How much losses may differ, relative; else by the knob."),
+]
+_Unprotected = Annotated[
+    bool,
+    typer.Option("--unprotected", help="Let the script write files, where they can't be covered."),
+]
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def tune(
+    script: _Script,
+    arguments: _Arguments = None,
+    budget: _Budget = "10m",
+    out: _Out = Path("strategy.toml"),
+    report: _Report = None,
+    memory_limit: _Limit = 0.0,
+    tolerance: _Tolerance = None,
+    unprotected: _Unprotected = False,
+) -> None:
+    """Find what binds a training script, and settings that make it faster.
+
+    The script runs until its loop is recognised, in a process whose writes to files go nowhere.
+    Settings are then tried on its own steps, in turns with those that it has.
+    """
+    from refluid.cli.console import messages, refuse, results
+    from refluid.cli.tune_page import report_page
+    from refluid.tune.doctor.host import read_host
+    from refluid.tune.learned import Learned
+    from refluid.tune.report import report_text
+    from refluid.tune.session import NoLoop, Script
+    from refluid.tune.tuner import tune as found_by
+
+    if not Path(script).exists():
+        refuse(f"no such script: {script}")
+    seconds = _seconds(budget) or refuse(f"--budget is like 90s, 10m or 1h, not {budget!r}")
+    console = messages()
+
+    def tell(text: str) -> None:
+        console.print(f"refluid: {text}", markup=False, soft_wrap=True)
+
+    try:
+        outcome = found_by(
+            Script([script, *(arguments or [])], unprotected),
+            seconds,
+            tell,
+            Learned(read_host()),
+            limit=int(memory_limit * 1e9),
+            tolerance=tolerance,
+        )
+    except NoLoop as error:
+        refuse(f"there is nothing to tune: {error}")
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    file = _write(outcome, out) if outcome.best else ""
+    if report is not None:
+        report.write_text(report_page(outcome, file), encoding="utf-8")
+    results().print(report_text(outcome, file), markup=False, soft_wrap=True)
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    return float(found[1]) * _UNITS[found[2]] if found else 0.0
+
+
+def _write(outcome: TuningOutcome, out: Path) -> str:
+    from refluid.engine.strategy_file import written
+    from refluid.tune.report import gain
+
+    assert outcome.proof is not None
+    comment = (
+        f"{' '.join(outcome.script.command)}: {gain(outcome.proof)},\n"
+        f"by refluid tune on {datetime.date.today().isoformat()}"
+    )
+    out.write_text(written(outcome.best, comment), encoding="utf-8")
+    return str(out)

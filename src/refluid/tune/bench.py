@@ -1,0 +1,81 @@
+"""The bench of a search: a process of the script for each way of starting it, at its gate."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from refluid.core import flags
+from refluid.engine.choices import NONE, Choices
+from refluid.engine.knobs import KnobScope
+from refluid.tune.search import BlockFailed, TimedBlock
+from refluid.tune.session import NoLoop, Script, Session, TrialFailed
+
+# What acts when a script starts: on processes, readers and programs while they are built.
+_AT_START = (KnobScope.PRECISION, KnobScope.READER, KnobScope.ENVIRONMENT)
+_START_FLAGS = ("FLAGS_use_system_allocator",)
+# Two sides are compared, and each may need a process of its own.
+_MOST = 2
+
+
+class Sessions:
+    """The processes. tell: is called with what takes long."""
+
+    def __init__(self, script: Script, tell: Callable[[str], None]) -> None:
+        self._script, self._tell = script, tell
+        self._open: dict[str, Session] = {}
+
+    def default(self) -> Session:
+        """The script as it is. NoLoop where it never comes to its gate."""
+        return self._session(NONE)
+
+    def block(
+        self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
+    ) -> TimedBlock:
+        """As `Bench.block`."""
+        try:
+            session = self._session(started_with(choices))
+            if live:
+                life = session.go(choices)
+                return TimedBlock(life.period)
+            found = session.ask("replay", choices, steps=steps, memory=memory)
+        except (NoLoop, TrialFailed) as error:
+            self._drop(started_with(choices))
+            raise BlockFailed(str(error).splitlines()[0]) from None
+        return TimedBlock(statistics.median(found["seconds"]), found["losses"], found["peak"])
+
+    def _session(self, choices: Choices) -> Session:
+        key = repr(choices)
+        if key not in self._open:
+            while len(self._open) >= _MOST:
+                first = next(iter(self._open))
+                self._open.pop(first).close()
+            self._tell("the script starts" + (" anew" if choices else ""))
+            self._open[key] = Session(self._script, choices)
+        else:  # used last
+            self._open[key] = self._open.pop(key)
+        return self._open[key]
+
+    def _drop(self, choices: Choices) -> None:
+        session = self._open.pop(repr(choices), None)
+        if session is not None:
+            session.close()
+
+    def close(self) -> None:
+        """Ends all."""
+        for session in self._open.values():
+            session.close()
+        self._open.clear()
+
+
+def started_with(choices: Choices) -> Choices:
+    """The part of choices with which a process must be started."""
+    values: dict[KnobScope, dict[str, Any]] = {
+        scope: dict(choices.of(scope)) for scope in _AT_START if choices.of(scope)
+    }
+    early = {name: value for name, value in choices.of(KnobScope.FLAG).items()
+             if name in _START_FLAGS and flags.get_flags(name)[name] != value}  # fmt: skip
+    if early:
+        values[KnobScope.FLAG] = early
+    return Choices(values)

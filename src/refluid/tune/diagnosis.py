@@ -1,0 +1,228 @@
+"""What binds a loop: the shares of a step, and what is behind the large ones, with figures."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from refluid.measure.ceilings import Ceilings
+from refluid.tune.doctor.host import Host
+from refluid.tune.doctor.load import LoadByOthers
+from refluid.tune.living import Life
+from refluid.tune.profile import Profile
+
+_NOTABLE = 0.1
+_LARGE_FETCH = 1 << 20
+_MANY_UPDATES, _UPDATES_SHARE = 100, 0.15
+_CROWDED = 0.1
+_NEAR = 0.6
+_HALF_PAYS = 1.3
+_HEAVY = 0.2
+# What lines that copy values out of a scope, or files to it, are seen by.
+_CHECKS = ("FLAGS_check_nan_inf", "FLAGS_fast_check_nan_inf", "FLAGS_benchmark")
+_COPYING = ("get_tensor", "find_var", ".numpy(", "save_", "np.save", "asarray")
+
+
+class BoundBy(Enum):
+    """What a part of a step is spent on."""
+
+    READER = "waiting for data"
+    PYTHON = "Python between steps"
+    SCHEDULING = "small operators and what is between them"
+    KERNELS = "kernels"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One thing that a person can change: what it is, what it costs, what to do, where."""
+
+    name: str
+    fact: str
+    advice: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """shares: parts of a step, which add up to 1, the largest first. efficiency: the time that a
+    perfect machine of these ceilings needs, of that which runs take."""
+
+    shares: dict[BoundBy, float]
+    efficiency: float
+    limit: str
+    causes: tuple[Cause, ...]
+
+    @property
+    def bound(self) -> BoundBy:
+        """What most of a step is spent on."""
+        return next(iter(self.shares))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a diagnosis is made of. half: how many times as fast bfloat16 multiplies."""
+
+    life: Life
+    profile: Profile
+    ceilings: Ceilings
+    half: float
+    host: Host
+    load: LoadByOthers
+    flags: Mapping[str, Any]
+
+
+def diagnose(seen: Evidence) -> Diagnosis:
+    """Says what binds the loop."""
+    life, profile = seen.life, seen.profile
+    reads = not profile.fed or profile.reads
+    inside = max(1e-9, life.inside - (life.waited if reads else 0.0))
+    between = max(0.0, life.outside - (0.0 if reads else life.waited))
+    calling = min(inside, profile.calling * 1e-3)
+    spent = {
+        BoundBy.READER: life.waited,
+        BoundBy.PYTHON: between,
+        BoundBy.SCHEDULING: calling,
+        BoundBy.KERNELS: inside - calling,
+    }
+    total = sum(spent.values())
+    shares = {bound: part / total for bound, part in sorted(spent.items(), key=lambda x: -x[1])}
+    least = seen.ceilings.least_seconds(profile.flops, profile.moved)
+    causes = tuple(cause for look in _LOOKS for cause in look(seen, shares))
+    limit = seen.ceilings.bound(profile.flops, profile.moved)
+    return Diagnosis(shares, min(1.0, least / inside), limit, causes)
+
+
+def _shown(line: str) -> str:
+    path, _, number = line.rpartition(":")
+    text = linecache.getline(path, int(number)).strip() if number.isdigit() else ""
+    return f"{path.rsplit('/', 1)[-1]}:{number}  {text}"
+
+
+def _reader(seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    life = seen.life
+    if shares[BoundBy.READER] > _NOTABLE:
+        yield Cause(
+            "slow reader",
+            f"{shares[BoundBy.READER]:.0%} of a step is spent waiting for data: {life.reader}",
+            "use_multiprocess=True or num_workers prepares data in other processes; feed uint8 and "
+            "normalise in the program; else the generator must become faster (docs/feeding.md)",
+        )
+
+
+def _python(seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    if shares[BoundBy.PYTHON] <= _NOTABLE:
+        return
+    lines = tuple(_shown(line) for line, _ in seen.life.lines)
+    first = lines[0] if lines else ""
+    between = f"{seen.life.outside * 1e3:.3g} ms of each step ({shares[BoundBy.PYTHON]:.0%})"
+    if any(word in first for word in _COPYING):
+        yield Cause(
+            "copy each step",
+            f"{between} pass between runs, most of it in a line that copies values",
+            "copy them every hundredth step, or fetch what is needed of them",
+            lines,
+        )
+    else:
+        yield Cause(
+            "data prepared between steps",
+            f"{between} pass in Python between runs, while nothing computes",
+            "a DataLoader prepares batches while a step runs (docs/feeding.md)",
+            lines,
+        )
+
+
+def _fetches(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    size = seen.life.fetched
+    if size > _LARGE_FETCH:
+        yield Cause(
+            "large fetch",
+            f"each step fetches {size / 1e6:.3g} MB",
+            "fetch a number made of it (reduce_mean), or all of it every hundredth step",
+        )
+
+
+def _threads(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    cores = seen.host.cores
+    for name, threads in (
+        ("num_threads", seen.profile.threads),
+        ("FLAGS_paddle_num_threads", int(seen.flags.get("FLAGS_paddle_num_threads", 0))),
+        ("OMP_NUM_THREADS", int(seen.host.environment.get("OMP_NUM_THREADS") or 0)),
+    ):
+        if threads > cores:
+            yield Cause(
+                "too many threads",
+                f"{name} is {threads}, and there are {cores} cores: threads wait for each other",
+                f"{name}={cores} or fewer",
+            )
+
+
+def _load(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    if seen.load.is_heavy or seen.life.waiting > _CROWDED:
+        yield Cause(
+            "machine loaded by others",
+            f"other processes use {seen.load.others + seen.load.stolen:.0%} of the cores; "
+            f"{seen.life.waiting:.2g} threads of this one waited for a core on average",
+            "end them, or give this one fewer threads: then no operator waits for a core",
+        )
+
+
+def _updates(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    profile = seen.profile
+    share = profile.updates_ms / max(1e-9, profile.ms)
+    if profile.updates > _MANY_UPDATES and share > _UPDATES_SHARE:
+        yield Cause(
+            "many small parameters",
+            f"{profile.updates} updates take {share:.0%} of what operators take",
+            "updates of one kind are one call already; fewer and larger parameters cost less "
+            "(one embedding for many fields, one layer for parallel ones)",
+        )
+
+
+def _memory(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    peak, left = seen.profile.peak, seen.host.limit or seen.host.available
+    near = seen.life.resident + peak > _NEAR * (left + seen.life.resident)
+    keeps = float(seen.flags.get("FLAGS_eager_delete_tensor_gb", 0.0)) != 0.0
+    if keeps:
+        yield Cause(
+            "garbage kept",
+            f"FLAGS_eager_delete_tensor_gb={seen.flags['FLAGS_eager_delete_tensor_gb']}: a step "
+            f"holds {peak / 1e6:.3g} MB at its peak" + (", near what is free" if near else ""),
+            "FLAGS_eager_delete_tensor_gb=0 drops each value after its last use",
+        )
+    elif near:
+        yield Cause(
+            "memory",
+            f"a step holds {peak / 1e9:.3g} GB at its peak, near the {left / 1e9:.3g} GB left",
+            "memory_optimize, recompute or smaller batches merged (docs/knobs.md)",
+        )
+
+
+def _half(seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    profile = seen.profile
+    products = profile.flops / seen.ceilings.rate / max(1e-9, seen.life.inside)
+    worth = seen.half > _HALF_PAYS and products > _HEAVY and shares[BoundBy.KERNELS] > _HEAVY
+    if worth and not profile.half:
+        yield Cause(
+            "float32 where bfloat16 may do",
+            f"products take at least {products:.0%} of a run, and bfloat16 is {seen.half:.2g} "
+            "times as fast here",
+            "contrib.mixed_precision.decorate, if the losses stay as they are: tune compares them",
+        )
+
+
+def _checks(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    on = [name for name in _CHECKS if seen.flags.get(name)]
+    if on:
+        yield Cause(
+            "checks",
+            f"{', '.join(on)}: every operator is looked at, and no step is recorded",
+            "leave them out where nothing is being looked for",
+        )
+
+
+_LOOKS: tuple[Callable[[Evidence, Mapping[BoundBy, float]], Iterator[Cause]], ...] = (
+    _reader, _python, _fetches, _threads, _load, _updates, _memory, _half, _checks,
+)  # fmt: skip

@@ -1,0 +1,191 @@
+"""Trials in pairs, A B B A, until it is clear which is faster; what is faster is kept."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from refluid.engine.choices import Choices
+from refluid.tune.space import Proposal, TrialKind
+
+# A block of steps takes about so long, and has at least so many.
+_BLOCK, _STEPS, _MOST_STEPS = 0.25, 8, 400
+_ROUNDS, _LAST_ROUNDS = 7, 9
+# After two rounds, what takes so many times as long is given up.
+_HOPELESS = 1.1
+# What must be gained for a choice to be worth making.
+_WORTH = 0.98
+_ENOUGH = 3
+# Losses of so many steps are compared: later ones differ by what rounding does to training.
+_ALIKE = 8
+
+
+@dataclass(frozen=True)
+class TimedBlock:
+    """Steps of one side: seconds of one, losses of all, bytes at the peak (0: not measured)."""
+
+    seconds: float
+    losses: Sequence[float] = ()
+    peak: int = 0
+
+
+class Bench(Protocol):
+    """Runs blocks of steps of the script."""
+
+    def block(
+        self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
+    ) -> TimedBlock:
+        """Steps with these choices; live: as the loop goes on, not on the window. Raises
+        TrialFailed."""
+
+
+class BlockFailed(Exception):
+    """A side can't be run; why."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The time of steps by B over that by A: median over rounds, lowest and highest.
+
+    off: by how much losses differ, relative; they are finite.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    off: float = 0.0
+    peak: int = 0
+    losses: Sequence[float] = ()
+    usual: Sequence[float] = ()
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether B is, in all rounds but one, and by enough to matter."""
+        return self.ratio < _WORTH and self.high < 1.0
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A proposal and what became of it. before: what it was compared with."""
+
+    proposal: Proposal
+    found: Compared | None
+    kept: bool
+    why: str
+    before: Choices
+
+
+@dataclass
+class Search:
+    """What was tried so far. limit: bytes that a step may hold; 0: any. tolerance: of losses, over
+    that which a knob states; None: as knobs state."""
+
+    bench: Bench
+    deadline: float
+    limit: int = 0
+    tolerance: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    best: Choices = field(default_factory=Choices)
+    tried: list[Tried] = field(default_factory=list)
+
+    def run(self, base: Choices, proposals: Iterable[Proposal]) -> Iterator[Tried]:
+        """Tries one after the other; each that helps is kept for the next. Ends at the deadline."""
+        self.best = base
+        for one in proposals:
+            if self.clock() > self.deadline:
+                return
+            result = self._try(one, self.best)
+            self.tried.append(result)
+            if result.kept:
+                self.best = one.on(self.best)
+            yield result
+
+    def _try(self, one: Proposal, base: Choices) -> Tried:
+        live = one.row.trial is TrialKind.LIVE
+        try:
+            found = self.compare(base, one.on(base), _ROUNDS, live=live)
+        except BlockFailed as error:
+            return Tried(one, None, False, f"can't be run: {error}", base)
+        return Tried(one, found, *self._judged(one, found), base)
+
+    def _judged(self, one: Proposal, found: Compared) -> tuple[bool, str]:
+        """Whether it is kept, and why."""
+        most = one.row.numbers.value if self.tolerance is None else self.tolerance
+        if one.row.trial is not TrialKind.LIVE and not found.off <= most:
+            return False, f"losses differ by {found.off:.2g}, more than {most:g}"
+        if self.limit and found.peak > self.limit:
+            return False, f"a step holds {found.peak / 1e6:.4g} MB, more than the limit"
+        if found.is_faster:
+            return True, "faster"
+        return False, "slower" if found.low > 1.0 else "no clear gain"
+
+    def proven(self) -> Compared | None:
+        """The best beside the default, once more; the default is best where it isn't faster."""
+        if not self.best:
+            return None
+        live = any(one.kept and one.proposal.row.trial is TrialKind.LIVE for one in self.tried)
+        found = self.compare(Choices(), self.best, _LAST_ROUNDS, live=live, patient=True)
+        if not found.is_faster:
+            self.best = Choices()
+        return found
+
+    def compare(
+        self,
+        one: Choices,
+        other: Choices,
+        rounds: int,
+        *,
+        live: bool = False,
+        patient: bool = False,
+    ) -> Compared:
+        """Rounds of a block each, in turns. patient: to the last round."""
+        steps = self._steps(one, live=live)
+        firsts: list[TimedBlock] = []
+        seconds: list[TimedBlock] = []
+        for number in range(rounds):
+            pair = [(one, firsts), (other, seconds)]
+            for choices, blocks in pair if number % 2 == 0 else reversed(pair):
+                blocks.append(self.bench.block(choices, steps, live=live, memory=number == 0))
+            ratios = [b.seconds / a.seconds for a, b in zip(firsts, seconds, strict=True)]
+            if not patient and self._is_clear(ratios):
+                break
+        return _compared(ratios, firsts[0], seconds[0])
+
+    def _steps(self, choices: Choices, *, live: bool) -> int:
+        first = self.bench.block(choices, _STEPS, live=live)
+        return max(_STEPS, min(_MOST_STEPS, math.ceil(_BLOCK / max(1e-9, first.seconds))))
+
+    def _is_clear(self, ratios: Sequence[float]) -> bool:
+        if len(ratios) >= 2 and min(ratios) > _HOPELESS:
+            return True
+        if self.clock() > self.deadline:
+            return True
+        return len(ratios) >= _ENOUGH and (max(ratios) < _WORTH or min(ratios) > 1.0)
+
+
+def _compared(ratios: Sequence[float], usual: TimedBlock, other: TimedBlock) -> Compared:
+    ordered = sorted(ratios)
+    # With five rounds or more one may be disturbed.
+    spared = ordered[1:-1] if len(ordered) > 4 else ordered
+    return Compared(
+        statistics.median(ordered),
+        spared[0],
+        spared[-1],
+        _off(usual.losses, other.losses),
+        other.peak,
+        other.losses,
+        usual.losses,
+    )
+
+
+def _off(usual: Sequence[float], others: Sequence[float]) -> float:
+    """The greatest difference, relative to the largest loss; infinite where one isn't finite."""
+    if not all(map(math.isfinite, others)):
+        return math.inf if all(map(math.isfinite, usual)) else 0.0
+    scale = max((abs(one) for one in usual), default=0.0) or 1.0
+    pairs = zip(usual[:_ALIKE], others[:_ALIKE], strict=False)
+    return max((abs(a - b) for a, b in pairs), default=0.0) / scale

@@ -1,0 +1,180 @@
+"""What can be tried: knobs, the values worth trying, when, and what each may change in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from refluid.engine.choices import Choices
+from refluid.engine.knobs import KnobScope
+from refluid.tune.diagnosis import BoundBy, Diagnosis, Evidence
+
+_READER, _PYTHON = BoundBy.READER, BoundBy.PYTHON
+_SMALL, _KERNELS = BoundBy.SCHEDULING, BoundBy.KERNELS
+
+
+class Exactness(Enum):
+    """What a knob may change in losses; the value is the tolerance, relative."""
+
+    SAME = 1e-6
+    ROUNDING = 1e-3
+    PRECISION = 5e-2
+
+
+class TrialKind(Enum):
+    """How a knob is tried: on the window, in a process started with it, or as the loop goes on."""
+
+    WINDOW = "window"
+    STARTED = "started"
+    LIVE = "live"
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is known when values are proposed."""
+
+    seen: Evidence
+    diagnosis: Diagnosis
+
+
+@dataclass(frozen=True)
+class TunableKnob:
+    """A knob in the space.
+
+    values: those worth trying, none where it doesn't apply. helps: the parts of a step that it may
+    shorten. gain: the part of them that it takes away where it helps; replaced by what was seen.
+    """
+
+    scope: KnobScope
+    name: str
+    values: Callable[[Situation], Sequence[Any]]
+    helps: tuple[BoundBy, ...]
+    gain: float
+    numbers: Exactness = Exactness.SAME
+    trial: TrialKind = TrialKind.WINDOW
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One value of a knob to try."""
+
+    row: TunableKnob
+    value: Any
+
+    @property
+    def key(self) -> str:
+        """By which it is remembered, and shown."""
+        return f"{self.row.name} = {self.value}"
+
+    def on(self, choices: Choices) -> Choices:
+        """These choices with this one."""
+        return choices.put(self.row.scope, self.row.name, self.value)
+
+
+def _half(now: Situation) -> Sequence[Any]:
+    worth = now.seen.half > 1.15 and not now.seen.profile.half
+    return [True] if worth and now.seen.profile.updates else []
+
+
+def _fewer_threads(now: Situation) -> Sequence[int]:
+    threads, cores = now.seen.host.threads, now.seen.host.cores
+    set_now = int(now.seen.flags.get("FLAGS_paddle_num_threads", threads))
+    found, count = {cores}, cores
+    while count > 1:
+        count //= 2
+        found.add(count)
+    return sorted(found - {set_now})
+
+
+def _operator_threads(now: Situation) -> Sequence[int]:
+    said, cores = now.seen.profile.threads, now.seen.host.cores
+    many = [cores] if cores > 1 and said != cores else []
+    return ([1] if said > 1 else []) + many
+
+
+def _tiers(now: Situation) -> Sequence[str]:
+    said = now.seen.flags.get("FLAGS_refluid_tier", "auto")
+    return [one for one in ("auto", "interpreted") if one != said]
+
+
+def _fusion(name: str) -> Callable[[Situation], Sequence[bool]]:
+    return lambda now: [True] if name in now.seen.profile.fusions else []
+
+
+def _replicated(*values: Any) -> Callable[[Situation], Sequence[Any]]:
+    return lambda now: values if now.seen.profile.replicas > 1 else ()
+
+
+def _replicas(now: Situation) -> Sequence[int]:
+    if not now.seen.profile.everywhere:
+        return ()
+    wanted = {1, now.seen.host.cores}
+    return sorted(wanted - {now.seen.profile.replicas})
+
+
+def _at_once(now: Situation) -> Sequence[float]:
+    keeps = float(now.seen.flags.get("FLAGS_eager_delete_tensor_gb", 0.0)) != 0.0
+    return [0.0] if keeps else []
+
+
+def _on(flag: str, default: Any) -> Callable[[Situation], Sequence[Any]]:
+    """Back to the default where a script or the environment set something else."""
+    return lambda now: [default] if now.seen.flags.get(flag, default) != default else []
+
+
+def _loads(now: Situation) -> bool:
+    return bool(now.seen.life.reader) and now.diagnosis.shares[BoundBy.READER] > 0.05
+
+
+_FUSIONS = (
+    "fuse_bn_add_act_ops", "fuse_bn_act_ops", "fuse_elewise_add_act_ops", "fuse_gemm_epilogue",
+    "fuse_relu_depthwise_conv",
+)  # fmt: skip
+_BUILD, _EXECUTION, _FLAG = KnobScope.BUILD, KnobScope.EXECUTION, KnobScope.FLAG
+
+_ROUNDING, _PRECISION = Exactness.ROUNDING, Exactness.PRECISION
+_STARTED, _LIVE = TrialKind.STARTED, TrialKind.LIVE
+_knob = TunableKnob
+
+SPACE: tuple[TunableKnob, ...] = (
+    _knob(KnobScope.PRECISION, "decorate", _half, (_KERNELS,), 0.3,
+        _PRECISION, _STARTED),
+    _knob(KnobScope.READER, "use_multiprocess", lambda now: [True] if _loads(now) else [],
+        (_READER,), 0.6, trial=_LIVE),
+    _knob(KnobScope.READER, "capacity", lambda now: [64] if _loads(now) else [],
+        (_READER,), 0.1, trial=_LIVE),
+    _knob(_FLAG, "FLAGS_paddle_num_threads", _fewer_threads, (_KERNELS, _SMALL), 0.15,
+        _ROUNDING),
+    _knob(_EXECUTION, "num_threads", _operator_threads, (_SMALL,), 0.1, _ROUNDING),
+    _knob(_FLAG, "FLAGS_refluid_tier", _tiers, (_SMALL,), 0.2),
+    _knob(_BUILD, "enable_auto_fusion", lambda _now: [True], (_SMALL, _KERNELS), 0.15,
+        _ROUNDING),
+    *(_knob(_BUILD, one, _fusion(one), (_KERNELS,), 0.05, _ROUNDING) for one in _FUSIONS),
+    _knob(_FLAG, "FLAGS_use_mkldnn", lambda now: [] if now.seen.flags.get("FLAGS_use_mkldnn")
+        else [True], (_KERNELS,), 0.05, _ROUNDING),
+    _knob(_FLAG, "FLAGS_eager_delete_tensor_gb", _at_once, (_KERNELS,), 0.1),
+    _knob(_FLAG, "FLAGS_use_system_allocator", _on("FLAGS_use_system_allocator", False),
+        (_KERNELS,), 0.3, trial=_STARTED),
+    _knob(_FLAG, "FLAGS_refluid_adaptive_threads", _on("FLAGS_refluid_adaptive_threads", True),
+        (_KERNELS,), 0.1, _ROUNDING),
+    _knob(KnobScope.ENVIRONMENT, "CPU_NUM", _replicas, (_KERNELS, _SMALL), 0.2,
+        _PRECISION, _STARTED),
+    _knob(_BUILD, "reduce_strategy", _replicated("Reduce"), (_KERNELS,), 0.05, _ROUNDING),
+    _knob(_FLAG, "FLAGS_refluid_replicas", _replicated("threads"), (_SMALL,), 0.05,
+        _ROUNDING),
+    _knob(_FLAG, "FLAGS_fuse_parameter_memory_size", _replicated(1.0, 100.0), (_KERNELS,), 0.02,
+        _ROUNDING),
+)  # fmt: skip
+
+
+def proposals(now: Situation, seen: dict[str, float]) -> list[Proposal]:
+    """What to try, the most promising first. seen: gains on this machine before, by key."""
+    found = [Proposal(row, value) for row in SPACE for value in row.values(now)]
+    return sorted(found, key=lambda one: -_promise(one, now.diagnosis, seen))
+
+
+def _promise(one: Proposal, diagnosis: Diagnosis, seen: dict[str, float]) -> float:
+    share = sum(diagnosis.shares[bound] for bound in one.row.helps)
+    return share * seen.get(one.key, one.row.gain)

@@ -1,0 +1,104 @@
+"""From a script to an outcome: gate, diagnosis, search, proof."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from refluid.engine.choices import Choices
+from refluid.measure.ceilings import matrix_rate, measure
+from refluid.tune.bench import Sessions
+from refluid.tune.diagnosis import Diagnosis, Evidence, diagnose
+from refluid.tune.doctor.host import read_host
+from refluid.tune.doctor.load import measure_load
+from refluid.tune.learned import Learned
+from refluid.tune.profile import profile_of
+from refluid.tune.search import BlockFailed, Compared, Search, Tried
+from refluid.tune.session import Script, Session
+from refluid.tune.space import Situation, proposals
+
+# Of the budget, for the last proof.
+_PROOF = 0.15
+_CPU = torch.device("cpu")
+
+
+@dataclass
+class TuningOutcome:
+    """What tuning found. best: nothing where the default is as fast. proof: best beside default."""
+
+    script: Script
+    seen: Evidence
+    diagnosis: Diagnosis
+    tried: list[Tried] = field(default_factory=list)
+    best: Choices = field(default_factory=Choices)
+    proof: Compared | None = None
+    left: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+
+
+def tune(
+    script: Script,
+    budget: float,
+    tell: Callable[[str], None],
+    learned: Learned,
+    *,
+    limit: int = 0,
+    tolerance: float | None = None,
+) -> TuningOutcome:
+    """Tunes for about so many seconds. limit: bytes that a step may hold; 0: what is free now.
+
+    Ctrl-C ends the search; what it found until then is the outcome. NoLoop where there is nothing
+    to tune.
+    """
+    start = time.monotonic()
+    sessions = Sessions(script, tell)
+    try:
+        seen = _seen(sessions.default(), tell)
+        outcome = TuningOutcome(script, seen, diagnose(seen))
+        tell(f"bound by {outcome.diagnosis.bound.value}")
+        deadline = start + budget * (1 - _PROOF)
+        most = limit or seen.host.available
+        search = Search(sessions, deadline, most, tolerance)
+        _search(search, outcome, learned, tell)
+    finally:
+        sessions.close()
+    outcome.seconds = time.monotonic() - start
+    return outcome
+
+
+def _search(
+    search: Search, outcome: TuningOutcome, learned: Learned, tell: Callable[[str], None]
+) -> None:
+    planned = proposals(Situation(outcome.seen, outcome.diagnosis), learned.gains())
+    try:
+        for number, one in enumerate(search.run(Choices(), planned), 1):
+            found = "" if one.found is None else f" {one.found.ratio:.2f}"
+            tell(f"{number} of {len(planned)}: {one.proposal.key}:{found} {one.why}")
+            learned.note(one)
+        tell("the best beside the default, once more")
+        outcome.proof = search.proven()
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+    except BlockFailed as error:
+        tell(f"the proof failed, so nothing is chosen: {error}")
+        search.best = Choices()
+    if outcome.proof is None:  # what wasn't proven isn't chosen
+        search.best = Choices()
+    outcome.tried, outcome.best = search.tried, search.best
+    outcome.left = len(planned) - len(search.tried)
+
+
+def _seen(session: Session, tell: Callable[[str], None]) -> Evidence:
+    tell(f"a loop of {session.life.period * 1e3:.3g} ms a step was recognised; its operators")
+    found = session.ask("profile")
+    profile = profile_of(found)
+    tell("the machine's ceilings")
+    ceilings = measure(_CPU)
+    half = matrix_rate(_CPU, torch.bfloat16) / ceilings.rate
+    return Evidence(
+        session.life, profile, ceilings, half, read_host(), measure_load(0.5), profile.flags
+    )

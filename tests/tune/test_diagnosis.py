@@ -1,0 +1,104 @@
+"""What binds a loop is named, and only that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from refluid.measure.ceilings import Ceilings
+from refluid.tune.diagnosis import BoundBy, Evidence, diagnose
+from refluid.tune.doctor.load import LoadByOthers
+from refluid.tune.living import Life
+from refluid.tune.profile import Profile
+from refluid.tune.space import Situation, proposals
+from tests.tune.test_doctor import WELL
+
+LIFE = Life(60, 0.0102, 0.010, 0.0002, 0.0, "", (0.0, 0), [("train.py:3", 1.0)], 4, 0.0, 10**8)
+PROFILE = Profile(
+    ms=9.5, between=0.2, calling=0.3, operators=60, updates=12, updates_ms=0.5, flops=10**8,
+    moved=10**7, peak=10**7, fed={"x": [32, 64]}, reads=False, half=False, replicas=1, threads=0,
+    everywhere=False, fusions=[], flags={}, slowest=[], by_line=[],
+)  # fmt: skip
+WELL_SEEN = Evidence(LIFE, PROFILE, Ceilings(1e11, 1e10), 1.1, WELL, LoadByOthers(0.01, 0.0), {})
+
+
+def seen(flags: dict[str, Any] | None = None, **changes: Any) -> Evidence:
+    life = {name: value for name, value in changes.items() if name in Life.__annotations__}
+    profile = {name: value for name, value in changes.items() if name in Profile.__annotations__}
+    others = {name: value for name, value in changes.items() if name not in life | profile}
+    return replace(
+        WELL_SEEN,
+        life=replace(LIFE, **life),
+        profile=replace(PROFILE, **profile),
+        flags=flags or {},
+        **others,
+    )
+
+
+PLANTED = {
+    "slow reader": seen(waited=0.02, outside=0.021, reader="DataLoader(x): reader-bound"),
+    "slow reader ": seen(waited=0.008, reads=True, fed={}, reader="py_reader: reader-bound"),
+    "data prepared between steps": seen(outside=0.01),
+    "copy each step": seen(outside=0.01, lines=[("copying.py:1", 0.9)]),
+    "large fetch": seen(fetched=1 << 24),
+    "too many threads": seen(threads=64),
+    "too many threads ": seen({"FLAGS_paddle_num_threads": 64}),
+    "machine loaded by others": seen(load=LoadByOthers(0.5, 0.0)),
+    "machine loaded by others ": seen(waiting=0.7),
+    "many small parameters": seen(updates=1000, updates_ms=5.0),
+    "garbage kept": seen({"FLAGS_eager_delete_tensor_gb": -1.0}),
+    "memory": seen(peak=50 * 10**9),
+    "float32 where bfloat16 may do": seen(half=8.0, flops=4 * 10**8, host=WELL),
+    "checks": seen({"FLAGS_check_nan_inf": True}),
+}
+PLANTED["float32 where bfloat16 may do"] = replace(seen(flops=4 * 10**8), half=8.0)
+
+
+def test_a_good_loop_has_nothing_to_mend() -> None:
+    found = diagnose(WELL_SEEN)
+    assert found.causes == () and found.bound is BoundBy.KERNELS
+    assert sum(found.shares.values()) == pytest.approx(1.0)
+    assert list(found.shares.values()) == sorted(found.shares.values(), reverse=True)
+    assert found.efficiency == pytest.approx(0.1) and found.limit in ("arithmetic", "memory")
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_planted_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "w = np.array(scope.find_var('w').get_tensor())"
+    monkeypatch.setattr("linecache.getline", lambda path, _number: line if "copy" in path else "")
+    causes = {one.name: one for one in diagnose(PLANTED[name]).causes}
+    assert set(causes) == {name.strip()}
+    assert causes[name.strip()].advice and causes[name.strip()].fact
+
+
+def test_bounds() -> None:
+    assert diagnose(PLANTED["slow reader"]).bound is BoundBy.READER
+    assert diagnose(seen(outside=0.05)).bound is BoundBy.PYTHON
+    assert diagnose(seen(calling=8.0)).bound is BoundBy.SCHEDULING
+
+
+def keys(one: Evidence, learned: dict[str, float] | None = None) -> list[str]:
+    return [found.key for found in proposals(Situation(one, diagnose(one)), learned or {})]
+
+
+def test_what_is_tried_follows_from_the_diagnosis() -> None:
+    assert "decorate = True" not in keys(WELL_SEEN)
+    half = keys(PLANTED["float32 where bfloat16 may do"])
+    assert half[0] == "decorate = True"
+    reading = keys(PLANTED["slow reader"])
+    assert reading[0] == "use_multiprocess = True" and "capacity = 64" in reading
+    assert not any("use_multiprocess" in one for one in keys(WELL_SEEN))
+    assert "fuse_bn_act_ops = True" in keys(seen(fusions=["fuse_bn_act_ops"]))
+    assert "fuse_bn_act_ops = True" not in keys(WELL_SEEN)
+    assert "CPU_NUM = 8" in keys(seen(everywhere=True, replicas=2))
+    assert "num_threads = 1" in keys(seen(threads=64))
+    threads = [one for one in keys(WELL_SEEN) if "paddle_num_threads" in one]
+    assert sorted(threads) == [f"FLAGS_paddle_num_threads = {n}" for n in (1, 2, 4)]
+
+
+def test_what_helped_here_before_comes_first() -> None:
+    later = "FLAGS_use_mkldnn = True"
+    assert keys(WELL_SEEN)[0] != later
+    assert keys(WELL_SEEN, {later: 0.9})[0] == later

@@ -1,0 +1,164 @@
+"""The search finds what is faster, refuses what isn't, and keeps to time, memory and losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid.engine.choices import NONE, Choices
+from refluid.engine.knobs import KnobScope
+from refluid.tune.learned import Learned
+from refluid.tune.search import BlockFailed, Search, TimedBlock
+from refluid.tune.space import SPACE, Exactness, Proposal, TrialKind, TunableKnob
+from tests.tune.test_doctor import WELL
+
+FLAG = KnobScope.FLAG
+
+
+def proposal(name: str, value: Any = 1, **more: Any) -> Proposal:
+    return Proposal(TunableKnob(FLAG, name, lambda _now: [value], (), 0.1, **more), value)
+
+
+@dataclass
+class Machine:
+    """A bench of made-up times: each choice multiplies the time of a step."""
+
+    factors: dict[str, float]
+    noise: float = 0.01
+    losses: dict[str, float] = field(default_factory=dict)
+    peaks: dict[str, int] = field(default_factory=dict)
+    fails: str = ""
+    seed: int = 1
+    now: float = 0.0
+    blocks: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = np.random.RandomState(self.seed)
+        self.drift = 1.0
+
+    def block(
+        self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
+    ) -> TimedBlock:
+        names = list(choices.of(FLAG))
+        if self.fails in names:
+            raise BlockFailed("it ended")
+        self.drift *= math.exp(self.random.normal(0, self.noise))
+        factor = math.prod(self.factors.get(name, 1.0) for name in names)
+        seconds = 0.01 * factor * self.drift * math.exp(self.random.normal(0, self.noise))
+        self.now += seconds * steps
+        self.blocks += 1
+        off = sum(self.losses.get(name, 0.0) for name in names)
+        peak = max([100, *(self.peaks.get(name, 0) for name in names)])
+        return TimedBlock(seconds, [2.0 + off, 1.5], peak if memory else 0)
+
+
+def search(machine: Machine, *, seconds: float = 1e9, **more: Any) -> Search:
+    return Search(machine, seconds, clock=lambda: machine.now, **more)
+
+
+def kept(found: Search) -> set[str]:
+    return set(found.best.of(FLAG))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_faster_is_kept_and_what_isnt_is_not(seed: int) -> None:
+    machine = Machine({"fast": 0.8, "faster": 0.9, "slow": 1.2, "same": 1.0}, seed=seed)
+    found = search(machine)
+    list(found.run(NONE, [proposal(name) for name in ("slow", "fast", "same", "faster")]))
+    assert kept(found) == {"fast", "faster"}
+    assert [one.why for one in found.tried][:2] == ["slower", "faster"]
+    proof = found.proven()
+    assert proof is not None and proof.low <= proof.ratio <= proof.high < 1
+    assert proof.ratio == pytest.approx(0.72, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_noise_is_no_gain(seed: int) -> None:
+    machine = Machine({}, noise=0.08, seed=seed)
+    found = search(machine)
+    list(found.run(NONE, [proposal(f"same{number}") for number in range(8)]))
+    found.proven()
+    assert not found.best
+
+
+def test_a_gain_that_the_proof_denies_is_dropped() -> None:
+    machine = Machine({"fast": 0.8})
+    found = search(machine)
+    list(found.run(NONE, [proposal("fast")]))
+    assert kept(found) == {"fast"}
+    machine.factors["fast"] = 1.05
+    proof = found.proven()
+    assert proof is not None and proof.ratio > 1 and not found.best
+
+
+def test_hopeless_choices_take_two_rounds() -> None:
+    machine = Machine({"slow": 3.0})
+    list(search(machine).run(NONE, [proposal("slow")]))
+    assert machine.blocks == 1 + 2 * 2
+
+
+def test_losses_decide() -> None:
+    machine = Machine({"a": 0.5, "b": 0.5, "c": 0.5}, losses={"a": 0.01, "b": 0.01, "c": math.nan})
+    found = search(machine)
+    proposals = [
+        proposal("a"),
+        proposal("b", numbers=Exactness.PRECISION),
+        proposal("c", numbers=Exactness.PRECISION),
+    ]
+    list(found.run(NONE, proposals))
+    assert kept(found) == {"b"}
+    assert "losses differ" in found.tried[0].why and "losses differ" in found.tried[2].why
+    strict = search(Machine({"b": 0.5}, losses={"b": 0.01}), tolerance=1e-4)
+    list(strict.run(NONE, proposals[1:2]))
+    assert not kept(strict)
+
+
+def test_memory_decides() -> None:
+    machine = Machine({"a": 0.5, "b": 0.6}, peaks={"a": 5000, "b": 900})
+    found = search(machine, limit=1000)
+    list(found.run(NONE, [proposal("a"), proposal("b")]))
+    assert kept(found) == {"b"} and "more than the limit" in found.tried[0].why
+
+
+def test_a_choice_that_fails_is_told() -> None:
+    machine = Machine({"a": 0.5}, fails="b")
+    found = search(machine)
+    list(found.run(NONE, [proposal("b"), proposal("a")]))
+    assert kept(found) == {"a"} and found.tried[0].why == "can't be run: it ended"
+
+
+def test_the_time_is_kept() -> None:
+    machine = Machine({})
+    found = search(machine, seconds=5.0)
+    list(found.run(NONE, [proposal(f"x{number}") for number in range(100)]))
+    assert 0 < len(found.tried) < 100 and machine.now < 8
+
+
+def test_what_was_learned_is_kept_for_the_machine(tmp_path: Path) -> None:
+    machine = Machine({"a": 0.5, "b": 1.5})
+    found, learned = search(machine), Learned(WELL, tmp_path)
+    for one in found.run(NONE, [proposal("a"), proposal("b")]):
+        learned.note(one)
+    again = Learned(WELL, tmp_path).gains()
+    assert again["a = 1"] == pytest.approx(0.5, abs=0.05) and again["b = 1"] == 0.01
+    from dataclasses import replace
+
+    assert not Learned(replace(WELL, cores=99), tmp_path).gains()
+    next(tmp_path.iterdir()).write_text("{broken")
+    assert not Learned(WELL, tmp_path).gains()
+
+
+def test_rows_of_the_space_can_be_written_in_a_file() -> None:
+    from refluid.engine.strategy_file import SECTIONS, known
+
+    assert {row.scope for row in SPACE} <= set(SECTIONS.values())
+    for row in SPACE:
+        assert row.name in known(row.scope), row.name
+    live: Callable[[TunableKnob], bool] = lambda row: row.trial is TrialKind.LIVE  # noqa: E731
+    assert {row.scope for row in SPACE if live(row)} == {KnobScope.READER}

@@ -1,0 +1,107 @@
+"""`refluid tune` from a script to a file, a report and a page; and what interrupting it leaves."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from refluid.engine.strategy_file import read_strategy
+from tests.cli.test_profile import Checker
+from tests.tune import scripts
+from tests.tune.test_window import needs_cover
+
+SAVING = "open('saved.txt', 'w').write('x')\n" + scripts.PLAIN
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "refluid.cli.main", "tune", *arguments]
+
+
+@pytest.mark.slow
+def test_a_setting_that_is_in_the_way_is_found(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(scripts.PLAIN)
+    options = ["--budget", "60s", "--out", "found.toml", "--report", "page.html"]
+    environment = {
+        **os.environ,
+        "FLAGS_refluid_tier": "interpreted",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    ran = subprocess.run(
+        command(*options, "train.py"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=environment,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "What was tried" in ran.stdout and "A step takes" in ran.stdout
+    assert "FLAGS_refluid_tier = auto" in ran.stdout
+    if (tmp_path / "found.toml").exists():  # not where the machine is too noisy for a proof
+        assert read_strategy(tmp_path / "found.toml")
+        assert "times as fast" in ran.stdout
+    page = Checker()
+    page.feed((tmp_path / "page.html").read_text())
+    assert "What bound the run" in page.text and not page.open
+    assert list((tmp_path / "cache").rglob("*.json"))
+
+
+def test_what_is_no_script_or_budget_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)")
+    for arguments, said in (
+        (["none.py"], "no such script: none.py"),
+        (["--budget", "soon", "train.py"], "--budget is like 90s"),
+        (["train.py"], "nothing to tune: the script ended before"),
+    ):
+        ran = subprocess.run(
+            command(*arguments), cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 2 and said in ran.stderr
+
+
+@pytest.mark.slow
+@needs_cover
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
+def test_interrupting_leaves_everything_as_it_was(
+    by: signal.Signals, seed: int, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SAVING)
+    process = subprocess.Popen(
+        command("--budget", "60s", "train.py"),
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path.parent / "cache")},
+    )
+    time.sleep(random.Random(seed).uniform(0.2, 15))
+    process.send_signal(by)
+    process.wait(timeout=60)
+    assert [one.name for one in tmp_path.iterdir()] == ["train.py"]
+    assert (tmp_path / "train.py").read_text() == SAVING
+    deadline = time.monotonic() + 20
+    while left(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not left(tmp_path)
+
+
+def left(folder: Path) -> list[str]:
+    """Processes that still are in the folder."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(one / "cwd") == str(folder):
+                found.append(one.name)
+        except OSError:
+            continue
+    return found
