@@ -2,7 +2,8 @@
 
 python scripts/run_zoo.py CLONE [--only WORD] [--branch 1.8] [--into DIR] [--out results.json]
 
-CLONE is a clone of the repository, bare or not, with its branches release/1.5 to release/1.8.
+CLONE is a clone of the repository, bare or not, with its branches release/1.5 to release/1.8; with
+`--repository NAME` that of another one (`zoo/others.py`).
 Each script gets the small data that `zoo/recipes.py` names. It counts where it ends by itself and
 its loss falls (the mean of the last fifth is below that of the first). Where a script that infers
 belongs to it, that one has to end by itself too, on what was saved.
@@ -37,7 +38,8 @@ def main() -> int:
     results = []
     for recipe in RECIPES:
         for branch in recipe.branches:
-            if options.branch not in (None, branch) or options.only not in recipe.name:
+            wanted = recipe.repository == options.repository and options.only in recipe.name
+            if not wanted or options.branch not in (None, branch):
                 continue
             result = run_recipe(recipe, branch, options.clone, into, options.limit)
             results.append(result)
@@ -54,6 +56,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("clone", type=Path)
     parser.add_argument("--only", default="", help="scripts whose path has this in it")
     parser.add_argument("--branch", help="one branch: 1.5, 1.6, 1.7 or 1.8")
+    parser.add_argument("--repository", default="", help="the clone is of this one: PaddleSeg")
     parser.add_argument("--into", help="the scratch folder (default: a new one)")
     parser.add_argument("--out", help="a JSON file of results")
     parser.add_argument("--limit", type=int, default=300, help="seconds for each script")
@@ -64,12 +67,13 @@ def run_recipe(recipe: Recipe, branch: str, clone: Path, into: Path, limit: int)
     """Checks the script's folder out, makes data, trains, infers; what came of it."""
     folder = recipe.elsewhere.get(branch, recipe.folder)
     number = RECIPES.index(recipe)
-    root = into / f"{branch}-{number}"
-    top = [folder, *recipe.beside]
-    check_out(clone, f"release/{branch}", top, root)
+    root = into / f"{branch.replace('/', '-')}-{number}"
+    top = [*recipe.beside] if folder == "." else [folder, *recipe.beside]
+    check_out(clone, branch if recipe.repository else f"release/{branch}", top, root)
     where = root / folder
     result: dict[str, Any] = {
-        "script": f"{folder}/{recipe.train.split()[0]}",
+        "script": str(Path(folder) / recipe.train.split()[0]),
+        "repository": recipe.repository,
         "branch": branch,
         "arguments": recipe.train.split(maxsplit=1)[1:],
         "options": recipe.options,

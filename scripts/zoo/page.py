@@ -47,6 +47,10 @@ and those that train in several processes):
 | ELMo | takes bytes for text, as Python 2 did |
 | dialogue_general_understanding, SPADE, ERNIE | begin with pretrained weights |
 """
+_OTHERS = """\
+Of other projects of PaddlePaddle, by `--repository NAME` of `run_zoo.py` and a clone of that one
+(`scripts/zoo/others.py`). Configurations are made to ask for small pictures and few of them."""
+_NETWORK = r"(?:--(?:model|model_net|model_name|rnn_model|config_path|cfg)|-c)[ =](\S+)"
 _TRAINS = "trains"
 _AT_ONCE = "dygraph/"
 _TABLE = (
@@ -58,7 +62,8 @@ _TABLE = (
 def page_of(results: list[dict[str, Any]]) -> str:
     """The page. Of several results for a script, branch and arguments the last counts."""
     latest = {(r["script"], r["branch"], " ".join(r["arguments"])): r for r in results}
-    rows = [latest[key] for key in sorted(latest) if "losses" in latest[key]]
+    every = [latest[key] for key in sorted(latest) if "losses" in latest[key]]
+    rows = [one for one in every if not one.get("repository")]
     trained = [one for one in rows if one["verdict"].startswith(_TRAINS)]
     at_once = [one for one in trained if one["script"].startswith(_AT_ONCE)]
     good = [one for one in trained if one not in at_once]
@@ -82,6 +87,9 @@ def page_of(results: list[dict[str, Any]]) -> str:
             f"| `{r['script']}` | {r['branch']} | `{' '.join(r['arguments'])}` | {r['verdict']} |"
             for r in bad
         ]
+    elsewhere = [one for one in every if one not in rows]
+    if elsewhere:
+        lines += ["", *section_of_others(elsewhere)]
     return _HEAD + "\n".join(lines) + "\n" + _TAIL
 
 
@@ -99,13 +107,26 @@ def section_of(results: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _row(result: dict[str, Any]) -> str:
+def section_of_others(results: list[dict[str, Any]]) -> list[str]:
+    """The scripts of other repositories, and with which arguments each was run."""
+    results = sorted(results, key=lambda one: str(one["repository"]))
+    trained = [one for one in results if one["verdict"].startswith(_TRAINS)]
+    lines = ["## Other repositories", "", _OTHERS, "", *_TABLE]
+    lines += [*(_row(one, f"{one['repository']}: ") for one in trained), ""]
+    for one in results:
+        says = "" if one in trained else f" ({one['verdict']})"
+        arguments = " ".join(one["arguments"])
+        lines.append(f"- {one['repository']}: `{one['script']} {arguments}`{says}")
+    return lines
+
+
+def _row(result: dict[str, Any], before: str = "") -> str:
     losses = result["losses"]
     part = max(1, len(losses) // 5)
     first, last = (f"{np.mean(some):.4g}" for some in (losses[:part], losses[-part:]))
     infers = {None: "", 0: "yes"}.get(result.get("infer"), "no")
     return (
-        f"| `{result['script']}`{_network(result)} | {result['branch']} "
+        f"| {before}`{result['script']}`{_network(result)} | {result['branch']} "
         f"| {len(losses)} | {first} | {last} | {infers} | {result.get('seconds', '')} |"
     )
 
@@ -113,7 +134,7 @@ def _row(result: dict[str, Any]) -> str:
 def _network(result: dict[str, Any]) -> str:
     """The network that the arguments name, where one script has several."""
     text = " ".join(result["arguments"])
-    found = re.search(r"--(?:model|model_net|model_name|rnn_model|config_path)[ =](\S+)", text)
+    found = re.search(_NETWORK, text)
     return f" {Path(found[1]).stem}" if found else ""
 
 

@@ -15,6 +15,7 @@ ALL = ("1.5", "1.6", "1.7", "1.8")
 class Recipe:
     """One training script.
 
+    repository: another one than PaddlePaddle/models; `branches` are its branches, tags or commits.
     folder: where it is, by default in all branches that have it; elsewhere: by branch. infer: a
     second script and its arguments, run on what the first has saved. printed: a pattern of losses
     in the output, for scripts that train on a dataset and fetch nothing. options: of `refluid run`
@@ -22,6 +23,8 @@ class Recipe:
     number of it the loss has to fall.
     steps, samples: after how many losses a dygraph script ends, and who gives it samples (0, "":
     by itself, and files of `make`), as of the observer.
+
+    beside: other folders that it needs; where `folder` is ".", all that are taken.
     """
 
     folder: str
@@ -36,6 +39,7 @@ class Recipe:
     beside: tuple[str, ...] = ()
     steps: int = 0
     samples: str = ""
+    repository: str = ""
 
     @property
     def name(self) -> str:

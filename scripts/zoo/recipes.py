@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zoo import dialogues, dygraph, gans, language, recommendation, scenes, speech, vision
+from zoo import dialogues, dygraph, gans, language, others, recommendation, scenes, speech, vision
 from zoo.recipe import ALL, Recipe
 
 __all__ = ["ALL", "RECIPES", "Recipe"]
@@ -16,4 +16,5 @@ RECIPES = [
     *gans.RECIPES,
     *speech.RECIPES,
     *dygraph.RECIPES,
+    *others.RECIPES,
 ]

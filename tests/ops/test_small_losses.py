@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.ops.running import check_gradient, run_op
 
@@ -96,3 +97,12 @@ def test_precision_recall() -> None:
     weighted = {**inputs, "Weights": np.full((4, 1), 0.5, "float32")}
     halved = run_op("precision_recall", weighted, {"class_number": 4})
     np.testing.assert_array_equal(halved["AccumStatesInfo"], states / 2)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_smooth_l1_of_any_number_of_rows(rows: int) -> None:
+    """A detector's second stage may have no box to learn from."""
+    x = np.full((rows, 8), 3.0)
+    found = run_op("smooth_l1_loss", {"X": x, "Y": np.ones_like(x)})
+    assert found["Diff"].tolist() == [[2.0] * 8] * rows
+    assert found["Out"].tolist() == [[12.0]] * rows

@@ -52,6 +52,37 @@ def test_names_that_are_gone_are_given_back(tmp_path: Path) -> None:
     assert "xrange" in line
 
 
+def test_arguments_by_their_old_names(tmp_path: Path) -> None:
+    text = (
+        "import numpy as np\n"
+        "from numpy import percentile\n"
+        "class Own:\n"
+        "    def reshape(self, newshape): return newshape\n"
+        "a = np.arange(6.0)\n"
+        "assert np.reshape(a, newshape=(2, 3)).shape == (2, 3)\n"
+        "assert percentile(a, 50, interpolation='lower') == 2\n"
+        "assert Own().reshape(newshape=3) == 3\n"
+        "assert np.array(a, copy=False) is a and np.array([1], copy=False).shape == (1,)\n"
+        "assert np.float16 in np.sctypes['float'] and np.int8 in np.sctypes['int']\n"
+    )
+    ran = _run(tmp_path, train=text)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_libraries_as_old_as_the_scripts_are_helped_too(tmp_path: Path) -> None:
+    for name in ("parl", "another"):
+        library = tmp_path / "site-packages" / name
+        library.mkdir(parents=True)
+        (library / "__init__.py").write_text("from . import inner\n")
+        (library / "inner.py").write_text("import numpy as np\nkind = np.int\n")
+    text = "import sys\nsys.path.append('site-packages')\nimport {}\nprint({}.inner.kind)\n"
+    ran = _run(tmp_path, train=text.format("parl", "parl"))
+    assert ran.stdout == "<class 'int'>\n", ran.stderr
+    ran = _run(tmp_path, train=text.format("another", "another"))
+    assert "numpy" in ran.stderr
+    assert ran.returncode == 1
+
+
 def test_arrays_of_one_element_are_numbers(tmp_path: Path) -> None:
     """As they were before NumPy 2.4, also those that the script makes itself."""
     text = (

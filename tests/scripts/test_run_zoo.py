@@ -67,6 +67,18 @@ def test_a_script_is_run_and_judged(
     assert "10 losses" in zoo.line_of(found[0])
 
 
+def test_another_repository_by_a_tag(
+    zoo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = _repository(tmp_path, good=_TRAIN.format(rate=0.1))
+    subprocess.run(["git", "-C", str(clone), "tag", "v1"], check=True)
+    one = zoo.Recipe(".", "a/good.py", branches=("v1",), beside=("a",), repository="Other")
+    monkeypatch.setattr(zoo, "RECIPES", [one])
+    found = zoo.run_recipe(one, "v1", clone, tmp_path / "run", 120)
+    assert found["verdict"] == "trains"
+    assert (found["repository"], found["script"]) == ("Other", "a/good.py")
+
+
 def test_files_that_a_clone_lacks_are_told(zoo: ModuleType, tmp_path: Path) -> None:
     clone = _repository(tmp_path, one="1\n", other="2\n")
     name = subprocess.run(
@@ -115,7 +127,10 @@ def test_the_page_tells_what_came_of_each(zoo: ModuleType) -> None:
         "seconds": 7,
     }
     bad = one | {"branch": "1.7", "losses": [], "verdict": "fails (1)"}
-    page = page_of([one | {"verdict": "not in this branch"}, bad, good])
+    other = good | {"repository": "Other", "arguments": ["-c small.yml"], "branch": "v1"}
+    page = page_of([one | {"verdict": "not in this branch"}, bad, good, other])
+    assert "| Other: `a/train.py` small | v1 | 5 | 3 | 1 | yes | 7 |" in page
+    assert "- Other: `a/train.py -c small.yml`" in page
     assert "1 runs train with a falling loss: 1 scripts" in page
     assert "| `a/train.py` | 1.8 | 5 | 3 | 1 | yes | 7 |" in page
     assert "| `a/train.py` | 1.7 | `--lr 1` | fails (1) |" in page

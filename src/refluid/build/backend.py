@@ -22,10 +22,12 @@ class Backend(Protocol):
     """What layers need of the place where they put operators.
 
     names_results: whether results have names from the start. fuses: whether layers may use the
-    operators that programs have only after passes, or never.
+    operators that programs have only after passes, or never. training: whether operators that
+    differ in training and inference do as in training, where nothing else says it.
     """
 
     names_results: bool
+    training: bool
 
     @property
     def fuses(self) -> bool: ...
@@ -65,7 +67,7 @@ class Blocks:
     index: the position where operators go, at the end unless given.
     """
 
-    names_results, fuses = True, False
+    names_results, fuses, training = True, False, True
 
     def __init__(self, block: Block | None = None, index: int | None = None) -> None:
         self._block, self._index = block, index

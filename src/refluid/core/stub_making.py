@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def _made(module: str, name: str, spelled: ast.stmt, reason: str) -> Any:
     match spelled:
         case ast.ImportFrom(module=str(home), names=names):
             original = next(one.name for one in names if name in (one.asname, one.name))
-            return getattr(importlib.import_module(_ROOT + home), original)
+            return _imported(_ROOT + home, original)
         case ast.FunctionDef():
             return _function(spelled, module, f"{_own(module)}.{name}", reason)
         case ast.ClassDef():
@@ -55,6 +55,16 @@ def _made(module: str, name: str, spelled: ast.stmt, reason: str) -> Any:
         case ast.Assign(value=value):
             return ast.literal_eval(value)
     raise TypeError(f"{_own(module)}: a table has {ast.unparse(spelled)!r}")
+
+
+def _imported(home: str, name: str) -> Any:
+    """What `from home import name` gives."""
+    try:
+        return getattr(importlib.import_module(home), name)
+    except AttributeError:
+        if importlib.util.find_spec(f"{home}.{name}") is None:
+            raise
+        return importlib.import_module(f"{home}.{name}")
 
 
 def _looked_up(module: str, spelled: ast.expr) -> Any:

@@ -2,7 +2,7 @@
 
 from refluid.eager.backend import Eager
 from refluid.eager.keys import KeptAttributes
-from refluid.eager.mode import current, eager, enter, leave
+from refluid.eager.mode import current, eager, enter, leave, train
 from refluid.eager.parameter import ParamBase
 from refluid.eager.tensor import VarBase
 from refluid.eager.updates import Updates
@@ -17,4 +17,5 @@ __all__ = [
     "eager",
     "enter",
     "leave",
+    "train",
 ]

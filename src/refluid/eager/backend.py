@@ -48,6 +48,7 @@ class Eager:
 
     def __init__(self, place: Place) -> None:
         self.place, self.device = place, place.device
+        self.training = True
         self.ran: list[Ran] | None = None  # where operators are noted, while one is traced
         # What gives an operator's inputs in the element types that it is to compute with.
         self.casting: Callable[[str, Slots], Slots] | None = None

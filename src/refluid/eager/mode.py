@@ -27,9 +27,21 @@ def on(place: Place) -> Eager:
 
 @contextmanager
 def eager(place: Place) -> Iterator[None]:
-    """Operators run at once on `place`."""
-    with using(on(place)):
-        yield
+    """Operators run at once on `place`, at first as in training."""
+    place_backend = on(place)
+    former, place_backend.training = place_backend.training, True
+    try:
+        with using(place_backend):
+            yield
+    finally:
+        place_backend.training = former
+
+
+def train(training: bool) -> None:
+    """Operators do as in training from here on, or as in inference; nothing in programs."""
+    now = current()
+    if now is not None:
+        now.training = training
 
 
 def enter(place: Place) -> None:

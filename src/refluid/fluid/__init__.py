@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # others in this folder are parts of them, which users don't see.
 _MODULES = """
     annotations async_executor average backward clip communicator compiler contrib core core_avx
-    data
+    data dygraph_utils
     data_feed_desc data_feeder data_generator dataloader dataset debugger default_scope_funcs
     dygraph dygraph_grad_clip evaluator executor framework graphviz incubate initializer input
     install_check io

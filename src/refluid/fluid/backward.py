@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refluid import autodiff
+from refluid.ir.names import GRAD
 from refluid.ir.variable import Variable
 
 __all__ = ["append_backward", "gradients"]
@@ -48,3 +49,13 @@ def calc_gradient(
 ) -> list[Variable | None]:
     """The older name of `gradients`."""
     return gradients(targets, inputs, target_gradients, no_grad_set)
+
+
+def _append_grad_suffix_(name: str) -> str:
+    """The name of a variable's gradient."""
+    return name + GRAD
+
+
+def _strip_grad_suffix_(name: str) -> str:
+    """The name of the variable whose gradient this is; any other name as it is."""
+    return name.partition(GRAD)[0]

@@ -105,8 +105,9 @@ _LATE = {
     name: f"refluid.fluid.inference.{module}"
     for module, names in _INFERENCE.items()
     for name in names
-} | {"VarBase": "refluid.eager.tensor"}
+} | {"VarBase": "refluid.eager.tensor", "ops": "refluid.eager.by_type"}
 _LATE |= dict.fromkeys(("BackwardStrategy", "Layer"), "refluid.fluid.dygraph")
+_LATE["save_op_compatible_info"] = "refluid.fluid.graphs.operator_versions"
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from refluid.core.places import CPUPlace, Place, require_available
@@ -30,6 +31,21 @@ if TYPE_CHECKING:
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
 g_scope = global_scope()
+
+
+def _fetch_var(name: str, scope: Scope | None = None, return_numpy: bool = True) -> Any:
+    """The array of a variable of the scope, the global one unless given.
+
+    return_numpy: else the LoDTensor itself. AssertionError for a variable that isn't there.
+    """
+    found = (scope or global_scope()).find_var(name)
+    if found is None:
+        raise AssertionError(
+            f"Cannot find {name} in scope. Perhaps you need to make the variable persistable by "
+            "using var.persistable = True in your program."
+        )
+    tensor = found.get_tensor()
+    return np.array(tensor) if return_numpy else tensor
 
 
 class Executor:

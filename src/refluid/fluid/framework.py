@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.metadata
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from refluid.build import at_once
@@ -115,6 +117,26 @@ def __getattr__(name: str) -> Any:
     if name != "ParamBase":  # which only networks that run at once need
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module("refluid.eager.parameter").ParamBase
+
+
+def dygraph_only(func: Callable[..., Any]) -> Callable[..., Any]:
+    """`func`, which may only be called where operators run at once."""
+    return _only(func, True, "We only support '{}()' in dynamic graph mode, please call it there")
+
+
+def dygraph_not_support(func: Callable[..., Any]) -> Callable[..., Any]:
+    """`func`, which may only be called where operators are appended to a program."""
+    return _only(func, False, "'{}()' builds a program, and isn't called in dynamic graph mode")
+
+
+def _only(func: Callable[..., Any], wanted: bool, says: str) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if at_once() is not wanted:
+            raise AssertionError(says.format(func.__name__))
+        return func(*args, **kwargs)
+
+    return call
 
 
 def dtype_is_floating(dtype: Any) -> bool:

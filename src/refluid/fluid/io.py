@@ -45,6 +45,8 @@ from refluid.fluid.saving.persistence import (
     save_persistables,
     save_vars,
 )
+from refluid.ir.block import Block
+from refluid.ir.variable import Variable
 
 __all__ = [
     "BatchSampler",
@@ -87,3 +89,8 @@ __all__ = [
     "shuffle",
     "xmap_readers",
 ]
+
+
+def _clone_var_in_block_(block: Block, var: Variable) -> Variable:
+    """A variable of another block here, kept after the run."""
+    return block._clone_variable(var)

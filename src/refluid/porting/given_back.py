@@ -12,7 +12,16 @@ from types import ModuleType
 from typing import Any
 
 from refluid.core.fetched import fetched
-from refluid.porting.old_names import BUILTINS, CHANGED, FILES, LISTS, METHODS, MODULES, RENAMED
+from refluid.porting.old_names import (
+    BUILTINS,
+    CHANGED,
+    FILES,
+    KEYWORDS,
+    LISTS,
+    METHODS,
+    MODULES,
+    RENAMED,
+)
 
 _LOGGER = logging.getLogger("refluid")
 # Names that were given back, and where each was first asked for.
@@ -94,6 +103,17 @@ def renamed(module: str, file: str, line: int) -> ModuleType:
             raise
     _note(module, file, line)
     return importlib.import_module(RENAMED[module])
+
+
+def by_present_keywords(function: Any) -> Any:
+    """A function of NumPy that takes its arguments by their old names too; any other as it is."""
+    name = getattr(function, "__name__", "")
+    if getattr(function, "__module__", None) != "numpy":
+        return function
+    present = {old: now for old, (now, functions) in KEYWORDS.items() if name in functions}
+    return lambda *given, **options: function(
+        *given, **{present.get(key, key): value for key, value in options.items()}
+    )
 
 
 def builtin(name: str, file: str, line: int) -> Any:

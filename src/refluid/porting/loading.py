@@ -20,6 +20,12 @@ from refluid.porting.dialect import divides_as_python3, python2_names
 from refluid.porting.rewriting import bound_names, may_need, rewrite
 
 _LOGGER = logging.getLogger("refluid")
+# Installed packages that scripts of Fluid's time build on, whose releases that these use are older
+# than what NumPy removed: old as the scripts themselves.
+OLD_LIBRARIES = frozenset(
+    {"ddparser", "gym", "imgaug", "paddle_fl", "paddlehub", "paddlepalm", "paddlerec"}
+    | {"paddleslim", "paddlex", "parl", "pgl", "plsc", "propeller", "visualdl"}
+)
 _show_translation = False
 
 
@@ -112,14 +118,16 @@ class OldLoader(SourceFileLoader):
 
 
 class OldFinder(MetaPathFinder):
-    """Finds the user's modules: those in folders that aren't a library's."""
+    """Finds the user's modules: those in folders that aren't a library's, and old libraries."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname in sys.builtin_module_names:
             return None
-        folders = [one for one in (sys.path if path is None else path) if not is_library(one)]
+        old = fullname.partition(".")[0] in OLD_LIBRARIES
+        places = sys.path if path is None else path
+        folders = [one for one in places if old or not is_library(one)]
         spec = PathFinder.find_spec(fullname, folders, target) if folders else None
         if spec is None or type(spec.loader) is not SourceFileLoader:
             return None

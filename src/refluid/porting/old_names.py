@@ -14,15 +14,24 @@ import string
 import sys
 import time
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 _ABC = [
     "Awaitable", "Callable", "Container", "Generator", "Hashable", "ItemsView", "Iterable",
     "Iterator", "KeysView", "Mapping", "MappingView", "MutableMapping", "MutableSequence",
     "MutableSet", "Sequence", "Set", "Sized", "ValuesView",
 ]  # fmt: skip
+_SCTYPES = {
+    kind: [np.dtype(f"{kind}{bits}").type for bits in sizes]
+    for kind, sizes in {
+        "int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64),
+        "complex": (64, 128),
+    }.items()
+} | {"others": [bool, object, bytes, str, np.void]}  # fmt: skip
 _NUMPY = {
     "int": int, "float": float, "bool": bool, "object": object, "complex": complex, "str": str,
     "long": int, "unicode": str, "float_": "float64", "complex_": "complex128",
@@ -31,7 +40,7 @@ _NUMPY = {
     "cumproduct": "cumprod", "alltrue": "all", "sometrue": "any", "row_stack": "vstack",
     "round_": "round", "in1d": "isin", "trapz": "trapezoid", "rank": "ndim",
     "float96": "longdouble", "float128": "longdouble", "typeDict": "sctypeDict",
-    "mat": "asmatrix",
+    "mat": "asmatrix", "sctypes": _SCTYPES,
     "int0": "intp", "uint0": "uintp", "bool8": "bool_", "str0": "str_", "bytes0": "bytes_",
 }  # fmt: skip
 
@@ -47,14 +56,10 @@ def getargspec(func: Callable[..., Any]) -> ArgSpec:
 
 
 def _sized(a: Any, dtype: Any = None) -> Any:
-    import numpy as np
-
     return np.asarray(a, dtype=np.float64 if dtype is None else dtype)
 
 
 def _sorted_rows(a: Any) -> Any:
-    import numpy as np
-
     return np.sort(a, axis=0)
 
 
@@ -203,6 +208,8 @@ def _array(numpy: ModuleType, name: str) -> Callable[..., Any]:
     make = getattr(numpy, name)
 
     def array(*given: Any, **options: Any) -> Any:
+        if name == "array" and options.get("copy") is False:
+            options["copy"] = None  # only where it must
         try:
             return make(*given, **options)
         except ValueError as error:
@@ -257,6 +264,12 @@ def _dump_pickle(pickle: ModuleType) -> Callable[..., Any]:
 
     return dump
 
+
+# Arguments of NumPy's functions that have another name now, and which functions have them.
+KEYWORDS: dict[str, tuple[str, Container[str]]] = {
+    "newshape": ("shape", ("reshape",)),
+    "interpolation": ("method", ("percentile", "quantile", "nanpercentile", "nanquantile")),
+}
 
 # What still exists and refuses what it once took: made of the module, and asked in any case.
 CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {

@@ -5,6 +5,7 @@ from collections import Mapping -> Mapping = imported("collections", "Mapping", 
 import cPickle as pickle       -> pickle = renamed("cPickle", FILE, LINE)
 xrange(3)                      -> xrange = builtin("xrange", FILE, LINE) before the first statement
 
+np.reshape(a, newshape=b)      -> by_present_keywords(np.reshape)(a, newshape=b)
 int(a), "%f" % a               -> whole(a), formatted("%f", a), where NumPy refuses arrays of (1,)
 
 and in a file of Python 2:
@@ -26,7 +27,16 @@ import warnings
 from collections.abc import Container, Iterator
 from typing import TypeVar
 
-from refluid.porting.old_names import BUILTINS, CHANGED, FILES, LISTS, METHODS, MODULES, RENAMED
+from refluid.porting.old_names import (
+    BUILTINS,
+    CHANGED,
+    FILES,
+    KEYWORDS,
+    LISTS,
+    METHODS,
+    MODULES,
+    RENAMED,
+)
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _HELP = "_refluid_given_back"
@@ -38,7 +48,7 @@ _CONVERTS = {"int": "whole", "float": "real"}
 _VIEWS = frozenset({"keys", "values", "items"})
 _MODULE_NAMES = {(module, name) for module, names in MODULES.items() for name in names}
 _MODULE_NAMES |= set(CHANGED)
-_WORDS = re.compile(rf"\b({'|'.join(sorted({*_ATTRIBUTES, *BUILTINS, *RENAMED}))})\b")
+_WORDS = re.compile(rf"\b({'|'.join(sorted({*_ATTRIBUTES, *BUILTINS, *RENAMED, *KEYWORDS}))})\b")
 
 
 def may_need(source: str) -> bool:
@@ -211,6 +221,10 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
+        if any(one.arg in KEYWORDS for one in node.keywords):
+            called = self.call("by_present_keywords", node.func)
+            node.func = self._put(called, node.func)
+            return node
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         plain = len(node.args) == 1 and not node.keywords
         if name not in self.converts or not plain or isinstance(node.args[0], _SIMPLE):

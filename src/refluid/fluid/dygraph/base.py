@@ -114,6 +114,13 @@ def _current(what: str) -> eager.Eager:
     return now
 
 
+@contextmanager
+def _switch_tracer_mode_guard_(is_train: bool = True) -> Iterator[None]:
+    """What is computed within takes gradients, or doesn't."""
+    with torch.set_grad_enabled(is_train):
+        yield
+
+
 class no_grad(AbstractContextManager[None]):
     """Nothing computed within takes a gradient. A `with`, a decorator, or `no_grad()` as one."""
 

@@ -5,37 +5,22 @@ from __future__ import annotations
 import collections
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
+from refluid import eager
 from refluid.build import at_once
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.eager import ParamBase, VarBase
 from refluid.fluid.dygraph.forwarding import while_building
+from refluid.fluid.dygraph.hooks import Hook, HookRemoveHelper, added
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
 from refluid.fluid.param_attr import ParamAttr
 
 __all__ = ["Layer"]
-
-Hook = Callable[..., Any]
-
-
-class HookRemoveHelper:
-    """Takes a hook out again."""
-
-    next_hook_id = 0
-
-    def __init__(self, hooks: dict[int, Hook]) -> None:
-        self._hooks = hooks
-        self._hook_id = HookRemoveHelper.next_hook_id
-        HookRemoveHelper.next_hook_id += 1
-
-    def remove(self) -> None:
-        """The hook is called no more."""
-        self._hooks.pop(self._hook_id, None)
 
 
 class Layer:
@@ -66,12 +51,17 @@ class Layer:
     # -- running --------------------------------------------------------------
 
     def train(self) -> None:
-        """It and its layers train: dropout drops, batch normalisation takes the batch's."""
+        """It and its layers train: batch normalisation takes the batch's, and dropout drops.
+
+        So does `fluid.layers.dropout` from here on, whichever layer calls it.
+        """
+        eager.train(True)
         for one in (self, *self.sublayers()):
             one.training = True
 
     def eval(self) -> None:
-        """It and its layers infer."""
+        """It and its layers infer, and `fluid.layers.dropout` in any layer."""
+        eager.train(False)
         for one in (self, *self.sublayers()):
             one.training = False
 
@@ -81,11 +71,11 @@ class Layer:
 
     def register_forward_pre_hook(self, hook: Hook) -> HookRemoveHelper:
         """`hook(layer, inputs)` before each `forward`; what it returns replaces the inputs."""
-        return _added(self._forward_pre_hooks, hook)
+        return added(self._forward_pre_hooks, hook)
 
     def register_forward_post_hook(self, hook: Hook) -> HookRemoveHelper:
         """`hook(layer, inputs, outputs)` after each; what it returns replaces the outputs."""
-        return _added(self._forward_post_hooks, hook)
+        return added(self._forward_post_hooks, hook)
 
     def _build_once(self, *args: Any, **kwargs: Any) -> None:
         """Called before the first `forward`, with its arguments."""
@@ -291,9 +281,3 @@ class Layer:
 
 def _snake(name: str, parted: str) -> str:
     return re.sub(parted, r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
-
-
-def _added(hooks: dict[int, Hook], hook: Hook) -> HookRemoveHelper:
-    helper = HookRemoveHelper(hooks)
-    hooks[helper._hook_id] = hook
-    return helper

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from refluid import eager
 from refluid.build import apply
 
 __all__ = ["Tracer"]
@@ -35,10 +36,18 @@ class Tracer:
         takes = args[5] if len(args) > 5 else kwargs.get("trace_backward", True)
         self.trace_op(args[0], args[1], args[2], args[3], not takes)
 
+    @property
+    def _train_mode(self) -> bool:
+        """Whether what is computed takes gradients, and `fluid.layers.dropout` drops."""
+        now = eager.current()
+        return torch.is_grad_enabled() and (now is None or now.training)
+
     def train_mode(self) -> None:
         """What is computed takes gradients."""
+        eager.train(True)
         torch.set_grad_enabled(True)
 
     def eval_mode(self) -> None:
         """Nothing computed takes gradients, until `train_mode`."""
+        eager.train(False)
         torch.set_grad_enabled(False)

@@ -12,7 +12,7 @@ from refluid.ir.block import Block
 from refluid.ir.described import describe_by
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
-from refluid.ir.program import Program
+from refluid.ir.program import FLUID_VERSION, Program
 from refluid.ir.variable import Variable
 
 __all__ = ["BlockDesc", "OpDesc", "ProgramDesc", "VarDesc"]
@@ -134,6 +134,13 @@ class ProgramDesc:
     def _ends(self, kind: str, side: str, slot: str) -> list[str]:
         found = [op for op in self._program.global_block().ops if op.type == kind]
         return [name for op in found for name in getattr(op, side)(slot)]
+
+    def _version(self) -> int | None:
+        """The release that its file names: 1008005 for 1.8.5."""
+        return self._program.version
+
+    def _set_version(self, version: int = FLUID_VERSION) -> None:
+        self._program.version = version
 
     def flush(self) -> None:
         """Changes nothing: there is no second copy to bring up to date."""

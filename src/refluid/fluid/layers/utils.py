@@ -11,6 +11,7 @@ from refluid.fluid.functions.control.structures import (
     map_structure,
     pack_sequence_as,
 )
+from refluid.ir.variable import Variable
 
 __all__ = [
     "assert_same_structure",
@@ -55,3 +56,15 @@ def hold_mutable_vars(structure: Any) -> bool:
 def copy_mutable_vars(structure: Any) -> Any:
     """The same leaves in lists, tuples and dicts of their own."""
     return pack_sequence_as(structure, flatten(structure))
+
+
+def _is_symmetric_padding(padding: Any, data_dim: int) -> bool:
+    """Whether before and after each of `data_dim` axes is padded alike: `[1, 1, 2, 2]`."""
+    if len(padding) != 2 * data_dim:
+        raise AssertionError(f"{2 * data_dim} numbers are needed for {data_dim} axes: {padding}")
+    return all(before == after for before, after in zip(padding[::2], padding[1::2], strict=True))
+
+
+def _contain_var(list_or_tuple: Any) -> bool:
+    """Whether one of these is a variable."""
+    return any(isinstance(one, Variable) for one in list_or_tuple)

@@ -99,7 +99,7 @@ def smooth_l1_loss(
     zero = diff.new_zeros(())
     loss = torch.ops.aten.smooth_l1_loss(diff, zero, _EACH, 1.0 / square)
     loss = _weighted(loss, OutsideWeight)
-    return diff, loss.reshape(X.shape[0], -1).sum(1, keepdim=True)
+    return diff, loss.reshape(len(X), X.shape[1:].numel()).sum(1, keepdim=True)
 
 
 @gradient("smooth_l1_loss")

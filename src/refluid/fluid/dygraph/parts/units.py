@@ -9,7 +9,7 @@ from refluid.build import backend, op
 from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated
-from refluid.fluid.functions.nn.dropout import dropout
+from refluid.fluid.functions.nn.dropout import drop
 from refluid.fluid.initializer import Constant
 
 # Those that the fused product does, as the pass that fuses it in programs.
@@ -98,7 +98,7 @@ class Dropout(Layer):
 
     def forward(self, input: Any) -> Any:
         """The rest of `input`."""
-        return dropout(
+        return drop(
             input,
             self._p,
             is_test=self._is_test or not self.training,

@@ -6,12 +6,14 @@ from typing import Any
 
 from refluid.build import op
 from refluid.core.dtypes import VarType
+from refluid.core.former import formerly
 from refluid.fluid.functions.math.ordering import topk
 from refluid.fluid.functions.tensor.shaping import squeeze
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 
+@formerly("use_cudnn")
 def warpctc(
     input: Variable,
     label: Variable,

@@ -2,6 +2,7 @@
 
 from refluid.fluid.contrib.slim.quantization import quantization_pass
 from refluid.fluid.contrib.slim.quantization.quantization_pass import (
+    AddQuantDequantPass,
     ConvertToInt8Pass,
     QuantizationFreezePass,
     QuantizationTransformPass,
@@ -10,6 +11,7 @@ from refluid.fluid.contrib.slim.quantization.quantization_pass import (
 from refluid.fluid.contrib.slim.quantization.quantization_strategy import QuantizationStrategy
 
 __all__ = [
+    "AddQuantDequantPass",
     "ConvertToInt8Pass",
     "QuantizationFreezePass",
     "QuantizationStrategy",

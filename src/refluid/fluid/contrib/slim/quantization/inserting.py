@@ -12,7 +12,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.places import Place
 from refluid.core.scope import Scope
 from refluid.fluid.graphs.ir_graph import IrGraph, IrNode, IrOpNode, IrVarNode
-from refluid.ir.attributes import ROLE
+from refluid.ir.attributes import NAMESCOPE, ROLE
 
 # The inputs of an operator that are quantised; its others (a bias, say) are not.
 SLOTS = {
@@ -85,6 +85,13 @@ def quantized_inputs(op: IrOpNode) -> list[IrVarNode]:
     """The inputs of an operator that are quantised."""
     names = [name for slot in SLOTS[op.name()] for name in op.input(slot)]
     return [var for var in op.inputs if var.name() in names]
+
+
+def skips(op: IrOpNode, patterns: Sequence[str] | None) -> bool:
+    """Whether an operator was made in a `name_scope` that contains one of these."""
+    made = op.op()
+    scope = made.attr(NAMESCOPE) or "" if made is not None else ""
+    return any(pattern in scope for pattern in patterns or ())
 
 
 def quantizable(types: Sequence[str]) -> list[str]:

@@ -10,13 +10,14 @@ program = graph.to_program()
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from refluid.core.places import Place
 from refluid.core.scope import Scope
+from refluid.fluid.contrib.slim.quantization.activations import AddQuantDequantPass
 from refluid.fluid.contrib.slim.quantization.inserting import (
     SLOTS,
     ScopeValues,
@@ -25,16 +26,17 @@ from refluid.fluid.contrib.slim.quantization.inserting import (
     one_of,
     quantizable,
     quantized_inputs,
+    skips,
 )
 from refluid.fluid.contrib.slim.quantization.whole_numbers import (
     ConvertToInt8Pass,
     TransformForMobilePass,
 )
 from refluid.fluid.graphs.ir_graph import IrGraph, IrOpNode, IrVarNode
-from refluid.ir.attributes import NAMESCOPE
 from refluid.ops.nn.quantization import greatest, quantized
 
 __all__ = [
+    "AddQuantDequantPass",
     "ConvertToInt8Pass",
     "QuantizationFreezePass",
     "QuantizationTransformPass",
@@ -54,6 +56,8 @@ class QuantizationTransformPass:
     are left alone, and those made in a `name_scope` that contains one of `skip_pattern`.
     Raises ValueError for other kinds of quantisation.
     """
+
+    _supported_quantizable_op_type: ClassVar[list[str]] = list(SLOTS)
 
     def __init__(
         self,
@@ -113,9 +117,7 @@ class QuantizationTransformPass:
         return graph
 
     def _skips(self, op: IrOpNode) -> bool:
-        made = op.op()
-        scope = made.attr(NAMESCOPE) or "" if made is not None else ""
-        return any(pattern in scope for pattern in self._skip_patterns)
+        return skips(op, self._skip_patterns)
 
     def _simulated(
         self, graph: IrGraph, var: IrVarNode, op: IrOpNode, is_weight: bool
@@ -175,6 +177,8 @@ class QuantizationFreezePass:
     Of a graph that `QuantizationTransformPass` changed, for inference. The weights in the scope
     become whole numbers, kept as floats.
     """
+
+    _supported_quantizable_op_type: ClassVar[list[str]] = list(SLOTS)
 
     def __init__(
         self,
