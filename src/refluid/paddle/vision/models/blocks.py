@@ -17,18 +17,23 @@ def divisible(value: float, by: int = 8) -> int:
 
 
 class ConvNormActivation(Sequential):
-    """A convolution that keeps sizes but for its stride, a batch norm, and an activation."""
+    """A convolution that keeps sizes but for its stride, a batch norm, and an activation.
+
+    padding: instead of what keeps sizes. norm: makes the norm of so many channels.
+    """
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int = 3,
+        kernel_size: Any = 3,
         stride: int = 1,
         groups: int = 1,
         activation: Any = functions.ReLU,
+        padding: Any = None,
+        norm: Any = BatchNorm2D,
     ) -> None:
-        around = (kernel_size - 1) // 2
+        around = (kernel_size - 1) // 2 if padding is None else padding
         parts: list[Any] = [
             Conv2D(
                 in_channels,
@@ -39,7 +44,7 @@ class ConvNormActivation(Sequential):
                 groups=groups,
                 bias_attr=False,
             ),
-            BatchNorm2D(out_channels),
+            norm(out_channels),
         ]
         if activation is not None:
             parts.append(activation())
