@@ -8,5 +8,6 @@ name_table(
     refluid.paddle.incubate.nn.layers: FusedBiasDropoutResidualLayerNorm FusedDropoutAdd
     refluid.paddle.incubate.nn.layers: FusedFeedForward FusedLinear FusedMultiHeadAttention
     refluid.paddle.incubate.nn.layers: FusedTransformerEncoderLayer
+    refluid.paddle.incubate.nn.multi_transformer: FusedMultiTransformer
     """,
 )
