@@ -8,7 +8,7 @@ name_table(
     refluid.paddle.vision.models.alex: AlexNet alexnet
     refluid.paddle.vision.models.densenet: DenseNet densenet121 densenet161 densenet169
     refluid.paddle.vision.models.densenet: densenet201 densenet264
-    refluid.paddle.vision.models.googlenet: GoogLeNet googlenet
+    refluid.paddle.vision.models.google: GoogLeNet googlenet
     refluid.paddle.vision.models.inception: InceptionV3 inception_v3
     refluid.paddle.vision.models.lenet: LeNet
     refluid.paddle.vision.models.mobilenet: MobileNetV1 MobileNetV2 mobilenet_v1 mobilenet_v2
