@@ -26,6 +26,10 @@ _KINDS = {
 }
 
 
+def _plural(kind: str) -> str:
+    return f"{kind}es" if kind.endswith("bias") else f"{kind}s"
+
+
 class FusedMultiTransformer(Layer):
     """Layers of attention and feedforward, one after the other.
 
@@ -67,9 +71,14 @@ class FusedMultiTransformer(Layer):
         several = isinstance(qkv_weight_attrs, list | tuple)
         count = len(qkv_weight_attrs) if several else num_layers
         assert count > 0, "num_layers must be given, or a list of qkv_weight_attrs"
-        self._settings = (normalize_before, epsilon)
-        self._rates = {"dropout_rate": dropout_rate, "activation": activation}
-        self._rates |= {"trans_qkvw": trans_qkvw, "ring_id": ring_id}
+        self._settings: dict[str, Any] = {
+            "pre_layer_norm": normalize_before,
+            "epsilon": epsilon,
+            "dropout_rate": dropout_rate,
+            "activation": activation,
+            "trans_qkvw": trans_qkvw,
+            "ring_id": ring_id,
+        }
         size, wide = embed_dim // num_heads, dim_feedforward
         of_heads = [3, num_heads, size, embed_dim]
         shapes = {
@@ -80,7 +89,7 @@ class FusedMultiTransformer(Layer):
             "ffn1_bias": [wide],
             "ffn2_weight": [wide, embed_dim],
         }
-        self._lists: dict[str, list[Any]] = {f"{kind}s": [] for kind in _KINDS}
+        self._lists: dict[str, Any] = {_plural(kind): [] for kind in _KINDS}
         for n in range(count):
             for kind, is_bias in _KINDS.items():
                 attr = given[f"{kind}_attrs"]
@@ -91,7 +100,7 @@ class FusedMultiTransformer(Layer):
                     shape, attr, is_bias=is_bias, default_initializer=usual
                 )
                 setattr(self, f"{kind}_{n}", self.add_parameter(f"{kind}_{n}", made))
-                self._lists[f"{kind}s"].append(made)
+                self._lists[_plural(kind)].append(made)
 
     def forward(
         self,
@@ -105,17 +114,19 @@ class FusedMultiTransformer(Layer):
         time_step: Variable | None = None,
     ) -> Variable:
         """(N, length, embed_dim) to the same."""
+        generating: dict[str, Any] = {
+            "cache_kvs": caches,
+            "pre_caches": pre_caches,
+            "rotary_embs": rotary_embs,
+            "rotary_emb_dims": rotary_emb_dims,
+            "seq_lens": seq_lens,
+            "time_step": time_step,
+        }
         return fused_multi_transformer(
             src,
-            *self._lists.values(),
-            *self._settings,
-            caches,
-            pre_caches,
-            seq_lens,
-            rotary_embs,
-            time_step,
-            attn_mask,
-            rotary_emb_dims=rotary_emb_dims,
+            attn_mask=attn_mask,
             training=self.training,
-            **self._rates,
+            **self._lists,
+            **generating,
+            **self._settings,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from refluid.ir.variable import Variable
 from refluid.paddle.incubate.nn.functional.attention import (
@@ -60,48 +61,31 @@ def fused_multi_transformer(
             "refluid's fused_multi_transformer trains and evaluates whole sequences: without "
             "caches, seq_lens, rotary_embs and time_step"
         )
-    for n in range(len(qkv_weights)):
-        weight = qkv_weights[n]
-        if not trans_qkvw:
-            weight = manipulation.transpose(weight, [1, 2, 3, 0])
-        norm, beside = (ln_scales[n], ln_biases[n]), (ffn_ln_scales[n], ffn_ln_biases[n])
-        nothing = (None, None)
+    both: dict[str, Any] = {"pre_layer_norm": pre_layer_norm, "training": training, "mode": mode}
+    both["ring_id"] = ring_id
+    heads: dict[str, Any] = {"attn_mask": attn_mask, "attn_dropout_rate": dropout_rate, **both}
+    inside, beside = ("pre_ln", "ln1") if pre_layer_norm else ("ln", "ln2")
+    rates = {"dropout1_rate": dropout_rate, "dropout2_rate": dropout_rate}
+    for n, weight in enumerate(qkv_weights):
+        norm = {f"{inside}_scale": ln_scales[n], f"{inside}_bias": ln_biases[n]}
         x = fused_multi_head_attention(
             x,
-            weight,
+            weight if trans_qkvw else manipulation.transpose(weight, [1, 2, 3, 0]),
             linear_weights[n],
-            pre_layer_norm,
-            *(norm if pre_layer_norm else nothing),
-            *(nothing if pre_layer_norm else norm),
-            epsilon,
-            _at(qkv_biases, n),
-            _at(linear_biases, n),
-            None,
-            attn_mask,
-            dropout_rate,
-            dropout_rate,
-            epsilon,
-            training,
-            mode,
-            ring_id,
+            qkv_bias=_at(qkv_biases, n),
+            linear_bias=_at(linear_biases, n),
+            dropout_rate=dropout_rate,
+            **{f"{inside}_epsilon": epsilon, **norm, **heads},
         )
+        norm = {f"{beside}_scale": ffn_ln_scales[n], f"{beside}_bias": ffn_ln_biases[n]}
         x = fused_feedforward(
             x,
             ffn1_weights[n],
             ffn2_weights[n],
             _at(ffn1_biases, n),
             _at(ffn2_biases, n),
-            *(beside if pre_layer_norm else nothing),
-            *(nothing if pre_layer_norm else beside),
-            dropout_rate,
-            dropout_rate,
-            activation,
-            epsilon,
-            epsilon,
-            pre_layer_norm,
-            training,
-            mode,
-            ring_id,
+            activation=activation,
+            **{f"{beside}_epsilon": epsilon, **rates, **norm, **both},
         )
     return x
 
@@ -140,7 +124,8 @@ def fused_rotary_position_embedding(
             continue
         taken = gather(rows, manipulation.reshape(position_ids, [-1]))
         tables.append(manipulation.reshape(taken, [-1, length, 1, size]))
-    return tuple(None if one is None else _turned(one, *tables, pair) for one in (q, k, v))
+    turns, keeps = tables
+    return tuple(None if one is None else _turned(one, turns, keeps, pair) for one in (q, k, v))
 
 
 def _angles(length: int, size: int, neighbours: bool) -> Variable:
