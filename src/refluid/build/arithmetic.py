@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.build.backend import backend
 from refluid.build.operators import op
 from refluid.build.results import How
 from refluid.build.subscript import block_of
@@ -76,8 +77,28 @@ def _scalar(
     return None, scale(var, *rule(value))
 
 
+def _promoted(var: Any, other: Any, op_type: str) -> tuple[Any, Any]:
+    """Whole numbers as float32 beside a fraction and in quotients, as in Paddle 2."""
+    whole = var.dtype not in FLOATING
+    fraction = isinstance(other, float | np.floating)
+    if op_type in _COMPARE or not whole:
+        return var, other
+    others = isinstance(other, Variable) and other.dtype not in FLOATING
+    divides = op_type == "elementwise_div" and (others or isinstance(other, _SCALAR))
+    if fraction or divides:
+        return cast(var, VarType.FP32), cast(other, VarType.FP32) if others else other
+    return var, other
+
+
 def binary(var: Any, other: Any, op_type: str, *, reverse: bool = False) -> Any:
     """Appends `op_type` of a variable and a variable or Python number; the result variable."""
+    if isinstance(other, np.ndarray) and hasattr(var, "alike"):
+        other = var.alike(other)
+    if getattr(backend(), "promotes", False):
+        var, other = _promoted(var, other, op_type)
+        if op_type == "elementwise_floordiv" and var.dtype in FLOATING:
+            made = binary(var, other, "elementwise_div", reverse=reverse)
+            return op("floor", {"X": [made]}, block=block_of(made))
     if isinstance(other, _SCALAR):
         other, scaled = _scalar(var, other, op_type, reverse=reverse)
         if scaled is not None:

@@ -16,9 +16,9 @@ Array = npt.NDArray[Any]
 class AsPython:
     """Conversions, sequence and text of a `VarBase`."""
 
-    def item(self: Any) -> Any:
-        """The only element. ValueError if there are more."""
-        return self.numpy().item()
+    def item(self: Any, *place: int) -> Any:
+        """The only element, or that at a place. ValueError if there are more."""
+        return self.numpy().item(*place)
 
     def __float__(self: Any) -> float:
         return float(self.item())

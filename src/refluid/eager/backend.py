@@ -45,6 +45,7 @@ class Eager:
     """Runs operators on `VarBase`s, on a place."""
 
     names_results = False
+    promotes = False  # whether whole numbers become float32 as in Paddle 2
 
     def __init__(self, place: Place) -> None:
         self.place, self.device = place, place.device

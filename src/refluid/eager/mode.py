@@ -19,10 +19,13 @@ def current() -> Eager | None:
     return now if isinstance(now, Eager) else None
 
 
-def on(place: Place) -> Eager:
-    """The backend of a place."""
-    key = str(place.device)
-    return _backends.setdefault(key, Eager(place))
+def on(place: Place, promotes: bool = False) -> Eager:
+    """The backend of a place. promotes: whole numbers become float32 as in Paddle 2."""
+    key = f"{place.device} {promotes}"
+    if key not in _backends:
+        _backends[key] = Eager(place)
+        _backends[key].promotes = promotes
+    return _backends[key]
 
 
 @contextmanager
@@ -44,12 +47,12 @@ def train(training: bool) -> None:
         now.training = training
 
 
-def enter(place: Place) -> None:
-    """Operators run at once on `place` until `leave`."""
+def enter(place: Place, promotes: bool = False) -> None:
+    """Operators run at once on `place` until `leave`. promotes: as of `on`."""
     global _entered
     leave()
     _entered = ExitStack()
-    _entered.enter_context(eager(place))
+    _entered.enter_context(using(on(place, promotes)))
 
 
 def leave() -> None:

@@ -15,7 +15,7 @@ from refluid.core.dtypes import VarType, as_dtype
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.selected_rows import SelectedRows
-from refluid.eager.as_python import AsPython
+from refluid.eager.as_tensor import AsTensor
 from refluid.eager.live import live
 from refluid.eager.shared_weights import shared_weights
 from refluid.ir.variable import Variable
@@ -23,7 +23,7 @@ from refluid.ir.variable import Variable
 Array = npt.NDArray[Any]
 
 
-class VarBase(AsPython, Variable):
+class VarBase(AsTensor, Variable):
     """A tensor with its name, LoD and gradient.
 
     Its gradient is the sum of all that reached it since `clear_gradient`. With `stop_gradient`
@@ -69,6 +69,11 @@ class VarBase(AsPython, Variable):
             self._shape = tuple(shape)
         if value is not None:
             self.value = value
+
+    @classmethod
+    def _plain(cls, value: torch.Tensor, stops: bool) -> VarBase:
+        """A variable with a value, and nothing else of one of this class."""
+        return VarBase(value, stop_gradient=stops)
 
     # -- the value ------------------------------------------------------------
 
@@ -206,23 +211,32 @@ class VarBase(AsPython, Variable):
 
     # -- gradients ------------------------------------------------------------
 
-    def backward(self, backward_strategy: Any = None) -> None:  # noqa: ARG002
-        """Adds to the gradient of all that this value was computed from, itself starting at 1.
+    def backward(  # type: ignore[override]
+        self,
+        grad_tensor: Any = None,
+        retain_graph: bool = False,
+        backward_strategy: Any = None,  # noqa: ARG002
+    ) -> None:
+        """Adds to the gradient of all that this value was computed from.
 
-        Where nothing it was computed from takes a gradient, nothing happens but a warning.
-        Strategies decide the order in which Fluid sums; here it is autograd's.
+        grad_tensor: what its own begins with, 1 unless given. retain_graph: it may be called
+        again. Where nothing it was computed from takes a gradient, nothing happens but a warning.
+        Strategies (Fluid's only argument) decide the order in which Fluid sums; here it is
+        autograd's.
         """
         value = self.tensor
         if value.requires_grad:
             live.keep_gradients()
             slope, known = torch.ones_like(value), self.known_source
+            if isinstance(grad_tensor, VarBase):
+                slope = grad_tensor.tensor.to(value.dtype).reshape(value.shape)
             if known is not None and known[0] is value:
                 value.grad = slope
                 with torch.no_grad():
                     known[1](slope)
                 return
             with shared_weights.together():
-                torch.autograd.backward([value], [slope])
+                torch.autograd.backward([value], [slope], retain_graph=retain_graph)
             return
         warnings.warn(
             f"backward: nothing that {self.name!r} was computed from takes a gradient; set "
@@ -231,7 +245,7 @@ class VarBase(AsPython, Variable):
         )
 
     @property
-    def grad(self) -> torch.Tensor | SelectedRows | None:
+    def gradient_value(self) -> torch.Tensor | SelectedRows | None:
         """The gradient: dense, rows alone, or None."""
         value = self._value
         dense = value.grad if isinstance(value, torch.Tensor) else None
@@ -254,14 +268,14 @@ class VarBase(AsPython, Variable):
 
     def gradient(self) -> Any:
         """A copy of the gradient as an array, of rows alone as [values, rows]; None without one."""
-        found = self.grad
+        found = self.gradient_value
         if isinstance(found, SelectedRows):
             return [found.value.numpy().copy(), found.index.numpy().copy()]
         return None if found is None else VarBase(found.detach()).numpy()
 
     def _grad_ivar(self) -> VarBase | None:
         """The gradient as a variable."""
-        found = self.grad
+        found = self.gradient_value
         if found is None:
             return None
         made = VarBase(name=self.grad_name, stop_gradient=True)

@@ -97,7 +97,7 @@ class Updates:
         self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]
     ) -> Update | None:
         """The update of those that have a gradient, with values and gradients in its cells."""
-        found = [(one, one.grad) for one in parameters if one.trainable]
+        found = [(one, one.gradient_value) for one in parameters if one.trainable]
         pairs = [(one, grad) for one, grad in found if grad is not None]
         if not pairs:
             return None

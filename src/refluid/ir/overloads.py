@@ -46,6 +46,12 @@ def provide_methods(find: _Find) -> None:
     _method = find
 
 
+def _named(name: str, *given: Any) -> Any:
+    """What a function of Paddle 2 gives, where Paddle 2's are there."""
+    function = _method(name)
+    return NotImplemented if function is None else function(*given)
+
+
 class Overloads:
     """Mix-in of `Variable` with Python's operators."""
 
@@ -104,6 +110,31 @@ class Overloads:
 
     def __mod__(self, other: Any) -> Any:
         return _appending.binary(self, other, "elementwise_mod")
+
+    def __matmul__(self, other: Any) -> Any:
+        return _named("matmul", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return _named("bitwise_and", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return _named("bitwise_or", self, other)
+
+    def __xor__(self, other: Any) -> Any:
+        return _named("bitwise_xor", self, other)
+
+    def __invert__(self) -> Any:
+        return _named("bitwise_not", self)
+
+    @property
+    def ndim(self: Any) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def T(self: Any) -> Any:  # noqa: N802
+        """The dimensions in reverse order."""
+        return _named("transpose", self, list(range(len(self.shape)))[::-1])
 
     def __eq__(self, other: Any) -> Any:
         return _appending.binary(self, other, "equal")

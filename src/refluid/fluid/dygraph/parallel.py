@@ -121,7 +121,7 @@ class DataParallel(Layer):
         """Sums the gradients, and divides the sums."""
         if self._strategy.nranks == 1:
             return
-        held = [(one, one.grad) for one in self._layers.parameters()]
+        held = [(one, one.gradient_value) for one in self._layers.parameters()]
         held = [(one, grad) for one, grad in held if grad is not None]
         rows = [one.name for one, grad in held if isinstance(grad, SelectedRows)]
         params, updates = [one for one, _ in held], list[Callable[[], Any]]()
@@ -161,7 +161,7 @@ class DataParallel(Layer):
 def _summed(params: Sequence[Any], divisor: int) -> None:
     """The gradients that all processes have of these become their sums, divided."""
     comm = world()
-    held = [(one, one.grad) for one in params]
+    held = [(one, one.gradient_value) for one in params]
     comm.agree(["sum the gradients of", *(one.name for one, _ in held)])
     with torch.no_grad():
         comm.all_reduce([grad for _, grad in held if isinstance(grad, Tensor)])

@@ -72,7 +72,7 @@ class AmpScaler:
                 if stage is Stage.UNSCALED
                 else "unscale_() is being called after step()."
             )
-        found = [one.grad for one in optimizer._parameter_list or () if one.trainable]
+        found = [one.gradient_value for one in optimizer._parameter_list or () if one.trainable]
         values = [
             one.value if isinstance(one, SelectedRows) else one for one in found if one is not None
         ]

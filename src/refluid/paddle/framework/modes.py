@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from refluid.build import at_once
-from refluid.fluid.dygraph.base import disable_dygraph, enable_dygraph
+from refluid.core.places import require_available
+from refluid.eager import enter
+from refluid.fluid.dygraph.base import disable_dygraph
 from refluid.fluid.dygraph.base import grad as gradients_at_once
 from refluid.paddle.framework.devices import expected_place
 
@@ -20,8 +22,13 @@ def enable_static() -> None:
 
 
 def disable_static(place: Any = None) -> None:
-    """Functions run at once from here on, on `place`, else where `set_device` said."""
-    enable_dygraph(expected_place() if place is None else place)
+    """Functions run at once from here on, on `place`, else where `set_device` said.
+
+    Whole numbers become float32 beside a fraction and in quotients, which they don't in Fluid.
+    """
+    chosen = expected_place() if place is None else place
+    require_available(chosen)
+    enter(chosen, promotes=True)
 
 
 def in_dynamic_mode() -> bool:

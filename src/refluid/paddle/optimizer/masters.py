@@ -48,7 +48,7 @@ class MasterWeights:
             )
             start = self._loaded.pop(one.name, None)
             found.value = one.tensor.detach().float() if start is None else start.clone()
-        gradient = one.grad
+        gradient = one.gradient_value
         found.tensor.grad = None if gradient is None else gradient.detach().float()
         return found
 

@@ -58,8 +58,23 @@ def table() -> dict[str, Home]:
     return homes(tensor.TENSOR)
 
 
+# Methods that are functions of other modules.
+_BESIDE = """
+    refluid.paddle.framework.dtypes: is_complex is_floating_point is_integer
+    refluid.paddle.tensor.matrices: cholesky_solve cond corrcoef cov eigvalsh
+    refluid.paddle.tensor.matrices: householder_product lstsq lu lu_unpack pinv qr
+    refluid.paddle.tensor.linalg: matrix_power solve
+    refluid.paddle.tensor.math: sigmoid
+"""
+
+
+@cache
+def _beside() -> dict[str, Home]:
+    return homes(_BESIDE)
+
+
 def _method(name: str) -> Callable[..., Any] | None:
-    found = None if name in _MADE else table().get(name)
+    found = None if name in _MADE else table().get(name) or _beside().get(name)
     if found is None and (
         name in _OVERWRITING or (name.endswith("_") and name.removesuffix("_") in table())
     ):

@@ -16,7 +16,7 @@ _ORDERS = (float("inf"), 0.0, 1.0, 2.0)
 
 def _gradients(parameters: Any) -> list[torch.Tensor]:
     listed: Iterable[Any] = [parameters] if isinstance(parameters, Variable) else parameters
-    found = [one.grad for one in listed]
+    found = [one.gradient_value for one in listed]
     return [one.value if isinstance(one, SelectedRows) else one for one in found if one is not None]
 
 

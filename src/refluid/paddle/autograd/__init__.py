@@ -1,0 +1,11 @@
+"""`paddle.autograd`: gradients written by hand, and of several variables at once."""
+
+from refluid.paddle.naming import name_table
+
+name_table(
+    __name__,
+    """
+    refluid.paddle.autograd.layers: PyLayer PyLayerContext
+    refluid.paddle.autograd.running: backward saved_tensors_hooks
+    """,
+)
