@@ -27,11 +27,11 @@ GIVEN = {
     "Graph": {"fluid/graphviz.py"},
     "LRScheduler": {"paddle/hapi/callbacks.py"},
     "Mode": {"fluid/incubate/fleet/base/mode.py"},
-    "Normal": {"fluid/layers/distributions.py"},
+    "Normal": {"fluid/layers/distributions.py", "paddle/distribution/unbounded.py"},
     "Operator": {"fluid/op.py"},
     "OpRole": {"fluid/core.py"},
     "Strategy": {"fluid/contrib/slim/core/strategy.py"},
-    "Uniform": {"fluid/layers/distributions.py"},
+    "Uniform": {"fluid/layers/distributions.py", "paddle/distribution/bounded.py"},
     "While": {"fluid/functions/control/while_loop.py"},
 }
 _TRANSFORMS = "BrightnessTransform ColorJitter ContrastTransform HueTransform SaturationTransform"

@@ -30,6 +30,19 @@ def _plural(kind: str) -> str:
     return f"{kind}es" if kind.endswith("bias") else f"{kind}s"
 
 
+def _shapes(width: int, heads: int, wide: int, turned: bool) -> dict[str, list[int]]:
+    """Of those that aren't (width)."""
+    of_heads = [3, heads, width // heads]
+    return {
+        "qkv_weight": [*of_heads, width] if turned else [width, *of_heads],
+        "qkv_bias": of_heads,
+        "linear_weight": [width, width],
+        "ffn1_weight": [width, wide],
+        "ffn1_bias": [wide],
+        "ffn2_weight": [wide, width],
+    }
+
+
 class FusedMultiTransformer(Layer):
     """Layers of attention and feedforward, one after the other.
 
@@ -66,7 +79,6 @@ class FusedMultiTransformer(Layer):
     ) -> None:
         given = dict(locals())
         super().__init__()
-        assert embed_dim > 0, f"Expected embed_dim to be greater than 0, but received {embed_dim}"
         assert embed_dim % num_heads == 0, "embed_dim must be divisible by num_heads"
         several = isinstance(qkv_weight_attrs, list | tuple)
         count = len(qkv_weight_attrs) if several else num_layers
@@ -79,28 +91,20 @@ class FusedMultiTransformer(Layer):
             "trans_qkvw": trans_qkvw,
             "ring_id": ring_id,
         }
-        size, wide = embed_dim // num_heads, dim_feedforward
-        of_heads = [3, num_heads, size, embed_dim]
-        shapes = {
-            "qkv_weight": of_heads if trans_qkvw else [embed_dim, 3, num_heads, size],
-            "qkv_bias": of_heads[:3],
-            "linear_weight": [num_heads * size, embed_dim],
-            "ffn1_weight": [embed_dim, wide],
-            "ffn1_bias": [wide],
-            "ffn2_weight": [wide, embed_dim],
-        }
         self._lists: dict[str, Any] = {_plural(kind): [] for kind in _KINDS}
+        shapes = _shapes(embed_dim, num_heads, dim_feedforward, trans_qkvw)
         for n in range(count):
-            for kind, is_bias in _KINDS.items():
+            for kind in _KINDS:
                 attr = given[f"{kind}_attrs"]
                 attr = attr[n] if isinstance(attr, list | tuple) else attr
-                usual = Constant(1.0) if kind.endswith("scale") else None
-                shape = shapes.get(kind, [embed_dim])
-                made = self.create_parameter(
-                    shape, attr, is_bias=is_bias, default_initializer=usual
-                )
-                setattr(self, f"{kind}_{n}", self.add_parameter(f"{kind}_{n}", made))
-                self._lists[_plural(kind)].append(made)
+                self._add(f"{kind}_{n}", kind, shapes.get(kind, [embed_dim]), attr)
+
+    def _add(self, name: str, kind: str, shape: list[int], attr: Any) -> None:
+        """A parameter of a layer."""
+        usual = Constant(1.0) if kind.endswith("scale") else None
+        made = self.create_parameter(shape, attr, is_bias=_KINDS[kind], default_initializer=usual)
+        self.add_parameter(name, made)
+        self._lists[_plural(kind)].append(made)
 
     def forward(
         self,

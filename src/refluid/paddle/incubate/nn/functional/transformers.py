@@ -55,43 +55,57 @@ def fused_multi_transformer(
     trans_qkvw. What generates text (caches, seq_lens, rotary_embs, time_step) is a
     NotImplementedError.
     """
-    generating = (cache_kvs, pre_caches, seq_lens, rotary_embs, time_step)
-    if any(one is not None for one in generating) or rotary_emb_dims:
+    _refuse_generating((cache_kvs, pre_caches, seq_lens, rotary_embs, time_step), rotary_emb_dims)
+    both = {"pre_layer_norm": pre_layer_norm, "training": training, "mode": mode}
+    inside = {"dropout": dropout_rate, "activation": activation, "mask": attn_mask}
+    numbers = (ln_scales, ln_biases, qkv_weights, qkv_biases, linear_weights, linear_biases)
+    later = (ffn_ln_scales, ffn_ln_biases, ffn1_weights, ffn1_biases, ffn2_weights, ffn2_biases)
+    for n in range(len(qkv_weights)):
+        own = [None if one is None else one[n] for one in (*numbers, *later)]
+        x = _layer(x, own, trans_qkvw, epsilon, inside, {**both, "ring_id": ring_id})
+    return x
+
+
+def _refuse_generating(given: Sequence[Any], rotates: int) -> None:
+    if any(one is not None for one in given) or rotates:
         raise NotImplementedError(
             "refluid's fused_multi_transformer trains and evaluates whole sequences: without "
             "caches, seq_lens, rotary_embs and time_step"
         )
-    both: dict[str, Any] = {"pre_layer_norm": pre_layer_norm, "training": training, "mode": mode}
-    both["ring_id"] = ring_id
-    heads: dict[str, Any] = {"attn_mask": attn_mask, "attn_dropout_rate": dropout_rate, **both}
-    inside, beside = ("pre_ln", "ln1") if pre_layer_norm else ("ln", "ln2")
-    rates = {"dropout1_rate": dropout_rate, "dropout2_rate": dropout_rate}
-    for n, weight in enumerate(qkv_weights):
-        norm = {f"{inside}_scale": ln_scales[n], f"{inside}_bias": ln_biases[n]}
-        x = fused_multi_head_attention(
-            x,
-            weight if trans_qkvw else manipulation.transpose(weight, [1, 2, 3, 0]),
-            linear_weights[n],
-            qkv_bias=_at(qkv_biases, n),
-            linear_bias=_at(linear_biases, n),
-            dropout_rate=dropout_rate,
-            **{f"{inside}_epsilon": epsilon, **norm, **heads},
-        )
-        norm = {f"{beside}_scale": ffn_ln_scales[n], f"{beside}_bias": ffn_ln_biases[n]}
-        x = fused_feedforward(
-            x,
-            ffn1_weights[n],
-            ffn2_weights[n],
-            _at(ffn1_biases, n),
-            _at(ffn2_biases, n),
-            activation=activation,
-            **{f"{beside}_epsilon": epsilon, **rates, **norm, **both},
-        )
-    return x
 
 
-def _at(several: Listed, place: int) -> Variable | None:
-    return None if several is None else several[place]
+def _layer(
+    x: Variable,
+    own: Sequence[Any],
+    turned: bool,
+    epsilon: float,
+    inside: dict[str, Any],
+    both: dict[str, Any],
+) -> Variable:
+    """One layer. own: its numbers, in the order of the function's arguments."""
+    scale, bias, weight, qkv_bias, linear, linear_bias, *later = own
+    scale2, bias2, first, first_bias, second, second_bias = later
+    before, rate = both["pre_layer_norm"], inside["dropout"]
+    norm, beside = ("pre_ln", "ln1") if before else ("ln", "ln2")
+    x = fused_multi_head_attention(
+        x,
+        weight if turned else manipulation.transpose(weight, [1, 2, 3, 0]),
+        linear,
+        qkv_bias=qkv_bias,
+        linear_bias=linear_bias,
+        attn_mask=inside["mask"],
+        dropout_rate=rate,
+        attn_dropout_rate=rate,
+        **{f"{norm}_epsilon": epsilon, f"{norm}_scale": scale, f"{norm}_bias": bias, **both},
+    )
+    norms = {f"{beside}_epsilon": epsilon, f"{beside}_scale": scale2, f"{beside}_bias": bias2}
+    return fused_feedforward(
+        *(x, first, second, first_bias, second_bias),
+        dropout1_rate=rate,
+        dropout2_rate=rate,
+        activation=inside["activation"],
+        **{**norms, **both},
+    )
 
 
 def fused_rotary_position_embedding(
