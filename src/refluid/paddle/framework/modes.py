@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -36,11 +36,18 @@ def in_dynamic_mode() -> bool:
     return at_once()
 
 
-@contextmanager
-def set_grad_enabled(mode: bool) -> Iterator[None]:
-    """Whether what is computed within the block takes gradients."""
-    with torch.set_grad_enabled(bool(mode)):
-        yield
+class set_grad_enabled(AbstractContextManager[None]):
+    """Whether what is computed takes gradients: from here on, or within a `with`."""
+
+    def __init__(self, mode: bool) -> None:
+        self._former = torch.is_grad_enabled()
+        torch.set_grad_enabled(bool(mode))
+
+    def __enter__(self) -> None:
+        """It was set already."""
+
+    def __exit__(self, *_error: object) -> None:
+        torch.set_grad_enabled(self._former)
 
 
 @contextmanager

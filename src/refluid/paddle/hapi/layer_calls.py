@@ -56,18 +56,12 @@ def called(net: Any, sizes: Any, dtypes: Any, given: Any = None) -> tuple[list[L
         modes = [(one, one.training) for one in [net, *net.sublayers()]]
         net.eval()
         try:
-            inputs = _inputs(sizes, dtypes) if given is None else _as_given(given)
+            inputs = _inputs(sizes, dtypes) if given is None else [given]
             net(*inputs)
         finally:
             for one, training in modes:
                 one.training = training
     return found, inputs
-
-
-def _as_given(given: Any) -> list[Any]:
-    if isinstance(given, dict):
-        return list(given.values())
-    return [given]
 
 
 def _inputs(sizes: Any, dtypes: Any) -> list[Any]:

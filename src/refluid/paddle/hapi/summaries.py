@@ -50,6 +50,8 @@ def _size(shape: Any) -> int:
 def _elements(value: Any) -> int:
     if isinstance(value, Variable):
         return _size(value.shape)
+    if isinstance(value, dict):
+        return sum(map(_elements, value.values()))
     if isinstance(value, list | tuple):
         return sum(map(_elements, value))
     return 0
@@ -58,6 +60,8 @@ def _elements(value: Any) -> int:
 def _shapes(value: Any) -> Any:
     if isinstance(value, Variable):
         return list(value.shape)
+    if isinstance(value, dict):
+        return {name: _shapes(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [_shapes(one) for one in value]
     return []

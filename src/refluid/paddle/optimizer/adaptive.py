@@ -15,6 +15,7 @@ from refluid.ir.variable import Parameter, Variable
 from refluid.paddle.optimizer.descending import Rate
 from refluid.paddle.optimizer.masters import own_name
 from refluid.paddle.optimizer.updating import Optimizer
+from refluid.paddle.tensor.making import number_of
 
 
 class Adam(Optimizer, fluid.AdamOptimizer):
@@ -38,6 +39,7 @@ class Adam(Optimizer, fluid.AdamOptimizer):
         use_multi_tensor: bool = False,
         name: str | None = None,
     ) -> None:
+        beta1, beta2 = number_of(beta1), number_of(beta2)
         for label, beta in (("beta1", beta1), ("beta2", beta2)):
             if not isinstance(beta, Variable) and not 0 <= beta < 1:
                 raise ValueError(f"Invaild value of {label}, expect {label} in [0,1).")
@@ -119,6 +121,7 @@ class Adamax(Optimizer, fluid.AdamaxOptimizer):
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:
+        beta1, beta2 = number_of(beta1), number_of(beta2)
         listed, decay = self._given(learning_rate, parameters, weight_decay)
         fluid.AdamaxOptimizer.__init__(
             self, 0.0, beta1, beta2, epsilon, listed, decay, grad_clip, name

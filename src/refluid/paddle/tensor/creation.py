@@ -114,6 +114,9 @@ def arange(
         kinds = [one.dtype for one in given if isinstance(one, Variable)]
         floats = any(isinstance(one, float) for one in given)
         dtype = kinds[0] if kinds else (usual(None) if floats else VarType.INT64)
+    if as_dtype(dtype) == VarType.FP32 and all(isinstance(one, int | float) for one in given):
+        # How many there are follows from the numbers given, not from their nearest float32.
+        return cast_to(fluid.range(float(start), float(end), float(step), "float64"), dtype)
     return fluid.range(start, end, step, dtype)
 
 

@@ -187,8 +187,13 @@ def tensordot(x: Variable, y: Variable, axes: Any = 2, name: str | None = None) 
         of_x: list[int] = list(range(rank_of(x) - axes, rank_of(x)))
         of_y: list[int] = list(range(axes))
     else:
-        parts = [[one] if isinstance(one, int) else list(one) for one in axes]
+        axes = axes.tolist() if hasattr(axes, "tolist") else axes
+        both = all(isinstance(one, int) for one in axes)  # the same of each
+        parts = (
+            [list(axes)] if both else [one if isinstance(one, list) else list(one) for one in axes]
+        )
         of_x, of_y = parts[0], parts[-1]
+        of_x, of_y = of_x + of_y[len(of_x) :], of_y + of_x[len(of_y) :]
     letters = "abcdefghijklmnopqrstuvwxyz"
     first, second = list(letters[: rank_of(x)]), list(letters[-rank_of(y) :] if rank_of(y) else "")
     for one, other in zip(of_x, of_y, strict=True):

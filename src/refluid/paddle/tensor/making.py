@@ -147,4 +147,12 @@ def number_of(value: Any) -> Any:
     return value
 
 
+def sizes_of(given: Any) -> Any:
+    """Sizes or axes; those of a variable that has its value as numbers."""
+    if isinstance(given, Variable) and at_once():
+        found = given.numpy().reshape(-1).tolist()
+        return [int(one) for one in found]
+    return given
+
+
 methods.provide()

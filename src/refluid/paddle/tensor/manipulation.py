@@ -10,7 +10,7 @@ from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.functions.tensor import joining, shaping, slicing
 from refluid.fluid.functions.tensor.tensor_lists import Sizes, free_constant, mixed
 from refluid.ir.variable import Variable
-from refluid.paddle.tensor.making import cast_to, dimension, known, number_of, rank_of
+from refluid.paddle.tensor.making import cast_to, dimension, known, number_of, rank_of, sizes_of
 
 
 def cast(x: Variable, dtype: Any) -> Variable:
@@ -33,6 +33,7 @@ def rank(input: Variable) -> Variable:
 
 def reshape(x: Variable, shape: Sizes, name: str | None = None) -> Variable:
     """x in another shape of as many elements; -1 (once) is inferred, 0 copies a size of x."""
+    shape = sizes_of(shape)
     sizes = shape if isinstance(shape, Variable) else [number_of(one) for one in shape]
     return shaping.reshape(x, sizes, name=name)
 
@@ -91,7 +92,7 @@ def squeeze(x: Variable, axis: Any = None, name: str | None = None) -> Variable:
 
 def unsqueeze(x: Variable, axis: Any, name: str | None = None) -> Variable:
     """x with dimensions of size 1 put in at `axis`."""
-    axes = [axis] if isinstance(axis, int) else axis
+    axes = [axis] if isinstance(axis, int) else sizes_of(axis)
     axes = axes if isinstance(axes, Variable) else [number_of(one) for one in axes]
     return shaping.unsqueeze(x, axes, name)
 
@@ -191,7 +192,7 @@ def reshape_like(x: Variable, like: Variable, name: str | None = None) -> Variab
 
 def tile(x: Variable, repeat_times: Any, name: str | None = None) -> Variable:
     """x repeated along each dimension; the last ones where there are fewer numbers."""
-    times = [repeat_times] if isinstance(repeat_times, int) else repeat_times
+    times = [repeat_times] if isinstance(repeat_times, int) else sizes_of(repeat_times)
     if isinstance(times, Variable):
         return shaping.expand(x, times, name)
     listed = [number_of(one) for one in times]

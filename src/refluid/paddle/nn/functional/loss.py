@@ -149,6 +149,8 @@ def nll_loss(
 ) -> Variable:
     """-input at the class of the label, (N, C) or (N, C, ...)."""
     require_reduction(reduction, "nll_loss")
+    if rank_of(label) == 2 and rank_of(input) == 2 and label.shape[-1] == 1:
+        label = op("reshape2", {"X": label}, {"shape": [-1]})
     inputs = {"X": input, "Label": label, "Weight": weight}
     attrs = {"ignore_index": ignore_index, "reduction": reduction}
     return op("nll_loss", inputs, attrs, ("Out", "Total_weight"), name=name)[0]

@@ -25,9 +25,9 @@ class FunctionLayer(Layer):
         bound.arguments.pop("name", None)
         self._given = dict(bound.arguments)
 
-    def forward(self, *inputs: Any) -> Any:
-        """What the function gives."""
-        function = type(self)._function
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """What the function gives. named: inputs by what Paddle calls them, in order."""
+        function, inputs = type(self)._function, (*inputs, *named.values())
         if self._trains:
             return function(*inputs, **self._given, training=self.training)
         return function(*inputs, **self._given)
