@@ -11,15 +11,16 @@ from refluid.measure.ceilings import Ceilings
 from refluid.tune.diagnosis import BoundBy, Evidence, diagnose
 from refluid.tune.doctor.load import LoadByOthers
 from refluid.tune.living import Life
-from refluid.tune.profile import Profile
+from refluid.tune.profile import OperatorCost, Profile
 from refluid.tune.space import Situation, proposals
 from tests.tune.test_doctor import WELL
 
 LIFE = Life(60, 0.0102, 0.010, 0.0002, 0.0, "", (0.0, 0), [("train.py:3", 1.0)], 4, 0.0, 10**8)
+SMALL = OperatorCost("", "", "", 0.3, 10**6, 10**4)
 PROFILE = Profile(
-    ms=9.5, between=0.2, calling=0.3, operators=60, updates=12, updates_ms=0.5, flops=10**8,
-    moved=10**7, peak=10**7, fed={"x": [32, 64]}, reads=False, half=False, replicas=1, threads=0,
-    everywhere=False, fusions=[], flags={}, slowest=[], by_line=[],
+    ms=9.5, between=0.2, small=SMALL, operators=60, updates=12, updates_ms=0.5,
+    flops=10**8, moved=10**7, peak=10**7, fed={"x": [32, 64]}, reads=False, half=False,
+    replicas=1, threads=0, everywhere=False, fusions=[], flags={}, slowest=[], by_line=[],
 )  # fmt: skip
 WELL_SEEN = Evidence(LIFE, PROFILE, Ceilings(1e11, 1e10), 1.1, WELL, LoadByOthers(0.01, 0.0), {})
 
@@ -76,7 +77,10 @@ def test_what_is_planted_is_named(name: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_bounds() -> None:
     assert diagnose(PLANTED["slow reader"]).bound is BoundBy.READER
     assert diagnose(seen(outside=0.05)).bound is BoundBy.PYTHON
-    assert diagnose(seen(calling=8.0)).bound is BoundBy.SCHEDULING
+    assert (
+        diagnose(seen(small=OperatorCost("", "", "", 8.0, 10**6, 10**4))).bound
+        is BoundBy.SCHEDULING
+    )
 
 
 def keys(one: Evidence, learned: dict[str, float] | None = None) -> list[str]:

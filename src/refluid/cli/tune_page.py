@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
 from refluid.cli.page import Share, document, section, table, tiles
-from refluid.engine.strategy_file import written
+from refluid.engine.strategy_file import known, written
 from refluid.tune.report import gain, how_to_apply, verdict
 from refluid.tune.search import Tried
 from refluid.tune.tuner import TuningOutcome
 
 _WIDTH, _ROW, _LEFT = 900, 26, 330
+_CURVE, _HEIGHT, _MARGIN = 200, 180, 70
 
 
 def report_page(outcome: TuningOutcome, file: str) -> str:
@@ -94,26 +96,50 @@ def _waterfall(bars: Sequence[tuple[str, float, float, float]]) -> str:
 
 def _losses(outcome: TuningOutcome) -> str:
     proof = outcome.proof
-    if proof is None or not outcome.best or not proof.usual:
+    if proof is None or not outcome.best or not proof.usual.losses:
         return ""
-    rows = [
-        (str(number), f"{before:.6g}", f"{after:.6g}")
-        for number, (before, after) in enumerate(zip(proof.usual, proof.losses, strict=False), 1)
-    ][:12]
+    before, after = (one[:_CURVE] for one in (proof.usual.losses, proof.losses))
     return section(
         "Losses before and after",
-        f"The same batches from the same state; the greatest difference of the first eight is "
-        f"{proof.off:.2g} of the loss.",
-        table(("step", "before", "after"), rows, "step|before|after"),
+        f"{len(before)} steps on the same batches from the same state; the greatest difference of "
+        f"the first eight is {proof.off:.2g} of the loss. Before: the area; after: dashed.",
+        two_curves(before, after),
+    )
+
+
+def two_curves(before: Sequence[float], after: Sequence[float]) -> str:
+    """Both over the same axes."""
+    finite = [one for one in (*before, *after) if math.isfinite(one)]
+    low, high = min(finite, default=0.0), max(finite, default=1.0)
+    span = (high - low) or 1.0
+
+    def points(values: Sequence[float]) -> list[str]:
+        step = (_WIDTH - _MARGIN - 10) / max(1, len(values) - 1)
+        tall = (_HEIGHT - 40) / span
+        return [
+            f"{_MARGIN + number * step:.1f},{_HEIGHT - 20 - (one - low) * tall:.1f}"
+            for number, one in enumerate(values)
+            if math.isfinite(one)
+        ]
+
+    floor = _HEIGHT - 10
+    area = [f"{_MARGIN},{floor}", *points(before), f"{_WIDTH - 10},{floor}"]
+    ends = "".join(
+        f'<text x="{_MARGIN - 8}" y="{y}" text-anchor="end">{value:.4g}</text>'
+        for y, value in ((24, high), (_HEIGHT - 16, low))
+    )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="losses before and after">'
+        f'{ends}<polygon class="area" points="{" ".join(area)}"/>'
+        f'<polyline class="mark" fill="none" points="{" ".join(points(after))}"/></svg>'
     )
 
 
 def _memory(outcome: TuningOutcome) -> str:
-    peak = outcome.seen.profile.peak
-    after = outcome.proof.peak if outcome.proof and outcome.best else 0
-    rows = [("before", f"{peak / 1e6:.4g} MB")]
-    if after:
-        rows.append(("after", f"{after / 1e6:.4g} MB"))
+    rows = [("before", f"{outcome.seen.profile.peak / 1e6:.4g} MB")]
+    if outcome.proof and outcome.best and outcome.proof.peak:
+        sides = ("before", outcome.proof.usual.peak), ("after", outcome.proof.peak)
+        rows = [(name, f"{peak / 1e6:.4g} MB") for name, peak in sides]
     return section(
         "Memory", "What tensors of a step hold at its peak.", table(("", "peak"), rows, "peak")
     )
@@ -140,14 +166,15 @@ def _tried(outcome: TuningOutcome) -> str:
         "What was tried",
         "Each beside the best until then, in turns: the time of a step by it over that without it, "
         f"lowest and highest of the rounds.{left}",
-        table(("choice", "time", "range", "", "why"), rows, "time|range", "choice"),
+        table(("choice", "what it does", "time", "range", "", "why"), rows, "time|range", "choice"),
     )
 
 
 def _row(one: Tried) -> tuple[str, ...]:
     found = one.found
     figures = (f"{found.ratio:.2f}", f"{found.low:.2f} to {found.high:.2f}") if found else ("", "")
-    return one.proposal.key, *figures, "kept" if one.kept else "", one.why
+    knob = known(one.proposal.row.scope)[one.proposal.row.name]
+    return one.proposal.key, knob.does, *figures, "kept" if one.kept else "", one.why
 
 
 def _slowest(outcome: TuningOutcome) -> str:

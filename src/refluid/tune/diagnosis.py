@@ -80,7 +80,7 @@ def diagnose(seen: Evidence) -> Diagnosis:
     reads = not profile.fed or profile.reads
     inside = max(1e-9, life.inside - (life.waited if reads else 0.0))
     between = max(0.0, life.outside - (0.0 if reads else life.waited))
-    calling = min(inside, profile.calling * 1e-3)
+    calling = inside * _small_part(seen)
     spent = {
         BoundBy.READER: life.waited,
         BoundBy.PYTHON: between,
@@ -93,6 +93,14 @@ def diagnose(seen: Evidence) -> Diagnosis:
     causes = tuple(cause for look in _LOOKS for cause in look(seen, shares))
     limit = seen.ceilings.bound(profile.flops, profile.moved)
     return Diagnosis(shares, min(1.0, least / inside), limit, causes)
+
+
+def _small_part(seen: Evidence) -> float:
+    """Of a run: what small operators take beyond what the ceilings need, and what is between."""
+    profile, small = seen.profile, seen.profile.small
+    least = 1e3 * seen.ceilings.least_seconds(small.flops, small.moved)
+    all_of_it = max(1e-9, profile.ms + profile.between)
+    return min(1.0, (max(0.0, small.ms - least) + profile.between) / all_of_it)
 
 
 def _shown(line: str) -> str:

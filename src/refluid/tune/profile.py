@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
-
-import torch
 
 from refluid.core import flags
 from refluid.core.events import Log, keep
@@ -27,7 +24,7 @@ from refluid.tune.window import StepWindow, plain_program
 _STEPS = 8
 _EVENTS = 200_000
 _SLOWEST = 12
-_CALLS = 2000
+_SMALL = 0.1
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class OperatorCost:
 class Profile:
     """A step operator by operator. ms: of operators; between: of what is between them.
 
-    calling: milliseconds that go into calling kernels, by what the smallest one takes.
+    small: all operators together that take less than a tenth of a millisecond.
     peak: bytes that tensors held at once. flops, moved: of the whole step. operators: how many.
     updates: how many of them update parameters, in how many milliseconds. fed: shapes. reads:
     whether the program reads by itself. half: whether anything in it is in half precision.
@@ -56,7 +53,7 @@ class Profile:
 
     ms: float
     between: float
-    calling: float
+    small: OperatorCost
     operators: int
     updates: int
     updates_ms: float
@@ -79,7 +76,8 @@ def profile_of(told: dict[str, Any]) -> Profile:
     """What `asdict` made of one."""
     slowest = [OperatorCost(**one) for one in told["slowest"]]
     lines = [(line, ms) for line, ms in told["by_line"]]
-    return Profile(**{**told, "slowest": slowest, "by_line": lines})
+    small = OperatorCost(**told["small"])
+    return Profile(**{**told, "slowest": slowest, "by_line": lines, "small": small})
 
 
 def profiled(window: StepWindow, program: Any) -> Profile:
@@ -103,11 +101,11 @@ def profiled(window: StepWindow, program: Any) -> Profile:
     compiled = program if isinstance(program, CompiledProgram) else None
     replicated = compiled._replicated if compiled else None
     ops = [op for block in plain.blocks for op in block.ops]
-    cost = 1e3 * _call_seconds()
+    costs = [_cost_of(one, work) for one in found.slowest(len(found.operators))]
     return Profile(
         ms=found.compute,
         between=found.ms - found.compute,
-        calling=cost * (len(measured.curve) if measured else len(ops)),
+        small=_together(costs),
         operators=len(ops),
         updates=sum(op.role == OpRole.OPTIMIZE for op in ops),
         updates_ms=sum(one.ms for one in found.operators if _updates(one)),
@@ -122,9 +120,15 @@ def profiled(window: StepWindow, program: Any) -> Profile:
         everywhere=compiled is not None and compiled._is_data_parallel and not compiled._places,
         fusions=fusions_of(plain),
         flags={f"FLAGS_{name}": flags.value(name) for name in FLAGS if flags.was_set(name)},
-        slowest=[_cost_of(one, work) for one in found.slowest(_SLOWEST)],
+        slowest=costs[:_SLOWEST],
         by_line=[(line, ms) for line, ms, _ in found.by(lambda watched: watched.line)[:6]],
     )
+
+
+def _together(costs: list[OperatorCost]) -> OperatorCost:
+    small = [one for one in costs if one.ms < _SMALL]
+    flops, moved = sum(one.flops for one in small), sum(one.moved for one in small)
+    return OperatorCost("", "", "", sum(one.ms for one in small), flops, moved)
 
 
 def _cost_of(spent: Spent, work: dict[tuple[str, str], OperatorWork]) -> OperatorCost:
@@ -135,16 +139,6 @@ def _cost_of(spent: Spent, work: dict[tuple[str, str], OperatorWork]) -> Operato
 
 def _updates(spent: Spent) -> bool:
     return any(op.role == OpRole.OPTIMIZE for op in spent.watched.ops)
-
-
-def _call_seconds() -> float:
-    """What calling a kernel takes that has nothing to do."""
-    one, best = torch.zeros(1), float("inf")
-    for _ in range(_CALLS):
-        start = time.perf_counter()
-        torch.add(one, one)
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def _with(name: str) -> Strategy:

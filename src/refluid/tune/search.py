@@ -51,7 +51,7 @@ class BlockFailed(Exception):
 class Compared:
     """The time of steps by B over that by A: median over rounds, lowest and highest.
 
-    off: by how much losses differ, relative; they are finite.
+    off: by how much losses differ, relative. peak, losses: of B; usual: a block of A.
     """
 
     ratio: float
@@ -60,7 +60,7 @@ class Compared:
     off: float = 0.0
     peak: int = 0
     losses: Sequence[float] = ()
-    usual: Sequence[float] = ()
+    usual: TimedBlock = TimedBlock(0.0)
 
     @property
     def is_faster(self) -> bool:
@@ -178,7 +178,7 @@ def _compared(ratios: Sequence[float], usual: TimedBlock, other: TimedBlock) -> 
         _off(usual.losses, other.losses),
         other.peak,
         other.losses,
-        usual.losses,
+        usual,
     )
 
 

@@ -57,7 +57,7 @@ def tune(
     start = time.monotonic()
     sessions = Sessions(script, tell)
     try:
-        seen = _seen(sessions.default(), tell)
+        seen = seen_by(sessions.default(), tell)
         outcome = TuningOutcome(script, seen, diagnose(seen))
         tell(f"bound by {outcome.diagnosis.bound.value}")
         deadline = start + budget * (1 - _PROOF)
@@ -92,7 +92,8 @@ def _search(
     outcome.left = len(planned) - len(search.tried)
 
 
-def _seen(session: Session, tell: Callable[[str], None]) -> Evidence:
+def seen_by(session: Session, tell: Callable[[str], None]) -> Evidence:
+    """What a script at its gate, and the machine, tell. TrialFailed where it can't be profiled."""
     tell(f"a loop of {session.life.period * 1e3:.3g} ms a step was recognised; its operators")
     found = session.ask("profile")
     profile = profile_of(found)
