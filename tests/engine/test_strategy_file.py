@@ -103,6 +103,18 @@ def test_choices_hold_within_a_block_only() -> None:
     assert torch.get_num_threads() == threads and not flags.was_set("paddle_num_threads")
 
 
+def test_flags_of_the_script_stay_set() -> None:
+    name = "FLAGS_eager_delete_tensor_gb"
+    with flags.override({name: 0.0}):  # for after this test
+        with choosing(NONE):
+            fluid.set_flags({name: -1.0})
+        choose(NONE)
+        assert flags.was_set("eager_delete_tensor_gb") and flags.value("eager_delete_tensor_gb") < 0
+        with choosing(checked({"flags": {name: 0.5}}, "a test")):
+            assert flags.value("eager_delete_tensor_gb") == 0.5
+        assert flags.was_set("eager_delete_tensor_gb") and flags.value("eager_delete_tensor_gb") < 0
+
+
 def trained(steps: int = 6) -> tuple[list[float], fluid.Program]:
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 7

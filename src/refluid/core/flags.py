@@ -100,14 +100,14 @@ def set_flags(flags: Mapping[str, Any]) -> None:
 @contextmanager
 def override(flags: Mapping[str, Any]) -> Iterator[None]:
     """Within the block the given flags hold; afterwards the former values are back."""
-    former, given = get_flags(list(flags)), set(_set)
+    former = {name.removeprefix(_PREFIX): old for name, old in get_flags(list(flags)).items()}
+    unset = former.keys() - _set
     set_flags(flags)
     try:
         yield
     finally:
-        _set.clear()
-        _set.update(given)
-        _values.update({name.removeprefix(_PREFIX): old for name, old in former.items()})
+        _set.difference_update(unset)
+        _values.update(former)
         _note()
 
 

@@ -175,14 +175,14 @@ def _compared(ratios: Sequence[float], usual: TimedBlock, other: TimedBlock) -> 
         statistics.median(ordered),
         spared[0],
         spared[-1],
-        _off(usual.losses, other.losses),
+        difference(usual.losses, other.losses),
         other.peak,
         other.losses,
         usual,
     )
 
 
-def _off(usual: Sequence[float], others: Sequence[float]) -> float:
+def difference(usual: Sequence[float], others: Sequence[float]) -> float:
     """The greatest difference, relative to the largest loss; infinite where one isn't finite."""
     if not all(map(math.isfinite, others)):
         return math.inf if all(map(math.isfinite, usual)) else 0.0

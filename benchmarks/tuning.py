@@ -1,0 +1,143 @@
+"""Tuning beside exhaustive search: `python benchmarks/tuning.py [NAMES] [--record]`.
+
+Each script of benchmarks/tuned_scripts is tuned; then every combination of the choices that apply
+to it, which a window can try, is measured. What both found runs beside each other, and beside the
+default, in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.machine import facts
+from refluid.engine.choices import NONE, Choices
+from refluid.tune.bench import Sessions, started_with
+from refluid.tune.doctor.host import read_host
+from refluid.tune.learned import Learned
+from refluid.tune.search import BlockFailed, Compared, Search, difference
+from refluid.tune.session import Script
+from refluid.tune.space import Proposal, Situation, TrialKind, proposals
+from refluid.tune.tuner import tune
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results" / "tuning.json"
+_BLOCKS, _SECONDS, _LEAST = 2, 0.15, 8
+_ROUNDS = 9
+
+
+@dataclass(frozen=True)
+class Result:
+    """One script. tuned: time of its steps beside the default's, best: of the best combination,
+    beside: tuned beside that; each with its range. found, fastest: the choices."""
+
+    script: str
+    combinations: int
+    tuned: list[float]
+    best: list[float]
+    beside: list[float]
+    tuning_seconds: float
+    exhaustive_seconds: float
+    found: str
+    fastest: str
+
+
+def combinations(planned: Sequence[Proposal]) -> Iterator[Choices]:
+    """Every one of what can be tried on a window; those that start alike after one another."""
+    tried = [one for one in planned if one.row.trial is not TrialKind.LIVE]
+    rows = list(dict.fromkeys(one.row.name for one in tried))
+    sides = [[None, *(one for one in tried if one.row.name == name)] for name in rows]
+    every = []
+    for chosen in itertools.product(*sides):
+        choices = NONE
+        for one in chosen:
+            choices = one.on(choices) if one else choices
+        every.append(choices)
+    return iter(sorted(every, key=lambda one: repr(started_with(one))))
+
+
+def exhaustive(sessions: Sessions, planned: Sequence[Proposal]) -> tuple[Choices, int]:
+    """The combination with the shortest steps whose losses are those of the default."""
+    tolerance = max(one.row.numbers.value for one in planned)
+    usual = sessions.block(NONE, _LEAST)
+    steps = max(_LEAST, math.ceil(_SECONDS / usual.seconds))
+    best, shortest, count = NONE, math.inf, 0
+    for choices in combinations(planned):
+        try:
+            blocks = [sessions.block(choices, steps) for _ in range(_BLOCKS)]
+        except BlockFailed:
+            continue
+        count += 1
+        seconds = min(one.seconds for one in blocks)
+        if seconds < shortest and difference(usual.losses, blocks[0].losses) <= tolerance:
+            best, shortest = choices, seconds
+    return best, count
+
+
+def measured(name: str, budget: float) -> Result:
+    """Both searches for one script, and both results side by side."""
+    script = Script([str(HERE / "tuned_scripts" / f"{name}.py")])
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = tune(script, budget, _quiet, Learned(read_host(), Path(folder)))
+    sessions = Sessions(script, _quiet)
+    try:
+        start = time.monotonic()
+        planned = proposals(Situation(outcome.seen, outcome.diagnosis), {})
+        best, count = exhaustive(sessions, planned)
+        seconds = time.monotonic() - start
+        side_by_side = Search(sessions, math.inf)
+        pairs = ((NONE, outcome.best), (NONE, best), (best, outcome.best))
+        tuned, fastest, beside = (
+            _figures(side_by_side.compare(one, other, _ROUNDS, patient=True))
+            for one, other in pairs
+        )
+    finally:
+        sessions.close()
+    return Result(
+        name, count, tuned, fastest, beside, outcome.seconds, seconds,
+        _text(outcome.best), _text(best),
+    )  # fmt: skip
+
+
+def _figures(found: Compared) -> list[float]:
+    return [found.ratio, found.low, found.high]
+
+
+def _text(choices: Choices) -> str:
+    items = (item for values in choices.values.values() for item in values.items())
+    return ", ".join(f"{name}={value}" for name, value in items) or "nothing"
+
+
+def _quiet(_text: str) -> None:
+    pass
+
+
+def main() -> None:
+    names = sorted(one.stem for one in (HERE / "tuned_scripts").glob("*.py"))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[*names, []], help="scripts; all by default")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds for tuning one")
+    parser.add_argument("--record", action="store_true", help=f"write {RESULTS.name}")
+    asked = parser.parse_args()
+    found = []
+    for name in asked.names or names:
+        found.append(measured(name, asked.budget))
+        print(json.dumps(asdict(found[-1])), flush=True)
+        if asked.record:
+            RESULTS.write_text(
+                json.dumps({"facts": facts("cpu"), "results": list(map(asdict, found))}, indent=1)
+            )
+
+
+if __name__ == "__main__":
+    main()
