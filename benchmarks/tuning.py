@@ -1,7 +1,7 @@
 """Tuning beside exhaustive search: `python benchmarks/tuning.py [NAMES] [--record]`.
 
-Each script of benchmarks/tuned_scripts is tuned; then every combination of the choices that apply
-to it, which a window can try, is measured. What both found runs beside each other, and beside the
+Each script of benchmarks/tuned_scripts is tuned over the knobs of `KNOBS`; then every combination
+of those that apply to it is measured. What both found runs beside each other, and beside the
 default, in turns.
 """
 
@@ -27,11 +27,20 @@ from refluid.tune.doctor.host import read_host
 from refluid.tune.learned import Learned
 from refluid.tune.search import BlockFailed, Compared, Search, difference
 from refluid.tune.session import Script
-from refluid.tune.space import Proposal, Situation, TrialKind, proposals
+from refluid.tune.space import SPACE, Proposal, Situation, TrialKind, proposals
 from refluid.tune.tuner import tune
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "tuning.json"
+# All of the space would be 128 to 4,608 combinations for each script.
+KNOBS = (
+    "decorate",
+    "FLAGS_paddle_num_threads",
+    "FLAGS_refluid_tier",
+    "enable_auto_fusion",
+    "num_threads",
+)
+_SPACE = [one for one in SPACE if one.name in KNOBS]
 _BLOCKS, _SECONDS, _LEAST = 2, 0.15, 8
 _ROUNDS = 9
 
@@ -88,11 +97,11 @@ def measured(name: str, budget: float) -> Result:
     """Both searches for one script, and both results side by side."""
     script = Script([str(HERE / "tuned_scripts" / f"{name}.py")])
     with tempfile.TemporaryDirectory() as folder:
-        outcome = tune(script, budget, _quiet, Learned(read_host(), Path(folder)))
+        outcome = tune(script, budget, _quiet, Learned(read_host(), Path(folder)), space=_SPACE)
     sessions = Sessions(script, _quiet)
     try:
         start = time.monotonic()
-        planned = proposals(Situation(outcome.seen, outcome.diagnosis), {})
+        planned = proposals(Situation(outcome.seen, outcome.diagnosis), {}, _SPACE)
         best, count = exhaustive(sessions, planned)
         seconds = time.monotonic() - start
         side_by_side = Search(sessions, math.inf)

@@ -47,6 +47,10 @@ PlaceOption = Annotated[
 _ShowTranslation = Annotated[
     bool, typer.Option("--show-translation", help="Print what is translated from Python 2.")
 ]
+_LogFolder = Annotated[
+    Path | None,
+    typer.Option("--log-dir", metavar="DIR", help="Write what steps do there, for TensorBoard."),
+]
 _StrategyFile = Annotated[
     Path | None,
     typer.Option("--strategy", metavar="FILE.toml", help="Knobs, set over what the script says."),
@@ -67,6 +71,7 @@ def run(
     memory: _Memory = None,
     place: PlaceOption = None,
     strategy: _StrategyFile = None,
+    log_dir: _LogFolder = None,
     show_translation: _ShowTranslation = False,
     as_fluid_cpu: _AsFluidCpu = False,
     gate: _GateNumber = None,
@@ -93,7 +98,7 @@ def run(
     if strategy is not None:
         _choose(strategy)
     try:
-        with _watched(Path(script).name, watch, profile, memory, gate):
+        with _watched(Path(script).name, watch, profile, memory, gate, log_dir):
             _run_to_the_end(_run_module if module else _run_file, script)
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
@@ -147,7 +152,12 @@ def _choose(file: Path) -> None:
 
 
 def _watched(
-    title: str, watch: bool, profile: Path | None, memory: Path | None, gate: int | None
+    title: str,
+    watch: bool,
+    profile: Path | None,
+    memory: Path | None,
+    gate: int | None,
+    log_dir: Path | None,
 ) -> ExitStack:
     """What the options ask for, imported only where they do: few runs are watched."""
     around = ExitStack()
@@ -161,6 +171,10 @@ def _watched(
         from refluid.cli.watching import watching
 
         around.enter_context(watching())
+    if log_dir is not None:
+        from refluid.cli.scalars import logging_scalars
+
+        around.enter_context(logging_scalars(log_dir))
     if gate is not None:
         from refluid.tune.gate import gate as at_gate
 

@@ -169,9 +169,11 @@ SPACE: tuple[TunableKnob, ...] = (
 )  # fmt: skip
 
 
-def proposals(now: Situation, seen: dict[str, float]) -> list[Proposal]:
+def proposals(
+    now: Situation, seen: dict[str, float], space: Sequence[TunableKnob] = SPACE
+) -> list[Proposal]:
     """What to try, the most promising first. seen: gains on this machine before, by key."""
-    found = [Proposal(row, value) for row in SPACE for value in row.values(now)]
+    found = [Proposal(row, value) for row in space for value in row.values(now)]
     return sorted(found, key=lambda one: -_promise(one, now.diagnosis, seen))
 
 

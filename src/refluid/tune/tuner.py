@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -18,7 +18,7 @@ from refluid.tune.learned import Learned
 from refluid.tune.profile import profile_of
 from refluid.tune.search import BlockFailed, Compared, Search, Tried
 from refluid.tune.session import Script, Session
-from refluid.tune.space import Situation, proposals
+from refluid.tune.space import SPACE, Proposal, Situation, TunableKnob, proposals
 
 # Of the budget, for the last proof.
 _PROOF = 0.15
@@ -48,6 +48,7 @@ def tune(
     *,
     limit: int = 0,
     tolerance: float | None = None,
+    space: Sequence[TunableKnob] = SPACE,
 ) -> TuningOutcome:
     """Tunes for about so many seconds. limit: bytes that a step may hold; 0: what is free now.
 
@@ -63,7 +64,8 @@ def tune(
         deadline = start + budget * (1 - _PROOF)
         most = limit or seen.host.available
         search = Search(sessions, deadline, most, tolerance)
-        _search(search, outcome, learned, tell)
+        now = Situation(seen, outcome.diagnosis)
+        _search(search, outcome, proposals(now, learned.gains(), space), learned, tell)
     finally:
         sessions.close()
     outcome.seconds = time.monotonic() - start
@@ -71,9 +73,12 @@ def tune(
 
 
 def _search(
-    search: Search, outcome: TuningOutcome, learned: Learned, tell: Callable[[str], None]
+    search: Search,
+    outcome: TuningOutcome,
+    planned: Sequence[Proposal],
+    learned: Learned,
+    tell: Callable[[str], None],
 ) -> None:
-    planned = proposals(Situation(outcome.seen, outcome.diagnosis), learned.gains())
     try:
         for number, one in enumerate(search.run(Choices(), planned), 1):
             found = "" if one.found is None else f" {one.found.ratio:.2f}"
