@@ -55,13 +55,14 @@ def residual(image: Any) -> Any:
 
 
 def separable(image: Any) -> Any:
-    """Blocks of relu and depthwise convolution beside a shortcut, as in Xception."""
+    """Blocks of relu and depthwise convolution beside one of 1x1, as Xception's narrower ones."""
     image = layers.conv2d(image, 64, 1, bias_attr=False)
     for _ in range(4):
         branch = layers.conv2d(
             layers.relu(image), 64, 3, padding=1, groups=64, use_cudnn=False, bias_attr=False
         )
-        image = layers.elementwise_add(image, layers.conv2d(branch, 64, 1, bias_attr=False))
+        beside = layers.conv2d(image, 64, 1, bias_attr=False)
+        image = layers.elementwise_add(beside, layers.conv2d(branch, 64, 1, bias_attr=False))
     return layers.pool2d(image, global_pooling=True, pool_type="avg")
 
 

@@ -93,7 +93,7 @@ _ALL = fluid.BuildStrategy.ReduceStrategy.AllReduce
 CASES = (
     _build("enable_inplace", True, "sums"),
     _build("memory_optimize", True, "residual"),
-    _build("mkldnn_enabled_op_types", {"conv2d", "conv2d_grad"}, "filters", {"mul"}),
+    _build("mkldnn_enabled_op_types", {"conv2d", "conv2d_grad"}, "filters", set()),
     _build("fuse_all_reduce_ops", True, "wide", places=2),
     _build("reduce_strategy", _REDUCE, "wide", _ALL, places=2),
     Case(

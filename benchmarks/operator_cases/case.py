@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import refluid.fluid as fluid
+from refluid.core.offsets import Offsets
 from refluid.ops.registry import find
 from refluid.ops.sequence.batching import time_major
 
@@ -124,10 +125,13 @@ class Ours:
             self.scope.var(name).get_tensor().set(values[name], fluid.CPUPlace())
         self.main = main
         self.feed = {name: _fed(one) for name, one in values.items() if name not in case.held}
+        self.ragged = [one for one in self.feed.values() if isinstance(one, fluid.LoDTensor)]
 
     def __call__(self) -> None:
         """One run, of which all results are fetched: what nobody reads might not be computed."""
         time_major.cache_clear()  # every batch has other lengths
+        for one in self.ragged:
+            one.levels = tuple(Offsets(level.array) for level in one.levels)
         self.results()
 
     def results(self) -> list[Any]:

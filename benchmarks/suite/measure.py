@@ -124,7 +124,7 @@ def _take_turns(
     asked = {"device": settings.device, "half": settings.half, "clock": settings.clock}
     steps = {}
     for name, rival in running.items():
-        step = rival.ask("warm", seconds=settings.seconds, least=4, most=50)
+        step = rival.ask("warm", seconds=settings.seconds, least=12, most=50)
         steps[name] = max(2, min(MOST_STEPS, round(settings.seconds / step)))
     names = list(running)
     for turn in range(settings.blocks):

@@ -38,11 +38,15 @@ def count_one_more(thing: Any) -> int:
 
 FAULTS: list[tuple[Any, str, Callable[..., Any]]] = [
     (handover, "getrefcount", count_one_more),
-    (handover, "holders", lambda tensor: 1),
+    (holders, "holders", lambda tensor: 1),
+    (handover, "lies_alone", lambda tensor: True),
+    (holders, "getrefcount", lambda tensor: holders._IDLE[1]),
 ]
 
 
-@pytest.mark.parametrize(("place", "name", "fault"), FAULTS, ids=["references", "storages"])
+@pytest.mark.parametrize(
+    ("place", "name", "fault"), FAULTS, ids=["references", "storages", "memory", "views"]
+)
 def test_wrong_counts_are_found_and_everything_is_copied(
     place: Any, name: str, fault: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,6 +54,17 @@ def test_wrong_counts_are_found_and_everything_is_copied(
     assert not handover.counts_tell()
     mine = torch.ones(3)
     assert handover.own_value(mine) is not mine
+
+
+def test_a_view_of_what_nobody_else_holds() -> None:
+    with torch.no_grad():
+        mine = torch.ones(4).view(2, 2)
+        assert handover.own_value(mine) is mine
+        part = torch.ones(4)[:2]
+        assert handover.own_value(part) is not part
+        whole = torch.ones(4)
+        mine = whole.view(2, 2)
+        assert handover.own_value(mine) is not mine
 
 
 def test_a_torch_that_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,41 +134,58 @@ def test_of_equal_scores(beam: int, scores: list[list[float]], kept: list[tuple[
     assert list(zip(parent.tolist(), word.view(-1).tolist(), strict=True)) == kept
 
 
-def _one_by_one(scores: list[list[float]], ended: list[bool], beam: int) -> set[tuple[int, int]]:
-    """(prefix, candidate) of what a beam keeps that sees the candidates one after the other."""
+def _one_by_one(scores: list[list[float]], ended: list[bool], beam: int) -> list[tuple[int, int]]:
+    """(prefix, candidate) of what a beam keeps that sees the candidates one after the other, in the
+    order of the prefixes, the best of each first."""
     held: list[tuple[float, int, int, int]] = []
     seen = 0
     for row, candidates in enumerate(scores):
         for column, score in enumerate(candidates[:1] if ended[row] else candidates):
+            if score == -np.inf:
+                continue
             full = len(held) == beam
             if full and (score, row) < held[-1][:2]:
                 continue
             held = held[:-1] if full else held
             held = sorted([*held, (score, row, -seen, column)], reverse=True)
             seen += 1
-    return {(row, column) for _, row, _, column in held}
+    return [(row, column) for _, row, _, column in sorted(held, key=lambda one: one[1])]
 
 
-def test_of_scores_at_random_with_many_ties() -> None:
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("named", [True, False])
+def test_of_scores_at_random_with_many_ties(named: bool, kind: str) -> None:
+    """What stays, its order, its scores and words, as a search says that looks at one by one."""
     random = np.random.default_rng(7)
     for _ in range(150):
         beam, columns = (int(one) for one in random.integers(1, 6, 2))
-        counts = [int(one) for one in random.integers(1, beam + 1, random.integers(1, 4))]
+        counts = [int(one) for one in random.integers(0, beam + 1, random.integers(1, 4))]
         rows = sum(counts)
-        scores = random.integers(0, 3, (rows, columns)).astype("float32")
+        scores = random.integers(0, 3, (rows, columns)).astype(kind)
+        scores[random.random(scores.shape) < 0.1] = -np.inf
+        ids = random.integers(2, 9, scores.shape) if named else None
         ended = random.random(rows) < 0.2
-        words = np.where(ended, END, 3)
-        best = scores[:, 0].tolist()
-        found = _search(words.tolist(), best, scores, counts, beam_size=beam, ids=None)
-        kept = zip(found[2].tolist(), found[0].view(-1).tolist(), strict=True)
-        wanted, start = set(), 0
+        words = np.where(ended, END, 3).tolist()
+        best = np.where(np.isinf(scores[:, 0]), 0, scores[:, 0])
+        given = np.where(ended[:, None], best[:, None], scores)
+        named_ids = None if ids is None else torch.from_numpy(ids)
+        word, score, parent, lod, _ = _search(
+            words, best.tolist(), scores, counts, beam_size=beam, ids=named_ids
+        )
+        wanted, start = [], 0
         for count in counts:
             part = slice(start, start + count)
-            one = _one_by_one(scores[part].tolist(), ended[part].tolist(), beam)
+            one = _one_by_one(given[part].tolist(), ended[part].tolist(), beam)
             if not all(ended[start + row] for row, _ in one):  # else the sentence is dropped
-                wanted |= {(start + row, END if ended[start + row] else word) for row, word in one}
+                wanted += [(start + row, column) for row, column in one]
             start += count
-        assert set(kept) == wanted
+        assert parent.tolist() == [row for row, _ in wanted]
+        assert score.view(-1).tolist() == [given[one] for one in wanted]
+        assert lod[1].lengths == [parent.tolist().count(row) for row in range(rows)]
+        assert word.view(-1).tolist() == [
+            END if ended[row] else column if ids is None else ids[row, column]
+            for row, column in wanted
+        ]
 
 
 def test_steps_need_two_levels() -> None:

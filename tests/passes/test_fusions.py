@@ -40,6 +40,10 @@ def _residual_first(image: Any) -> Any:
     return layers.elementwise_add(norm(image), image, act="relu")
 
 
+def _beside(image: Any) -> Any:
+    return layers.elementwise_add(conv(image), depthwise(layers.relu(image)))
+
+
 def _matmul(image: Any) -> Any:
     weights = layers.create_parameter([6, 4], "float32")
     bias = layers.create_parameter([4], "float32", is_bias=True)
@@ -84,8 +88,8 @@ FUSIONS = [
     Fusion(
         "fuse_elewise_add_act_ops",
         lambda x: layers.elementwise_add(conv(x, act="sigmoid"), conv(x), act="relu"),
-        _both("elementwise_add", "sigmoid", "elementwise_add", "relu"),
-        _both("fused_elemwise_activation", "fused_elemwise_activation"),
+        "elementwise_add sigmoid elementwise_add relu",
+        "fused_elemwise_activation fused_elemwise_activation",
     ),
     Fusion(
         "fuse_bn_act_ops",
@@ -107,7 +111,7 @@ FUSIONS = [
     ),
     Fusion(
         "fuse_relu_depthwise_conv",
-        lambda x: depthwise(layers.relu(conv(x))),
+        lambda x: _beside(conv(x)),
         _both("relu"),
         "",
     ),
@@ -205,6 +209,7 @@ NEAR_MISSES = [
     ("fuse_elewise_add_act_ops", lambda x: _twice(layers.elementwise_add(x, x)), None),
     ("fuse_relu_depthwise_conv", lambda x: _active_twice(conv(x)), "also read by"),
     ("fuse_relu_depthwise_conv", lambda x: conv(layers.relu(x), groups=3), None),
+    ("fuse_relu_depthwise_conv", lambda x: depthwise(layers.relu(conv(x))), "nothing else keeps"),
     ("fuse_softmax_cross_entropy", lambda x: layers.softmax(x), None),
 ]
 
@@ -215,7 +220,7 @@ def _twice(x: Any) -> Any:
 
 def _active_twice(x: Any) -> Any:
     active = layers.relu(x)
-    return layers.elementwise_mul(depthwise(active), active)
+    return layers.elementwise_mul(layers.elementwise_add(depthwise(active), active), conv(x))
 
 
 @pytest.mark.parametrize(("name", "build", "reason"), NEAR_MISSES)

@@ -255,3 +255,16 @@ def test_deterministic_convolutions_repeat() -> None:
             net = Net(fluid.CUDAPlace(0))
             results.append([net.step() for _ in range(5)])
     assert results[0] == results[1]
+
+
+def test_what_torch_does_anyhow_is_called_plainly() -> None:
+    net = Net()
+    choice = kernels.KernelChoice(CPU, KernelSettings(onednn=True))
+    assert choice(net.op("conv2d"), len) is len
+    torch.backends.mkldnn.enabled = False
+    try:
+        assert choice(net.op("conv2d"), len) is not len
+    finally:
+        torch.backends.mkldnn.enabled = True
+    some = kernels.KernelChoice(CPU, KernelSettings(onednn_types=frozenset({"conv2d"})))
+    assert some(net.op("conv2d"), len) is not len

@@ -139,6 +139,21 @@ def test_recordings_follow_shapes(said: Callable[[], list[str]]) -> None:
     assert said() == []
 
 
+def test_long_plans_are_recorded_later(
+    said: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "LONG", 10)
+    model = Model(_images)
+    model.step(_batch(4))
+    made = [one for each in model.executor._group.cache.values() for one in each.steps.values()]
+    before = tiers.BEFORE + len(made[-1].written.source.steps) // 10
+    for _ in range(before - 1):
+        model.step(_batch(4))
+    assert said() == []
+    model.step(_batch(4))
+    assert "recorded a step" in said()[0]
+
+
 def test_parameters_may_be_replaced() -> None:
     results = []
     for tier in ("interpreted", "recorded"):

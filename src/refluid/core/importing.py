@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 from types import ModuleType
+
+from refluid.core.collecting import without_collections
 
 
 def import_many(name: str) -> ModuleType:
@@ -13,10 +14,5 @@ def import_many(name: str) -> ModuleType:
     Modules make few cycles, but so many objects that Python goes through all of torch's several
     times while hundreds are imported: a third of the time.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collections():
         return importlib.import_module(name)
-    finally:
-        if was_enabled:
-            gc.enable()

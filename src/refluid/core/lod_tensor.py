@@ -14,6 +14,7 @@ from refluid.core.arrays import as_array, is_plain, plain
 from refluid.core.dtypes import VarType, as_dtype, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod, lengths_to_offsets, lod_error, offsets_to_lengths
+from refluid.core.offsets import Levels, Offsets, as_levels, as_lod
 from refluid.core.places import CUDAPinnedPlace, Place, place_of, require_available
 
 _C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "int64": "int64_t"}
@@ -24,23 +25,24 @@ class LoDTensor:
     """A `torch.Tensor` and the offsets that part its rows into (nested) sequences.
 
     `LoDTensor()` is empty until `set`; `LoDTensor(tensor, lod)` wraps a tensor without a copy and
-    takes the offsets as they are; `LoDTensor(lod)` is Fluid's form for offsets alone.
+    takes the offsets as they are; `LoDTensor(lod)` is Fluid's form for offsets alone. `levels`:
+    the offsets as operators take them.
     `numpy.array(t)` copies the data, `numpy.asarray(t)` shares it where it lies on the CPU.
     """
 
-    __slots__ = ("_lod", "_tensor")
+    __slots__ = ("_tensor", "levels")
 
     def __init__(
         self,
-        tensor: torch.Tensor | Sequence[Sequence[int]] | None = None,
-        lod: Sequence[Sequence[int]] = (),
+        tensor: torch.Tensor | Sequence[Sequence[int] | Offsets] | None = None,
+        lod: Sequence[Sequence[int] | Offsets] = (),
     ) -> None:
         self._tensor: torch.Tensor | None = None
         if tensor is None or isinstance(tensor, torch.Tensor):
             self._tensor = tensor
         else:
             lod = tensor
-        self._lod: Lod = [list(level) for level in lod]
+        self.levels: Levels = as_levels(lod)
 
     @property
     def tensor(self) -> torch.Tensor:
@@ -73,7 +75,7 @@ class LoDTensor:
 
     def lod(self) -> Lod:
         """The offsets of each level: `[[0, 2, 5]]` for sequences of 2 and 3 rows."""
-        return [list(level) for level in self._lod]
+        return as_lod(self.levels)
 
     def set_lod(self, lod: Iterable[Iterable[int]]) -> None:
         """Sets the offsets; EnforceNotMet if they are inconsistent or do not fit the data."""
@@ -81,11 +83,11 @@ class LoDTensor:
         reason = lod_error(offsets, self._height())
         if reason:
             raise EnforceNotMet(f"The provided LoD is invalid: {reason}")
-        self._lod = offsets
+        self.levels = as_levels(offsets)
 
     def recursive_sequence_lengths(self) -> Lod:
         """The LoD as lengths: `[[2, 3]]` for sequences of 2 and 3 rows."""
-        return offsets_to_lengths(self._lod)
+        return offsets_to_lengths(self.lod())
 
     def set_recursive_sequence_lengths(self, lengths: Iterable[Iterable[int]]) -> None:
         """Sets the LoD from lengths; EnforceNotMet if they do not fit one another or the data."""
@@ -98,7 +100,7 @@ class LoDTensor:
 
     def has_valid_recursive_sequence_lengths(self) -> bool:
         """Whether the LoD is consistent and covers exactly the rows of the data."""
-        return lod_error(self._lod, self.shape()[0] if self.shape() else 0) is None
+        return lod_error(self.lod(), self.shape()[0] if self.shape() else 0) is None
 
     def _height(self) -> int | None:
         return None if self._tensor is None or not self._tensor.dim() else self._tensor.shape[0]
@@ -140,7 +142,7 @@ class LoDTensor:
 
     def _copy(self, place: Place) -> LoDTensor:
         """A copy on a place, with the LoD."""
-        return LoDTensor(self.tensor.detach().to(place.device, copy=True), self._lod)
+        return LoDTensor(self.tensor.detach().to(place.device, copy=True), self.levels)
 
     def _clear(self) -> None:
         """Gives the data back."""
@@ -168,7 +170,7 @@ class LoDTensor:
         return LoDTensor(part if part.dim() else part.reshape(1))
 
     def __str__(self) -> str:
-        lod = "{" + ", ".join("{" + ", ".join(map(str, level)) + "}" for level in self._lod) + "}"
+        lod = "{" + ", ".join("{" + ", ".join(map(str, level)) + "}" for level in self.lod()) + "}"
         if self._tensor is None:
             return f"\tlod: {lod}\n\tnot initialized"
         name = dtype_name(self._dtype())

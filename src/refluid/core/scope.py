@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from refluid.core.offsets import Levels, as_levels, as_lod
 from refluid.core.values import Lod, LoDTensor, LoDTensorArray, SelectedRows
 
 
@@ -59,12 +60,12 @@ class CellTensor(LoDTensor):
         self._cell.value = value
 
     @property
-    def _lod(self) -> Lod:
-        return self._cell.lod
+    def levels(self) -> Levels:
+        return as_levels(self._cell.lod)
 
-    @_lod.setter
-    def _lod(self, lod: Lod) -> None:
-        self._cell.lod = lod
+    @levels.setter
+    def levels(self, levels: Levels) -> None:
+        self._cell.lod = as_lod(levels)
 
 
 class Scope:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor, LoDTensorArray
-from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.core.offsets import Levels
 
 
 def write_item(array: Any, position: Tensor, value: Tensor, levels: Levels) -> LoDTensorArray:
@@ -21,7 +21,7 @@ def write_item(array: Any, position: Tensor, value: Tensor, levels: Levels) -> L
     items = LoDTensorArray() if array is None else array
     while len(items) <= index:
         items.append(LoDTensor())
-    items[index] = LoDTensor(value, as_lod(levels)) if levels else value
+    items[index] = LoDTensor(value, levels) if levels else value
     return items
 
 
@@ -30,7 +30,7 @@ def read_item(array: Any, position: Tensor, like: Tensor | None) -> tuple[Tensor
     index = int(position)
     item = array[index] if array is not None and index < len(array) else None
     if isinstance(item, LoDTensor):
-        levels = as_levels(item.lod())
+        levels = item.levels
         item = item.tensor if item._is_initialized() else None
         if item is not None:
             return item, levels

@@ -148,5 +148,5 @@ class Trainer:
 def shown(fetched: Fetched) -> Any:
     """A fetched value as Fluid prints it: lod, dim, layout, dtype, data."""
     if isinstance(fetched.value, torch.Tensor):
-        return LoDTensor(fetched.value, fetched.lod)
+        return LoDTensor(fetched.value, fetched.levels)
     return fetched.value

@@ -13,13 +13,12 @@ from torch import Tensor
 from refluid.core.arrays import NoTensorElements, as_array, plain
 from refluid.core.dtypes import VarType, as_dtype, dtype_name, is_known, to_numpy, to_torch
 from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import Levels
 from refluid.core.values import LoDTensor
 from refluid.ir.callstack import users_level
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.ops.registry import facts_of
-
-Lod = list[list[int]]
 
 
 class FeedSlot:
@@ -39,13 +38,13 @@ class FeedSlot:
         self._numpy = None if self.kind == VarType.BF16 else to_numpy(self.kind)
         self._torch = to_torch(self.kind)
 
-    def convert(self, value: Any) -> tuple[Tensor, Lod]:
+    def convert(self, value: Any) -> tuple[Tensor, Levels]:
         """The value as tensor on the plan's device, and its LoD."""
-        lod: Lod = []
+        lod: Levels = ()
         if isinstance(value, LoDTensor):
             if not value._is_initialized():
                 raise EnforceNotMet(f"feed of {self.name!r}: the LoDTensor holds no data; set some")
-            lod = value.lod()
+            lod = value.levels
             tensor = value.tensor
         elif isinstance(value, Tensor):
             tensor = value.detach()
@@ -80,7 +79,7 @@ class FeedSlot:
             tensor = self._from_array(value)
         elif isinstance(value, Tensor):
             tensor = value.detach()
-        elif isinstance(value, LoDTensor) and not value.lod():
+        elif isinstance(value, LoDTensor) and not value.levels:
             tensor = value.tensor
         else:
             return None

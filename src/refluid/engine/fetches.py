@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from refluid.core.fetched import fetched
+from refluid.core.offsets import as_levels
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor, lengths_to_offsets
 from refluid.runtime.batched.together import Together
 from refluid.runtime.plan import Fetched
@@ -24,9 +25,9 @@ def join(values: Sequence[Fetched]) -> Fetched:
     tensors = [one.value.reshape(1) if one.value.dim() == 0 else one.value for one in values]
     first = tensors[0].device
     joined = torch.cat([tensor.to(first) for tensor in tensors])
-    lengths = [LoDTensor(one.value, one.lod).recursive_sequence_lengths() for one in values]
+    lengths = [LoDTensor(one.value, one.levels).recursive_sequence_lengths() for one in values]
     merged = [list(chain.from_iterable(level)) for level in zip(*lengths, strict=False)]
-    return Fetched(joined, lengths_to_offsets(merged))
+    return Fetched(joined, as_levels(lengths_to_offsets(merged)))
 
 
 def returned(result: Fetched, return_numpy: bool) -> Any:
@@ -41,8 +42,8 @@ def returned(result: Fetched, return_numpy: bool) -> Any:
     if value.dtype == torch.bfloat16:  # which NumPy lacks
         value = value.float()
     if not return_numpy:
-        return LoDTensor(value, result.lod)
-    if result.lod:
+        return LoDTensor(value, result.levels)
+    if result.levels:
         raise RuntimeError(
             "Some of your fetched tensors hold LoD information. They can not be completely cast "
             "to Python ndarray. Please set the parameter 'return_numpy' as 'False' to return "

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 
 from refluid.core.dtypes import VarType
-from refluid.core.lod import Lod
 from refluid.core.offsets import Levels
 from refluid.core.scope import Scope
 from refluid.ir.editor import Editor
@@ -74,11 +73,11 @@ class ReadingStep:
         self._reader, self._names, self._rest, self._lods = reader, names, rest, lods
 
     def run(
-        self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Lod | Levels] = ()
+        self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Levels] = ()
     ) -> list[Fetched]:
         """As `Plan.run`; raises EOFException where the reader is at its end."""
         batch = self._reader.run(scope, ())
-        with_lod = {name for name, one in zip(self._names, batch, strict=True) if one.lod}
+        with_lod = {name for name, one in zip(self._names, batch, strict=True) if one.levels}
         plan = self._rest(self._lods | with_lod)
-        tensors, levels = [one.value for one in batch], [one.lod for one in batch]
+        tensors, levels = [one.value for one in batch], [one.levels for one in batch]
         return plan.run(scope, [*feeds, *tensors], [*lods, *levels])

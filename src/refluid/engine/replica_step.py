@@ -7,7 +7,7 @@ from functools import cached_property
 
 from torch import Tensor
 
-from refluid.core.lod import Lod
+from refluid.core.offsets import Levels
 from refluid.core.scope import Scope
 from refluid.engine.replica_scopes import updates_variables
 from refluid.ir.program import Program
@@ -36,7 +36,7 @@ class ReplicaStep:
         self,
         scopes: Sequence[Scope],
         feeds: Sequence[Sequence[Tensor]],
-        lods: Sequence[Sequence[Lod]],
+        lods: Sequence[Sequence[Levels]],
     ) -> ReplicaResults:
         """For each fetch all replicas' values, by rank."""
 

@@ -104,7 +104,7 @@ class Sender:
     def send(self, batch: ReaderBatch) -> Sent:
         """Starts the copy of a batch that lies in host memory."""
         with torch.cuda.stream(self._stream):
-            there = [LoDTensor(self._copy(one.tensor), one.lod()) for one in batch]
+            there = [LoDTensor(self._copy(one.tensor), one.levels) for one in batch]
             arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
             arrived.record(self._stream)
         return Sent(there, arrived)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from refluid.kernels.holders import holders
+from refluid.kernels.holders import lies_alone
 
 # Ways to hold a tensor `v`, or its memory, besides the variable.
 _HELD = """
@@ -20,9 +20,10 @@ _HELD = """
     kept.append(v.detach())
     kept.append(v.numpy())
 """
+_HELD_BASE = "kept.append(v._base)"
 _SITUATION = """
 def situation():
-    v = make(3)
+    v = make(3){}
     {}
     return own(v, yes).data_ptr() == v.data_ptr()
 """
@@ -35,12 +36,14 @@ def counts_tell() -> bool:
     A Python that counts otherwise, or a torch that does, must not give users memory that the next
     step writes to.
     """
-    return not any(_is_given(held.strip()) for held in _HELD.strip().splitlines())
+    ways = [held.strip() for held in _HELD.strip().splitlines()]
+    views = [_is_given(held, ".view(3, 1)") for held in [*ways, _HELD_BASE]]
+    return not any(views) and not any(map(_is_given, ways))
 
 
-def _is_given(held: str) -> bool:
+def _is_given(held: str, seen: str = "") -> bool:
     names: dict[str, Any] = {"make": torch.ones, "kept": [], "own": own_value, "yes": lambda: True}
-    exec(_SITUATION.format(held), names)
+    exec(_SITUATION.format(seen, held), names)
     return bool(names["situation"]())
 
 
@@ -52,7 +55,7 @@ def own_value(value: Any, trusted: Callable[[], bool] = counts_tell) -> Any:
     """
     if not isinstance(value, torch.Tensor):
         return value
-    if getrefcount(value) != SOLE or value.layout is not torch.strided or holders(value) != 1:
+    if getrefcount(value) != SOLE or value.layout is not torch.strided or not lies_alone(value):
         return value.clone()
     return value if trusted() else value.clone()
 

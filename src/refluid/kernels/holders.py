@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from refluid.kernels.parts import part
 
 _count = part("torch._C._storage_Use_Count", None)
+_uses = part("torch.Tensor._use_count", None)
 _has_number = part("torch.UntypedStorage._cdata", None) is not None
 _reference: Any = StorageWeakRef
 
@@ -39,6 +41,28 @@ def holders(tensor: Tensor) -> int | None:
         return None
     found: int = _count(storage._cdata if _has_number else _weak_number(storage))
     return found - 1
+
+
+def lies_alone(tensor: Tensor) -> bool:
+    """Whether nothing else lies in its memory but what it is a view of, all of it, which nothing
+    else holds: results are often handed on in another shape."""
+    found = holders(tensor)
+    if found != 2 or _uses is None:
+        return found == 1
+    base = tensor._base
+    if base is None or base.numel() != tensor.numel():
+        return False
+    return (_uses(base), getrefcount(base)) == _IDLE
+
+
+def _idle() -> tuple[int, int]:
+    """How often what a view was made of is counted, where nothing else holds it."""
+    view = torch.ones(2).view(2)
+    base = view._base
+    return (_uses(base) if _uses else 0, getrefcount(base))
+
+
+_IDLE = _idle()
 
 
 class Storage:

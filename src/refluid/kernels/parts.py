@@ -39,6 +39,7 @@ PARTS: dict[str, str] = {
     "torch.ops.mkldnn._linear_pointwise.default": "MKL's matrix products",
     "torch.ops.mkldnn._is_mkldnn_bf16_supported": "nothing is said of the processor",
     "torch._C._storage_Use_Count": "fetched values are copied",
+    "torch.Tensor._use_count": "fetched values of another shape than they were made in are copied",
     "torch.UntypedStorage._cdata": "a weak reference's number",
     "torch._C.DisableTorchFunction": _NOT_RECORDED,
     "torch.utils._python_dispatch.TorchDispatchMode": _NOT_RECORDED,

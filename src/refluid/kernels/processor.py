@@ -47,7 +47,8 @@ def _measured() -> bool:
     a, b = torch.rand(_SIZE, _SIZE), torch.rand(_SIZE, _SIZE)
     assert linear is not None
     mkl, onednn = (lambda: torch.mm(a, b)), (lambda: linear(a, b.t(), None, "none", [], ""))
-    return clearly_faster(onednn, mkl)
+    # What this thread computes: that is the same whatever other processes do to the clock.
+    return clearly_faster(onednn, mkl, time.thread_time)
 
 
 def clearly_faster(

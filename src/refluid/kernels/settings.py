@@ -41,6 +41,11 @@ def under(settings: TorchSettings, function: KernelFunction) -> KernelFunction:
     return run
 
 
+def in_force(settings: TorchSettings) -> bool:
+    """Whether torch has these settings anyhow, where nobody asks for others."""
+    return _gate.rests_at(settings)
+
+
 class _Gate:
     """Lets threads in that want the same settings."""
 
@@ -49,6 +54,13 @@ class _Gate:
         self._inside = 0
         self._settings: TorchSettings = ()
         self._former: TorchSettings = ()
+
+    def rests_at(self, settings: TorchSettings) -> bool:
+        with self._changed:
+            former = dict(self._former) if self._inside else {}
+            return all(
+                former.get(name, getattr(*_PLACES[name])) == value for name, value in settings
+            )
 
     def enter(self, settings: TorchSettings) -> None:
         with self._changed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
@@ -39,7 +40,7 @@ def joined(lods: Sequence[Levels], out: Tensor) -> Levels:
             "need sequences of as many levels as the first"
         )
     return tuple(
-        Offsets.of_lengths(length for level in levels for length in level.lengths)
+        Offsets(np.concatenate([[0], *(np.diff(level.array) for level in levels)]).cumsum())
         for levels in zip(first, *others, strict=bool(first))
     )
 

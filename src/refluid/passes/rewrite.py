@@ -44,6 +44,7 @@ class Rule:
 
     attrs: the attributes of both fused operators. check: the reason not to fire, or None.
     early: the fused operator stands where the first of the found ones stood, not the last.
+    Without `backward` the backward pass stays as it is.
     """
 
     forward: str
@@ -55,16 +56,15 @@ class Rule:
     early: bool = False
 
     @cached_property
-    def halves(
-        self,
-    ) -> tuple[
-        tuple[tuple[PatternNode, ...], PatternNode], tuple[tuple[PatternNode, ...], PatternNode]
-    ]:
-        """(operators found, operator put in their place), forward and backward."""
-        return (
-            (parse_pattern(self.forward), parse_pattern(self.fused)[0]),
-            (parse_pattern(self.backward), parse_pattern(self.fused_backward)[0]),
-        )
+    def halves(self) -> tuple[tuple[tuple[PatternNode, ...], PatternNode], ...]:
+        """(operators found, operator put in their place), forward and, if any, backward."""
+        both = ((self.forward, self.fused), (self.backward, self.fused_backward))
+        return tuple((parse_pattern(found), parse_pattern(put)[0]) for found, put in both if found)
+
+    @property
+    def backward_nodes(self) -> tuple[PatternNode, ...]:
+        """The operators found in the backward pass."""
+        return self.halves[1][0] if self.backward else ()
 
     @cached_property
     def starts(self) -> frozenset[str]:
@@ -87,7 +87,7 @@ def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> No
     taken: set[int] = set()
     placed: dict[int, Operator] = {}
     for found in find_matches(rule.halves[0][0], uses_in(block)):
-        match = complete(found, rule.halves[1][0]) or found
+        match = complete(found, rule.backward_nodes) or found
         if taken & set(match.positions.values()):
             continue
         reason = rule.check(match) or _obstacle(rule, match, kept)

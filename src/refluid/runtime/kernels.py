@@ -16,7 +16,7 @@ from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
-from refluid.kernels.settings import KernelFunction, TorchSettings, under
+from refluid.kernels.settings import KernelFunction, TorchSettings, in_force, under
 from refluid.ops.registry import facts_of
 
 _WORKSPACE = "CUDNN_CONV_WSCAP_DBG"
@@ -119,8 +119,9 @@ class KernelChoice:
         self._made: dict[tuple[KernelFunction, TorchSettings], KernelFunction] = {}
 
     def __call__(self, op: Operator, function: KernelFunction) -> KernelFunction:
-        """The function itself where nothing is asked for."""
+        """The function itself where nothing is asked for but what torch does anyhow."""
         settings = settings_for(op, self._device, self._kernels)
-        if not settings:
+        # Where others are called under other settings, in threads, what torch does changes.
+        if not settings or (in_force(settings) and not self._kernels.onednn_types):
             return function
         return self._made.setdefault((function, settings), under(settings, function))

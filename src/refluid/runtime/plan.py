@@ -12,7 +12,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
-from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.core.offsets import Levels, as_lod
 from refluid.core.scope import Cell, Scope
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
@@ -31,7 +31,12 @@ class Fetched:
     """A fetched value and its LoD (empty for a dense one)."""
 
     value: Any
-    lod: Lod
+    levels: Levels = ()
+
+    @property
+    def lod(self) -> Lod:
+        """The LoD as users get it."""
+        return as_lod(self.levels)
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Plan:
         self._tiers = None
 
     def run(
-        self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Lod | Levels] = ()
+        self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Levels] = ()
     ) -> list[Fetched]:
         """Runs one step on the scope. `feeds` in the order of `Request.feeds`.
 
@@ -84,14 +89,15 @@ class Plan:
             if cell.value is None:
                 raise EnforceNotMet(not_in_scope(cell.name))
         hold_channels_last(bound.channels_last)
-        levels = [as_levels(lod) for lod in lods]
         if self._fresh:
             self._fresh = False
             with first_run(self.request.device):
-                return self._step(bound, feeds, levels)
-        return self._step(bound, feeds, levels)
+                return self._step(bound, feeds, lods)
+        return self._step(bound, feeds, lods)
 
-    def _step(self, bound: Bound, feeds: Sequence[Tensor], levels: list[Levels]) -> list[Fetched]:
+    def _step(
+        self, bound: Bound, feeds: Sequence[Tensor], levels: Sequence[Levels]
+    ) -> list[Fetched]:
         with torch.no_grad():
             tiers = self._tiers
             code = self.code if tiers is None else tiers.choose(feeds, bound.cells)
@@ -99,9 +105,7 @@ class Plan:
                 results, found = code.run(feeds, bound.cells, levels)
             else:
                 results, found = self._threads.run(code.run, feeds, bound.cells, levels)
-        return [
-            Fetched(value, as_lod(levels)) for value, levels in zip(results, found, strict=True)
-        ]
+        return list(map(Fetched, results, found))
 
     def begin(
         self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Levels] = ()

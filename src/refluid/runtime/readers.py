@@ -17,7 +17,7 @@ from refluid.analysis.uses import key_of
 from refluid.comm import LocalGroup
 from refluid.comm.world import attendance
 from refluid.core.errors import EnforceNotMet
-from refluid.core.offsets import Levels, as_levels
+from refluid.core.offsets import Levels
 from refluid.core.scope import Cell, global_scope
 from refluid.feed.batches import ReaderBatch
 from refluid.feed.portions import ALONE, Turn
@@ -48,7 +48,7 @@ class OpenReader:
         tensors = [one.tensor for one in batch]
         check_batch(self.reader.name, self.specs, tensors)
         moved = [one if one.device == device else one.to(device) for one in tensors]
-        return moved, [as_levels(one.lod()) for one in batch]
+        return moved, [one.levels for one in batch]
 
     def _next(self, turn: Turn) -> ReaderBatch:
         """The next batch; the last one again where this trainer is without data."""

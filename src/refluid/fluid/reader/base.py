@@ -90,7 +90,7 @@ class DataLoaderBase:
 def _on(tensor: LoDTensor, place: Place) -> LoDTensor:
     if tensor.tensor.device == place.device:
         return tensor
-    return LoDTensor(tensor.tensor.to(place.device), tensor.lod())
+    return LoDTensor(tensor.tensor.to(place.device), tensor.levels)
 
 
 def current_place() -> Place | None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from refluid.core.data_ends import end_of_data, steps_together
 from refluid.core.errors import EOFException
-from refluid.core.offsets import as_lod
 from refluid.core.places import Place
 from refluid.core.values import LoDTensor
 from refluid.feed.closing import ClosingIterator
@@ -91,7 +90,7 @@ class DatasetLoader(DataLoaderBase):
 
     def _on_place(self, batch: Batch, place: Place) -> dict[str, LoDTensor]:
         return {
-            name: LoDTensor(tensor.to(place.device), as_lod(lod))
+            name: LoDTensor(tensor.to(place.device), lod)
             for name, tensor, lod in zip(
                 self._dataset.names, batch.tensors, batch.lods, strict=True
             )

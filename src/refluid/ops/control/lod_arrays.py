@@ -7,7 +7,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor, LoDTensorArray
-from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.core.offsets import Levels, as_lod
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.describing import like
@@ -25,7 +25,7 @@ def data_of(item: Item) -> Tensor:
 
 def levels_of(item: Item) -> Levels:
     """The LoD of an element of an array."""
-    return as_levels(item.lod()) if isinstance(item, LoDTensor) else ()
+    return item.levels if isinstance(item, LoDTensor) else ()
 
 
 def written(item: Item) -> bool:
@@ -70,7 +70,7 @@ def lod_tensor_to_array(X: Tensor, RankTable: AnyValue, *, lod_X: Levels) -> LoD
     parts: list[Item] = []
     for elements in steps.rows.cpu().split(steps.sizes):
         rows, levels = pick(below, elements)
-        parts.append(LoDTensor(X.index_select(0, rows.to(X.device)), as_lod(levels)))
+        parts.append(LoDTensor(X.index_select(0, rows.to(X.device)), levels))
     return LoDTensorArray(parts)
 
 

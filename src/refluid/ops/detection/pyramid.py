@@ -59,15 +59,16 @@ def distribute_fpn_proposals(
     scale = area.sqrt() / refer_scale
     level = torch.floor(torch.log2(scale + _EPSILON) + refer_level)
     level = level.clamp(min_level, max_level).long() - min_level
-    order = torch.argsort(level * images + image, stable=True)
-    place = torch.empty_like(order)
-    place[order] = torch.arange(order.numel(), device=order.device)
+    key = level.mul_(images).add_(image)
+    order = torch.argsort(key, stable=True)
+    place = torch.empty_like(order, dtype=torch.int32)
+    place.index_copy_(0, order, torch.arange(len(order), dtype=torch.int32, device=order.device))
     levels = max_level - min_level + 1
-    counts = torch.bincount(level * images + image, minlength=levels * images)
-    by_level = counts.reshape(levels, images)
-    parts = torch.split(FpnRois[order], by_level.sum(1).tolist())
-    lods: list[Levels] = [(Offsets.of_lengths(row),) for row in by_level.tolist()]
-    return list(parts), place.int()[:, None], lods
+    counts = torch.bincount(key, minlength=levels * images).cpu()
+    bounds = torch.zeros(levels, images + 1, dtype=torch.int64)
+    torch.cumsum(counts.view(levels, images), 1, out=bounds[:, 1:])
+    parts = FpnRois.index_select(0, order).split_with_sizes(bounds[:, -1].tolist())
+    return list(parts), place.unsqueeze(1), [(Offsets(row),) for row in bounds.numpy()]
 
 
 @operator(

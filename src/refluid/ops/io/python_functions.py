@@ -12,7 +12,7 @@ from torch import Tensor
 from refluid.core.dtypes import as_dtype, to_torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor
-from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.core.offsets import Levels
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.infer import no_inference
@@ -84,7 +84,7 @@ def py_func(
     """
     function = registered_function(forward_callable_id)
     pairs = zip(X or [], lods_X or [() for _ in X or []], strict=True)
-    given = [None if one is None else LoDTensor(one, as_lod(levels)) for one, levels in pairs]
+    given = [None if one is None else LoDTensor(one, levels) for one, levels in pairs]
     result = function(*given)
     results = list(result) if isinstance(result, tuple | list) else [result]
     results = [] if result is None and counts[0] != 1 else results
@@ -101,7 +101,7 @@ def _tensor(value: Any, device: torch.device) -> tuple[Tensor | None, Levels]:
     if value is None:
         return None, ()
     if isinstance(value, LoDTensor):
-        return value.tensor.to(device), as_levels(value.lod())
+        return value.tensor.to(device), value.levels
     if isinstance(value, Tensor):
         return value.detach().to(device), ()
     array = np.asarray(value)

@@ -18,7 +18,7 @@ from refluid.core.codec import (
 )
 from refluid.core.errors import EnforceNotMet
 from refluid.core.files import map_file
-from refluid.core.offsets import Levels, as_levels, as_lod
+from refluid.core.offsets import Levels, as_lod
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.writing import write_file
 from refluid.ops.infer import no_inference
@@ -106,7 +106,7 @@ def load(
         return SelectedRows(rows.index.to(device), rows.height(), rows.value.to(device)), ()
     tensor = _placed(value.tensor, device, load_as_fp16)
     if seek < 0:
-        return tensor, as_levels(value.lod())
+        return tensor, value.levels
     return tensor.reshape(-1)[seek : seek + math.prod(shape)].reshape(tuple(shape)), ()
 
 
@@ -139,7 +139,7 @@ def load_combine(
     while position < len(data):
         value, position = decode_lod_tensor(data, position, file_path)
         tensors.append(_placed(value.tensor, device, load_as_fp16))
-        levels.append(as_levels(value.lod()))
+        levels.append(value.levels)
     if len(tensors) != counts[0]:
         raise EnforceNotMet(f"{file_path} holds {len(tensors)} tensors, not {counts[0]}")
     return tensors, levels

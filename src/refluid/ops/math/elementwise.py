@@ -44,6 +44,8 @@ def align_both(X: Tensor, Y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 
     They have to be of one element type; half precision goes with float32.
     """
+    if X.shape == Y.shape and X.dtype is Y.dtype:
+        return X, Y
     if X.dtype != Y.dtype and not {X.dtype, Y.dtype} & _HALF:
         raise EnforceNotMet(
             f"Tensor holds the wrong type, it holds {Y.dtype}, but desires to be {X.dtype}: X and "
@@ -100,6 +102,8 @@ def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
 @in_place("elementwise_add", "X")
 def elementwise_add_(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """`elementwise_add` over X, where the result is of X's shape and type."""
+    if X.shape == Y.shape and X.dtype is Y.dtype:
+        return X.add_(Y)
     x, y = align_both(X, Y, axis)
     if y.dim() > X.dim() or y.numel() > X.numel() or X.dtype != y.dtype:
         return x + y

@@ -78,7 +78,7 @@ def maxout(
     if X.shape[place] % groups:
         raise EnforceNotMet(f"groups {groups} has to divide dimension {axis} of X {list(X.shape)}")
     shape = (*X.shape[:place], X.shape[place] // groups, groups, *X.shape[place + 1 :])
-    return X.reshape(shape).max(place + 1).values
+    return X.reshape(shape).amax(place + 1)
 
 
 @gradient("maxout")
@@ -86,6 +86,10 @@ def maxout_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, groups: int, axis: int
     """d_Out at the first channel of a group that is its largest."""
     place = axis % X.dim()
     shape = (*X.shape[:place], X.shape[place] // groups, groups, *X.shape[place + 1 :])
-    parts = X.reshape(shape)
-    first = parts.argmax(place + 1, keepdim=True)
-    return torch.zeros_like(parts).scatter_(place + 1, first, d_Out.unsqueeze(place + 1)).view_as(X)
+    parts = X.reshape(shape).unbind(place + 1)
+    made, left = [], d_Out
+    for part in parts:
+        here = part == Out
+        made.append(torch.where(here, left, 0.0))
+        left = torch.where(here, 0.0, left)
+    return torch.stack(made, place + 1).view_as(X)

@@ -93,6 +93,24 @@ def fused_elemwise_activation_(
     return _activated_sum_over(X, y, functor_list[0]), None
 
 
+@in_place("fused_elemwise_activation", "Y")
+def fused_elemwise_activation_over_y(
+    X: Tensor,
+    Y: Tensor,
+    *,
+    functor_list: Sequence[str],
+    counts: Sequence[int] = (1, 1),
+    **others: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """`fused_elemwise_activation` over Y, where the result is of Y's shape and type."""
+    alike = X.shape == Y.shape and X.dtype == Y.dtype
+    if not alike or counts[1] or not _adds_first(functor_list):
+        others |= {"functor_list": functor_list, "counts": counts}
+        found: tuple[Tensor, Tensor | None] = fused_elemwise_activation(X, Y, **others)
+        return found
+    return _activated_sum_over(Y, X, functor_list[0]), None
+
+
 def _activated_sum(x: Tensor, y: Tensor, activation: str, axis: int) -> Tensor:
     if y.dim() > x.dim():
         x, y = y, x

@@ -12,11 +12,8 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
-from refluid.ops.math.largest import largest
+from refluid.kernels.beams import choose_beams
 from refluid.ops.registry import OperatorDef, operator
-from refluid.ops.sequence.padded import pad_rows, unpad_rows
-
-_NEVER = float("-inf")
 
 
 def _infer(definition: OperatorDef, op: Operator) -> None:
@@ -73,89 +70,34 @@ def beam_search(
     best first, parent_idx (n,) names those. LoD: source sentences to prefixes to continuations.
     """
     sources = _rows_of_sources(lod_scores, level)
-    rows, device = scores.shape[0], scores.device
-    value = scores.reshape(rows, -1)
+    rows = scores.shape[0]
+    if sources.total != rows:
+        raise EnforceNotMet(f"the LoD of scores covers {sources.total} prefixes of {rows}")
+    value = scores.reshape(rows, scores.numel() // max(rows, 1))
     if not is_accumulated:
         value = pre_scores.reshape(-1, 1) + torch.log(value)
-    ended = pre_ids.reshape(-1) == end_id
-    value = value.masked_fill(ended.unsqueeze(1), _NEVER)
-    value[:, 0] = torch.where(ended, pre_scores.reshape(-1).to(value.dtype), value[:, 0])
-    all_values, (value, place) = value, largest(value, beam_size)
-    possible = value != _NEVER
-    possible[:, 1:] &= ~ended.unsqueeze(1)
-    kept = _top_of_sources(value, possible, sources, beam_size)
-    for source in _tied(all_values, value.masked_fill(~kept, _NEVER), sources, beam_size):
-        part = slice(*sources.values[source : source + 2])
-        kept[part], place[part] = _in_turn(all_values[part], beam_size)
-        value[part] = all_values[part].gather(1, place[part])
-    word = place if ids is None else ids.reshape(rows, -1).gather(1, place)
-    word = torch.where(ended.unsqueeze(1), end_id, word.long())
-    over = _finished(kept & ~(ended & (word[:, 0] == end_id)).unsqueeze(1), sources)
-    kept &= ~over[sources.owners(device)].unsqueeze(1)
-    chosen = kept.nonzero(as_tuple=True)
-    counts = Offsets.of_lengths(kept.sum(1).tolist())
-    lod = sources, counts
-    parents = chosen[0].to(torch.int32)
-    return word[chosen].view(-1, 1), value[chosen].view(-1, 1), parents, lod, lod
+    given = (
+        _held(pre_ids.reshape(-1), torch.long),
+        _held(pre_scores.reshape(-1), value.dtype),
+        torch.empty(0, 0, dtype=torch.long)
+        if ids is None
+        else _held(ids.reshape(value.shape), torch.long),
+        _held(value, value.dtype),
+        sources.tensor(),
+    )
+    room, bounds = beam_size * len(sources), torch.empty(rows + 1, dtype=torch.long)
+    kept = torch.empty(room, dtype=value.dtype)
+    parents, words = torch.empty(room, dtype=torch.int32), torch.empty(room, dtype=torch.long)
+    made = choose_beams(*given, end_id, beam_size, kept, parents, words, bounds)
+    found = (words[:made].view(-1, 1), kept[:made].view(-1, 1), parents[:made])
+    lod = sources, Offsets(bounds.numpy())
+    word, score, parent = (one.to(scores.device) for one in found)
+    return word, score, parent, lod, lod
 
 
-def _top_of_sources(value: Tensor, possible: Tensor, sources: Offsets, count: int) -> Tensor:
-    """Which candidates are among the `count` best of their source sentence."""
-    shape = len(sources), sources.longest, value.shape[1]
-    table = pad_rows(value.masked_fill(~possible, _NEVER), sources, shape[1], _NEVER)
-    table = table.flatten(1)
-    kept = torch.zeros_like(table, dtype=torch.bool)
-    kept.scatter_(1, largest(table, count)[1], True)
-    return unpad_rows(kept.view(shape), sources) & possible
-
-
-def _tied(value: Tensor, kept: Tensor, sources: Offsets, count: int) -> list[int]:
-    """The source sentences with more than `count` candidates as good as the last kept one.
-
-    value: of all candidates. kept: of those that are kept, and -inf.
-    """
-    if not len(sources) or not value.shape[0]:
-        return []
-    owners = sources.owners(value.device)
-    best = pad_rows(kept, sources, sources.longest, _NEVER).flatten(1)
-    full = (best != _NEVER).sum(1) == count
-    last = best.masked_fill(best == _NEVER, float("inf")).amin(1)
-    good = (value >= last[owners].unsqueeze(1)).sum(1)
-    candidates = torch.zeros(len(sources), dtype=torch.long, device=value.device)
-    candidates.index_add_(0, owners, good)
-    return (full & (candidates > count)).nonzero().flatten().tolist()
-
-
-def _in_turn(value: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Which `count` candidates (prefixes, candidates) one beam keeps, seen one after the other.
-
-    Of equal scores those of later prefixes come first, then those seen first; but one that equals
-    the last of a full beam takes its place. Returns which are kept and their positions, (prefixes,
-    count) each, as `paddle` 2.6.2 was seen to choose.
-    """
-    beam: list[tuple[float, int, int]] = []
-    for row, scores in enumerate(value.tolist()):
-        for column, score in enumerate(scores):
-            if score == _NEVER or (len(beam) == count and (score, row) < beam[-1][:2]):
-                continue
-            del beam[count - 1 :]
-            better = sum((score, row) <= one[:2] for one in beam)
-            beam.insert(better, (score, row, column))
-    size = min(count, value.shape[1])
-    kept = torch.zeros(value.shape[0], size, dtype=torch.bool)
-    place = torch.zeros(value.shape[0], size, dtype=torch.long)
-    for row in range(value.shape[0]):
-        columns = [column for _, owner, column in beam if owner == row]
-        kept[row, : len(columns)] = True
-        place[row, : len(columns)] = torch.tensor(columns, dtype=torch.long)
-    return kept.to(value.device), place.to(value.device)
-
-
-def _finished(living: Tensor, sources: Offsets) -> Tensor:
-    """For each source sentence whether nothing of it lives."""
-    alive = torch.zeros(len(sources), dtype=torch.long, device=living.device)
-    alive.index_add_(0, sources.owners(living.device), living.any(1).long())
-    return alive == 0
+def _held(given: Tensor, dtype: torch.dtype) -> Tensor:
+    """As compiled code takes it; beams are few numbers, wherever scores are computed."""
+    return given.to("cpu", dtype).contiguous()
 
 
 @operator("gather_tree", outputs="Out", uses=None, lod="")

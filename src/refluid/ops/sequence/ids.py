@@ -29,11 +29,15 @@ def sequence_enumerate(X: Tensor, *, lod_X: Levels, win_size: int, pad_value: in
     return flat[context_index(sequences, range(win_size), False, X.device)]
 
 
+# So many numbers are looked for one by one.
+_FEW = 8
+
+
 def keep(kept: Tensor, sequences: Offsets) -> Offsets:
     """The sequences that the rows chosen by the bool tensor `kept` (n,) form."""
-    counts = torch.zeros(len(sequences), dtype=torch.int64, device=kept.device)
-    counts.index_add_(0, sequences.owners(kept.device), kept.long())
-    return Offsets.of_lengths(counts.tolist())
+    before = torch.zeros(len(kept) + 1, dtype=torch.int64, device=kept.device)
+    torch.cumsum(kept, 0, out=before[1:])
+    return Offsets(before[sequences.tensor(kept.device)].cpu().numpy())
 
 
 @operator(
@@ -48,8 +52,12 @@ def sequence_erase(X: Tensor, *, lod_X: Levels, tokens: Sequence[int]) -> tuple[
     """The sequences of numbers X (n, 1) without those in `tokens`."""
     sequences = sequences_of(X, lod_X)
     numbers = X.flatten()
-    erased = torch.tensor(list(tokens), dtype=X.dtype, device=X.device)
-    kept = ~torch.isin(numbers, erased)
+    if len(tokens) > _FEW:
+        kept = ~torch.isin(numbers, torch.tensor(list(tokens), dtype=X.dtype, device=X.device))
+    else:
+        kept = torch.ones_like(numbers, dtype=torch.bool)
+        for token in tokens:
+            kept &= numbers != token
     return X[kept], (*lod_X[:-1], keep(kept, sequences))
 
 

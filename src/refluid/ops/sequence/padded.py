@@ -5,12 +5,22 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from refluid.core.offsets import Offsets
+
+# Sequences of more elements, in the mean, are copied one by one.
+_LONG = 2048
+
+
+def _is_number(fill: Tensor | float) -> bool:
+    return not isinstance(fill, Tensor) or (fill.dim() == 0 and fill.is_floating_point())
 
 
 def take_rows(rows: Tensor, index: Tensor) -> Tensor:
     """The rows (n, ...) that `index` names, shape (*index.shape, ...)."""
+    if rows.dim() == 2:
+        return F.embedding(index, rows)
     flat = rows.reshape(rows.shape[0], -1) if rows.numel() else rows.flatten(1)
     return F.embedding(index, flat).reshape(*index.shape, *rows.shape[1:])
 
@@ -35,6 +45,9 @@ def pad_rows(rows: Tensor, sequences: Offsets, length: int, fill: Tensor | float
     count, rest = len(sequences), rows.shape[1:]
     if sequences.all_are(length):
         return rows.reshape(count, length, *rest)
+    many = rows.device.type == "cpu" and rows.numel() > _LONG * count and not rows.requires_grad
+    if many and length == sequences.longest and _is_number(fill):
+        return pad_sequence(list(rows.split_with_sizes(sequences.lengths)), True, float(fill))
     filled = fill.to(rows.dtype) if isinstance(fill, Tensor) else rows.new_full((), fill)
     places = torch.arange(length, device=rows.device)
     index = sequences.tensor(rows.device)[:-1].unsqueeze(1) + places

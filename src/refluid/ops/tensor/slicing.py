@@ -245,7 +245,8 @@ def _parts(X: Tensor, Index: Tensor) -> tuple[Tensor, Tensor]:
     """
     sizes = X.shape[: Index.shape[-1]]
     columns = list(Index.long().unbind(-1))
-    if Index.numel():
+    lowest, greatest = map(int, Index.aminmax()) if Index.numel() else (0, -1)
+    if lowest < 0 or greatest >= min(sizes):  # which few are: then it is seen by dimension
         low, high = (one.tolist() for one in Index.reshape(-1, len(sizes)).aminmax(dim=0))
         if any(a < -size or b >= size for a, b, size in zip(low, high, sizes, strict=True)):
             raise EnforceNotMet(f"indices from {low} to {high} are outside of {list(X.shape)}")

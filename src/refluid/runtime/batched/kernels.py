@@ -57,7 +57,7 @@ class BatchedKernels:
                 return True
         if kernel.draws or not self._in_place(kernel):
             return False
-        first = next(kernel.uses, None)
+        first = next(iter(kernel.uses), None)
         views = gives_view(kernel.func)
         if name == "t" and first in self._to.one and outs[0] is not first:
             self._to.turned[outs[0]] = first

@@ -122,9 +122,7 @@ class BatchedReplicas:
         with torch.no_grad(), threads_of_all(self._replicas.size):
             results = self._threads.run(step.code.run, feeds, step.rows, [])
         return [
-            Together(found)
-            if isinstance(found, Tensor)
-            else [Fetched(value, []) for value in found]
+            Together(found) if isinstance(found, Tensor) else [Fetched(value) for value in found]
             for found in results
         ]
 

@@ -25,14 +25,14 @@ class Together(Sequence[Fetched]):
     def __getitem__(self, rank: slice) -> list[Fetched]: ...
     def __getitem__(self, rank: int | slice) -> Fetched | list[Fetched]:
         if isinstance(rank, slice):
-            return [Fetched(one, []) for one in self._stacked[rank]]
-        return Fetched(self._stacked[rank], [])
+            return [Fetched(one) for one in self._stacked[rank]]
+        return Fetched(self._stacked[rank])
 
     @property
     def joined(self) -> Fetched:
         """All rows as one value; a number of each replica is a row."""
         one = self._stacked
-        return Fetched(one.flatten(0, 1) if one.dim() > 1 else one, [])
+        return Fetched(one.flatten(0, 1) if one.dim() > 1 else one)
 
 
 # For each fetch the values of all replicas by rank.

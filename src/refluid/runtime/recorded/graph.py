@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from refluid.ir.operator import Operator
 from refluid.kernels.watching import OpOverload, makes_several
 from refluid.runtime.steps import Step
-from refluid.runtime.trees import ROW, Formula, Name, entry, leaves
+from refluid.runtime.trees import ROW, Formula, Name, entry, leaves, mapped
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,21 @@ class Kernel:
     writes: frozenset[int]
     op: Operator | None = None
 
-    @property
-    def uses(self) -> Iterator[Value]:
+    @cached_property
+    def uses(self) -> tuple[Value, ...]:
         """The values it reads."""
-        yield from values_in((self.args, self.kwargs))
+        return tuple(values_in((self.args, self.kwargs)))
+
+    def take(self, others: Mapping[Value, Value]) -> None:
+        """Reads other values, where there are others."""
+        if others.keys().isdisjoint(self.uses):
+            return
+
+        def leaf(one: Any) -> Any:
+            return others.get(one, one) if isinstance(one, Value) else one
+
+        self.args, self.kwargs = mapped((self.args, self.kwargs), leaf)
+        del self.uses
 
     @property
     def is_sized(self) -> bool:

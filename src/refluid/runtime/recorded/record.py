@@ -74,13 +74,18 @@ class PreparedStep:
     outside: bool
 
 
+_NOTHING = compile("", "", "exec")  # names are freed without code of their own
+
+
 def prepared(code: Code) -> list[PreparedStep]:
     """The steps of a plan."""
     return [_prepared(code, step, line) for step, line in code.source.starts()]
 
 
 def _prepared(code: Code, step: Step, line: int) -> PreparedStep:
-    if isinstance(step, Return | Pause):
+    if isinstance(step, Free):
+        compiled = _NOTHING
+    elif isinstance(step, Return | Pause):
         compiled = compile(show(step.value), code.filename, "eval")
     else:
         compiled = compile(text_of(step), code.filename, "exec")

@@ -105,18 +105,15 @@ def _without_repeats(steps: list[Part]) -> list[Part]:
     made: set[Value] = set()
     kept: list[Part] = []
 
-    def now(leaf: Any) -> Any:
-        return same.get(leaf, leaf) if isinstance(leaf, Value) else leaf
-
     for step in steps:
         if isinstance(step, Line):
-            step.loads = {name: now(value) for name, value in step.loads.items()}
+            step.loads = {name: same.get(value, value) for name, value in step.loads.items()}
             versions.update(v.storage or 0 for v in step.loads.values())
             versions[_EVERYTHING] += step.writes_anything
             made.update(step.stores.values())
             kept.append(step)
             continue
-        step.args, step.kwargs = mapped((step.args, step.kwargs), now)
+        step.take(same)
         versions.update(step.writes)
         if _is_pure(step):
             outs = [out for out in step.outs if out is not None]
@@ -135,20 +132,19 @@ def _without_repeats(steps: list[Part]) -> list[Part]:
 
 
 def _key(kernel: Kernel, versions: Counter[int]) -> Any:
-    def leaf(one: Any) -> Any:
-        if isinstance(one, Value):
-            return one, versions[one.storage or 0], versions[_EVERYTHING]
-        return type(one), repr(one)
+    everything = versions[_EVERYTHING]
 
-    return kernel.func, _frozen(mapped((kernel.args, kernel.kwargs), leaf))
+    def frozen(tree: Any) -> Any:
+        kind = type(tree)
+        if kind is Value:
+            return tree, versions[tree.storage or 0], everything
+        if isinstance(tree, list | tuple):
+            return tuple([frozen(one) for one in tree])
+        if kind is dict:
+            return tuple([(key, frozen(one)) for key, one in tree.items()])
+        return kind, repr(tree)
 
-
-def _frozen(tree: Any) -> Any:
-    if isinstance(tree, list | tuple):
-        return tuple(_frozen(one) for one in tree)
-    if isinstance(tree, dict):
-        return tuple((key, _frozen(one)) for key, one in tree.items())
-    return tree
+    return kernel.func, frozen(kernel.args), frozen(kernel.kwargs)
 
 
 def _read(steps: list[Part]) -> list[Part]:

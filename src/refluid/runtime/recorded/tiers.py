@@ -13,6 +13,7 @@ from torch import Tensor
 
 from refluid.analysis.uses import Key
 from refluid.core import flags
+from refluid.core.collecting import without_collections
 from refluid.core.scope import Cell
 from refluid.runtime.allocator import first_run, make_room
 from refluid.runtime.code import Code
@@ -30,10 +31,11 @@ from refluid.runtime.trees import Name
 
 _log = logging.getLogger("refluid")
 
-# A step is recorded when its shapes come for the fourth time; so many recordings are kept. After
-# so many different shapes each is recorded into a table of all of them, the later the more are in
-# there: recording takes as long as ten steps of a small network, and has to be worth it.
-BEFORE, KEPT, VARIED, MANY = 3, 8, 5, 32
+# A step is recorded when its shapes come for the fourth time, and one of very many lines that many
+# hundreds later: recording takes as long as 45 runs of it, and has to be worth it. So many
+# recordings are kept. After so many different shapes each is recorded into a table of all of them,
+# the later the more are in there.
+BEFORE, LONG, KEPT, VARIED, MANY = 3, 400, 8, 5, 32
 # So many steps that pause may be left there while they are recorded.
 UNFINISHED = 8
 
@@ -83,7 +85,7 @@ class Tiers:
             return self.interpreted
         self._counts[key] += 1
         eager = flags.value("refluid_tier") in ("recorded", "compiled")
-        patience = 0 if eager else BEFORE
+        patience = 0 if eager else BEFORE + len(self.interpreted.source.steps) // LONG
         if len(self._counts) > VARIED and not self._pauses and self._tables.wants(feeds):
             if self._counts[key] > patience + (0 if eager else self._tables.sizes // MANY):
                 return self.interpreted.with_step(self._tabulate)
@@ -105,8 +107,9 @@ class Tiers:
         except Refused as error:
             self._give_up(str(error))
             return code.step(feeds, cells, levels)
-        results = self._recorded_run(recorder, feeds, cells, levels)
-        self._keep(recorder, feeds, cells)
+        with without_collections():
+            results = self._recorded_run(recorder, feeds, cells, levels)
+            self._keep(recorder, feeds, cells)
         seconds, shapes = time.perf_counter() - start, [list(feed.shape) for feed in feeds]
         _log.info("recorded a step for feeds of shapes %s in %.2f s", shapes, seconds)
         return results
@@ -157,8 +160,9 @@ class Tiers:
         except Refused as error:
             self._tables.close(str(error))
             return self.interpreted.step(feeds, cells, levels)
-        results = self._recorded_run(recorder, feeds, cells, levels)
-        self._current = self._tables.add(recorder.recording, feeds, cells)
+        with without_collections():
+            results = self._recorded_run(recorder, feeds, cells, levels)
+            self._current = self._tables.add(recorder.recording, feeds, cells)
         return results
 
     def _recorder(self) -> StepRecorder:
