@@ -20,6 +20,7 @@ from refluid.ir.names import EMPTY, GRAD, without_part
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
+from refluid.ops.registry import facts_of
 
 _SHOWN = 10
 # Slots that name objects of the scope which programs don't declare.
@@ -55,7 +56,8 @@ class Problem:
 class _Walk:
     """A way through a program in the order in which it runs.
 
-    by_type: its operators. written: variables that have a value by now.
+    by_type: its operators, fused ones also by the types they were made of. written: variables that
+    have a value by now.
     """
 
     program: Program
@@ -72,7 +74,8 @@ def verify(program: Program, *, feeds: Collection[str] = ()) -> list[Problem]:
     by_type: defaultdict[str, list[Operator]] = defaultdict(list)
     for block in program.blocks:
         for op in block.ops:
-            by_type[op.type].append(op)
+            for type in (op.type, *facts_of(op.type).made_of):
+                by_type[type].append(op)
     return list(_verify_block(program.global_block(), _Walk(program, feeds, by_type), {0}))
 
 
@@ -188,11 +191,18 @@ def _sub_blocks(op: Operator, walk: _Walk) -> Iterator[str]:
                 )
 
 
+def _is_forward(one: Operator, op: Operator, type: str, origins: set[str]) -> bool:
+    """Whether `op` may be the gradient of `one`, which may have been fused of that and others."""
+    read = origins.intersection(one.input_arg_names)
+    fused = one.type != type and not set(op.input_arg_names).isdisjoint(one.output_arg_names)
+    return bool(read) or fused
+
+
 def _gradient_without_forward(op: Operator, walk: _Walk) -> Iterator[str]:
     type = op.type.removesuffix("_grad")
     origins = {_origin(name) for name in op.output_arg_names}
     forward = walk.by_type.get(type, ())
-    if type != op.type and all(origins.isdisjoint(one.input_arg_names) for one in forward):
+    if type != op.type and not any(_is_forward(one, op, type, origins) for one in forward):
         yield f"no operator {type} of the program reads what it computes the gradients of"
 
 

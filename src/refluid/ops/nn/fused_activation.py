@@ -39,6 +39,7 @@ def _adds_first(functors: Sequence[str]) -> bool:
     outputs="Out IntermediateOut?",
     uses="X Y Out IntermediateOut",
     activation=True,
+    made_of="elementwise_add relu tanh sigmoid",
     recomputable="X Y",
 )
 def fused_elemwise_activation(

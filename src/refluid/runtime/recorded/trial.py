@@ -101,7 +101,7 @@ class Trial:
         mine = len(recorded) < len(compiled)
         code, times = (holder.code, recorded) if mine else (self._compiled, compiled)
         # Of one thread its work is timed, which doesn't depend on what else the machine does.
-        alone = torch.get_num_threads() == 1 and not torch.cuda.is_initialized()
+        alone = torch.get_num_threads() == 1 and not torch.cuda.is_available()
         return _timed(code, times, time.thread_time if alone else time.perf_counter)
 
     def _forced(self, holder: Holder) -> Code:
