@@ -1,16 +1,20 @@
 """What each fusing pass gains: time of a training step and peak memory, with it and without.
 
     python benchmarks/fusions.py
-    python benchmarks/fusions.py --cases conv_bias --record
+    python benchmarks/fusions.py --cases conv_bias --tiers interpreted recorded compiled
+    python benchmarks/fusions.py --threads 1 --record
 
 The same plan runs with only the pass in question applied and with no pass at all, in turns in one
-process. Losses of the first steps must agree, or the exit status is 1.
+process, by each tier. Losses of the first steps must agree, or the exit status is 1. Of one
+thread the processor's time is measured, which other processes hardly change.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,15 +29,21 @@ from benchmarks.fusion_networks import CASES, FusionCase, feeds, trained
 from benchmarks.machine import facts
 from benchmarks.report import record
 from refluid import fluid
+from refluid.core import flags
 from refluid.engine.pipeline import BY_NAME, run_passes
 from refluid.engine.setting import Setting
 from refluid.measure.peak import peak_bytes
 from refluid.measure.timing import Feed, Ratio, TrainStep, alternate, first_losses, ratio
 from refluid.runtime.plan import Plan
+from refluid.runtime.recorded.trial import compiling_at_once
 from refluid.runtime.request import Request
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "passes.md"
-COLUMNS = ("fusion", "network", "without", "with", "time without / with", "peak without", "with")
+COLUMNS = (
+    *("fusion", "network", "tier", "without", "with"),
+    *("time without / with", "peak without", "with"),
+)
+TIERS = ("interpreted", "recorded", "compiled")
 TOLERANCE = 1e-5
 
 
@@ -58,6 +68,7 @@ class Gain:
     """Median steps in seconds and peaks in bytes, (without, with) the pass."""
 
     case: FusionCase
+    tier: str
     seconds: tuple[float, float]
     speed: Ratio
     peaks: tuple[int, int]
@@ -67,11 +78,25 @@ class Gain:
         speed = f"{self.speed.value:.2f} ({self.speed.low:.2f} to {self.speed.high:.2f})"
         before, after = (f"{one * 1e3:.2f} ms" for one in self.seconds)
         peaks = (f"{one / 2**20:.1f} MiB" for one in self.peaks)
-        return (", ".join(self.case.passes), self.case.title, before, after, speed, *peaks)
+        return (
+            ", ".join(self.case.passes),
+            self.case.title,
+            self.tier,
+            before,
+            after,
+            speed,
+            *peaks,
+        )
 
 
-def measure(case: FusionCase, blocks: int) -> Gain:
-    """Both programs from the same weights, alternating."""
+def measure(case: FusionCase, blocks: int, tier: str = "auto") -> Gain:
+    """Both programs from the same weights, alternating, by one tier."""
+    at_once = compiling_at_once() if tier == "compiled" else nullcontext()
+    with flags.override({"FLAGS_refluid_tier": tier}), at_once:
+        return _measured(case, blocks, tier)
+
+
+def _measured(case: FusionCase, blocks: int, tier: str) -> Gain:
     main, startup, loss = trained(case)
     scope = fluid.Scope()
     with fluid.scope_guard(scope):
@@ -93,9 +118,11 @@ def measure(case: FusionCase, blocks: int) -> Gain:
     losses = [first_losses(step, batches) for step in rivals.values()]
     agrees = all(abs(a - b) <= TOLERANCE * abs(a) for a, b in zip(*losses, strict=True))
     without, with_ = (peak_bytes(lambda step=step: step(batches[0])) for step in rivals.values())
-    times = alternate(rivals, batches, blocks=blocks, steps=case.steps, warmup=3)
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    times = alternate(rivals, batches, blocks=blocks, steps=case.steps, warmup=3, clock=clock)
     seconds = times["without"].median, times["with"].median
-    return Gain(case, seconds, ratio(times["with"], times["without"]), (without, with_), agrees)
+    speed = ratio(times["with"], times["without"])
+    return Gain(case, tier, seconds, speed, (without, with_), agrees)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -103,9 +130,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure what each fusing pass gains.")
     parser.add_argument("--cases", nargs="+", choices=names, default=names)
     parser.add_argument("--blocks", type=int, default=7)
+    parser.add_argument("--tiers", nargs="+", choices=TIERS, default=TIERS[:2])
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--record", action="store_true", help=f"update docs/{PAGE.name}")
     options = parser.parse_args(arguments)
-    gains = [measure(case, options.blocks) for case in CASES if case.name in options.cases]
+    torch.set_num_threads(options.threads)
+    chosen = [case for case in CASES if case.name in options.cases]
+    gains = [measure(case, options.blocks, tier) for case in chosen for tier in options.tiers]
     known = facts("cpu")
     caption = ", ".join(f"{name} {value}" for name, value in known.items())
     table = Table(*COLUMNS, caption=caption)

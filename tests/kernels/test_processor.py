@@ -66,3 +66,22 @@ def test_it_is_measured_once_and_unseen(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(measured) == int(
         torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
     )
+
+
+def test_bfloat16_is_measured_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[torch.dtype]] = []
+
+    def first_is_faster(
+        one: Callable[[], torch.Tensor], other: Callable[[], torch.Tensor], _: object
+    ) -> bool:
+        seen.append({one().dtype, other().dtype})
+        return one().dtype is torch.bfloat16
+
+    monkeypatch.setattr(processor, "clearly_faster", first_is_faster)
+    processor.bfloat16_multiplies_faster.cache_clear()
+    try:
+        assert processor.bfloat16_multiplies_faster()
+        assert processor.bfloat16_multiplies_faster()
+    finally:
+        processor.bfloat16_multiplies_faster.cache_clear()
+    assert seen == [{torch.bfloat16, torch.float32}]

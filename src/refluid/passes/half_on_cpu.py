@@ -8,6 +8,7 @@ from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.kernels.onednn import has_bfloat16
+from refluid.kernels.processor import bfloat16_multiplies_faster
 from refluid.ops.registry import find
 from refluid.passes.protocol import Options, Report
 
@@ -63,8 +64,8 @@ def _change_attributes(op: Operator) -> None:
 
 def _tell() -> None:
     text = "float16 is computed as bfloat16 on the CPU, where float16 has no fast kernels"
-    if has_bfloat16() is False:
-        text += "; this processor has no bfloat16 instructions: expect no gain in speed"
+    if has_bfloat16() is False or not bfloat16_multiplies_faster():
+        text += "; bfloat16 doesn't pay on this processor, which multiplies float32 as fast"
     if text not in _told:
         _told.add(text)
         _log.warning(text)
