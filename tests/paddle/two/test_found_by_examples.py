@@ -120,3 +120,13 @@ def test_checkpoints_of_several_states(tmp_path: Path) -> None:
     adam.set_state_dict(found["opt"])
     arrays = paddle.load(path, return_numpy=True)
     assert isinstance(arrays["model"]["bias"], np.ndarray)
+
+
+def test_halves_are_rounded_away_from_zero() -> None:
+    values = np.array([-2.5, -0.5, -0.2, 0.49999997, 0.5, 1.5, 2.5, 7.3, 1e9], "float32")
+    wanted = [-3.0, -1.0, 0.0, 0.0, 1.0, 2.0, 3.0, 7.0, 1e9]
+    assert paddle.round(paddle.to_tensor(values)).tolist() == wanted
+    x = paddle.to_tensor(values, stop_gradient=False)
+    x.round().sum().backward()
+    assert not x.grad.numpy().any()
+    assert paddle.to_tensor(values).round_().tolist() == wanted

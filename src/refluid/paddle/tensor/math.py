@@ -16,6 +16,7 @@ from refluid.paddle.tensor.making import (
     as_variable,
     both,
     cast_to,
+    constant,
     is_floating,
     of_one,
     of_two,
@@ -50,7 +51,6 @@ _ONE = of_one(
         "log1p": ("log1p", "log(1 + x)."),
         "log2": ("log2", "Logarithm to the base of 2."),
         "reciprocal": ("reciprocal", "1 / x."),
-        "round": ("round", "The nearest whole number."),
         "rsqrt": ("rsqrt", "1 / sqrt(x) of x > 0."),
         "sigmoid": ("sigmoid", "1 / (1 + exp(-x))."),
         "sign": ("sign", "-1, 0 or 1."),
@@ -118,7 +118,17 @@ log10: OfOne = _ONE["log10"]
 log1p: OfOne = _ONE["log1p"]
 log2: OfOne = _ONE["log2"]
 reciprocal: OfOne = _ONE["reciprocal"]
-round: OfOne = _ONE["round"]
+
+
+def round(x: Variable, name: str | None = None) -> Variable:
+    """The nearest whole number; of two the one that is farther from 0."""
+    cut = op("trunc", {"X": x})
+    rest = op("abs", {"X": op("elementwise_sub", {"X": x, "Y": cut})})
+    farther = cast_to(op("greater_equal", {"X": rest, "Y": constant(0.5, x.dtype)}), x.dtype)
+    step = op("elementwise_mul", {"X": op("sign", {"X": x}), "Y": farther})
+    return op("elementwise_add", {"X": cut, "Y": step}, name=name)
+
+
 rsqrt: OfOne = _ONE["rsqrt"]
 sigmoid: OfOne = _ONE["sigmoid"]
 sign: OfOne = _ONE["sign"]
