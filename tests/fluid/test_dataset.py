@@ -12,6 +12,9 @@ import pytest
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import as_lod
+from refluid.engine import prepare
+from refluid.engine.choices import choosing
+from refluid.engine.strategy_file import checked
 from refluid.fluid.executor import FetchHandler
 from tests.feed.leftovers import assert_nothing_left
 from tests.fluid.dataset_network import COUNTS, KINDS, TOTAL, Network, write_files
@@ -200,3 +203,21 @@ def test_lines_may_begin_with_an_id(files: list[str]) -> None:
     dataset.load_into_memory()
     network.train(dataset)
     assert network.seen == list(range(COUNTS[0]))
+
+
+def test_a_strategy_file_acts_on_training_too(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    rewrite = prepare.rewrite
+
+    def noted(program: Any, settings: Any, *others: Any) -> Any:
+        seen.append(settings[0].strategy.enable_inplace)
+        return rewrite(program, settings, *others)
+
+    monkeypatch.setattr(prepare, "rewrite", noted)
+    network = Network()
+    network.train(network.dataset("QueueDataset", files))
+    with choosing(checked({"build": {"enable_inplace": False}}, "a test")):
+        network.train(network.dataset("QueueDataset", files))
+    assert seen and set(seen) == {True, False}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 
 from refluid.cli.page import Share, document, section, table, tiles
 from refluid.engine.strategy_file import known, written
@@ -18,7 +19,7 @@ _CURVE, _HEIGHT, _MARGIN = 200, 180, 70
 
 def report_page(outcome: TuningOutcome, file: str) -> str:
     """The page. file: where the strategy was written."""
-    title = f"Tuning {outcome.script.command[0]}"
+    title = f"Tuning {Path(outcome.script.command[0]).name}"
     host = outcome.seen.host
     where = f"{host.cores} cores of {host.model or 'an unknown processor'}, {outcome.seconds:.0f} s"
     parts = [_tiles(outcome), _bound(outcome), _gains(outcome), _losses(outcome), _memory(outcome)]

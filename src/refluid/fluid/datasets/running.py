@@ -8,8 +8,10 @@ from refluid.collective.joining import with_trainers
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import Place
 from refluid.core.scope import Scope
+from refluid.engine.choices import overlaid
 from refluid.engine.dataset_training import Runs
 from refluid.engine.group import Group
+from refluid.engine.strategy import DEFAULT
 from refluid.fluid.compiler import CompiledProgram, _strategy
 from refluid.ir.program import Program
 
@@ -23,10 +25,10 @@ def runs_of(program: Any, group: Group, scope: Scope, place: Place) -> tuple[Pro
     if isinstance(program, Program) and program._run_as is not None:
         program = program._run_as
     if isinstance(program, CompiledProgram):
-        return program._program, _along(program, scope, place) or Runs(group)
+        return program._program, _along(program, scope, place) or Runs(group, overlaid(DEFAULT))
     if not isinstance(program, Program):
         raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
-    return program, Runs(group)
+    return program, Runs(group, overlaid(DEFAULT))
 
 
 def _along(compiled: CompiledProgram, scope: Scope, place: Place) -> Runs | None:
