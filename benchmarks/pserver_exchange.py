@@ -67,8 +67,8 @@ class Times:
 def serve(load: Load, number: int) -> None:
     """One server, at a port that it prints, until nobody writes to it any more."""
     import refluid.fluid as fluid
+    from refluid.pserver.server_making import table_server
     from refluid.pserver.service import Service
-    from refluid.pserver.serving import table_server
 
     torch.set_num_threads(1)
     parts, scope = load.split(), fluid.Scope()
@@ -133,7 +133,7 @@ class Alone:
 
     def __init__(self, load: Load, ids: torch.Tensor, value: torch.Tensor) -> None:
         import refluid.fluid as fluid
-        from refluid.pserver.serving import table_server
+        from refluid.pserver.server_making import table_server
 
         parts = Load(load.ids, load.width, 1).split()
         name, scope = parts.layout.servers[0], fluid.Scope()

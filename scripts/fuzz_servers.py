@@ -25,8 +25,9 @@ import torch
 
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.applying import Push
+from refluid.pserver.elastic import changing_server, conductor
 from refluid.pserver.figures import FigureBook
-from refluid.pserver.members import CallRefused
+from refluid.pserver.layout import JobLayout
 from refluid.pserver.messages import (
     Kind,
     MalformedMessage,
@@ -36,6 +37,7 @@ from refluid.pserver.messages import (
     text_array,
 )
 from refluid.pserver.push_messages import write_push
+from refluid.pserver.refusals import CallRefused
 from refluid.pserver.table_server import TableServer
 from tests.pserver.tables import cluster, divided
 
@@ -64,7 +66,12 @@ def ordinary(job: int, session: int) -> list[TableMessage]:
     gather = [("value", np.ones(3))]
     made[Kind.GATHER] = TableMessage(Kind.GATHER, **who, sequence=1, arrays=gather)
     dense = [text_array({}), ("w", np.ones((3, 1), "f4"))]
-    return [*made.values(), TableMessage(Kind.IMPORT, **who, arrays=dense)]
+    fill = [text_array({"table": "emb", "part": 0, "marks": {}}), *given[1:]]
+    made[Kind.FILL] = TableMessage(Kind.FILL, **who, arrays=fill)
+    steps = ({"step": "move"}, {"step": "commit"}, {"step": "freeze", "number": 0, "layout": {}})
+    changes = [TableMessage(Kind.CHANGE, **who, arrays=[text_array(one)]) for one in steps]
+    made[Kind.CONDUCT] = TableMessage(Kind.CONDUCT, **who, arrays=[text_array({"remove": 0})])
+    return [*made.values(), *changes, TableMessage(Kind.IMPORT, **who, arrays=dense)]
 
 
 def strange(message: TableMessage, draws: np.random.RandomState) -> TableMessage:
@@ -134,22 +141,30 @@ def fuzz(count: int, seed: int) -> Counter[str]:
     told: Counter[str] = Counter()
     with cluster(divided()) as found:
         server = found.servers[0]
+        changing = changing_server(server, found.split.side, None)
+        conductor(changing, None, _no_stand_in)
         server.hold = 0.0
         first = contents(server)
         for raw in messages(server.job, count, seed):
             server.members.known.clear()
+            server.members._former.clear()
             server.members.enter(0, TRAINER)
             what = _one(server, raw)
             told[what] += 1
             assert server._failure is None, (raw, server._failure)
+            assert changing.change is None and not server.frozen, raw
             if what != "fit":
                 assert contents(server) == first, (what, raw)
             else:
                 table = server.tables.sparse["emb"]
                 table.clear()
                 server.tables.dense.value("w").zero_()
-                server._gathered.clear()
+                server.gathered.clear()
     return told
+
+
+def _no_stand_in(_number: int, _layout: JobLayout) -> Any:
+    raise AssertionError("no server is lost")
 
 
 def _one(server: TableServer, raw: bytes) -> str:

@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from refluid.collective.launch.on_ray import RayJob, run_on_ray
+from refluid.collective.launch.on_ray import run_on_ray
+from refluid.collective.launch.ray_job import RayJob
 from refluid.core.errors import EnforceNotMet
 
 SCRIPT = """

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from refluid.collective.launch.on_ray import RayJob, run_on_ray
+from refluid.collective.launch.on_ray import run_on_ray
+from refluid.collective.launch.ray_job import RayJob
 from refluid.core.errors import EnforceNotMet
 
 with_ray = pytest.mark.skipif(

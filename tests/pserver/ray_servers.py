@@ -17,7 +17,8 @@ from typing import Any
 
 import psutil
 
-from refluid.collective.launch.on_ray import RayJob, run_on_ray
+from refluid.collective.launch.on_ray import run_on_ray
+from refluid.collective.launch.ray_job import RayJob
 
 STEPS = 150
 SCRIPT = """

@@ -9,8 +9,8 @@ from typing import Any
 
 import refluid.fluid as fluid
 from refluid.pserver.layout import TrainingMode
+from refluid.pserver.server_making import table_server
 from refluid.pserver.service import Service
-from refluid.pserver.serving import table_server
 from refluid.pserver.split import Split, SplitOptions, split
 from refluid.pserver.table_client import TableClient
 from refluid.pserver.table_server import TableServer

@@ -121,13 +121,13 @@ def from_dataset(folder: Path, *, ahead: bool) -> tuple[Any, int]:
         dataset.set_filelist([str(folder / "samples")])
         dataset.load_into_memory()
         client: TableClient = trainer.main._servers.link.client
-        former = client.rows_of
+        former = client.known_rows
 
         def counted(*given: Any, **named: Any) -> Any:
             asked[0] += 1
             return former(*given, **named)
 
-        client.rows_of = counted  # type: ignore[method-assign]
+        client.known_rows = counted  # type: ignore[method-assign]
         with fluid.scope_guard(trainer.scope):
             fluid.set_flags({"FLAGS_refluid_prefetch_rows": ahead})
             trainer.executor.train_from_dataset(trainer.main, dataset, thread=1)

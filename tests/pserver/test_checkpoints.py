@@ -74,16 +74,15 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Pat
         push(client)
         kept.write()
         before = {one.name: one.read_bytes() for one in kept.home.iterdir()}
-        table = found.servers[0].tables.sparse["emb"]
-        chunk = table.chunk
 
         def full(*_given: object) -> None:
             raise OSError(28, "No space left on device")
 
-        table.chunk = full  # type: ignore[method-assign, assignment]
-        with pytest.raises((EnforceNotMet, OSError), match="No space left"):
-            kept.write()
-        table.chunk = chunk  # type: ignore[method-assign]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("refluid.pserver.row_snapshots.RowSnapshot.chunk", full)
+            with pytest.raises((EnforceNotMet, OSError), match="No space left"):
+                kept.write()
+        assert found.servers[0].tables.sparse["emb"]._snapshot is None
         assert {one.name: one.read_bytes() for one in kept.home.iterdir()} == before
         push(client)
 
@@ -111,7 +110,7 @@ def test_a_log_that_cannot_be_written_stops_nobody(
         kept.restore()
         push(client)
         with Path("/dev/full").open("wb") as full:
-            own, kept._log = kept._log, full
+            own, kept._log._file = kept._log._file, full
             push(client)
             push(client)
         assert own is not None

@@ -34,18 +34,26 @@ def numbers(name: str) -> torch.Tensor:
     return torch.tensor(found or [1.0])
 
 
-def on_disk(given: TableSpec, store: RowStore, memory: int, entry: str, passes: int) -> DiskTable:
-    eviction = Eviction(passes) if passes else None
+def evictions(passes: int, most: int) -> list[Eviction | None]:
+    """Of a table and of its counts."""
+    found = Eviction(passes, most), Eviction(passes)
+    return [one if passes or most else None for one in found]
+
+
+def on_disk(
+    given: TableSpec, store: RowStore, memory: int, entry: str, passes: int, most: int = 0
+) -> DiskTable:
+    eviction, counted = evictions(passes, most)
 
     def counts(one: TableSpec) -> SparseTable:
-        return DiskTable(one, store, memory, None, eviction)
+        return DiskTable(one, store, memory, None, counted)
 
     return DiskTable(given, store, memory, admission_of(entry, "emb", counts), eviction)
 
 
-def in_memory(given: TableSpec, entry: str, passes: int) -> SparseTable:
-    eviction = Eviction(passes) if passes else None
-    admission = admission_of(entry, "emb", lambda one: SparseTable(one, None, eviction))
+def in_memory(given: TableSpec, entry: str, passes: int, most: int = 0) -> SparseTable:
+    eviction, counted = evictions(passes, most)
+    admission = admission_of(entry, "emb", lambda one: SparseTable(one, None, counted))
     return SparseTable(given, admission, eviction)
 
 
@@ -89,10 +97,14 @@ def test_random_streams_as_in_memory(
     given = spec(OPTIMIZERS[draws.choice(list(OPTIMIZERS))])
     entry = str(draws.choice(["", "count_filter_entry:2", "probability_entry:0.5"]))
     passes, memory = int(draws.choice([0, 2])), int(draws.choice([1, 2000, 20_000]))
+    most = int(draws.choice([0, 0, 100]))
     store = RowStore(tmp_path)
-    disk, reference = on_disk(given, store, memory, entry, passes), in_memory(given, entry, passes)
+    disk, reference = (
+        on_disk(given, store, memory, entry, passes, most),
+        in_memory(given, entry, passes, most),
+    )
     universe = draws.randint(-(2**63), 2**63 - 1, 400)
-    committed = in_memory(given, entry, passes)
+    committed = in_memory(given, entry, passes, most)
     for number in range(1, 80):
         ids = torch.tensor(draws.choice(universe, draws.randint(0, 80)))
         step(draws, ids, disk, reference)
@@ -100,13 +112,13 @@ def test_random_streams_as_in_memory(
         assert torch.equal(disk.peek(some), reference.peek(some))
         assert torch.equal(disk.look_up(some), reference.peek(some))
         assert disk.rows == reference.rows
-        if passes and draws.rand() < 0.1:
+        if (passes or most) and draws.rand() < 0.1:
             assert disk.end_pass() == reference.end_pass()
         if draws.rand() < 0.1:
             for part in disk.parts():
                 part.flush()  # type: ignore[attr-defined]
             store.commit(number)
-            committed = in_memory(given, entry, passes)
+            committed = in_memory(given, entry, passes, most)
             for own, former in zip(committed.parts(), reference.parts(), strict=True):
                 own.set_marks(former.marks())
                 for chunk in former.chunks(100):
@@ -114,11 +126,11 @@ def test_random_streams_as_in_memory(
         if draws.rand() < 0.05:
             store.close()  # a crash: what came after the commit is gone
             store = RowStore(tmp_path)
-            disk = on_disk(given, store, memory, entry, passes)
+            disk = on_disk(given, store, memory, entry, passes, most)
             for own, former in zip(disk.parts(), committed.parts(), strict=True):
                 own.set_marks(former.marks())
             same(disk, committed)
-            disk, reference = restarted(disk, committed, given, entry, passes)
+            disk, reference = restarted(disk, committed, given, entry, passes, most)
     same(disk, reference)
     store.close()
 

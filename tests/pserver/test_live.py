@@ -109,4 +109,4 @@ def test_lines_are_printed_as_long_as_servers_answer(monkeypatch: pytest.MonkeyP
             time.sleep(0.01)
     lines = out.getvalue().splitlines()
     assert lines[0].startswith("refluid: 4 samples/s of 1 trainers, 0 steps wait")
-    assert lines[0].endswith("7 rows, 100 bytes on 1 servers") and asked[0][0] == ("a:1",)
+    assert lines[0].endswith("7 rows, 100 bytes on 1 servers") and asked[0][0] == ("a:1", "b:2")

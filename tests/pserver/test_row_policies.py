@@ -11,7 +11,7 @@ import torch
 import refluid.fluid as fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.row_policies import AdmissionByCount, admission_of
-from refluid.pserver.serving import table_server
+from refluid.pserver.server_making import table_server
 from refluid.pserver.sparse_table import SparseTable
 from refluid.pserver.table_spec import Eviction, TableSpec
 from tests.pserver.tables import divided
@@ -64,9 +64,9 @@ class Dictionary:
             self.rows[one][0] = self.rows[one][0] - total
             self.rows[one][1] = self.clock
         if self.most and len(self.rows) > self.most:
-            oldest = sorted(self.rows, key=lambda one: self.rows[one][1])
-            for one in oldest[: len(self.rows) - int(self.most * 0.9)]:
-                del self.rows[one]
+            last = sorted(row[1] for row in self.rows.values())
+            oldest = min(last[len(last) - int(self.most * 0.9) - 1], self.clock - 1)
+            self.rows = {one: row for one, row in self.rows.items() if row[1] > oldest}
 
     def end_pass(self) -> None:
         self.number += 1

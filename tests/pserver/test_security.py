@@ -14,7 +14,6 @@ import torch
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.applying import Push
 from refluid.pserver.calling import Servers, ServerUnreachable
-from refluid.pserver.members import CallRefused, NotEntered
 from refluid.pserver.messages import (
     Kind,
     MalformedMessage,
@@ -25,6 +24,7 @@ from refluid.pserver.messages import (
     text_array,
 )
 from refluid.pserver.push_messages import write_push
+from refluid.pserver.refusals import CallRefused, NotEntered
 from refluid.pserver.table_server import TableServer
 from refluid.pserver.wire import Keys, require_keys
 from tests.pserver.tables import cluster, divided

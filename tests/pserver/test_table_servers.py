@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -80,10 +81,10 @@ class Lossy:
 
 
 def test_a_push_whose_answer_is_lost_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refluid.pserver import service
+    from refluid.pserver import refusals
 
-    meanings = [(LookupError, Remedy.AGAIN), *service._MEANINGS]
-    monkeypatch.setattr(service, "_MEANINGS", meanings)
+    meanings = [(LookupError, Remedy.AGAIN), *refusals._MEANINGS]
+    monkeypatch.setattr(refusals, "_MEANINGS", meanings)
     with cluster(divided(servers=2)) as found:
         lossy = Lossy(found)
         client = found.client()
@@ -192,8 +193,12 @@ def test_a_trainer_that_begins_anew_does_not_stop_the_round() -> None:
         server = found.servers[0]
         server.hold = 0.05
         first, other = found.client(0), found.client(1)
-        lost = threading.Thread(target=lambda: first.push({"w@GRAD": torch.ones(3, 1)}))
-        lost.daemon = True
+
+        def lose() -> None:
+            with suppress(EnforceNotMet):  # or it is answered as the other one is
+                first.push({"w@GRAD": torch.ones(3, 1)})
+
+        lost = threading.Thread(target=lose, daemon=True)
         lost.start()
         while not server.applying.holds(0):
             pass
@@ -201,6 +206,10 @@ def test_a_trainer_that_begins_anew_does_not_stop_the_round() -> None:
         grads = {"w@GRAD": torch.full((3, 1), 3.0)}
         at_once(lambda: again.push(grads), lambda: other.push(grads))
         assert other.pull()["w"].unique().tolist() == [-3.0]
+        lost.join(20)
+        assert not lost.is_alive()
+        with pytest.raises(EnforceNotMet, match="another process is trainer 0 now"):
+            first.enter()
 
 
 def test_a_server_waits_for_trainers_that_did_not_leave() -> None:

@@ -75,6 +75,10 @@ _ServerCount = Annotated[
 _WorkerCount = Annotated[
     int | None, typer.Option("--worker_num", min=1, help="Workers beside servers on each host.")
 ]
+_Join = Annotated[
+    str | None,
+    typer.Option("--join", help="One server of tables more, of the job of the one at host:port."),
+]
 
 
 def launch(
@@ -99,6 +103,7 @@ def launch(
     worker_num: _WorkerCount = None,
     servers: _Servers = None,
     workers: _Workers = None,
+    join: _Join = None,
 ) -> None:
     """Run a script as several trainers, which find Fluid's PADDLE_* environment.
 
@@ -116,16 +121,14 @@ def launch(
             _print(print_manifest, command, nodes, count, port, said, devices, image, served)
             return
         how, kept = [*options, *command], (log_dir, max_restarts)
-        if any(parts) and not on:
-            status = _with_servers(how, parts, node_ip, port, *kept, ips.split(","))
+        if join or (any(parts) and not on):
+            status = _with_servers(how, parts, node_ip, port, *kept, ips.split(","), join)
         elif on:
             trainers, tables = nodes * (worker_num or count), nodes * (server_num or 0)
             status = _on_ray(how, trainers, placement, address, devices, *kept, tables)
         else:
-            status = _here(
-                command, ips, node_ip, started_port, nproc_per_node, gpus, log_dir, print_config,
-                max_restarts, options,
-            )  # fmt: skip
+            where = ips, node_ip, port, nproc_per_node, gpus
+            status = _here(command, *where, log_dir, print_config, max_restarts, options)
     raise SystemExit(status)
 
 
@@ -183,7 +186,8 @@ def _on_ray(
     restarts: int,
     servers: int,
 ) -> int:
-    from refluid.collective.launch.on_ray import RayJob, run_on_ray
+    from refluid.collective.launch.on_ray import run_on_ray
+    from refluid.collective.launch.ray_job import RayJob
 
     job = RayJob(arguments, size, placement, address, gpus=1 if devices else 0, servers=servers)
     return run_on_ray(job, folder, restarts)
@@ -208,7 +212,29 @@ def _print(
     typer.echo(manifest(kind, wanted), nl=False)
 
 
-def _with_servers(command: list[str], parts: tuple[Any, ...], *others: Any) -> int:
+def _with_servers(
+    command: list[str],
+    parts: tuple[Any, ...],
+    host: str | None,
+    port: int | None,
+    folder: Path,
+    restarts: int,
+    hosts: list[str],
+    join: str | None,
+) -> int:
     from refluid.collective.launch.job import launched_with_servers
 
-    return launched_with_servers(command, parts[:2], parts[2:], *others)
+    if join is not None:
+        return _joining(command, join, host, port, folder, restarts)
+    where = host, port, folder, restarts, hosts
+    return launched_with_servers(command, parts[:2], parts[2:], *where)
+
+
+def _joining(
+    command: list[str], at: str, host: str | None, port: int | None, folder: Path, restarts: int
+) -> int:
+    from refluid.collective.launch.cluster import free_port
+    from refluid.collective.launch.joining_servers import run_joining
+
+    address = f"{host or '127.0.0.1'}:{port or free_port(1)}"
+    return run_joining(command, at, address, folder, restarts)

@@ -24,6 +24,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "record": _PASS_ON,
     "convert": {},
     "tables": {"ignore_unknown_options": True},
+    "servers": {},
     "certs": {},
     "doctor": {},
     "tune": _PASS_ON,

@@ -58,11 +58,12 @@ def _summary(reader: TableReader) -> Any:
     from rich.table import Table
 
     shown = Table("server", "tables", "rows", "bytes", "pushes", "trainers there", box=None)
-    for address, one in zip(reader.layout.servers, reader.state(), strict=True):
+    there = [reader.layout.servers[number] for number in reader.layout.numbers]
+    for address, one in zip(there, reader.state(), strict=True):
         rows, size = sum(one["rows"].values()), sum(one["bytes"].values())
         names = ", ".join(one["rows"])
-        there = ", ".join(map(str, one["trainers"]))
-        shown.add_row(address, names, f"{rows:,}", f"{size:,}", f"{one['pushes']:,}", there)
+        trainers = ", ".join(map(str, one["trainers"]))
+        shown.add_row(address, names, f"{rows:,}", f"{size:,}", f"{one['pushes']:,}", trainers)
     return shown
 
 

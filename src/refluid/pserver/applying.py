@@ -11,7 +11,8 @@ from torch import Tensor
 
 from refluid.kernels.rows.ids import merge_ids
 from refluid.pserver.dense_tables import DenseTables, mean_of
-from refluid.pserver.members import CallRefused
+from refluid.pserver.messages import MalformedMessage
+from refluid.pserver.refusals import CallRefused
 from refluid.pserver.sparse_table import SparseTable
 
 Rows = tuple[Tensor, Tensor]
@@ -42,6 +43,12 @@ class ServedTables:
         if found is None:
             raise CallRefused(f"this server has no table {name!r}")
         return found
+
+    def table_of(self, name: str, ids: Tensor) -> SparseTable:
+        """The table of that name; CallRefused for none, MalformedMessage where these are no ids."""
+        if ids.dtype != torch.int64 or ids.dim() != 1:
+            raise MalformedMessage(f"ids of table {name} are int64 [n]")
+        return self.table(name)
 
     def require(self, names: Iterable[str]) -> None:
         """CallRefused where one of the tables isn't here."""
@@ -164,4 +171,4 @@ def mean_push(pushes: Sequence[Push]) -> Push:
         if len(parts) > 1:
             ids, value = merge_ids(ids, value)
         sparse[name] = ids, value / len(pushes)
-    return Push(dense, sparse)
+    return Push(dense, sparse, max(one.steps for one in pushes))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from refluid.core.errors import EnforceNotMet
+from refluid.pserver.layout import JobLayout, layout_of
 from refluid.pserver.messages import Kind, MalformedMessage, Remedy, TableMessage
 from refluid.pserver.wire import Keys, MessageSocket, host_and_port, require_keys
 
@@ -22,12 +23,21 @@ class ServerUnreachable(EnforceNotMet):
     """A server that doesn't answer; the text names it, and says for how long it was asked."""
 
 
+class LayoutChanged(Exception):
+    """Servers came or went, so the call must be made anew. layout: what is where now."""
+
+    def __init__(self, layout: JobLayout) -> None:
+        super().__init__(f"servers came or went {layout.epoch} times")
+        self.layout = layout
+
+
 class Servers:
-    """Connections to all servers of a job. For several threads.
+    """Connections to all servers of a job, by their numbers; some may lack. For several threads.
 
     patience: for how many seconds a call is tried again. one_try: after how many seconds a try
     that isn't answered is given up. enter: called with a server's number when it doesn't know this
-    trainer; the call is then made again.
+    trainer; the call is then made again. silent: called with the number of one that doesn't answer,
+    every now and then.
     """
 
     def __init__(
@@ -37,23 +47,36 @@ class Servers:
         one_try: float = 30.0,
         keys: Keys | None = None,
         enter: Callable[[int], None] | None = None,
+        silent: Callable[[int], None] | None = None,
     ) -> None:
-        self.addresses, self.patience, self.one_try = tuple(addresses), patience, one_try
-        self._enter, self._keys = enter, keys
-        for address in addresses:
-            require_keys(address, keys)
-            host_and_port(address)
-        # Connections that nobody uses at the moment, by server.
-        self._idle: list[list[MessageSocket]] = [[] for _ in addresses]
+        self.addresses: tuple[str, ...] = ()
+        self.patience, self.one_try = patience, one_try
+        self._enter, self._silent, self._keys = enter, silent, keys
+        # Connections that nobody uses at the moment, by address.
+        self._idle: dict[str, list[MessageSocket]] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self.move(addresses)
+
+    def move(self, addresses: Sequence[str]) -> None:
+        """Servers are at these addresses from now on."""
+        for address in filter(None, addresses):
+            require_keys(address, self._keys)
+            host_and_port(address)
+        with self._lock:
+            gone = self._idle.keys() - set(addresses)
+            idle = [one for address in gone for one in self._idle.pop(address)]
+            self.addresses = tuple(addresses)
+        for connection in idle:
+            connection.close()
 
     def ask(
         self, messages: Mapping[int, TableMessage], patience: float | None = None
     ) -> dict[int, TableMessage]:
         """The answers of servers, by number, all asked at once.
 
-        Raises ServerUnreachable where one doesn't answer in time, EnforceNotMet where one refuses.
+        Raises ServerUnreachable where one doesn't answer in time, EnforceNotMet where one refuses,
+        LayoutChanged where servers came or went.
         """
         patience = self.patience if patience is None else patience
         left, answers = dict(messages), dict[int, TableMessage]()
@@ -63,7 +86,7 @@ class Servers:
             failed = self._try(left, answers, waits)
             if not left:
                 return answers
-            for server, reason in failed.items():
+            for server, reason in sorted(failed.items(), key=_settles):
                 self._judge(server, reason, time.monotonic() - start, patience)
             time.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -77,21 +100,21 @@ class Servers:
         """Moves answers from `left` to `answers`; what else each server said, or didn't."""
         end = time.monotonic() + seconds
         failed: dict[int, Exception | TableMessage] = {}
-        under_way: dict[int, MessageSocket] = {}
+        under_way: dict[int, tuple[str, MessageSocket]] = {}
         for server, message in left.items():
-            until = max(end, time.monotonic() + _LEAST)
+            until, address = max(end, time.monotonic() + _LEAST), self.addresses[server]
             try:
-                under_way[server] = self._sent(server, message, until)
+                under_way[server] = address, self._sent(address, message, until)
             except OSError as error:
                 failed[server] = error
-        for server, connection in under_way.items():
+        for server, (address, connection) in under_way.items():
             try:
                 answer = connection.receive(max(end, time.monotonic() + _LEAST))
             except (OSError, MalformedMessage) as error:
                 connection.close()
                 failed[server] = error
                 continue
-            self._put_back(server, connection)
+            self._put_back(address, connection)
             if answer.kind == Kind.REFUSAL:
                 failed[server] = answer
             else:
@@ -99,15 +122,15 @@ class Servers:
                 del left[server]
         return failed
 
-    def _sent(self, server: int, message: TableMessage, until: float) -> MessageSocket:
+    def _sent(self, address: str, message: TableMessage, until: float) -> MessageSocket:
         """A connection by which a message left."""
         with self._lock:
             if self._closed:
                 raise EnforceNotMet("the connections to the servers are closed")
-            idle = self._idle[server]
+            idle = self._idle.get(address)
             connection = idle.pop() if idle else None
         if connection is None:
-            connection = MessageSocket.to(self.addresses[server], self._keys, until)
+            connection = MessageSocket.to(address, self._keys, until)
         try:
             connection.send(message, until)
         except BaseException:
@@ -115,10 +138,10 @@ class Servers:
             raise
         return connection
 
-    def _put_back(self, server: int, connection: MessageSocket) -> None:
+    def _put_back(self, address: str, connection: MessageSocket) -> None:
         with self._lock:
-            if not self._closed:
-                self._idle[server].append(connection)
+            if not self._closed and address in self.addresses:
+                self._idle.setdefault(address, []).append(connection)
                 return
         connection.close()
 
@@ -126,16 +149,21 @@ class Servers:
         self, server: int, failure: Exception | TableMessage, seconds: float, patience: float
     ) -> None:
         """Raises unless a failed call is to be made again."""
-        address, cause, text = self.addresses[server], None, str(failure)
+        cause: Exception | None = None
+        address, text = self.addresses[server], str(failure)
         if isinstance(failure, TableMessage):
             told = failure.values()
             meaning, text = told.get("meaning"), str(told.get("text"))
             if meaning == Remedy.ENTER and self._enter is not None:
                 self._enter(server)
+            elif meaning == Remedy.LAYOUT:
+                raise LayoutChanged(layout_of(told["layout"]))
             elif meaning != Remedy.AGAIN:
                 raise EnforceNotMet(f"server {address} refuses: {text}")
         else:
             cause = failure
+            if self._silent is not None:
+                self._silent(server)
         if seconds > patience:
             raise ServerUnreachable(
                 f"server {address} didn't answer for {seconds:.0f} s ({text}). Is it running, and "
@@ -147,8 +175,12 @@ class Servers:
         """Ends the connections."""
         with self._lock:
             self._closed = True
-            idle = [one for part in self._idle for one in part]
-            for part in self._idle:
-                part.clear()
+            idle = [one for part in self._idle.values() for one in part]
+            self._idle.clear()
         for connection in idle:
             connection.close()
+
+
+def _settles(failed: tuple[int, Exception | TableMessage]) -> bool:
+    """Sorts answers before silence: one may say that the silent server is gone for good."""
+    return not isinstance(failed[1], TableMessage)

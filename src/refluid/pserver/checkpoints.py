@@ -2,47 +2,69 @@
 
     FOLDER/server-N/state-S     variables that are no rows, and which pushes of whom were applied
     FOLDER/server-N/rows-S-T-K  part K of the rows of the T-th table
-    FOLDER/server-N/log-S       messages accepted since checkpoint number S, where asked for
+    FOLDER/server-N/log-S       messages accepted since checkpoint S was begun, where asked for
 
 Each but the log is one message (`messages.py`). The last checkpoint is the one whose state is
-there, which is put in place last; of tables on disk it is the one that their store committed.
+there, which is put in place last; of tables on disk it is the one that their store committed. What
+came since is in all logs from its number on: a later one may have been begun and not ended.
 """
 
 from __future__ import annotations
 
 import logging
-import struct
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+import torch
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.writing import write_files
 from refluid.pserver.disk_rows import RowStore
-from refluid.pserver.disk_table import DiskTable
+from refluid.pserver.layout import described, layout_of
+from refluid.pserver.marks import read_marks, told_marks
 from refluid.pserver.members import Member
+from refluid.pserver.message_log import MessageLog
 from refluid.pserver.messages import (
     Kind,
     MalformedMessage,
     TableMessage,
     decode,
-    encode,
     named,
+    pieces,
     text_array,
 )
+from refluid.pserver.row_snapshots import RowSnapshot
 from refluid.pserver.sparse_table import SparseTable
 from refluid.pserver.table_server import TableServer
 
 _LOGGER = logging.getLogger("refluid")
-_LENGTH = struct.Struct("<Q")
-_ROWS = 2**20
+# Rows in a file, and how many are copied, or written to tables on disk, while trainers wait.
+_ROWS, _COPIED, _FLUSHED = 2**20, 2**15, 2**13
+_MOST_FLUSHES = 2**16
+_ADDRESS = "address"
 
 
 def server_folder(folder: str | Path, number: int) -> Path:
     """Where a server has its files below a folder."""
     return Path(folder) / f"server-{number}"
+
+
+def note_address(folder: str | Path, number: int, address: str) -> None:
+    """Keeps at which address a server came to the job."""
+    home = server_folder(folder, number)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / _ADDRESS).write_text(address)
+
+
+def number_at(folder: str | Path, address: str) -> int | None:
+    """The number of the server that came to the job at an address, if one did."""
+    for one in Path(folder).glob(f"server-*/{_ADDRESS}"):
+        if one.read_text() == address:
+            return int(one.parent.name.removeprefix("server-"))
+    return None
 
 
 def has_checkpoint(home: Path) -> bool:
@@ -64,10 +86,10 @@ class ServerCheckpoints:
         logs: bool = False,
         store: RowStore | None = None,
     ) -> None:
-        self._server, self._logs, self._store = server, logs, store
+        self._server, self.logs, self._store = server, logs, store
         self.home = server_folder(folder, server.number)
-        self._number = 0
-        self._log: BinaryIO | None = None
+        self._number = self._begun = 0
+        self._log, self._writing = MessageLog(self.home), threading.Lock()
 
     def restore(self) -> bool:
         """Gives the server what the last checkpoint has, and the log after it; whether it had any.
@@ -86,42 +108,69 @@ class ServerCheckpoints:
                 self._number,
                 replayed,
             )
-        self._begin_log(append=True)
+        self._begun = max(self._number, self._log.last)
+        self._begin_log(self._begun)
         return found or replayed > 0
 
     def write(self) -> None:
-        """Writes a checkpoint; the server answers nobody meanwhile.
+        """Writes a checkpoint of this moment; meanwhile the server goes on, but for tables on disk.
 
         EnforceNotMet where it can't be written: the one before is still there, and the log goes on.
         """
         server = self._server
+        with self._writing:
+            if self._store is None:
+                self._write_beside()
+            else:
+                for table in _parts(server):
+                    _flush_slowly(server, table)
+                with server.changed:
+                    self._write_held(self._store)
+            for one in self.home.iterdir():
+                kind, _, rest = one.name.partition("-")
+                if kind in ("state", "rows") and rest.partition("-")[0] != str(self._number):
+                    one.unlink()
+            self._log.drop_before(self._number)
+        _LOGGER.info("server %d wrote checkpoint %d to %s", server.number, self._number, self.home)
+
+    def _write_beside(self) -> None:
+        """Tables in memory: as they are now, while they go on changing."""
+        server, tables = self._server, _parts(self._server)
         with server.changed:
-            number = self._number + 1
-            files: list[tuple[Path, Callable[[BinaryIO], None]]] = []
-            counts = []
-            for place, table in enumerate(_parts(server)):
-                starts = _starts(table)
-                counts.append(len(starts))
-                for part, start in enumerate(starts):
-                    made = partial(_rows, table, start)
-                    files.append((self.home / f"rows-{number}-{place}-{part}", partial(_put, made)))
-            state = partial(self._state, number, counts)
-            files.append((self.home / f"state-{number}", partial(_put, state)))
-            self.home.mkdir(parents=True, exist_ok=True)
+            number = self._begun + 1
+            self._begin_log(number)
+            self._begun = number
+            snapshots = [table.snapshot() for table in tables]
+            parts = [range(0, one.count, _ROWS) for one in snapshots]
+            state = self._state(number, [len(one) for one in parts])
+        files: list[tuple[Path, Callable[[BinaryIO], None]]] = []
+        for place, (snapshot, starts) in enumerate(zip(snapshots, parts, strict=True)):
+            for part, start in enumerate(starts):
+                made = partial(_rows, server, snapshot, start)
+                files.append((self.home / f"rows-{number}-{place}-{part}", partial(_put, made)))
+        files.append((self.home / f"state-{number}", partial(_put, lambda: state)))
+        try:
             write_files(files)
-            if self._store is not None:
-                self._store.commit(number)
-            self._number = number
-            self._begin_log(append=False)
-            self._drop_others()
-        _LOGGER.info("server %d wrote checkpoint %d to %s", server.number, number, self.home)
+        finally:
+            with server.changed:
+                for table in tables:
+                    table.end_snapshot()
+        self._number = number
+
+    def _write_held(self, store: RowStore) -> None:
+        """Tables on disk: nothing changes until their rows are there."""
+        number = self._begun + 1
+        for table in _parts(self._server):
+            table.flush()
+        state = self._state(number, [0] * len(_parts(self._server)))
+        write_files([(self.home / f"state-{number}", partial(_put, lambda: state))])
+        store.commit(number)
+        self._number = self._begun = number
+        self._begin_log(number)
 
     def close(self) -> None:
         """Ends the log's file."""
-        if self._log is not None:
-            with suppress(OSError):  # of a full disk, which `_write` has told of
-                self._log.close()
-            self._log = None
+        self._log.close()
 
     def _last(self) -> int:
         """The number of the last checkpoint, 0 where there is none."""
@@ -130,24 +179,42 @@ class ServerCheckpoints:
         found = [one.name.removeprefix("state-") for one in self.home.glob("state-*")]
         return max((int(one) for one in found if one.isdigit()), default=0)
 
-    def _drop_others(self) -> None:
-        """Removes files of other checkpoints than the last."""
-        for one in self.home.iterdir():
-            kind, _, rest = one.name.partition("-")
-            if kind in ("state", "rows", "log") and rest.partition("-")[0] != str(self._number):
-                one.unlink()
+    def _begin_log(self, number: int) -> None:
+        if self.logs:
+            self._log.begin(number)
+            self._server.accepted = self._log.write
+
+    def _replay(self) -> int:
+        """Has the server take what it had accepted after the checkpoint; how many messages."""
+        hold, self._server.hold = self._server.hold, 0.0
+        count = 0
+        try:
+            for message in self._log.read(self._number):
+                self._server.answer(message)
+                count += 1
+        finally:
+            self._server.hold = hold
+        return count
 
     # -- state ----------------------------------------------------------------
 
     def _state(self, number: int, parts: list[int]) -> TableMessage:
         server = self._server
         members = {
-            str(trainer): [one.session, one.applied, one.ended, one.there]
+            str(trainer): [one.session, told_marks(one.marks), one.ended, one.there]
             for trainer, one in server.members.known.items()
         }
         marks = [table.marks() for table in _parts(server)]
-        told = {"number": number, "parts": parts, "marks": marks, "members": members}
-        arrays = [text_array(told), *named(server.tables.dense.state())]
+        told = {
+            "number": number,
+            "parts": parts,
+            "marks": marks,
+            "members": members,
+            "layout": described(server.layout),
+            "change": server.change(),
+        }
+        dense = {name: value.clone() for name, value in server.tables.dense.state().items()}
+        arrays = [text_array(told), *named(dense)]
         return TableMessage(Kind.ANSWER, job=server.job, arrays=arrays)
 
     def _read(self, path: Path) -> None:
@@ -161,76 +228,21 @@ class ServerCheckpoints:
         told = message.values()
         self._number = int(told["number"])
         for name, value in message.tensors():
-            cell = server.tables.dense.scope.find_var(name)
-            if name != "json" and cell is not None:
-                cell.value = value.clone()
+            if name != "json":
+                server.tables.dense.scope.var(name).value = value.clone()
+        server.restore(layout_of(told["layout"]), told["change"])
         for place, table in enumerate(_parts(server)):
-            if not isinstance(table, DiskTable):
+            if self._store is None:
                 table.clear()
             for part in range(told["parts"][place]):
                 kept = dict(_got(self.home / f"rows-{self._number}-{place}-{part}").tensors())
                 table.put(kept.pop("ids"), kept)
             table.set_marks(told["marks"][place])
-        for trainer, (session, applied, ended, there) in told["members"].items():
+        for trainer, (session, marks, ended, there) in told["members"].items():
             now = server.members.now
-            server.members.known[int(trainer)] = Member(session, applied, ended, now, there)
-
-    # -- log ------------------------------------------------------------------
-
-    def _begin_log(self, *, append: bool) -> None:
-        if not self._logs:
-            return
-        self.close()
-        self.home.mkdir(parents=True, exist_ok=True)
-        self._log = self._log_path.open("ab" if append else "wb")
-        self._server.accepted = self._write
-
-    @property
-    def _log_path(self) -> Path:
-        return self.home / f"log-{self._number}"
-
-    def _write(self, message: TableMessage) -> None:
-        if self._log is None:
-            return
-        raw = encode(message)
-        try:
-            self._log.write(_LENGTH.pack(len(raw)) + raw)
-            self._log.flush()
-        except OSError as error:
-            _LOGGER.error(
-                "%s can't be written: %s. If this server is killed before its next checkpoint, "
-                "what comes until then is lost",
-                self._log_path,
-                error,
+            server.members.known[int(trainer)] = Member(
+                session, read_marks(marks), ended, now, there
             )
-            self.close()
-
-    def _replay(self) -> int:
-        """Has the server take what it had accepted after the checkpoint; how many messages."""
-        if not self._log_path.is_file():
-            return 0
-        hold, self._server.hold = self._server.hold, 0.0
-        count, end = 0, 0
-        try:
-            for message, place in _messages(self._log_path):
-                self._server.answer(message)
-                count, end = count + 1, place
-        finally:
-            self._server.hold = hold
-        with self._log_path.open("r+b") as file:  # what a crash left half written
-            file.truncate(end)
-        return count
-
-
-def _messages(path: Path) -> Iterator[tuple[TableMessage, int]]:
-    """The whole messages of a log, and where each ends."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        while size - file.tell() >= _LENGTH.size:
-            (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-            if length > size - file.tell():
-                return
-            yield decode(file.read(length)), file.tell()
 
 
 def _parts(server: TableServer) -> list[SparseTable]:
@@ -238,21 +250,27 @@ def _parts(server: TableServer) -> list[SparseTable]:
     return [part for table in server.tables.sparse.values() for part in table.parts()]
 
 
-def _starts(table: SparseTable) -> range:
-    """Where the parts begin that rows are written in; those on disk are written there."""
-    if isinstance(table, DiskTable):
-        table.flush()
-        return range(0)
-    return range(0, table.rows, _ROWS)
+def _flush_slowly(server: TableServer, table: SparseTable) -> None:
+    """Most of what a table on disk has to write, some rows at a time."""
+    for _ in range(_MOST_FLUSHES):
+        with server.changed:
+            if not table.flush(_FLUSHED):
+                return
 
 
-def _rows(table: Any, start: int) -> TableMessage:
-    ids, kept = table.chunk(start, _ROWS)
+def _rows(server: TableServer, snapshot: RowSnapshot, start: int) -> TableMessage:
+    """Some rows of a table; the server's lock is held while a few of them are copied."""
+    chunks = []
+    for begin in range(start, min(start + _ROWS, snapshot.count), _COPIED):
+        with server.changed:
+            chunks.append(snapshot.chunk(begin, _COPIED))
+    ids = torch.cat([ids for ids, _ in chunks])
+    kept = {name: torch.cat([kept[name] for _, kept in chunks]) for name in chunks[0][1]}
     return TableMessage(Kind.ANSWER, arrays=[("ids", ids.numpy()), *named(kept)])
 
 
 def _put(made: Callable[[], TableMessage], file: BinaryIO) -> None:
-    file.write(encode(made()))
+    file.writelines(pieces(made()))
 
 
 def _got(path: Path) -> TableMessage:

@@ -13,7 +13,7 @@ from refluid.pserver.geo import DeltaLink
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.links import SilentLink, TableLink, WaitingLink
 from refluid.pserver.sending import Merging, SendingLink
-from refluid.pserver.serving import lease_seconds
+from refluid.pserver.server_making import lease_seconds
 from refluid.pserver.split import Split
 from refluid.pserver.table_client import TableClient
 from refluid.pserver.wire import keys_of_environment

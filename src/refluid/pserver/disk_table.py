@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from refluid.core.errors import EnforceNotMet
 from refluid.kernels.rows.ids import unique_ids
 from refluid.pserver.disk_rows import RowStore, StoredRows
-from refluid.pserver.sparse_table import SparseTable, grown
+from refluid.pserver.row_snapshots import grown
+from refluid.pserver.sparse_table import SparseTable
 from refluid.pserver.table_spec import LAST, Admission, Eviction, TableSpec
 
 # What is known of a row in memory: used since rows were last written; to be written; on disk.
@@ -36,11 +36,6 @@ class DiskTable(SparseTable):
         admission: Admission | None = None,
         eviction: Eviction | None = None,
     ) -> None:
-        if eviction is not None and eviction.rows:
-            raise EnforceNotMet(
-                f"table {spec.name} is on disk, and rows there aren't ordered by their last "
-                "update: use REFLUID_TABLE_PASSES rather than REFLUID_TABLE_ROWS"
-            )
         super().__init__(spec, admission, eviction)
         self._made_by_lookups = False
         self._stored: StoredRows = store.table(spec.name, self._columns)
@@ -59,9 +54,13 @@ class DiskTable(SparseTable):
         """How many of them are in memory."""
         return self._map.count
 
-    def flush(self) -> None:
-        """Writes to disk what was changed."""
-        self._write(self._states & _CHANGED > 0)
+    def flush(self, most: int | None = None) -> bool:
+        """Writes to disk what was changed, at most so many rows; whether there is more."""
+        chosen = self._states & _CHANGED > 0
+        if most is not None:
+            chosen &= chosen.cumsum(0) <= most
+        self._write(chosen)
+        return most is not None and int(chosen.sum()) == most
 
     def chunks(self, rows: int) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
         self.flush()
@@ -91,6 +90,9 @@ class DiskTable(SparseTable):
         found = torch.cat(gone) if gone else torch.empty(0, dtype=torch.int64)
         self.forget(found)
         return len(found)
+
+    def _last_updates(self) -> Tensor:
+        return torch.cat([kept[LAST][:, 0] for _, kept in self.chunks(_WRITTEN)])
 
     # -- slots ----------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from refluid.kernels.rows.draws import RowDraws
@@ -66,27 +67,49 @@ class SparseParameter:
 
 @dataclass(frozen=True)
 class JobLayout:
-    """Servers (`host:port`), how many trainers there are, and what is where."""
+    """Servers (`host:port`), how many trainers there are, and what is where.
+
+    A server keeps its number for good; in the place of one that is gone is no address. epoch: how
+    often servers came or went. founders: how many there were first, unless all of `servers` are.
+    """
 
     servers: tuple[str, ...]
     trainers: int
     mode: TrainingMode
     dense: tuple[DenseParameter, ...]
     sparse: tuple[SparseParameter, ...]
+    epoch: int = 0
+    founders: int = 0
 
     @cached_property
     def job(self) -> int:
         """A number that processes of this job have in common, and those of another job lack.
 
-        Wherever the servers are: a job goes on from its checkpoints on other hosts.
+        Wherever the servers are: a job goes on from its checkpoints on other hosts, and while
+        servers come and go.
         """
-        told = described(self) | {"servers": len(self.servers)}
+        founders = self.founders or len(self.servers)
+        told = described(self) | {"servers": founders, "founders": 0, "epoch": 0}
+        for one in told["dense"]:
+            for part in one["slices"]:
+                del part["server"]
         return stable_hash(json.dumps(told, sort_keys=True, default=str))
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Those of the servers that are there."""
+        return tuple(number for number, address in enumerate(self.servers) if address)
+
+    @property
+    def keeper(self) -> int:
+        """The server that knows best which servers there are: the first."""
+        return self.numbers[0]
 
     @cached_property
     def owners(self) -> Tensor:
         """The server of each part of the ids. Servers go by their numbers, wherever they are."""
-        return owners_of([str(number) for number in range(len(self.servers))])
+        numbers = torch.tensor(self.numbers, dtype=torch.int32)
+        return numbers[owners_of([str(number) for number in self.numbers]).long()]
 
     @cached_property
     def dense_of(self) -> dict[str, DenseParameter]:
@@ -113,7 +136,8 @@ def layout_of(told: Mapping[str, Any]) -> JobLayout:
     for one in told["sparse"]:
         sparse.append(SparseParameter(**one | {"draws": RowDraws(**one["draws"])}))
     servers, mode = tuple(told["servers"]), TrainingMode(told["mode"])
-    return JobLayout(servers, int(told["trainers"]), mode, tuple(dense), tuple(sparse))
+    when = int(told["epoch"]), int(told["founders"])
+    return JobLayout(servers, int(told["trainers"]), mode, tuple(dense), tuple(sparse), *when)
 
 
 Dispatch = Callable[[Sequence[str]], Sequence[int]]

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from refluid.pserver.figures import NO_FIGURES, TrainerFigures
+from refluid.pserver.marks import PushMarks
+from refluid.pserver.refusals import CallRefused, NotEntered
 
 _LOGGER = logging.getLogger("refluid")
 
 
-class CallRefused(Exception):
-    """A call that a server won't answer; the text says why."""
-
-
-class NotEntered(CallRefused):
-    """The call of a trainer that must enter first."""
-
-
 @dataclass
 class Member:
-    """One trainer. session: of its process, anew when it restarts. applied: its last push.
+    """One trainer. session: of its process, anew when it restarts. marks: its last push.
 
     ended: the number of the call that ended its last pass. figures: what it told of itself last.
     left: it said that it ends.
     """
 
     session: int
-    applied: int = 0
+    marks: PushMarks = field(default_factory=PushMarks)
     ended: int = 0
     seen: float = 0.0
     there: bool = True
@@ -50,15 +44,22 @@ class TrainerRoll:
         self.expected, self.lease, self._clock = expected, lease, clock
         self.patience = max(patience, lease)
         self.known: dict[int, Member] = {}
+        self._former: dict[int, set[int]] = {}
 
     def enter(self, trainer: int, session: int) -> Member:
-        """A trainer that begins, or is back. CallRefused for a number that the job lacks."""
+        """A trainer that begins, or is back.
+
+        CallRefused for a number that the job lacks, and for who was followed by another process.
+        """
         if not 0 <= trainer < self.expected:
             raise CallRefused(f"trainer {trainer} is none of the job's {self.expected} trainers")
         member = self.known.get(trainer)
+        if session in self._former.get(trainer, ()):
+            raise CallRefused(f"another process is trainer {trainer} now")
         if member is None or member.session != session:
             if member is not None:
                 _LOGGER.info("trainer %d begins anew", trainer)
+                self._former.setdefault(trainer, set()).add(member.session)
             member = self.known[trainer] = Member(session)
         member.seen, member.there, member.left = self._clock(), True, False
         return member

@@ -1,6 +1,6 @@
 """Messages between trainers and servers: named arrays after a fixed head, nothing executable.
 
-    head       magic, kind, trainer, flags, session, sequence, job, how many arrays, all bytes
+    head       magic, kind, epoch, trainer, flags, session, sequence, job, how many arrays, bytes
     each array length of its name, type, rank, sizes, name
     data       the arrays' bytes one after the other, each beginning at a multiple of 8
 
@@ -50,6 +50,9 @@ class Kind(IntEnum):
     STATE = 10
     GATHER = 11
     END_PASS = 12
+    CHANGE = 13
+    FILL = 14
+    CONDUCT = 15
     ANSWER = 64
     REFUSAL = 65
 
@@ -69,6 +72,7 @@ class Remedy(StrEnum):
 
     ENTER = "enter first"
     AGAIN = "try again"
+    LAYOUT = "others are there"
     NEVER = "don't"
 
 
@@ -77,7 +81,7 @@ class TableMessage:
     """One call or answer. trainer -1: none. session: of this life of the trainer's process.
 
     sequence: the number of a push in its session; the same one again is the same push. job: which
-    tables both sides believe in.
+    tables both sides believe in. epoch: which servers.
     """
 
     kind: Kind
@@ -87,6 +91,7 @@ class TableMessage:
     job: int = 0
     flags: int = 0
     arrays: Sequence[tuple[str, np.ndarray[Any, Any]]] = field(default_factory=list)
+    epoch: int = 0
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
         """The arrays as tensors of the same memory."""
@@ -125,9 +130,10 @@ def named(values: Mapping[str, Tensor]) -> list[tuple[str, np.ndarray[Any, Any]]
     return [(name, value.detach().contiguous().numpy()) for name, value in values.items()]
 
 
-def refusal(meaning: Remedy, text: str) -> TableMessage:
+def refusal(meaning: Remedy, text: str, **others: Any) -> TableMessage:
     """The answer that says what is wrong with a call."""
-    return TableMessage(Kind.REFUSAL, arrays=[text_array({"meaning": meaning, "text": text})])
+    told = {"meaning": meaning, "text": text, **others}
+    return TableMessage(Kind.REFUSAL, arrays=[text_array(told)])
 
 
 def pieces(message: TableMessage) -> list[Any]:
@@ -156,7 +162,7 @@ def pieces(message: TableMessage) -> list[Any]:
         _MAGIC,
         _VERSION,
         message.kind,
-        0,
+        message.epoch,
         message.trainer,
         message.flags,
         message.session,
@@ -190,7 +196,8 @@ def decode(raw: Any) -> TableMessage:
     if len(raw) < HEAD_BYTES:
         raise MalformedMessage(f"{len(raw)} bytes are less than a message's head")
     whole = size_of(raw)
-    _, _, kind, _, trainer, flags, session, sequence, job, count, told, _ = _HEAD.unpack_from(raw)
+    found = _HEAD.unpack_from(raw)
+    _, _, kind, epoch, trainer, flags, session, sequence, job, count, told, _ = found
     if kind not in Kind._value2member_map_:
         raise MalformedMessage(f"there are no messages of kind {kind}")
     if whole != len(raw):
@@ -199,7 +206,7 @@ def decode(raw: Any) -> TableMessage:
         raise MalformedMessage(f"has {count} arrays described by {told} bytes")
     own = memoryview(bytearray(raw) if isinstance(raw, bytes) else raw)
     arrays = list(_arrays(own, count, HEAD_BYTES + told))
-    return TableMessage(Kind(kind), trainer, session, sequence, job, flags, arrays)
+    return TableMessage(Kind(kind), trainer, session, sequence, job, flags, arrays, epoch)
 
 
 def _arrays(raw: memoryview, count: int, end: int) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

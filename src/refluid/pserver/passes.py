@@ -14,7 +14,7 @@ from refluid.pserver.table_client import TableClient
 def end_pass(client: TableClient, passes: int | None = None) -> int:
     """Ends a pass on all servers; how many rows they forgot. passes: as of `SparseTable`."""
     told = [text_array({"passes": passes})]
-    answers = client._ask_all(Kind.END_PASS, sequence=secrets.randbits(62) | 1, arrays=told)
+    answers = client.ask_all(Kind.END_PASS, sequence=secrets.randbits(62) | 1, arrays=told)
     return sum(int(answer.values()["forgotten"]) for answer in answers.values())
 
 

@@ -15,10 +15,9 @@ from refluid.comm.servers import drop_link, put_link
 from refluid.core.errors import EnforceNotMet
 from refluid.core.scope import Scope
 from refluid.ir.program import Program
-from refluid.pserver.calling import Servers
-from refluid.pserver.layout import JobLayout, layout_of
+from refluid.pserver.layout import JobLayout
 from refluid.pserver.links import TableLink
-from refluid.pserver.messages import Kind, TableMessage
+from refluid.pserver.lookout import present_layout
 from refluid.pserver.table_client import TableClient
 from refluid.pserver.trainer_programs import make_lookups_remote
 from refluid.pserver.wire import keys_of_environment
@@ -46,11 +45,15 @@ class TableReader:
     """
 
     def __init__(self, servers: Sequence[str], patience: float = 30.0) -> None:
-        self.layout = _layout(servers, patience)
-        keys = keys_of_environment()
-        self._client = TableClient(self.layout, _READER, patience, keys=keys)
-        self._where = self.layout.servers, _READER
+        layout, keys = present_layout(servers, patience), keys_of_environment()
+        self._client = TableClient(layout, _READER, patience, keys=keys)
+        self._where = layout.servers, _READER
         put_link(self._where, ReadingLink(self._client))
+
+    @property
+    def layout(self) -> JobLayout:
+        """Which servers there are, and what is where."""
+        return self._client.layout
 
     def rows(self, table: str, ids: Any) -> np.ndarray[Any, Any]:
         """The rows of ids, whole numbers of any shape: (*shape, width), float32 or float64."""
@@ -69,7 +72,7 @@ class TableReader:
     def connected(self, program: Program) -> Program:
         """A copy of a program whose lookups in the job's tables ask the servers."""
         made = program.clone(for_test=True)
-        where = {"endpoints": list(self.layout.servers), "trainer_id": _READER}
+        where = {"endpoints": list(self._where[0]), "trainer_id": _READER}
         make_lookups_remote(made.global_block(), self.layout, where)
         return made
 
@@ -129,18 +132,3 @@ class ReadingLink(TableLink):
 
     def _refuse(self, *_given: object) -> NoReturn:
         raise EnforceNotMet("a reader's program predicts: it pushes and pulls nothing")
-
-
-def _layout(servers: Sequence[str], patience: float) -> JobLayout:
-    """What a server says of its job."""
-    if not servers:
-        raise EnforceNotMet("a reader needs the address of a server: host:port")
-    asked = Servers(servers[:1], patience, one_try=min(5.0, patience), keys=keys_of_environment())
-    try:
-        told = asked.ask({0: TableMessage(Kind.STATE, _READER)})[0].values()
-    finally:
-        asked.close()
-    try:
-        return layout_of(told["about"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise EnforceNotMet(f"{servers[0]} doesn't say what its job is: {error}") from error

@@ -47,8 +47,8 @@ def _dense_state(client: TableClient, split: Split) -> dict[str, Tensor]:
     """What optimizers keep, learning rates and counters, by their names in the program."""
     held = client.states()
     known = split.side.main.global_block().vars
-    found = {name: value for one in held for name, value in one.items() if name in known}
-    for param in split.layout.dense:
+    found = {name: value for one in held.values() for name, value in one.items() if name in known}
+    for param in client.layout.dense:
         for name in split.side.updates[param.name].state:
             parts = [(held[part.server], own_name(param, part, name)) for part in param.slices]
             own = [state[one] for state, one in parts if one in state]

@@ -101,7 +101,7 @@ class SendingLink(TableLink):
         self._known.rows[table] = self._ahead.submit(self._asked, table, flat)
 
     def _asked(self, table: str, ids: Tensor) -> KnownRows:
-        return self.client.rows_of(table, self.client.deal(table, ids))
+        return self.client.known_rows(table, ids)
 
     def _rows(self, table: str, ids: Tensor) -> Tensor:
         asked = self._known.rows.pop(table, None)

@@ -48,11 +48,22 @@ def own_name(param: DenseParameter, part: DenseSlice, name: str) -> str:
 # -- what a server runs -------------------------------------------------------
 
 
-def server_program(side: ServerSide, endpoint: str) -> Program:
-    """The program of the server at `endpoint`: `listen_and_serv`, with a block for each update."""
+def slice_names(side: ServerSide, layout: JobLayout, server: int) -> dict[str, list[str]]:
+    """By the name of each slice that a server has: all that it keeps for it."""
+    kept = {
+        param.name: [param.name, *side.updates[param.name].state] for param in side.layout.dense
+    }
+    return {
+        part.name: [own_name(param, part, name) for name in kept[param.name]]
+        for param, part in slices_of(layout, server)
+    }
+
+
+def server_program(side: ServerSide, server: int, endpoint: str) -> Program:
+    """The program of a server at `endpoint`: `listen_and_serv`, with a block for each update."""
     layout, made = side.layout, side.main.clone()
     block = made.global_block()
-    held = slices_of(layout, layout.servers.index(endpoint))
+    held = slices_of(layout, server)
     geo = layout.mode == TrainingMode.GEO
     rates = [name for one in side.updates.values() for name in one.op.input("LearningRate")]
     schedule = [] if geo else _copies(schedule_of(side.main, rates), block)
@@ -74,7 +85,7 @@ def server_program(side: ServerSide, endpoint: str) -> Program:
         gradients.append(f"{table.gradient}:{inner.idx}")
     settings = {
         "endpoint": endpoint,
-        "pserver_id": layout.servers.index(endpoint),
+        "pserver_id": server,
         "Fanin": layout.trainers,
         "distributed_mode": int(layout.mode),
         "optimize_blocks": blocks,
@@ -155,11 +166,11 @@ def _forget_unused(program: Program) -> None:
 # -- what it begins with ------------------------------------------------------
 
 
-def server_startup(side: ServerSide, endpoint: str) -> Program:
-    """The startup program of the server at `endpoint`: its slices, and what is kept for them."""
+def server_startup(side: ServerSide, server: int) -> Program:
+    """The startup program of a server: its slices, and what is kept for them."""
     layout, made = side.layout, side.startup.clone()
     block = made.global_block()
-    held = slices_of(layout, layout.servers.index(endpoint))
+    held = slices_of(layout, server)
     geo = layout.mode == TrainingMode.GEO
     state = [name for one in side.updates.values() for name in one.state]
     tables = {one.name for one in layout.sparse}

@@ -9,18 +9,12 @@ import time
 from contextlib import suppress
 
 from refluid.core.errors import EnforceNotMet
-from refluid.pserver.members import CallRefused, NotEntered
-from refluid.pserver.messages import MalformedMessage, Remedy, TableMessage, refusal
+from refluid.pserver.messages import TableMessage
+from refluid.pserver.refusals import NotNow, OthersAreThere, is_refusal, refused
 from refluid.pserver.table_server import TableServer
 from refluid.pserver.wire import ConnectionEnded, Keys, MessageSocket, host_and_port, require_keys
 
 _LOGGER = logging.getLogger("refluid")
-_MEANINGS: list[tuple[type[Exception], Remedy]] = [
-    (NotEntered, Remedy.ENTER),
-    (CallRefused, Remedy.NEVER),
-    (MalformedMessage, Remedy.NEVER),
-    (EnforceNotMet, Remedy.NEVER),
-]
 # How long a caller may take to show its certificate, and to take an answer.
 _GREETING, _TAKING = 10.0, 60.0
 
@@ -131,9 +125,8 @@ class Service:
         except OSError:
             raise
         except Exception as error:
-            meaning = next((one for kind, one in _MEANINGS if isinstance(error, kind)), None)
-            if meaning is None:
+            if not is_refusal(error):
                 _LOGGER.exception("a call of %s failed", peer)
-            else:
+            elif not isinstance(error, OthersAreThere | NotNow):
                 _LOGGER.warning("a call of %s is refused: %s", peer, error)
-            return refusal(meaning or Remedy.NEVER, str(error))
+            return refused(error)

@@ -3,75 +3,99 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
-from refluid.core import flags
-from refluid.core.dtypes import to_torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import environment_int, environment_str
 from refluid.core.scope import Scope
-from refluid.ir.block import Block
-from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.kernels.rows.draws import RowDraws
-from refluid.pserver.applying import Applying, EachPush, MeanOfPushes, ServedTables
-from refluid.pserver.checkpoints import ServerCheckpoints, has_checkpoint, server_folder
-from refluid.pserver.dense_tables import DenseTables
-from refluid.pserver.layout import JobLayout, TrainingMode, described
-from refluid.pserver.members import TrainerRoll
-from refluid.pserver.row_updates import RowUpdate
+from refluid.kernels.rows.ids import unique_ids
+from refluid.pserver.asking import ask_for_change
+from refluid.pserver.checkpoints import (
+    ServerCheckpoints,
+    has_checkpoint,
+    note_address,
+    server_folder,
+)
+from refluid.pserver.conducting import Conductor
+from refluid.pserver.elastic import ComingServer, changing_server, coming, conductor, stand_in
+from refluid.pserver.layout import JobLayout
+from refluid.pserver.lookout import present_layout
+from refluid.pserver.server_making import table_server
+from refluid.pserver.server_programs import ServerSide
 from refluid.pserver.service import Service
 from refluid.pserver.table_making import TableMaking, making_of_environment
 from refluid.pserver.table_server import TableServer
-from refluid.pserver.table_spec import TableSpec
-from refluid.pserver.updates import draws_of
 from refluid.pserver.wire import keys_of_environment
 
 _LOGGER = logging.getLogger("refluid")
-_LEASE = 30.0
 _LOOK = 0.2
 # In the environment: where checkpoints are kept, every how many seconds, and whether with a log.
 _FOLDER, _SECONDS = "REFLUID_SERVER_CHECKPOINTS", "REFLUID_SERVER_CHECKPOINT_SECONDS"
 _LOG, _USUAL_SECONDS = "REFLUID_SERVER_LOG", 600
+# The address of a server that comes to a running job; its script's place is that of another one.
+_JOINS = "REFLUID_SERVER_JOINS"
+# How long others of the job are looked for, and one that isn't needed any more still says so.
+_FINDS, _LINGERS = 10.0, 3.0
 
 
 @dataclass
 class Serving:
     """A server's program, to be run by an executor in the place of an ordinary one.
 
-    made: called with the server before it is asked anything, as to load tables. ended: has it end
-    though trainers are there.
+    side: of the job's programs. made: called with the server before it is asked anything, as to
+    load tables. ended: has it end though trainers are there.
     """
 
     program: Program
-    layout: JobLayout
+    side: ServerSide
     made: Callable[[TableServer], None] | None = None
     ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def layout(self) -> JobLayout:
+        """What is where as the job begins."""
+        return self.side.layout
 
     def run(self, scope: Scope) -> None:
         """Serves until all trainers came and are gone, or the process is asked to end."""
         head = self.program.global_block().ops[-1]
-        number = head.attr("pserver_id")
-        folder = environment_str(_FOLDER)
+        joins, keys = environment_str(_JOINS), keys_of_environment()
+        folder, address = environment_str(_FOLDER), joins or head.attr("endpoint")
+        place = ComingServer(head.attr("pserver_id"), False)
+        if joins is not None:
+            place = coming(self.layout, joins, folder)
+        number, others = place.number, place.layout
         goes_on = folder is not None and has_checkpoint(server_folder(folder, number))
         making = making_of_environment(len(self.layout.sparse), number, goes_on=goes_on)
         server = table_server(self.program, self.layout, scope, making)
-        kept = _checkpoints(server, making)
-        if (kept is None or not kept.restore()) and self.made is not None:
+        server.number, server.joins = number, place.joins
+        changing = changing_server(server, self.side, keys)
+        deciding = conductor(changing, keys, stand_in(self.side, folder, address, keys))
+        kept = _checkpoints(server, folder, making)
+        if kept is not None and not kept.logs:
+            changing.durable = kept.write
+        restored = kept is not None and kept.restore()
+        if not restored and self.made is not None:
             self.made(server)
-        service = Service(server, head.attr("endpoint"), keys=keys_of_environment())
+        if not restored and others is not None and not server.joins:
+            changing.adopt(others)
+        service = Service(server, address, keys=keys)
         service.start()
         try:
             with _terminable(self.ended):
-                self._wait(server, kept)
+                _find_others(server, address, goes_on=goes_on)
+                if joins is not None and folder is not None:
+                    note_address(folder, number, address)
+                self._wait(server, kept, deciding)
         finally:
             service.stop()
             if kept is not None:
@@ -80,7 +104,9 @@ class Serving:
             if making.store is not None:
                 making.store.close()
 
-    def _wait(self, server: TableServer, kept: ServerCheckpoints | None) -> None:
+    def _wait(
+        self, server: TableServer, kept: ServerCheckpoints | None, deciding: Conductor
+    ) -> None:
         every = float(environment_int(_SECONDS, _USUAL_SECONDS) or _USUAL_SECONDS)
         ticks = written = time.monotonic()
         while not self.ended.wait(_LOOK) and not server.over:
@@ -88,21 +114,49 @@ class Serving:
             if now - ticks > min(1.0, server.members.lease / 4):
                 ticks = now
                 server.tick()
+                deciding.follow()
             if kept is not None and now - written > every:
                 written = now
                 _write(kept)
+            if server.number not in server.layout.numbers and not server.joins:
+                self.ended.wait(_LINGERS)
+                return
         if kept is not None and not server.over:
             _write(kept)
 
 
-def _checkpoints(server: TableServer, making: TableMaking) -> ServerCheckpoints | None:
+def _find_others(server: TableServer, address: str, *, goes_on: bool) -> None:
+    """Tells the others where this server is, if it is new to them there.
+
+    EnforceNotMet where they refuse it.
+    """
+    layout = server.layout
+    others = [one for one in layout.servers if one and one != address]
+    if server.joins:
+        unique_ids(torch.zeros(1, dtype=torch.int64))  # loads loops before trainers wait for it
+        ask_for_change(others, {"add": address}, secrets.randbits(62) | 1)
+    elif goes_on and others:
+        does = threading.Thread(target=_move_here, args=(server, address, others), daemon=True)
+        does.start()
+
+
+def _move_here(server: TableServer, address: str, others: list[str]) -> None:
+    with suppress(EnforceNotMet):
+        known = present_layout(others, _FINDS)
+        if server.number in known.numbers and known.servers[server.number] != address:
+            told = {"move": server.number, "to": address}
+            ask_for_change(others, told, secrets.randbits(62) | 1)
+
+
+def _checkpoints(
+    server: TableServer, folder: str | None, making: TableMaking
+) -> ServerCheckpoints | None:
     """A server's checkpoints, where the environment names a folder for them."""
-    folder = environment_str(_FOLDER)
-    made = None
-    if folder is not None:
-        logs = environment_str(_LOG) == "1"
-        made = ServerCheckpoints(server, folder, logs=logs, store=making.store)
-        server.save = lambda _values: made.write() if made else None
+    if folder is None:
+        return None
+    logs = environment_str(_LOG) == "1"
+    made = ServerCheckpoints(server, folder, logs=logs, store=making.store)
+    server.save = lambda _values: made.write()
     return made
 
 
@@ -112,88 +166,6 @@ def _write(kept: ServerCheckpoints) -> None:
         kept.write()
     except (EnforceNotMet, OSError) as error:
         _LOGGER.error("no checkpoint was written: %s", error)
-
-
-def lease_seconds() -> float:
-    """For how long a trainer counts that isn't heard of."""
-    if flags.was_set("worker_update_interval_secs"):
-        return float(flags.value("worker_update_interval_secs"))
-    return _LEASE
-
-
-def table_server(
-    program: Program, layout: JobLayout, scope: Scope, making: TableMaking | None = None
-) -> TableServer:
-    """The server that a program describes, its variables being in `scope`."""
-    head = program.global_block().ops[-1]
-    known = {one.name: one for one in layout.sparse}
-    how = making or TableMaking()
-    dense, specs = _tables(program, head, scope)
-    tables = ServedTables(dense, {name: how.make(specs[name], known[name]) for name in specs})
-    mode = TrainingMode(head.attr("distributed_mode"))
-    applying: Applying = MeanOfPushes(tables) if mode == TrainingMode.SYNC else EachPush(tables)
-    patience = float(flags.value("rpc_deadline")) / 1000
-    members = TrainerRoll(head.attr("Fanin"), lease_seconds(), time.monotonic, patience)
-    made = TableServer(tables, applying, members, layout.job, about=described(layout))
-    made.number = head.attr("pserver_id")
-    return made
-
-
-def _tables(
-    program: Program, head: Operator, scope: Scope
-) -> tuple[DenseTables, Mapping[str, TableSpec]]:
-    blocks = {}
-    for entry in head.attr("grad_to_block_id"):
-        gradient, _, number = entry.rpartition(":")
-        blocks[gradient] = program.block(int(number))
-    params = dict(entry.rsplit(":", 1) for entry in head.attr("sparse_grad_to_param"))
-    number = head.attr("lr_decay_block_id")
-    schedule = program.block(number) if number >= 0 else None
-    updates = {
-        gradient: (block, _updated(block, gradient))
-        for gradient, block in blocks.items()
-        if gradient not in params
-    }
-    _own_memory(scope)
-    dense = DenseTables(program, updates, schedule, scope)
-    sparse = {
-        name: table_spec(blocks[gradient], name, gradient) for gradient, name in params.items()
-    }
-    return dense, sparse
-
-
-def _updated(block: Block, gradient: str) -> str:
-    """The parameter that a block updates."""
-    for op in block.ops:
-        if op.input("Param") and op.output("ParamOut"):
-            return op.input("Param")[0]
-    return gradient
-
-
-def table_spec(block: Block, name: str, gradient: str) -> TableSpec:
-    """The table that a block describes: operators without inputs say how its variables begin."""
-    first = [op for op in block.ops if not op.input_arg_names]
-    others = [op for op in block.ops if op.input_arg_names]
-    draws: dict[str, RowDraws] = {}
-    for op in first:
-        (own,) = op.output_arg_names
-        found = draws_of(op, own)
-        if found is not None:
-            draws[own] = found
-    draws = {name: draws.pop(name), **draws}
-    variables = {own: block.var_recursive(own) for own in draws}
-    columns = {own: int(torch.Size(var.shape[1:]).numel()) for own, var in variables.items()}
-    update = RowUpdate(others, name, gradient, tuple(draws)) if others else None
-    return TableSpec(name, to_torch(variables[name].dtype), columns, draws, update)
-
-
-def _own_memory(scope: Scope) -> None:
-    """Gives slices memory of their own, so that what they were cut of goes."""
-    for name in scope.local_var_names():
-        cell: Any = scope.find_var(name)
-        value = cell.value
-        if isinstance(value, torch.Tensor) and value.untyped_storage().nbytes() > value.nbytes:
-            cell.value = value.clone()
 
 
 @contextmanager

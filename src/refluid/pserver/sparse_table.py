@@ -12,12 +12,14 @@ from refluid.core.errors import EnforceNotMet
 from refluid.kernels.rows.draws import CONSTANT, RowDraws
 from refluid.kernels.rows.ids import IdMap, merge_ids
 from refluid.kernels.rows.lookup import look_up
+from refluid.pserver.row_snapshots import RowSnapshot, grown
 from refluid.pserver.row_updates import Find
+from refluid.pserver.table_clocks import on_clock
 from refluid.pserver.table_spec import LAST, Admission, Eviction, TableSpec
 
 _FIRST_ROWS = 1024
 _GROWTH = 1.5
-# So much of the limit stays free once rows were forgotten for it.
+# So much of the limit stays free once rows were forgotten for it: those of an update together.
 _SPARE = 0.1
 
 
@@ -45,6 +47,7 @@ class SparseTable:
         self._most_slots = 2**62  # unless a batch needs more
         self._made_by_lookups = admission is None and eviction is None
         self._map = IdMap()
+        self._snapshot: RowSnapshot | None = None
         self._ids = torch.empty(0, dtype=torch.int64)
         self._kept = {
             name: torch.empty((0, width), dtype=kind)
@@ -106,6 +109,21 @@ class SparseTable:
         kept = {name: value[start:end].clone() for name, value in self._kept.items()}
         return self._ids[start:end].clone(), kept
 
+    # -- as it is at a moment -------------------------------------------------
+
+    def snapshot(self) -> RowSnapshot:
+        """All rows as they are now, to be read while the table changes, until `end_snapshot`."""
+        self._snapshot = RowSnapshot(self._ids, self._kept, self.rows)
+        return self._snapshot
+
+    def end_snapshot(self) -> None:
+        """The snapshot was read, or isn't needed."""
+        self._snapshot = None
+
+    def flush(self, most: int | None = None) -> bool:  # noqa: ARG002
+        """Writes what belongs on disk, at most so many rows; whether there is more."""
+        return False
+
     # -- changing -------------------------------------------------------------
 
     def update(self, ids: Tensor, gradient: Tensor, others: Find) -> None:
@@ -117,7 +135,7 @@ class SparseTable:
         if not rule.in_place or self.admission is not None:
             ids, gradient = merge_ids(ids, gradient)
         ids, gradient = self._admitted(ids, gradient)
-        slots = self._slots(ids)
+        slots = self._to_change(ids)
         rule.run(self._kept, slots, gradient, others)
         self._updated(slots)
 
@@ -125,7 +143,7 @@ class SparseTable:
         """Adds to rows of the parameter, [n, width]; equal ids add up."""
         self.check(ids, value)
         ids, value = self._admitted(*merge_ids(ids, value))
-        slots = self._slots(ids)
+        slots = self._to_change(ids)
         self._kept[self.spec.name].index_add_(0, slots, value)
         self._updated(slots)
 
@@ -140,10 +158,20 @@ class SparseTable:
                 raise EnforceNotMet(
                     f"table {self.spec.name} has no rows {name!r} of shape {tuple(value.shape)}"
                 )
-        slots = self._slots(ids)
+        slots = self._to_change(ids)
         for name, value in values.items():
             kept = self._kept[name]
             kept.index_copy_(0, slots, value.to(kept.dtype))
+
+    def take_rows(
+        self, ids: Tensor, values: Mapping[str, Tensor], marks: Mapping[str, Any]
+    ) -> None:
+        """Rows of another server's table; when they were updated is told by its `marks`."""
+        if LAST in values:
+            if not self.clock:
+                self.set_marks(marks)
+            values = {**values, LAST: on_clock(values[LAST], marks, self.marks())}
+        self.put(ids, values)
 
     def clear(self) -> None:
         """Forgets all rows."""
@@ -210,11 +238,12 @@ class SparseTable:
         self._kept[LAST][slots] = self.clock
         most = self.eviction.rows
         if most and self.rows > most:
-            last = self._kept[LAST][: self.rows, 0]
-            oldest = torch.argsort(last, stable=True)[: self.rows - int(most * (1 - _SPARE))]
-            wanted = torch.ones(self.rows, dtype=torch.bool)
-            wanted[oldest] = False
-            self._retain(wanted)
+            oldest = self._last_updates().kthvalue(self.rows - int(most * (1 - _SPARE))).values
+            self._forget_until(min(int(oldest), self.clock - 1))
+
+    def _last_updates(self) -> Tensor:
+        """When each row was last updated, int64 [rows]."""
+        return self._kept[LAST][: self._map.count, 0]
 
     def _admitted(self, ids: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Those ids, each there once, that have a row or get one, and their values."""
@@ -233,6 +262,13 @@ class SparseTable:
     def _known(self, ids: Tensor) -> tuple[Tensor, int]:
         """Where the rows are, -1 for those that aren't there; how many these are."""
         return self._map.find(ids)
+
+    def _to_change(self, ids: Tensor) -> Tensor:
+        """Where the rows are that are about to be changed."""
+        slots = self._slots(ids)
+        if self._snapshot is not None:
+            self._snapshot.save(self._kept, slots)
+        return slots
 
     def _slots(self, ids: Tensor) -> Tensor:
         """Where the rows are, to be changed; made where they are missing."""
@@ -262,10 +298,3 @@ class SparseTable:
         size = max(count, min(max(_FIRST_ROWS, int(_GROWTH * size)), self._most_slots))
         self._ids = grown(self._ids, size)
         self._kept = {name: grown(value, size) for name, value in self._kept.items()}
-
-
-def grown(value: Tensor, size: int) -> Tensor:
-    """The same with more rows, whose numbers are any."""
-    made = value.new_empty((size, *value.shape[1:]))
-    made[: len(value)] = value
-    return made

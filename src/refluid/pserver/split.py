@@ -57,17 +57,16 @@ class Split:
 
     def program(self, endpoint: str) -> Program:
         """What the server at `endpoint` runs. EnforceNotMet where it is none of the servers."""
-        self._check(endpoint)
-        return server_program(self.side, endpoint)
+        return server_program(self.side, self._number(endpoint), endpoint)
 
     def startup(self, endpoint: str) -> Program:
         """What the server at `endpoint` runs first."""
-        self._check(endpoint)
-        return server_startup(self.side, endpoint)
+        return server_startup(self.side, self._number(endpoint))
 
-    def _check(self, endpoint: str) -> None:
+    def _number(self, endpoint: str) -> int:
         if endpoint not in self.layout.servers:
             raise EnforceNotMet(f"{endpoint} is none of the servers {self.layout.servers}")
+        return self.layout.servers.index(endpoint)
 
 
 def split(

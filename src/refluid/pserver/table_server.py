@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.applying import Applying, ServedTables
 from refluid.pserver.figures import read_figures
-from refluid.pserver.members import CallRefused, TrainerRoll
+from refluid.pserver.layout import JobLayout, described
+from refluid.pserver.members import TrainerRoll
 from refluid.pserver.messages import (
     Kind,
     MalformedMessage,
@@ -25,18 +25,23 @@ from refluid.pserver.messages import (
 )
 from refluid.pserver.passes import end_pass_once
 from refluid.pserver.push_messages import ROWS, read_push, wanted_of
-from refluid.pserver.sparse_table import SparseTable
+from refluid.pserver.refusals import CallRefused, NotNow, OthersAreThere
+from refluid.pserver.whole_tables import export_rows, import_rows
 
-_MOST_EXPORTED = 2**20
 _LOST = 1  # in the place of a sequence, in the log: the trainer's lease ended
+# Calls of who must know which servers there are; the first ones wait while rows move.
+_BOUND = frozenset(
+    [Kind.PUSH, Kind.PULL, Kind.ROWS, Kind.EXPORT, Kind.IMPORT, Kind.GATHER, Kind.END_PASS]
+)
+_KNOWING = frozenset([Kind.HELLO, Kind.BEAT, Kind.LEAVE])
 
 
 class TableServer:
     """Answers messages, several at a time. Its lock is held while tables are read or written.
 
-    job: what trainers of this job say. hold: for how many seconds a call waits for other trainers
-    before it is answered that it must ask again. save: what SAVE calls, with the values it came
-    with. about: what readers are told who don't know the job yet.
+    layout: which servers there are, and what is where. hold: for how many seconds a call waits for
+    other trainers before it is answered that it must ask again. save: what SAVE calls, with the
+    values it came with.
     """
 
     def __init__(
@@ -44,28 +49,33 @@ class TableServer:
         tables: ServedTables,
         applying: Applying,
         members: TrainerRoll,
-        job: int,
+        layout: JobLayout,
         hold: float = 5.0,
         save: Callable[[Mapping[str, Any]], None] | None = None,
-        about: Mapping[str, Any] | None = None,
     ) -> None:
-        self.tables, self.applying, self.members, self.job = tables, applying, members, job
-        self.hold, self.save, self.about = hold, save, about or {}
+        self.tables, self.applying, self.members = tables, applying, members
+        self.layout, self.job = layout, layout.job
+        self.hold, self.save = hold, save
         self.number = 0
-        # Called with each message that changed something, in the order in which they did.
+        # frozen: servers come or go, rows move, trainers wait. joins: it isn't of the job yet.
+        self.frozen = self.joins = False
+        # What is told of a change that is under way, and goes on after a restart (`changing.py`).
+        self.change: Callable[[], Any] = lambda: None
+        self.restore: Callable[[JobLayout, Any], None] = lambda _layout, _change: None
+        # Called with each message that changed something, in their order.
         self.accepted: Callable[[TableMessage], None] = lambda _message: None
-        self._gathered: dict[int, dict[int, Any]] = {}
+        self.gathered: dict[int, dict[int, Any]] = {}
         self.changed = threading.Condition()
         self.pushes = self.pulled_rows = 0
         self._failure: Exception | None = None
-        self._handlers: dict[Kind, Callable[[TableMessage], TableMessage]] = {
+        self.handlers: dict[Kind, Callable[[TableMessage], TableMessage]] = {
             Kind.HELLO: self._enter,
             Kind.PUSH: self._push,
             Kind.PULL: self._pull,
             Kind.ROWS: self._rows,
             Kind.BEAT: self._beat,
             Kind.LEAVE: self._leave,
-            Kind.EXPORT: self._export,
+            Kind.EXPORT: lambda message: export_rows(self.tables, message),
             Kind.IMPORT: self._import,
             Kind.SAVE: self._save,
             Kind.STATE: self._state,
@@ -80,7 +90,7 @@ class TableServer:
         EnforceNotMet for what doesn't fit the tables; nothing has changed then. Once an update has
         failed halfway, every call is answered by that.
         """
-        handler = self._handlers.get(message.kind)
+        handler = self.handlers.get(message.kind)
         if handler is None:
             raise MalformedMessage(f"a server isn't asked {message.kind.name}")
         unknown = message.kind == Kind.STATE and not message.job
@@ -88,14 +98,31 @@ class TableServer:
             raise CallRefused("the caller is of another job: other program, servers or trainers")
         if self._failure is not None and message.kind != Kind.LEAVE:
             raise EnforceNotMet(f"an update failed on this server: {self._failure}")
-        return handler(message)
+        if message.kind not in _BOUND | _KNOWING:
+            return handler(message)
+        with self.changed:
+            self._require_layout(message)
+            return handler(message)
+
+    def _require_layout(self, message: TableMessage) -> None:
+        """NotNow while rows move, OthersAreThere where the caller doesn't know the servers."""
+        if message.kind in _BOUND:
+            self.changed.wait_for(lambda: not self.frozen, self.hold)
+            if self.frozen:
+                raise NotNow("servers come or go, and rows move")
+        if message.epoch < self.layout.epoch:
+            raise OthersAreThere(self.layout)
+        if message.epoch > self.layout.epoch:
+            raise NotNow("this server doesn't know yet that others came or went")
 
     def tick(self) -> None:
         """Looks whose lease ended; to be called every now and then."""
         with self.changed:
             for trainer in self.members.expire():
                 session = self.members.known[trainer].session
-                self.accepted(TableMessage(Kind.LEAVE, trainer, session, _LOST, self.job))
+                gone = TableMessage(Kind.LEAVE, trainer, session, _LOST, self.job)
+                gone.epoch = self.layout.epoch
+                self.accepted(gone)
                 self.changed.notify_all()
                 self._settle()
 
@@ -110,29 +137,26 @@ class TableServer:
     def _enter(self, message: TableMessage) -> TableMessage:
         if message.sequence not in (0, self.number + 1):
             raise CallRefused(f"this is server {self.number}, not {message.sequence - 1}")
-        with self.changed:
-            known = self.members.known.get(message.trainer)
-            if known is not None and known.session != message.session:
-                self.applying.forget(message.trainer)
-            member = self.members.enter(message.trainer, message.session)
-            self.accepted(message)
-            return TableMessage(Kind.ANSWER, sequence=member.applied)
+        known = self.members.known.get(message.trainer)
+        if known is not None and known.session != message.session:
+            self.applying.forget(message.trainer)
+        member = self.members.enter(message.trainer, message.session)
+        self.accepted(message)
+        return TableMessage(Kind.ANSWER, sequence=member.marks.applied)
 
     def _beat(self, message: TableMessage) -> TableMessage:
-        with self.changed:
-            member = self.members.heard(message.trainer, message.session)
-            if message.arrays:
-                member.figures = read_figures(message.array("figures"))
+        member = self.members.heard(message.trainer, message.session)
+        if message.arrays:
+            member.figures = read_figures(message.array("figures"))
         return TableMessage(Kind.ANSWER)
 
     def _leave(self, message: TableMessage) -> TableMessage:
-        with self.changed:
-            lost = message.sequence == _LOST
-            self.members.leave(message.trainer, message.session, lost=lost)
-            self.accepted(message)
-            self.changed.notify_all()
-            if self._failure is None:
-                self._settle()
+        lost = message.sequence == _LOST
+        self.members.leave(message.trainer, message.session, lost=lost)
+        self.accepted(message)
+        self.changed.notify_all()
+        if self._failure is None:
+            self._settle()
         return TableMessage(Kind.ANSWER)
 
     # -- pushes and pulls -----------------------------------------------------
@@ -142,8 +166,8 @@ class TableServer:
             member = self.members.heard(message.trainer, message.session)
             if message.sequence < 1:
                 raise MalformedMessage("pushes are numbered from 1")
-            if message.sequence > member.applied:
-                push = read_push(message)
+            if not member.marks.reached(message.sequence):
+                push = member.marks.wanting(read_push(message), message.sequence)
                 self.tables.check(push)
                 self.tables.require(name for name, _ in wanted_of(message))
                 with self._updating():
@@ -167,27 +191,25 @@ class TableServer:
             return self.applying.holds(trainer) == sequence
 
         if sequence:
+            epoch = self.layout.epoch
             self.changed.wait_for(lambda: self._failure or not waits(), self.hold)
             if self._failure is not None:
                 raise EnforceNotMet(f"an update failed on this server: {self._failure}")
             if waits():
                 return TableMessage(Kind.ANSWER, sequence=sequence, flags=MessageFlag.PENDING)
-            if trainer not in known or known[trainer].applied < sequence:
+            if trainer not in known or not known[trainer].marks.reached(sequence):
                 return TableMessage(Kind.ANSWER, sequence=sequence, flags=MessageFlag.AGAIN)
+            if epoch != self.layout.epoch:
+                raise OthersAreThere(self.layout)
         found = named(self.tables.dense.copies() if message.flags & MessageFlag.WANTS_DENSE else {})
         for name, ids in wanted_of(message):
             found.append((ROWS + name, self._looked_up(name, ids, reads=trainer < 0)))
         return TableMessage(Kind.ANSWER, sequence=sequence, arrays=found)
 
     def _looked_up(self, name: str, ids: Tensor, *, reads: bool = False) -> np.ndarray[Any, Any]:
-        table = self._table_of(name, ids)
+        table = self.tables.table_of(name, ids)
         self.pulled_rows += len(ids)
         return (table.peek(ids) if reads else table.look_up(ids)).numpy()
-
-    def _table_of(self, name: str, ids: Tensor) -> SparseTable:
-        if ids.dtype != torch.int64 or ids.dim() != 1:
-            raise MalformedMessage(f"ids of table {name} are int64 [n]")
-        return self.tables.table(name)
 
     @contextmanager
     def _updating(self) -> Iterator[None]:
@@ -205,7 +227,7 @@ class TableServer:
         with self._updating():
             done = self.applying.settle(self.members.awaited)
         for trainer, sequence in done:
-            self.members.known[trainer].applied = sequence
+            self.members.known[trainer].marks.settle(sequence)
             self.pushes += 1
         if done:
             self.changed.notify_all()
@@ -216,7 +238,9 @@ class TableServer:
             if not reads:
                 self.members.heard(message.trainer, message.session)
             asked = list(message.tensors())
-            _ = [self._table_of(name, ids) for name, ids in asked]  # none is made if one is wrong
+            _ = [
+                self.tables.table_of(name, ids) for name, ids in asked
+            ]  # none is made if one is wrong
             found = [(name, self._looked_up(name, ids, reads=reads)) for name, ids in asked]
         return TableMessage(Kind.ANSWER, arrays=found)
 
@@ -225,53 +249,29 @@ class TableServer:
         trainer, sequence = message.trainer, message.sequence
         with self.changed:
             self.members.heard(trainer, message.session)
-            held = self._gathered.setdefault(sequence, {})
-            held.setdefault(trainer, message.array("value"))
-            self.changed.notify_all()
+            held = self.gathered.setdefault(sequence, {})
+            if trainer not in held:
+                held[trainer] = message.array("value")
+                self.accepted(message)
+                self.changed.notify_all()
             done = self.changed.wait_for(lambda: self.members.awaited <= held.keys(), self.hold)
             if not done:
                 return TableMessage(Kind.ANSWER, flags=MessageFlag.PENDING)
-            self._gathered.pop(sequence - 2, None)
+            self.gathered.pop(sequence - 2, None)
             found = [(str(number), held[number]) for number in sorted(held)]
         return TableMessage(Kind.ANSWER, arrays=found)
 
-    # -- whole tables ---------------------------------------------------------
-
-    def _export(self, message: TableMessage) -> TableMessage:
-        asked = message.values()
-        if asked.get("table") is None:
-            with self.changed:
-                state = named(self.tables.dense.state())
-                return TableMessage(
-                    Kind.ANSWER, arrays=[(name, array.copy()) for name, array in state]
-                )
-        start, count = asked.get("start"), asked.get("rows")
-        if not isinstance(start, int) or not isinstance(count, int) or start < 0 or count < 1:
-            raise MalformedMessage("an export says where it starts and how many rows it wants")
-        with self.changed:
-            table = self.tables.table(str(asked.get("table")))
-            ids, kept = table.chunk(start, min(count, _MOST_EXPORTED))
-        arrays = [("ids", ids.numpy()), *named(kept)]
-        return TableMessage(Kind.ANSWER, arrays=arrays)
+    # -- others ---------------------------------------------------------------
 
     def _import(self, message: TableMessage) -> TableMessage:
-        """Rows of a table, or whole slices where no table is named."""
-        table = message.values().get("table")
-        given = {name: value for name, value in message.tensors() if name != "json"}
-        with self.changed:
-            self.members.heard(message.trainer, message.session)
-            if table is None:
-                self.tables.dense.put(given)
-            else:
-                ids = given.pop("ids", torch.empty(0))
-                self._table_of(str(table), ids).put(ids, given)
-            self.accepted(message)
+        self.members.heard(message.trainer, message.session)
+        import_rows(self.tables, message)
+        self.accepted(message)
         return TableMessage(Kind.ANSWER)
 
     def _end_pass(self, message: TableMessage) -> TableMessage:
-        with self.changed:
-            member = self.members.heard(message.trainer, message.session)
-            return end_pass_once(self.tables.sparse, member, message, self.accepted)
+        member = self.members.heard(message.trainer, message.session)
+        return end_pass_once(self.tables.sparse, member, message, self.accepted)
 
     def _save(self, message: TableMessage) -> TableMessage:
         with self.changed:
@@ -281,8 +281,8 @@ class TableServer:
         self.save(message.values())
         return TableMessage(Kind.ANSWER)
 
-    def _state(self, message: TableMessage) -> TableMessage:
-        told = self.state() | ({} if message.job else {"about": self.about})
+    def _state(self, _message: TableMessage) -> TableMessage:
+        told = self.state() | {"about": described(self.layout), "change": self.change()}
         return TableMessage(Kind.ANSWER, arrays=[text_array(told)])
 
     def state(self) -> dict[str, Any]:

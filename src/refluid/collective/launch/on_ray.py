@@ -6,71 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from refluid.collective.launch.logs import last_lines, log_file, server_log
-from refluid.collective.launch.servers import ServerJob
+from refluid.collective.launch.logs import last_lines
+from refluid.collective.launch.ray_job import RayJob
 from refluid.collective.launch.servers_live import live_servers
 from refluid.core.errors import EnforceNotMet
-from refluid.core.flags import whole_environment
 
 _EVERY, _GRACE = 0.2, 15.0
-# Settings of this process that those on other hosts find too.
-_OURS = "REFLUID_"
 _INTERRUPTED = 130
-PLACEMENTS = ("spread", "packed")
-
-
-@dataclass(frozen=True)
-class RayJob:
-    """size: how many trainers, beside so many servers of tables. placement: spread or packed.
-
-    address: of a cluster that runs; None for one on this machine alone. seconds: how long to wait
-    for room. gpus: of each trainer.
-    """
-
-    arguments: Sequence[str]
-    size: int
-    placement: str = "spread"
-    address: str | None = None
-    gpus: float = 0
-    cpus: float = 1
-    seconds: float = 300.0
-    environment: tuple[tuple[str, str], ...] = ()
-    servers: int = 0
-
-    def __post_init__(self) -> None:
-        if self.placement not in PLACEMENTS:
-            raise EnforceNotMet(f"--placement is {' or '.join(PLACEMENTS)}, not {self.placement}")
-
-    @property
-    def processes(self) -> int:
-        """All of them: trainers by their numbers, then servers."""
-        return self.size + self.servers
-
-    def name(self, number: int) -> str:
-        """Of a process."""
-        trainer = number < self.size
-        return f"trainer {number}" if trainer else f"server {number - self.size}"
-
-    def log(self, folder: Path, number: int) -> Path:
-        """Where a process writes."""
-        trainer = number < self.size
-        return log_file(folder, number) if trainer else server_log(folder, number - self.size)
-
-    def told(self, endpoints: Sequence[str], number: int, attempt: int) -> dict[str, str]:
-        """What a process finds in its environment, given where each is."""
-        settings = {
-            name: value for name, value in whole_environment().items() if name.startswith(_OURS)
-        }
-        if not self.servers:
-            return settings | _environment(number, endpoints, attempt) | dict(self.environment)
-        parts = ServerJob(tuple(endpoints[self.size :]), tuple(endpoints[: self.size]))
-        again = {"TORCHELASTIC_RESTART_COUNT": str(attempt)}
-        found = parts.environment(endpoints[number])
-        return settings | found | again | dict(self.environment)
 
 
 def run_on_ray(job: RayJob, folder: Path, max_restarts: int = 0, out: Any = None) -> int:
@@ -78,7 +23,8 @@ def run_on_ray(job: RayJob, folder: Path, max_restarts: int = 0, out: Any = None
 
     folder: where each process's log is written; the first trainer's is shown. Where a trainer fails
     or a host is lost, all end, and begin again in new places where restarts are left. Beside
-    servers a process that fails is started again in its place.
+    servers a process that fails is started again in its place, and what was on a lost host
+    elsewhere: servers only where they keep checkpoints.
     EnforceNotMet where Ray isn't installed, or the cluster has no room.
     """
     ray, mine = _ray(job.address)
@@ -128,27 +74,88 @@ def _attempt(
     ray: Any, job: RayJob, folder: Path, attempt: int, out: Any, restarts: int
 ) -> Failed | None:
     """One run of all: None where all ended well, else who failed first, and how."""
-    group = _placed(ray, job)
-    workers: list[Any] = []
+    run = _RayRun(ray, job, attempt, restarts)
     try:
-        workers = _workers(ray, job, group)
-        places = ray.get([one.place.remote() for one in workers], timeout=job.seconds)
-        order = sorted(range(job.size), key=lambda one: (places[one][0], one))
-        order += range(job.size, job.processes)
-        workers = [workers[one] for one in order]
-        endpoints = [f"{places[one][0]}:{places[one][1]}" for one in order]
-
-        def start(rank: int) -> None:
-            told = job.told(endpoints, rank, attempt)
-            workers[rank].start.remote(list(job.arguments), told)
-
-        for rank in range(job.processes):
-            start(rank)
-        served = endpoints[job.size :]
-        with live_servers(served) if served else nullcontext():
-            return _watched(ray, workers, folder, out, _Again(job, start, restarts))
+        run.begin()
+        with live_servers(run.served) if run.served else nullcontext():
+            return _watched(run, folder, out)
     finally:
-        _end(ray, workers, group)
+        _end(ray, run.workers, run.group)
+
+
+class _RayRun:
+    """The processes of a job and their places. Beside servers what dies begins again alone."""
+
+    def __init__(self, ray: Any, job: RayJob, attempt: int, restarts: int) -> None:
+        self.ray, self.job, self._attempt, self._left = ray, job, attempt, restarts
+        self.group = _placed(ray, job)
+        self.workers: list[Any] = []
+        # By the numbers of processes: which bundle of the group, where, and on which node.
+        self._bundles: list[int] = []
+        self._endpoints: list[str] = []
+        self._nodes: list[str] = []
+        self._gone: set[str] = set()
+        self.served: list[str] = []
+
+    def begin(self) -> None:
+        """Starts all."""
+        ray, job = self.ray, self.job
+        self.workers = [_worker(ray, job, self.group, one) for one in range(job.processes)]
+        places = ray.get([one.place.remote() for one in self.workers], timeout=job.seconds)
+        order = sorted(range(job.size), key=lambda one: (places[one][0], one))
+        self._bundles = [*order, *range(job.size, job.processes)]
+        self.workers = [self.workers[one] for one in self._bundles]
+        self._endpoints = [f"{places[one][0]}:{places[one][1]}" for one in self._bundles]
+        self._nodes = [places[one][2] for one in self._bundles]
+        self._tell()
+        for rank in range(job.processes):
+            self._start(rank)
+
+    def again(self, rank: int, status: int) -> bool:
+        """Whether a process that ended so was started again: elsewhere, where its host is lost."""
+        lost, job = status == _LOST, self.job
+        counts = not lost or self._nodes[rank] not in self._gone  # a host counts once
+        if self._left < counts or (lost and rank >= job.size and not job.keeps):
+            return False
+        self._left -= counts
+        try:
+            if lost:
+                self._gone.add(self._nodes[rank])
+                self._replace(rank)
+            where = f" elsewhere, at {self._endpoints[rank]}" if lost else ""
+            self._start(rank)
+        except self.ray.exceptions.RayError as error:
+            print(f"{job.name(rank)} found no other place: {error}", file=sys.stderr)
+            return False
+        print(f"{job.name(rank)} {_how(status)} and is started again{where}", file=sys.stderr)
+        return True
+
+    def _start(self, rank: int) -> None:
+        told = self.job.told(self._endpoints, rank, self._attempt)
+        self.workers[rank].start.remote(list(self.job.arguments), told)
+
+    def _replace(self, rank: int) -> None:
+        """Ray gives the bundle of a lost node to another one, once it knows that it is lost."""
+        until = time.monotonic() + self.job.seconds
+        while True:
+            made = _worker(self.ray, self.job, self.group, self._bundles[rank])
+            try:
+                left = max(1.0, until - time.monotonic())
+                host, port, node = self.ray.get(made.place.remote(), timeout=left)
+                break
+            except self.ray.exceptions.RayError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(1.0)
+        self.workers[rank] = made
+        self._endpoints[rank], self._nodes[rank] = f"{host}:{port}", node
+        self._tell()
+
+    def _tell(self) -> None:
+        self.served[:] = self._endpoints[self.job.size :]
+        if self.served:
+            for one in self.workers:
+                _tried(one.tell.remote, self.served)
 
 
 def _placed(ray: Any, job: RayJob) -> Any:
@@ -169,72 +176,35 @@ def _placed(ray: Any, job: RayJob) -> Any:
     return group
 
 
-def _workers(ray: Any, job: RayJob, group: Any) -> list[Any]:
+def _worker(ray: Any, job: RayJob, group: Any, bundle: int) -> Any:
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
     from refluid.collective.launch.ray_worker import RayWorker
 
-    actor = ray.remote(RayWorker)
-    return [
-        actor.options(
-            num_cpus=job.cpus,
-            num_gpus=job.gpus,
-            max_restarts=0,
-            scheduling_strategy=PlacementGroupSchedulingStrategy(group, bundle),
-        ).remote()
-        for bundle in range(job.processes)
-    ]
+    place = PlacementGroupSchedulingStrategy(group, bundle)
+    options = {"num_cpus": job.cpus, "num_gpus": job.gpus, "max_restarts": 0}
+    return ray.remote(RayWorker).options(**options, scheduling_strategy=place).remote()
 
 
-def _environment(rank: int, endpoints: Sequence[str], attempt: int) -> dict[str, str]:
-    return {
-        "PADDLE_TRAINER_ID": str(rank),
-        "PADDLE_CURRENT_ENDPOINT": endpoints[rank],
-        "PADDLE_TRAINERS_NUM": str(len(endpoints)),
-        "PADDLE_TRAINER_ENDPOINTS": ",".join(endpoints),
-        "TORCHELASTIC_RESTART_COUNT": str(attempt),
-    }
-
-
-@dataclass
-class _Again:
-    """Starts processes of a job again in their places, as long as restarts are left."""
-
-    job: RayJob
-    start: Callable[[int], None]
-    left: int
-
-    def tried(self, rank: int, how: str) -> bool:
-        """Whether it was started again."""
-        if not self.left:
-            return False
-        self.left -= 1
-        print(f"{self.job.name(rank)} {how} and is started again", file=sys.stderr)
-        self.start(rank)
-        return True
-
-
-def _watched(
-    ray: Any, workers: Sequence[Any], folder: Path, out: Any, again: _Again
-) -> Failed | None:
+def _watched(run: _RayRun, folder: Path, out: Any) -> Failed | None:
     """Copies logs until all have ended, or one has failed. Servers may end a while later."""
-    running, job, until = dict(enumerate(workers)), again.job, 0.0
-    while running:
+    job, left, until = run.job, set(range(run.job.processes)), 0.0
+    while left:
         time.sleep(_EVERY)
-        if min(running) >= job.size:
+        if min(left) >= job.size:
             until = until or time.monotonic() + _GRACE
             if time.monotonic() > until:
                 return None
-        for rank, one in list(running.items()):
-            status, text = _asked(ray, one)
+        for rank in sorted(left):
+            status, text = _asked(run.ray, run.workers[rank])
             with job.log(folder, rank).open("a", encoding="utf-8") as log:
                 log.write(text)
             if rank == 0 and text:
                 out.write(text)
                 out.flush()
             if status == 0:
-                del running[rank]
-            elif status == _LOST or (status is not None and not again.tried(rank, _how(status))):
+                left.remove(rank)
+            elif status is not None and not run.again(rank, status):
                 return rank, status, _how(status)
     return None
 

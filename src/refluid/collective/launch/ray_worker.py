@@ -22,25 +22,33 @@ class RayWorker:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._log = Path(tempfile.mkdtemp(prefix="refluid-")) / "log"
+        home = Path(tempfile.mkdtemp(prefix="refluid-"))
+        self._log, self._servers = home / "log", home / "servers"
         self._read = 0
 
-    def place(self) -> tuple[str, int]:
-        """The host's address, and a port of it that is free."""
+    def place(self) -> tuple[str, int, str]:
+        """The host's address, a port of it that is free, and the node."""
         import ray
 
-        host = str(ray.util.get_node_ip_address())
+        host, node = str(ray.util.get_node_ip_address()), ray.get_runtime_context().get_node_id()
         with socket.socket() as probe:
             probe.bind((host, 0))
-            return host, int(probe.getsockname()[1])
+            return host, int(probe.getsockname()[1]), node
+
+    def tell(self, servers: Sequence[str]) -> None:
+        """Says where servers of tables are, to the process that runs and to those that follow."""
+        aside = self._servers.with_suffix(".new")
+        aside.write_text("\n".join(servers))
+        aside.replace(self._servers)
 
     def start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         """Begins `refluid run` with these arguments; its log goes on where there is one."""
         run = [sys.executable, "-u", "-m", "refluid.cli.main", "run", *arguments]
+        told = {"REFLUID_SERVER_ADDRESSES": str(self._servers), **environment}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 run,
-                env={**whole_environment(), "PYTHONPATH": _path(), **environment},
+                env={**whole_environment(), "PYTHONPATH": _path(), **told},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -102,7 +102,7 @@ class _ServersWatched:
         from refluid.pserver.reading import TableReader  # with torch: processes begin meanwhile
 
         while not self._ended.wait(_LOOK):
-            with suppress(EnforceNotMet), TableReader(self._servers[:1], _PATIENCE) as reader:
+            with suppress(EnforceNotMet), TableReader(list(self._servers), _PATIENCE) as reader:
                 while not self._ended.wait(_LOOK):
                     self._keep(job_figures(reader.state()))
 

@@ -204,7 +204,7 @@ class DistributeTranspiler:
         head, config = made.global_block().ops[-1], self._server_config
         for name in ("rpc_send_thread_num", "rpc_get_thread_num", "rpc_prefetch_thread_num"):
             head.set_attr(name, getattr(config, f"_{name}"))
-        made._run_as = Serving(made, self._split.layout)
+        made._run_as = Serving(made, self._split.side)
         return made
 
     def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:

@@ -29,7 +29,7 @@ class DealtIds:
         id_loops().deal_unique(keys, slots, ids.numpy(), owners.numpy(), *out)
         self.starts: Sequence[int] = starts.tolist()
         self.unique = found[: self.starts[-1]]
-        self._given = ids.clone()
+        self._given, self._any = ids.clone(), int(owners[0])
 
     def is_of(self, ids: Tensor) -> bool:
         """Whether these are the same ids in the same order."""
@@ -40,9 +40,9 @@ class DealtIds:
         return values[self.starts[server] : self.starts[server + 1]]
 
     def servers(self) -> list[int]:
-        """Those that have any of the ids; the first where there are none."""
+        """Those that have any of the ids; one of them where there are none."""
         pairs = zip(self.starts, self.starts[1:], strict=False)
-        return [server for server, (start, end) in enumerate(pairs) if end > start] or [0]
+        return [server for server, (start, end) in enumerate(pairs) if end > start] or [self._any]
 
     def spread(self, parts: Mapping[int, Tensor]) -> Tensor:
         """A row for each of the given ids, [n, width], of those that `servers` have of `unique`."""

@@ -1,0 +1,103 @@
+"""Servers come and go at random moments of a job: each update counts once, each row is once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from refluid.core.selected_rows import SelectedRows
+from refluid.pserver.layout import TrainingMode
+from refluid.pserver.table_client import TableClient
+from tests.pserver.changing import ChangingJob, changing_job
+
+IDS = torch.arange(400) * 7919 - 10**6
+STEPS = 60
+
+
+class CountingTrainer(threading.Thread):
+    """Pushes ones for all ids and for `w`, so many times; sometimes it looks rows up."""
+
+    def __init__(self, client: TableClient, seed: int, *, delta: bool) -> None:
+        super().__init__(daemon=True)
+        self._client, self._draws = client, np.random.RandomState(seed)
+        self._delta, self.error = delta, None
+        self.steps = 0
+
+    def run(self) -> None:
+        names = ("emb", "w") if self._delta else ("emb@GRAD", "w@GRAD")
+        rows = SelectedRows(IDS, 1000, torch.ones(len(IDS), 4))
+        given = dict(zip(names, (rows, torch.ones(3, 1)), strict=True))
+        try:
+            for _ in range(STEPS):
+                if self._draws.rand() < 0.3:
+                    self._client.rows("emb", IDS)
+                if self._draws.rand() < 0.3:
+                    self._client.push_and_pull(given, {"emb": IDS}, delta=self._delta)
+                else:
+                    self._client.push(given, delta=self._delta)
+                self.steps += 1
+                time.sleep(self._draws.choice([0.0, 0.01]))
+        except BaseException as error:
+            self.error = error
+
+
+def change(job: ChangingJob, draws: np.random.RandomState) -> str:
+    """One server comes, goes, is lost for good, or is killed and begins again."""
+    there = sorted(job.servers)
+    what = str(draws.choice(["add", "remove", "lose", "restart"]))
+    if what == "add" and len(there) < 5:
+        job.add()
+    elif what == "restart":
+        job.restart(int(draws.choice(there)))
+    elif len(there) > 1:
+        job.remove(int(draws.choice(there)), lost=what == "lose")
+    return what
+
+
+def run(mode: TrainingMode, seed: int, folder: Path, changes: int) -> Any:
+    draws = np.random.RandomState(seed)
+    with changing_job(mode, 2, folder, logs=True) as job:
+        clients = [job.client(number) for number in range(2)]
+        delta = mode == TrainingMode.GEO
+        trainers = [
+            CountingTrainer(one, seed + number, delta=delta) for number, one in enumerate(clients)
+        ]
+        for one in trainers:
+            one.start()
+        made = []
+        for _ in range(changes):
+            time.sleep(draws.uniform(0.0, 0.3))
+            made.append(change(job, draws))
+        for one in trainers:
+            one.join(120)
+        assert [one.error for one in trainers] == [None, None]
+        assert [one.steps for one in trainers] == [STEPS, STEPS], "trainers hang"
+        rows, w = clients[0].rows("emb", IDS), clients[0].pull()["w"]
+        held = sorted(one for ids in job.tables().values() for one in ids)
+        assert held == IDS.tolist(), "a row is on no server, or on two"
+        return made, torch.cat([rows.flatten(), w.flatten()]).unique().tolist()
+
+
+TOTAL = {TrainingMode.SYNC: -STEPS, TrainingMode.ASYNC: -2 * STEPS, TrainingMode.GEO: 2 * STEPS}
+
+
+@pytest.mark.parametrize("mode", TOTAL, ids=lambda one: one.name)
+def test_each_update_counts_once(mode: TrainingMode, tmp_path: Path) -> None:
+    made, found = run(mode, 3 + mode, tmp_path, 4)
+    assert found == [TOTAL[mode]], made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("mode", TOTAL, ids=lambda one: one.name)
+def test_each_update_counts_once_in_many_jobs(
+    mode: TrainingMode, seed: int, tmp_path: Path
+) -> None:
+    made, found = run(mode, 100 + seed, tmp_path, 8)
+    assert found == [TOTAL[mode]], made
