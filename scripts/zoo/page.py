@@ -112,11 +112,11 @@ def section_of_others(results: list[dict[str, Any]]) -> list[str]:
     results = sorted(results, key=lambda one: str(one["repository"]))
     trained = [one for one in results if one["verdict"].startswith(_TRAINS)]
     lines = ["## Other repositories", "", _OTHERS, "", *_TABLE]
-    lines += [*(_row(one, f"{one['repository']}: ") for one in trained), ""]
+    lines += [*(_row(one, f"{one['repository']}/") for one in trained), ""]
     for one in results:
         says = "" if one in trained else f" ({one['verdict']})"
         arguments = " ".join(one["arguments"])
-        lines.append(f"- {one['repository']}: `{one['script']} {arguments}`{says}")
+        lines.append(f"- `{one['repository']}/{one['script']} {arguments}`{says}")
     return lines
 
 
@@ -126,7 +126,7 @@ def _row(result: dict[str, Any], before: str = "") -> str:
     first, last = (f"{np.mean(some):.4g}" for some in (losses[:part], losses[-part:]))
     infers = {None: "", 0: "yes"}.get(result.get("infer"), "no")
     return (
-        f"| {before}`{result['script']}`{_network(result)} | {result['branch']} "
+        f"| `{before}{result['script']}`{_network(result)} | {result['branch']} "
         f"| {len(losses)} | {first} | {last} | {infers} | {result.get('seconds', '')} |"
     )
 

@@ -26,7 +26,10 @@ _OTHERS = {
     "tools/timeline.py",
 }
 
-_FOLDERS_OF_OTHERS = ("dygraph/", "PaddleCV/", "PaddleNLP/", "PaddleRec/", "PaddleSpeech/")
+_FOLDERS_OF_OTHERS = (
+    *("dygraph/", "PaddleCV/", "PaddleNLP/", "PaddleRec/", "PaddleSpeech/"),
+    *("ERNIE/", "PaddleDetection/", "PaddleOCR/", "PaddleSeg/"),
+)
 
 
 def missing(page: str, files: Iterable[str]) -> list[str]:

@@ -129,8 +129,8 @@ def test_the_page_tells_what_came_of_each(zoo: ModuleType) -> None:
     bad = one | {"branch": "1.7", "losses": [], "verdict": "fails (1)"}
     other = good | {"repository": "Other", "arguments": ["-c small.yml"], "branch": "v1"}
     page = page_of([one | {"verdict": "not in this branch"}, bad, good, other])
-    assert "| Other: `a/train.py` small | v1 | 5 | 3 | 1 | yes | 7 |" in page
-    assert "- Other: `a/train.py -c small.yml`" in page
+    assert "| `Other/a/train.py` small | v1 | 5 | 3 | 1 | yes | 7 |" in page
+    assert "- `Other/a/train.py -c small.yml`" in page
     assert "1 runs train with a falling loss: 1 scripts" in page
     assert "| `a/train.py` | 1.8 | 5 | 3 | 1 | yes | 7 |" in page
     assert "| `a/train.py` | 1.7 | `--lr 1` | fails (1) |" in page

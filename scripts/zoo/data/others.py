@@ -24,7 +24,7 @@ def _save(picture: np.ndarray[Any, Any], place: Path) -> None:
 
 
 def written(folder: Path, random: Random) -> None:
-    """Words: in boxes of a picture, alone in one, and upside down."""
+    """Words: in boxes of a picture, and alone in one, upright or upside down."""
     from PIL import Image, ImageDraw
 
     lines = []
@@ -43,19 +43,16 @@ def written(folder: Path, random: Random) -> None:
     for part in ("train", "test"):
         where = folder / "train_data/icdar2015/text_localization"
         write_lines(where / f"{part}_icdar2015_label.txt", lines)
-    texts, sides = [], []
+    sides = []
     for number in range(32):
-        text = "".join(random.choice(list("abc12"), 4))
         picture = Image.new("RGB", (100, 32), "white")
+        text = "".join(random.choice(list("abc12"), 4))
         ImageDraw.Draw(picture).text((8, 4), text, fill="black", font_size=22)
-        (folder / "train_data/cls").mkdir(parents=True, exist_ok=True)
-        (folder / "train_data/ic15_data").mkdir(parents=True, exist_ok=True)
-        picture.save(folder / f"train_data/ic15_data/{number}.png")
-        picture.rotate(180 * (number % 2)).save(folder / f"train_data/cls/{number}.png")
-        texts.append(f"ic15_data/{number}.png\t{text}")
+        place = folder / f"train_data/cls/{number}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        picture.rotate(180 * (number % 2)).save(place)
         sides.append(f"{number}.png\t{180 * (number % 2)}")
     for part in ("train", "test"):
-        write_lines(folder / f"train_data/ic15_data/rec_gt_{part}.txt", texts)
         write_lines(folder / f"train_data/cls/{part}.txt", sides)
 
 

@@ -78,6 +78,16 @@ class Prepared:
         ]
         self.feeds = tuple(slot.name for slot in self.slots[0])
 
+    @cached_property
+    def outlasting(self) -> tuple[int, ...]:
+        """Which of the fed variables keep their values after a run."""
+        known = self.program.global_block().vars
+        return tuple(
+            number
+            for number, name in enumerate(self.feeds)
+            if name in known and known[name].persistable
+        )
+
     # -- programs -------------------------------------------------------------
 
     @cached_property

@@ -97,7 +97,7 @@ class Replicated:
     def _run_whole(self, ready: Prepared | None, feed: Any) -> ReplicaResults | None:
         """The batched step with the batch as it is, where there is one."""
         step = None if ready is None or self.iterations > 1 else ready.steps.get(_DENSE)
-        if ready is None or step is None or not step.is_batched:
+        if ready is None or step is None or not step.is_batched or ready.outlasting:
             return None
         values = []
         for slot in ready.slots[0]:
@@ -123,6 +123,10 @@ class Replicated:
             name for fed in lods for name, lod in zip(ready.feeds, fed, strict=True) if lod
         )
         step, scopes = ready.step(with_lod), self.group.scopes
+        for number in ready.outlasting:
+            for scope, fed in zip(scopes, values, strict=True):
+                cell = scope.var(ready.feeds[number])
+                cell.value, cell.lod = fed[number]
         results: ReplicaResults = []
         for _ in range(self.iterations):
             results = together(

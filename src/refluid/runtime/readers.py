@@ -27,7 +27,7 @@ from refluid.feed.staging import Staged, double_buffer
 from refluid.ir.operator import Operator
 from refluid.ops.effects import Effect
 from refluid.runtime.steps import Bind, Call, Store
-from refluid.runtime.trees import DEVICE, Known, Name, method, value_of
+from refluid.runtime.trees import DEVICE, Known, Name, copied, method, value_of
 from refluid.runtime.writing import Writing, handles
 
 
@@ -152,3 +152,7 @@ def _read(writer: Writing, op: Operator) -> None:
     levels: list[Name] = [writer.lods.set_apart(key_of(op.block, name)) for name in outputs]
     batch = method(reader, "read", DEVICE, _turn(writer))
     writer.source.add(Bind((tensors, levels), batch, op=op, acts=Effect.HOST))
+    for name, tensor in zip(outputs, tensors, strict=True):
+        key = key_of(op.block, name)
+        if key in writer.variables.state:  # a persistable input; the batch's memory comes again
+            writer.source.add(Store(writer.variables.cell(key), copied(tensor), op=op))
