@@ -50,6 +50,10 @@ def _matmul(image: Any) -> Any:
     return layers.elementwise_add(layers.matmul(image, weights), bias, act="sigmoid")
 
 
+def _scaled_by_squares(image: Any) -> Any:
+    return layers.elementwise_mul(image, layers.reduce_sum(layers.square(image)))
+
+
 def _both(*names: str) -> str:
     return " ".join([*names, *(f"{name}_grad" for name in reversed(names))])
 
@@ -120,6 +124,12 @@ FUSIONS = [
         lambda x: x,
         "softmax cross_entropy2 cross_entropy_grad2 softmax_grad",
         _both("softmax_with_cross_entropy"),
+    ),
+    Fusion(
+        "fuse_squared_norm",
+        lambda x: _scaled_by_squares(conv(x)),
+        _both("square", "reduce_sum"),
+        _both("squared_l2_norm"),
     ),
 ]
 
@@ -211,6 +221,11 @@ NEAR_MISSES = [
     ("fuse_relu_depthwise_conv", lambda x: conv(layers.relu(x), groups=3), None),
     ("fuse_relu_depthwise_conv", lambda x: depthwise(layers.relu(conv(x))), "nothing else keeps"),
     ("fuse_softmax_cross_entropy", lambda x: layers.softmax(x), None),
+    (
+        "fuse_squared_norm",
+        lambda x: layers.reduce_sum(layers.square(x), dim=[1], keep_dim=True),
+        "is summed along some dimensions alone",
+    ),
 ]
 
 

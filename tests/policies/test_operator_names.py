@@ -63,6 +63,7 @@ WORDS: list[tuple[str, str, str]] = [
     ("engine/pipeline.py", "sync_batch_norm", "a pass"),
     ("passes/fuse_bn_act.py", "norm", "a part of the pattern"),
     ("passes/fuse_softmax_cross_entropy.py", "softmax", "a part of the pattern"),
+    ("passes/fuse_squared_norm.py", "reduce_all", "an attribute"),
     ("runtime/batched/differing.py", "load sum", "kinds of lines"),
     ("runtime/batched/lines.py", "load sum", "kinds of lines"),
     ("runtime/batched/text.py", "load sum", "a kind of lines; a method of tensors"),

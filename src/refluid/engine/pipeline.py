@@ -31,6 +31,7 @@ from refluid.passes import (
     fuse_gemm_epilogue,
     fuse_relu_depthwise_conv,
     fuse_softmax_cross_entropy,
+    fuse_squared_norm,
     half_on_cpu,
     time_steps,
 )
@@ -188,6 +189,7 @@ FUSING: tuple[PipelinePass[Any], ...] = (
     ),
     _rules("fuse_conv_bias", fuse_conv_bias.RULES, _always),
     _rules("fuse_gemm_bias", fuse_gemm_epilogue.BIAS, _always),
+    _rules("fuse_squared_norm", fuse_squared_norm.RULES, _always),
 )
 # For each replica.
 PLACING: tuple[PipelinePass[Any], ...] = (

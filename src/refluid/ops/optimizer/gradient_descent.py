@@ -21,7 +21,8 @@ def sgd(Param: Tensor, LearningRate: Tensor, Grad: Tensor | SelectedRows) -> Ten
             descend_rows(Param, Grad.index, Grad.value, LearningRate.item())
             return Param
         return Param.index_put_((Grad.index,), Grad.value * -LearningRate, accumulate=True)
-    return Param.sub_(Grad * LearningRate)
+    sgd_many([Param], [LearningRate], [Grad])
+    return Param
 
 
 @many("sgd")
