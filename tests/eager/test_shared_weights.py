@@ -17,6 +17,8 @@ from refluid.core.places import CPUPlace
 from refluid.eager import Eager
 from refluid.eager import shared_weights as module
 from refluid.fluid import dygraph
+from refluid.kernels import packed
+from refluid.kernels.products import torch_multiplies
 
 layers = fluid.layers
 FLAG = "FLAGS_refluid_eager_shared_weights"
@@ -105,6 +107,51 @@ def test_random_uses_have_the_gradients_of_each_use_added_up(seed: int, rows: in
         assert (one is None) == (other is None)
         if one is not None:
             np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 23])
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_in_order_give_the_same_gradients(
+    monkeypatch: pytest.MonkeyPatch, seed: int, rows: int
+) -> None:
+    if not torch.backends.mkl.is_available() or not torch_multiplies(2**30):
+        pytest.skip("torch multiplies by another library here")
+    monkeypatch.setattr(packed, "LEAST", 1)
+    monkeypatch.setattr(packed, "USES", 2)
+    found = trained(seed, rows, shared=True)
+    with flags.override({"FLAGS_refluid_eager_packed_weights": False}):
+        wanted = trained(seed, rows, shared=True)
+    for one, other in zip(found, wanted, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
+
+
+def test_weights_are_brought_in_order_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not torch.backends.mkl.is_available() or not torch_multiplies(2**30):
+        pytest.skip("torch multiplies by another library here")
+    ordered: list[int] = []
+    order = packed._order
+    assert order is not None
+
+    def noted(*given: Any) -> Any:
+        ordered.append(given[1])
+        return order(*given)
+
+    monkeypatch.setattr(packed, "_order", noted)
+    with using(Eager(CPUPlace())):
+        weight = dygraph.to_variable(np.full((512, 512), 1 / 512, "float32"))
+        weight.stop_gradient = False
+        x = dygraph.to_variable(np.ones((3, 512), "float32"))
+        x.stop_gradient = False
+        for uses, expected in ((3, []), (9, [3])):
+            out = x
+            for _ in range(uses):
+                out = layers.matmul(out, weight)
+            layers.reduce_sum(out).backward()
+            assert ordered == expected
+            np.testing.assert_allclose(x.gradient(), np.ones((3, 512)), rtol=1e-5)
+            x.clear_gradient()
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from refluid import fluid
+from refluid.eager import VarBase
 from refluid.fluid import dygraph
 
 layers = fluid.layers
@@ -43,3 +45,31 @@ def test_conditions_on_variables() -> None:
         inputs = dygraph.to_variable(np.eye(3, dtype="float32"))
         label = dygraph.to_variable(np.zeros((3, 1), "int64"))
         assert float(layers.accuracy(inputs, label, total=total)) > 0.3 and int(total) == 3
+
+
+def test_the_gradient_is_a_variable_on_the_same_memory() -> None:
+    with dygraph.guard():
+        x = dygraph.to_variable(np.array([1.0, 2.0], "float32"))
+        x.stop_gradient = False
+        assert x.grad is None
+        layers.reduce_sum(x * x).backward()
+        found = x.grad
+        assert isinstance(found, VarBase)
+        np.testing.assert_array_equal(found.numpy(), [2.0, 4.0])
+        found.set_value(np.array([5.0, 6.0], "float32"))
+        np.testing.assert_array_equal(x.gradient(), [5.0, 6.0])
+        x.grad = dygraph.to_variable(np.array([7.0, 8.0], "float32"))
+        np.testing.assert_array_equal(x.gradient(), [7.0, 8.0])
+        x.grad = None
+        assert x.gradient() is None
+
+
+def test_what_replaces_is_sequence_counts_in_all_functions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    utils = layers.utils
+    monkeypatch.setattr(utils, "is_sequence", lambda one: isinstance(one, list))
+    assert utils.map_structure(lambda one: one, [(1, 2), 3]) == [(1, 2), 3]
+    assert utils.flatten([(1, 2), [3]]) == [(1, 2), 3]
+    monkeypatch.undo()
+    assert utils.flatten([(1, 2), [3]]) == [1, 2, 3]

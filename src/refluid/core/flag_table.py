@@ -77,9 +77,24 @@ _EFFECTIVE: list[_Row] = [
         "declarative functions give parameters their gradients (refluid only)",
     ),
     (
+        "refluid_declarative_whole",
+        True,
+        "declarative functions wait, so that a whole step is one program's run (refluid only)",
+    ),
+    (
+        "refluid_eager_known_updates",
+        True,
+        "in dygraph, `minimize` finds the last step's gradients again (refluid only)",
+    ),
+    (
         "refluid_eager_shared_weights",
         True,
         "in dygraph, one gradient of a weight for all its uses (refluid only)",
+    ),
+    (
+        "refluid_eager_packed_weights",
+        True,
+        "in dygraph, weights taken often are brought in MKL's order once (refluid only)",
     ),
     ("refluid_exchange_seconds", 300.0, "how long a trainer waits for another (refluid only)"),
     ("refluid_meeting_seconds", 900.0, "how long trainers wait for all to come (refluid only)"),

@@ -15,6 +15,7 @@ from refluid.eager.parameter import ParamBase
 from refluid.eager.running import Declared
 from refluid.eager.shortcuts import Shortcuts
 from refluid.eager.tensor import VarBase
+from refluid.eager.waiting import waiting
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
 
@@ -88,6 +89,8 @@ class Eager:
         """The results of a call that looks like a former one; MISSED where it must be `run`."""
         if self._flags != flags.state():
             self._look_at_flags()
+        if waiting.now is not None:
+            waiting.happen()
         if self.ran is not None or not self._shortens:
             return MISSED
         if self.casting is not None and inputs:
@@ -106,6 +109,7 @@ class Eager:
         self._shortcuts.forget()
 
     def run(self, type: str, inputs: Slots | None, outputs: Slots, attrs: Any) -> None:
+        waiting.happen()
         if self.casting is not None and inputs:
             inputs = self.casting(type, inputs)
         given = [(slot, several(one)) for slot, one in (inputs or {}).items()]

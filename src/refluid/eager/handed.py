@@ -7,7 +7,7 @@ itself. `grad`, which changes no parameter, collects what is handed over instead
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 
 class Handed:
-    """Where gradients of parameters go. anchor: what leads autograd to those who hand them."""
+    """Where gradients of parameters go. anchor: what leads autograd to those who hand them.
+
+    latest: is told of the update after `backward` gave all gradients that there are.
+    """
 
     def __init__(self) -> None:
+        self.latest: Callable[..., None] | None = None
         self.anchor = torch.zeros((), requires_grad=True)
         self._promised: set[int] = set()
         self._asked: dict[int, Tensor] | None = None

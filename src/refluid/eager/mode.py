@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from refluid.build import backend, using
 from refluid.core.places import Place
 from refluid.eager.backend import Eager
+from refluid.eager.waiting import waiting
 
 _entered: ExitStack | None = None
 _backends: dict[str, Eager] = {}
@@ -35,7 +36,10 @@ def eager(place: Place) -> Iterator[None]:
     former, place_backend.training = place_backend.training, True
     try:
         with using(place_backend):
-            yield
+            try:
+                yield
+            finally:
+                waiting.happen()
     finally:
         place_backend.training = former
 

@@ -17,6 +17,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from refluid.core import flags
+from refluid.kernels.packed import packed_weights
+
 _MOST = 4096  # weights that are known to have been taken
 
 
@@ -72,6 +75,8 @@ class SharedWeights:
         """
         key = id(weight)
         if key in self._taken:
+            if flags.value("refluid_eager_packed_weights"):
+                packed_weights.use(weight)
             return weight.is_leaf and weight.requires_grad and rows.numel() < weight.numel()
         if len(self._taken) < _MOST:
             self._taken.add(key)
@@ -83,7 +88,8 @@ class SharedWeights:
         former, self._waiting = self._waiting, {}
         self._taken.clear()
         try:
-            yield
+            with packed_weights.multiplied():
+                yield
             with torch.no_grad():
                 for one, kept in self._waiting.values():
                     if one.uses:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from refluid.build import Blocks, using
-from refluid.core import names
+from refluid.core import flags, names
 from refluid.core.dtypes import VarType
 from refluid.core.scope import Cell, Scope
 from refluid.core.selected_rows import SelectedRows
@@ -70,18 +70,19 @@ class Updates:
         self.scope = Scope()
         self._append, self._runner = append, runner
         self._known: dict[Any, Update] = {}
-        self._latest: Update | None = None
+        self.latest: Update | None = None
 
     def step(self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]) -> None:
         """One update of those that have a gradient. prepare: called before it, with its program."""
-        update = self._latest
-        found = None if update is None else update.gradients_again(parameters)
+        update = self.latest
+        again = update is not None and flags.value("refluid_eager_known_updates")
+        found = update.gradients_again(parameters) if update is not None and again else None
         if update is not None and found is not None:
             prepare(update.main)
             for cell, grad in zip(update.gradients, found, strict=True):
                 cell.value = grad
         else:
-            update = self._latest = self._filled(parameters, prepare)
+            update = self.latest = self._filled(parameters, prepare)
             if update is None:
                 return
         update.run()

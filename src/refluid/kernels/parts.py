@@ -37,6 +37,8 @@ PARTS: dict[str, str] = {
     "torch._ctc_loss": "the sums over alignments, written out",
     "torch.ops.aten._ctc_loss_backward": "the sums over alignments, written out",
     "torch.ops.mkldnn._linear_pointwise.default": "MKL's matrix products",
+    "torch.ops.mkl._mkl_reorder_linear_weight": "products that bring weights in order each time",
+    "torch.ops.mkl._mkl_linear": "products that bring weights in order each time",
     "torch.ops.mkldnn._is_mkldnn_bf16_supported": "nothing is said of the processor",
     "torch._C._storage_Use_Count": "fetched values are copied",
     "torch.Tensor._use_count": "fetched values of another shape than they were made in are copied",

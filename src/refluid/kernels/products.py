@@ -15,6 +15,7 @@ from torch import Tensor
 
 from refluid.kernels.epilogues import activate_
 from refluid.kernels.onednn import linear
+from refluid.kernels.packed import packed_weights
 from refluid.kernels.processor import onednn_multiplies_faster
 
 # Multiplications from which oneDNN is worth its call, and the narrowest matrices it is used for.
@@ -34,6 +35,10 @@ def torch_multiplies(size: int) -> bool:
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a · b of the matrices a (m, k) and b (k, n)."""
     kind = _kind(a, b)
+    if not kind and packed_weights.within:
+        found = packed_weights.product(a, b)
+        if found is not None:
+            return found
     if kind == "onednn" and linear:
         return linear(a, b.t(), None, "none", _none, "")
     if kind == "narrow":

@@ -175,7 +175,7 @@ def grad(
         raise AssertionError("grad_outputs must be as many as outputs")
     fixed = {id(one) for one in _listed(no_grad_vars)}
     given = [
-        torch.ones_like(one.tensor) if start is None else start.tensor
+        torch.ones_like(one.tensor) if start is None else start.tensor.clone()
         for one, start in zip(targets, starts, strict=True)
     ]
     wanted = [one.tensor for one in sources if id(one) not in fixed]

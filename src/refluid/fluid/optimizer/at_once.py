@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.scope import Cell, Scope
 from refluid.eager import ParamBase, Updates, VarBase, current
+from refluid.eager.handed import handed
+from refluid.eager.updates import Update
+from refluid.eager.waiting import waiting
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
@@ -40,24 +44,53 @@ class UpdatesAtOnce:
         self._rates: dict[Program, Cell] = {}
         self.last_rate: float | None = None
 
-    def step(self, parameters: Sequence[ParamBase]) -> None:
-        """Updates those that have a gradient."""
-        self._updates.step(parameters, self._prepare)
+    @property
+    def scope(self) -> Scope:
+        """What it keeps for parameters."""
+        return self._updates.scope
 
-    def _prepare(self, main: Program) -> None:
+    @property
+    def latest(self) -> Update | None:
+        """The program of the last update."""
+        return self._updates.latest
+
+    def step(self, parameters: Sequence[ParamBase], rate: float | None = None) -> None:
+        """Updates those that have a gradient. rate: the next one unless given."""
+        self._updates.step(parameters, partial(self._prepare, rate=rate))
+        done, handed.latest = handed.latest, None
+        if done is not None:
+            done(self, parameters)
+
+    def wait(self, parameters: Sequence[ParamBase]) -> list[Any] | None:
+        """Has an update wait with a step that does; (parameter, gradient) pairs, for later."""
+        step = waiting.now
+        found = None if step is None else step.update(self, parameters)
+        if found is None:
+            waiting.happen()
+        return found
+
+    def next_rate(self) -> float:
+        """The learning rate of a step that comes next."""
+        self.last_rate = self._rate()
+        return self.last_rate
+
+    def _prepare(self, main: Program, rate: float | None) -> None:
+        self.set_rate(main, self.next_rate() if rate is None else rate)
+
+    def set_rate(self, main: Program, rate: float) -> None:
+        """Sets the learning rate of a program, and what was loaded before there was a place."""
         cell = self._rates.get(main)
         if cell is None:
-            rate = self._rate_in(main)
-            self._transient.add(rate.name)
+            var = self._rate_in(main)
+            self._transient.add(var.name)
             for one in main.global_block().vars:
                 if one.endswith(GRAD):
                     self._transient |= {one, one.removesuffix(GRAD)}
-            cell = self._rates[main] = self._updates.scope.var(rate.name)
+            cell = self._rates[main] = self._updates.scope.var(var.name)
         if self._loaded:
             for name in self._loaded.keys() & set(self._updates.scope.local_var_names()):
                 self._set(name, self._loaded.pop(name))
-        self.last_rate = self._rate()
-        cell.value.fill_(self.last_rate)
+        cell.value.fill_(rate)
 
     def _runner(self, program: Program, scope: Scope) -> Callable[[], None]:
         """Runs a program on a scope, by a plan made anew where flags or the place are others."""
@@ -85,6 +118,7 @@ class UpdatesAtOnce:
 
     def state_dict(self) -> dict[str, VarBase]:
         """What is kept for the parameters, by name."""
+        waiting.happen()
         scope, found = self._updates.scope, {}
         for name in scope.local_var_names():
             value = scope.var(name).value
@@ -100,6 +134,7 @@ class UpdatesAtOnce:
 
         EnforceNotMet for another shape.
         """
+        waiting.happen()
         scope = self._updates.scope
         for name, one in state.items():
             new = one.tensor if isinstance(one, VarBase) else torch.as_tensor(np.asarray(one))

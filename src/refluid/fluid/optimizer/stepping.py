@@ -59,6 +59,9 @@ class Stepping(Accumulators):
                 "parameter_list argument given to the Optimizer should not be None in dygraph mode."
             )
         chosen = [one for one in parameters if one.trainable]
+        later: list[Any] | None = self._at_once.wait(chosen)
+        if later is not None:
+            return later
         self._at_once.step(chosen)
         return [(one, one._grad_ivar()) for one in chosen]
 

@@ -18,11 +18,13 @@ from refluid.core.offsets import as_levels, as_lod
 from refluid.core.scope import Scope
 from refluid.eager import VarBase
 from refluid.eager.handed import handed
+from refluid.eager.waiting import waiting
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import Strategy
 from refluid.fluid.dygraph.translation.stepping import Begun, refusing, step
 from refluid.fluid.dygraph.translation.variants import Variant, vary
+from refluid.fluid.dygraph.translation.whole import WholeSteps
 from refluid.ir.program import Program
 
 _STRATEGY = Strategy()
@@ -44,6 +46,10 @@ class ProgramRunner:
         self.scope, self.group = Scope(), Group([place])
         self.place, self.device = place, place.device
         self._cells = [(self.scope.var(name), var) for name, var in self.held.items()]
+        self.strategy, self.whole = _STRATEGY, WholeSteps(self)
+        # Of the step with gradients: which results depend on what takes one; no sequences in it.
+        self.reached: tuple[bool, ...] = ()
+        self.plain_step = False
         self._variants: dict[Any, tuple[Variant, Wanted] | EnforceNotMet] = {}
         self._plain = self._wanted(program, self.fetches)
 
@@ -51,7 +57,19 @@ class ProgramRunner:
         return Wanted(program, self.feeds, fetches, _STRATEGY, self.group)
 
     def run(self, tensors: Sequence[Tensor], lods: Sequence[Any]) -> list[VarBase]:
-        """The results for these feeds, with gradients where torch records them."""
+        """The results for these feeds, with gradients where torch records them.
+
+        The call may wait until a whole step of training is asked for.
+        """
+        waiting.happen()
+        if not any(lods):
+            found = self.whole.wait(tensors)
+            if found is not None:
+                return found
+        return self.run_now(tensors, lods)
+
+    def run_now(self, tensors: Sequence[Tensor], lods: Sequence[Any]) -> list[VarBase]:
+        """As `run`, at once."""
         for cell, var in self._cells:
             value = var._value
             if cell.value is not value:
@@ -85,7 +103,7 @@ class ProgramRunner:
         variant, wanted = known
         if not any(variant.reached):
             with torch.no_grad():
-                return self.run(tensors, [as_lod(one) for one in levels])
+                return self.run_now(tensors, [as_lod(one) for one in levels])
         made = [self.held[name] for name in held]
         own = bool(flags.value("refluid_declarative_hands"))
         # What was computed from nothing gets its gradient handed, not by autograd.
@@ -108,7 +126,8 @@ class ProgramRunner:
             for value, lod, reached in zip(found, lods, variant.reached, strict=True)
         ]
         if own and not sources:
-            begun.offer(results)
+            self.reached, self.plain_step = variant.reached, not any(lods)
+            begun.offer(results, self.whole.note)
         return results
 
     def _without(
@@ -116,7 +135,7 @@ class ProgramRunner:
     ) -> list[VarBase]:
         """The results, of which a gradient can't be had: an error for who asks for it."""
         with torch.no_grad():
-            found = self.run(tensors, [as_lod(one) for one in levels])
+            found = self.run_now(tensors, [as_lod(one) for one in levels])
         source = torch.zeros((), requires_grad=True)
         return [
             result(refusing(one.value, error, source), one.lod, stops=False)

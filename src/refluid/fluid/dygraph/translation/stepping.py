@@ -6,7 +6,7 @@ it gives them theirs itself (`eager.handed`), and `backward` of its result asks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -41,14 +41,19 @@ class Begun:
         ]
         return values, lods
 
-    def offer(self, results: Sequence[VarBase]) -> None:
-        """Has `backward` of a result come here without autograd. Nothing else takes gradients."""
+    def offer(self, results: Sequence[VarBase], note: Callable[..., None]) -> None:
+        """Has `backward` of a result come here without autograd. Nothing else takes gradients.
+
+        note: is told which result it was, and of the update that comes next.
+        """
         for number, (one, reached) in enumerate(zip(results, self.variant.reached, strict=True)):
             if reached:
-                one.known_source = one._value, partial(self._from, number)
+                one.known_source = one._value, partial(self._from, number, note)
 
-    def _from(self, number: int, slope: Tensor) -> None:
+    def _from(self, number: int, note: Callable[..., None], slope: Tensor) -> None:
         """Gradients of what leads to a result. slope: the result's own."""
+        fresh = all(one._value.grad is None and one.rows is None for one in self.held)
+        handed.latest = partial(note, number) if fresh else None
         grads: list[Tensor | None] = [None] * len(self._like)
         grads[number] = slope
         self.finish(grads)
@@ -61,14 +66,12 @@ class Begun:
                 "backward went through a declarative function's result a second time, and what "
                 "it needs is gone by then; call the function again"
             )
-        given = tuple(
-            [
-                torch.zeros(like[0], dtype=like[1], device=like[2])
-                if one is None
-                else one.to(like[1]).contiguous()
-                for one, like in zip(grads, self._like, strict=True)
-                if like is not None
-            ]
+        given = _of_their_own(
+            torch.zeros(like[0], dtype=like[1], device=like[2])
+            if one is None
+            else one.to(like[1]).contiguous()
+            for one, like in zip(grads, self._like, strict=True)
+            if like is not None
         )
         found, _ = run.finish(given)
         gradients = [None if place is None else found[place] for place in variant.given]
@@ -126,6 +129,17 @@ class _Refusing(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *_grads: Tensor) -> Any:
         raise ctx.error
+
+
+def _of_their_own(given: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """Gradients without memory in common, as autograd gives both terms of a sum: a recording of
+    such a step would take them for one value.
+    """
+    found: list[Tensor] = []
+    for one in given:
+        shared = any(one.data_ptr() == other.data_ptr() for other in found)
+        found.append(one.clone() if shared else one)
+    return tuple(found)
 
 
 def _apart(value: Any, taken: set[int]) -> Any:

@@ -1,0 +1,280 @@
+"""Steps of declarative functions that are run as a whole: nobody can tell, whatever is done."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from refluid import fluid
+from refluid.core import flags
+from refluid.eager.waiting import waiting
+from refluid.fluid import dygraph
+from refluid.fluid.dygraph.translation import whole
+
+layers = fluid.layers
+FLAG = "FLAGS_refluid_declarative_whole"
+STEPS = 14
+
+
+class Net(dygraph.Layer):
+    """Two results, of which both take gradients; a table with rows; statistics."""
+
+    def __init__(self, sparse: bool) -> None:
+        super().__init__()
+        self.table = dygraph.Embedding([11, 6], is_sparse=sparse)
+        self.first = dygraph.Linear(6, 8, act="tanh")
+        self.norm = dygraph.BatchNorm(8)
+        self.second = dygraph.Linear(8, 1)
+
+    @dygraph.declarative
+    def forward(self, x: Any, ids: Any) -> Any:
+        hidden = self.norm(self.first(x + self.table(ids)))
+        out = self.second(hidden)
+        return layers.mean(out * out - out), layers.mean(hidden * 0.3)
+
+
+class Loop:
+    """A training loop, with what may be done at odd times."""
+
+    def __init__(self, seed: int) -> None:
+        self.source, self.numbers = random.Random(seed), np.random.RandomState(seed)
+        self.seen: list[Any] = []
+        self.net = Net(self.source.random() < 0.4)
+        self.trained = [one for one in self.net.parameters() if one.trainable]
+        for one in self.trained:
+            one.set_value(self.numbers.uniform(-0.5, 0.5, one.shape).astype("float32"))
+        self.optimizer = self.make_optimizer()
+        self.pairs: Any = None
+        self.arrays: Any = None
+
+    def make_optimizer(self) -> Any:
+        clip = self.source.choice([None, fluid.clip.GradientClipByGlobalNorm(0.05)])
+        rate = self.source.choice([0.1, dygraph.ExponentialDecay(0.1, 3, 0.8)])
+        kind = self.source.choice([fluid.optimizer.SGD, fluid.optimizer.Adagrad])
+        decay = self.source.choice([None, fluid.regularizer.L2Decay(0.01)])
+        given = {"parameter_list": self.net.parameters(), "grad_clip": clip}
+        return kind(rate, regularization=decay, **given)
+
+    def look(self, *values: Any) -> None:
+        self.seen += [None if one is None else np.array(one) for one in values]
+
+    def feed(self, rows: int) -> list[Any]:
+        x = self.numbers.rand(rows, 6).astype("float32")
+        self.arrays = [x, self.numbers.randint(0, 11, [rows])]
+        # What runs part by part sees what becomes of an array whose memory it shares.
+        shares = bool(flags.value("refluid_declarative_whole"))
+        return [dygraph.to_variable(one, zero_copy=shares) for one in self.arrays]
+
+    def gradients(self) -> None:
+        for one in self.net.parameters():
+            found = one.gradient()
+            if isinstance(found, list):
+                dense = np.zeros(one.shape, "float32")
+                np.add.at(dense, found[1], found[0])
+                found = dense
+            self.look(found)
+
+    def change_weight(self) -> None:
+        one = self.source.choice(self.trained)
+        one.set_value(one.numpy() * 0.9)
+
+    def change_feed(self) -> None:
+        if flags.value("refluid_declarative_whole") and waiting.now is None:
+            return
+        self.arrays[0] *= 0.0
+        self.arrays[1][...] = 3
+
+    def call_again(self) -> None:
+        self.look(self.net(*self.feed(4))[0].numpy())
+
+    def freeze(self) -> None:
+        one = self.source.choice(self.trained)
+        one.stop_gradient = not one.stop_gradient
+
+    def evaluate(self) -> None:
+        self.net.eval()
+        with dygraph.no_grad():
+            self.look(self.net(*self.feed(3))[0].numpy())
+        self.net.train()
+
+    def other_optimizer(self) -> None:
+        self.optimizer = self.make_optimizer()
+
+    def keep(self) -> None:
+        self.look(*(one.numpy() for one in copy.deepcopy(self.net).parameters()))
+        self.look(self.optimizer.current_step_lr())
+
+    def add_gradients(self) -> None:
+        (self.net(*self.feed(5))[1] * 2.0).backward()
+
+    def load(self) -> None:
+        self.net.set_dict({k: v.numpy() * 0.95 for k, v in self.net.state_dict().items()})
+
+    def slope(self) -> None:
+        out = self.net(*self.feed(4))[0]
+        found = dygraph.grad(out, [self.net.second.weight])
+        self.look(found[0].numpy())
+
+
+ODD: list[Callable[[Loop], Any]] = [
+    Loop.gradients,
+    Loop.change_weight,
+    Loop.change_feed,
+    Loop.call_again,
+    Loop.freeze,
+    Loop.evaluate,
+    Loop.other_optimizer,
+    Loop.keep,
+    Loop.add_gradients,
+    Loop.load,
+    Loop.slope,
+    lambda loop: loop.look(loop.net.norm._mean.numpy()),
+    lambda loop: loop.look(*(np.array(one) for one in loop.optimizer.state_dict().values())),
+    lambda loop: loop.look(layers.uniform_random([2], seed=5).shape),
+    lambda loop: loop.net.clear_gradients(),
+    lambda loop: loop.optimizer.clear_gradients(),
+]
+
+
+def is_dense(slope: Any) -> bool:
+    return slope is not None and isinstance(slope.value, torch.Tensor)
+
+
+def one_step(loop: Loop, odd: float) -> None:
+    """A step of training. odd: how often something else is done in between."""
+    source = loop.source
+
+    def between() -> None:
+        while source.random() < odd:
+            source.choice(ODD)(loop)
+
+    losses = loop.net(*loop.feed(source.choice([4, 4, 4, 7])))
+    between()
+    number = 1 if source.random() < odd else 0
+    loss = losses[number]
+    if source.random() < odd:
+        loop.look(loss.numpy())
+    if source.random() < odd:
+        loss = loss + losses[1 - number]
+    loss.backward()
+    between()
+    if source.random() < odd:
+        loop.pairs = loop.optimizer.minimize(loss)[1]
+    else:
+        loop.optimizer.minimize(loss)
+    between()
+    if loop.pairs is not None and source.random() < 0.5:
+        loop.look(*(slope.numpy() for _, slope in loop.pairs if is_dense(slope)))
+    if source.random() >= odd:
+        loop.net.clear_gradients()
+    between()
+    loop.look(loss.numpy(), loss.stop_gradient)
+
+
+def trained(seed: int, odd: float, *, whole_steps: bool) -> list[Any]:
+    """All that was seen, and what there is at the end."""
+    with flags.override({FLAG: whole_steps}), dygraph.guard():
+        loop = Loop(seed)
+        for _ in range(STEPS):
+            # Some steps are done by the book, so that there are whole ones.
+            one_step(loop, odd if loop.source.random() < 0.4 else 0.0)
+        loop.gradients()
+        loop.look(*(one.numpy() for one in loop.net.state_dict().values()))
+        return loop.seen
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_loops_see_the_same(seed: int) -> None:
+    odd = 0.15 + 0.1 * (seed % 3)
+    found = trained(seed, odd, whole_steps=True)
+    wanted = trained(seed, odd, whole_steps=False)
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-5)
+    assert waiting.now is None
+
+
+def test_a_recording_of_equal_gradients_serves_others_too() -> None:
+    """Both terms of a sum get one gradient, the very same tensor, and the recording is of that."""
+    with flags.override({FLAG: False}), dygraph.guard():
+        loop = Loop(4)
+        feeds, found = loop.feed(4), []
+        for number in range(8):
+            losses = loop.net(*feeds)
+            loss = losses[0] if number in (0, 7) else losses[0] + losses[1]
+            loss.backward()
+            found.append(loop.net.second.weight.gradient())
+            loop.net.clear_gradients()
+        np.testing.assert_allclose(found[7], found[0], rtol=1e-5)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    done: list[str] = []
+    for name in ("run_whole", "happen"):
+        former = getattr(whole.WaitingCall, name)
+
+        def note(self: Any, former: Any = former, name: str = name) -> Any:
+            done.append(name)
+            return former(self)
+
+        monkeypatch.setattr(whole.WaitingCall, name, note)
+    return done
+
+
+def test_steps_by_the_book_are_whole_from_the_fourth_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = counted(monkeypatch)
+    trained(3, 0.0, whole_steps=True)
+    assert done == ["run_whole"] * len(done)
+    assert len(done) >= STEPS // 2
+    done.clear()
+    trained(3, 0.0, whole_steps=False)
+    assert not done
+
+
+def test_who_always_looks_is_not_kept_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = counted(monkeypatch)
+    with dygraph.guard():
+        loop = Loop(1)
+        for _ in range(12):
+            loss = loop.net(*loop.feed(4))[0]
+            loss.backward()
+            loop.optimizer.minimize(loss)
+            loop.gradients()
+            loop.net.clear_gradients()
+    assert done == ["happen"] * 3
+
+
+def test_leaving_dygraph_does_what_waits() -> None:
+    with dygraph.guard():
+        loop = Loop(2)
+        for _ in range(6):
+            one_step(loop, 0.0)
+        before = [one.numpy() for one in loop.net.parameters()]
+        loss = loop.net(*loop.feed(4))[0]
+        assert waiting.now is not None
+        loss.backward()
+        loop.optimizer.minimize(loss)
+    assert waiting.now is None
+    assert type(loss).__name__ == "VarBase"
+    after = [one.value.detach().numpy() for one in loop.net.parameters()]
+    assert any(np.abs(one - two).max() > 0 for one, two in zip(before, after, strict=True))
+
+
+def test_a_second_backward_is_refused_as_ever() -> None:
+    with dygraph.guard():
+        loop = Loop(2)
+        for _ in range(6):
+            loss = loop.net(*loop.feed(4))[0]
+            loss.backward()
+            loop.optimizer.minimize(loss)
+            loop.net.clear_gradients()
+        with pytest.raises(fluid.core.EnforceNotMet, match="a second time"):
+            loss.backward()
