@@ -83,7 +83,9 @@ def gradients(seed: int, hands: bool) -> list[Any]:
                 found += [loss.gradient()]
             found += [loss.numpy(), x.gradient()]
         both = [*net.parameters(), *outer.parameters()]
-        return found + [None if one.gradient_value is None else dense(one.gradient_value) for one in both]
+        return found + [
+            None if one.gradient_value is None else dense(one.gradient_value) for one in both
+        ]
 
 
 def dense(value: Any) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
+from refluid.fluid.functions.control import structures
 from refluid.fluid.functions.control.structures import (
     assert_same_structure,
     flatten,
@@ -68,3 +71,15 @@ def _is_symmetric_padding(padding: Any, data_dim: int) -> bool:
 def _contain_var(list_or_tuple: Any) -> bool:
     """Whether one of these is a variable."""
     return any(isinstance(one, Variable) for one in list_or_tuple)
+
+
+class _Replaceable(ModuleType):
+    """What a script puts in place of `is_sequence` counts in all functions, as in Fluid."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "is_sequence":
+            structures.is_sequence = value
+
+
+sys.modules[__name__].__class__ = _Replaceable
