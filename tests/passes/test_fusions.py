@@ -50,10 +50,6 @@ def _matmul(image: Any) -> Any:
     return layers.elementwise_add(layers.matmul(image, weights), bias, act="sigmoid")
 
 
-def _scaled_by_squares(image: Any) -> Any:
-    return layers.elementwise_mul(image, layers.reduce_sum(layers.square(image)))
-
-
 def _both(*names: str) -> str:
     return " ".join([*names, *(f"{name}_grad" for name in reversed(names))])
 
@@ -127,7 +123,7 @@ FUSIONS = [
     ),
     Fusion(
         "fuse_squared_norm",
-        lambda x: _scaled_by_squares(conv(x)),
+        lambda x: layers.elementwise_add(conv(x), layers.reduce_sum(layers.square(norm(x)))),
         _both("square", "reduce_sum"),
         _both("squared_l2_norm"),
     ),
@@ -221,11 +217,7 @@ NEAR_MISSES = [
     ("fuse_relu_depthwise_conv", lambda x: conv(layers.relu(x), groups=3), None),
     ("fuse_relu_depthwise_conv", lambda x: depthwise(layers.relu(conv(x))), "nothing else keeps"),
     ("fuse_softmax_cross_entropy", lambda x: layers.softmax(x), None),
-    (
-        "fuse_squared_norm",
-        lambda x: layers.reduce_sum(layers.square(x), dim=[1], keep_dim=True),
-        "is summed along some dimensions alone",
-    ),
+    ("fuse_squared_norm", lambda x: layers.reduce_sum(layers.square(x), 1), "is summed along"),
 ]
 
 
