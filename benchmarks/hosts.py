@@ -85,6 +85,11 @@ class Hosts:
         told = {**os.environ, **environment}
         return subprocess.Popen(["ip", "netns", "exec", name, *alone], env=told, **options)
 
+    def processes(self, host: int) -> list[int]:
+        """Those that run on a host."""
+        found = _run("ip", "netns", "pids", self.names[host])
+        return [int(one) for one in found.split()]
+
     def sent(self, host: int) -> int:
         """Bytes that a host has sent over its link, with all headers."""
         path = Path(f"/sys/class/net/{self.names[host]}o/statistics/rx_bytes")
@@ -103,7 +108,9 @@ def _ip(*arguments: str) -> None:
     _run("ip", *arguments)
 
 
-def _run(*command: str) -> None:
+def _run(*command: str) -> str:
+    """What a command says; OSError where it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout

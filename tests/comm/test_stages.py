@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from refluid.comm.link import PeerLink, Purpose
 from refluid.comm.reducing import WIDE_SUM, as_one, reduce_at, side_by_side, take_apart
+from refluid.comm.roll_call import RollCall
 from refluid.comm.stages import Stages, chunks, finish, in_flight
 from tests.comm import naive
 
@@ -121,7 +122,7 @@ def _starts(parts: list[Tensor]) -> Any:
 
 
 def test_memory_of_what_is_received_is_used_again() -> None:
-    link = PeerLink(None, 0, [0], 1)
+    link = PeerLink(None, 0, [0], cast(RollCall, None))
     with link.scratch(torch.empty(100), 3) as first:
         assert len(first) == 3 and len({one.data_ptr() for one in first}) == 3
         with link.scratch(torch.empty(100), 3) as second:

@@ -60,7 +60,7 @@ class Attendance:
         self.waited = 0.0
         self.watch: Callable[[int], None] | None = None
         self._within = False
-        self._number = _ENDED
+        self._number, self._begun = _ENDED, 0.0
         self._asked: Callable[[], list[int]] | None = None
         self._told: list[tuple[int, bool]] | None = None
         self._repeats: OrderedDict[int, RepeatStep] = OrderedDict()
@@ -72,28 +72,42 @@ class Attendance:
         repeat: runs it again. rows: of its batch. Where a reader of the step is at its end, this
         trainer is without data: the EOFException comes when all are.
         """
-        begun = time.perf_counter()
-        self._settle()
-        self._number, self._within = number, True
+        self.begin(number)
         try:
             found = run()
-            self.tell()
         except EOFException:
-            self._within = False
+            self.abandon()
             self.finish()
             raise
-        finally:
-            self._within = False
+        except BaseException:
+            self.abandon()
+            raise
+        self.end(repeat, rows)
+        return found
+
+    def begin(self, number: int) -> None:
+        """A step begins: until its end, exchanges are of those with data."""
+        self._begun = time.perf_counter()
+        self._settle()
+        self._number, self._within = number, True
+
+    def abandon(self) -> None:
+        """The step that is under way has failed."""
+        self._within = False
+
+    def end(self, repeat: RepeatStep, rows: int = 0) -> None:
+        """The step that is under way was made; others as of `step`."""
+        self.tell()
+        self._within = False
         self.steps += 1
         self.rounds += 1
-        self._repeats[number] = repeat
-        self._repeats.move_to_end(number)
+        self._repeats[self._number] = repeat
+        self._repeats.move_to_end(self._number)
         if len(self._repeats) > _KINDS:
             self._repeats.popitem(last=False)
-        note("step", begun)
+        note("step", self._begun)
         if self.watch is not None:
             self.watch(rows)
-        return found
 
     def finish(self) -> None:
         """This trainer has no more data: repeats steps of the others until all are here."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from refluid.comm.layouts import bytes_of
+from refluid.comm.roll_call import RollCall
 from refluid.core.errors import PeerFailed
 from refluid.core.interruptible import interruptibly
 
+_AT_ONCE = timedelta(milliseconds=1)
 # A member, and what was asked for that needs it; None for nothing.
 AskedOf = tuple[int, Any]
 
@@ -33,11 +36,11 @@ class PeerLink:
     more; all that ask later are told so.
     """
 
-    def __init__(self, group: Any, rank: int, names: Sequence[int], total: int) -> None:
+    def __init__(self, group: Any, rank: int, names: Sequence[int], roll: RollCall) -> None:
         self.group, self.rank, self.size = group, rank, len(names)
         self.sent: list[tuple[int, Any, Tensor]] = []
         self.failure = ""
-        self._names, self._total = names, total
+        self._names, self._roll = names, roll
         self._scratch: list[Tensor] = []
 
     def swapping(
@@ -80,7 +83,8 @@ class PeerLink:
 
     def interrupted(self) -> None:
         """Ctrl-C came while an exchange went on, whose end nobody waits for any more."""
-        self.leave("an exchange with the others was interrupted")
+        own = f"{self._called([self._names[self.rank]])} was interrupted in an exchange"
+        self.leave(self._roll.first(own, sure=True))
 
     def wait(self, works: list[AskedOf], doing: str) -> None:
         """Returns when that has come; PeerFailed names those of whom it doesn't come."""
@@ -92,19 +96,27 @@ class PeerLink:
             return
         except RuntimeError as error:
             why = said(error)
-        missing = {one for one, work in works if work is not None and not work.is_completed()}
+        missing = {one for one, work in works if work is not None and not _has_come(work)}
         works.clear()
         raise self._failed(sorted(missing | {other}), why, doing)
 
     def _failed(self, others: Sequence[int], why: str, doing: str) -> PeerFailed:
         """Members that are not to be had; the first such error is what all later ones say."""
-        late = "timed out" in why.lower()
-        gone = [self._names[one] for one in (others if late else others[:1])]
-        how = "did not come, or did nothing for too long" if late else "went away"
-        names = f"trainer{'s' if len(gone) > 1 else ''} {', '.join(map(str, gone))}"
+        self._roll.speak()
+        names = [self._names[one] for one in others]
         where = f" (to {doing})" if doing else ""
-        self.leave(f"{names} of {self._total} {how}{where}: {why}")
+        if "timed out" in why.lower():
+            found, how = self._roll.silent(names), "did not come, or did nothing for too long"
+        else:
+            found, how = self._roll.gone(self._names), "went away"
+        own = f"{self._called(found or names[:1])} {how}{where}: {why}"
+        self.leave(self._roll.first(own, sure=bool(found)))
         return PeerFailed(self.failure)
+
+    def _called(self, ranks: Sequence[int]) -> str:
+        """Members as errors call them."""
+        several = "s" if len(ranks) > 1 else ""
+        return f"trainer{several} {', '.join(map(str, ranks))} of {self._roll.size}"
 
     def leave(self, why: str) -> None:
         """Drops the connections: those who wait for this process see it go."""
@@ -135,6 +147,14 @@ class UnderWay(NamedTuple):
     def wait(self) -> None:
         """Returns when they have come."""
         self.link.wait(self.works, self.doing)
+
+
+def _has_come(work: Any) -> bool:
+    """Whether a message had come when its link failed; torch only says so where it is asked."""
+    try:
+        return bool(work.wait(_AT_ONCE))
+    except RuntimeError:
+        return False
 
 
 def said(error: RuntimeError) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import threading
 import time
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from refluid.comm.roll_call import Address, RollCall, in_time, listening
 from refluid.core.errors import PeerFailed
 from refluid.kernels.process_groups import reach_store, serve_store
 
-Address = tuple[str, int]
+__all__ = ["Address", "Meeting", "meet_at"]
+
 _AGAIN = 0.02
 # How long number 0 stays after a meeting that failed, for the others to learn why.
 _FAREWELL = 2.0
@@ -22,11 +23,13 @@ _GRACE = 0.5
 
 
 class Meeting(NamedTuple):
-    """A store that all have reached, the machine of each by number, and this one's address."""
+    """A store that all have reached, the machine of each by number, this one's address, and who is
+    still there."""
 
     store: Any
     machines: list[str]
     host: str
+    roll: RollCall
 
 
 def meet_at(address: Address, rank: int, size: int, wait: float) -> Meeting:
@@ -37,17 +40,21 @@ def meet_at(address: Address, rank: int, size: int, wait: float) -> Meeting:
     deadline = time.monotonic() + wait
     host = address[0] if rank == 0 else _own_address(address)
     store = [_serve(address, rank) if rank == 0 else _reach(address, rank, deadline)]
-    found = _gathered(store.pop(), address, host, rank, size, deadline)
+    listener = listening(host)
+    found = _gathered(store.pop(), address, listener, rank, size, deadline)
     if isinstance(found, str):  # raised here, where the error doesn't keep the store
+        listener.close()
         raise PeerFailed(found)
     return found
 
 
 def _gathered(
-    store: Any, address: Address, host: str, rank: int, size: int, deadline: float
+    store: Any, address: Address, listener: socket.socket, rank: int, size: int, deadline: float
 ) -> Meeting | str:
     """The meeting, or why there is none."""
-    came = json.dumps({"size": size, "machine": socket.gethostname()})
+    own = listener.getsockname()
+    here = {"machine": socket.gethostname(), "address": own}
+    came = json.dumps({"size": size, **here})
     try:
         if store.add(f"came/{rank}", 1) > 1 or not 0 <= rank < size:
             store.set("wrong", _disagreement(address, rank, size))
@@ -64,7 +71,8 @@ def _gathered(
         members = [json.loads(store.get(f"member/{other}")) for other in range(size)]
     except RuntimeError as error:
         return _not_met(rank, address, error)
-    return Meeting(store, [one["machine"] for one in members], host)
+    roll = RollCall(store, rank, listener, [tuple(one["address"]) for one in members])
+    return Meeting(store, [one["machine"] for one in members], own[0], roll)
 
 
 def _verdict(store: Any, size: int, address: Address, deadline: float) -> str:
@@ -135,18 +143,14 @@ def _tried(address: Address, deadline: float) -> Any:
     By a thread that is left behind where somebody else listens there and never answers: torch then
     waits without end.
     """
-    found: list[Any] = [TimeoutError("who listens there doesn't answer as a trainer")]
 
-    def reach() -> None:
-        try:
-            found.append(reach_store(*address, max(_left(deadline), 0.001)))
-        except RuntimeError as error:
-            found.append(error)
+    def reach() -> Any:
+        return reach_store(*address, max(_left(deadline), 0.001))
 
-    thread = threading.Thread(target=reach, name="refluid meeting", daemon=True)
-    thread.start()
-    thread.join(max(_left(deadline), 0.0) + _GRACE)
-    return found[-1]
+    found = in_time(reach, max(_left(deadline), 0.0) + _GRACE, "refluid meeting")
+    if isinstance(found, TimeoutError):
+        return TimeoutError("who listens there doesn't answer as a trainer")
+    return found
 
 
 def _not_met(rank: int, address: Address, why: Exception) -> str:

@@ -65,7 +65,7 @@ class Processes:
         self.node = list(dict.fromkeys(machines)).index(machines[rank])
         near = [one for one, machine in enumerate(machines) if machine == machines[rank]]
         self.local_rank, self.local_size = near.index(rank), len(near)
-        self.link = PeerLink(self._connected(), rank, ranks, len(met.machines))
+        self.link = PeerLink(self._connected(), rank, ranks, met.roll)
         self._splits = 0
         self._beside: Beside | None = None
         self.barrier()  # all are connected before one may leave
@@ -283,6 +283,8 @@ class Processes:
             while self.link.sent:
                 receiver, work, _ = self.link.sent.pop(0)
                 self.link.finish([(receiver, work)])
+        if self.path == "all":
+            self._met.roll.leave()
         self.link.leave(f"trainer {self.rank} has left the group")
 
 

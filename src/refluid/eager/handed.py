@@ -36,6 +36,10 @@ class Handed:
         """Notes tensors of parameters that will be given gradients."""
         self._promised.update(map(id, values))
 
+    def promised(self, value: Tensor) -> bool:
+        """Whether a parameter of that tensor may be given gradients."""
+        return id(value) in self._promised
+
     def leads_to(self, values: Iterable[Tensor]) -> list[Tensor]:
         """What autograd must go to as well for the gradients of these tensors."""
         return [self.anchor] if any(id(one) in self._promised for one in values) else []

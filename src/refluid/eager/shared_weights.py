@@ -82,6 +82,10 @@ class SharedWeights:
             self._taken.add(key)
         return False
 
+    def awaits(self, weight: Tensor) -> bool:
+        """Whether gradients of a weight wait until the end of the pass that goes on."""
+        return any(one.weight is weight for one, _ in (self._waiting or {}).values())
+
     @contextmanager
     def together(self) -> Iterator[None]:
         """Gradients that are computed within may wait until its end."""

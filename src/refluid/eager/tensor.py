@@ -16,6 +16,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.as_tensor import AsTensor
+from refluid.eager.backward_ends import backward_ended
 from refluid.eager.live import live
 from refluid.eager.shared_weights import shared_weights
 from refluid.ir.variable import Variable
@@ -234,9 +235,10 @@ class VarBase(AsTensor, Variable):
                 value.grad = slope
                 with torch.no_grad():
                     known[1](slope)
-                return
-            with shared_weights.together():
-                torch.autograd.backward([value], [slope], retain_graph=retain_graph)
+            else:
+                with shared_weights.together():
+                    torch.autograd.backward([value], [slope], retain_graph=retain_graph)
+            backward_ended()
             return
         warnings.warn(
             f"backward: nothing that {self.name!r} was computed from takes a gradient; set "

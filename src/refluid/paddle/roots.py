@@ -7,7 +7,7 @@ ROOTS = homes(
     TENSOR
     + """
     refluid.ir.variable: Tensor=Variable
-    refluid.fluid.dygraph.parallel: DataParallel
+    refluid.paddle.distributed.data_parallel: DataParallel
     refluid.fluid.functions.tensor.creation: create_parameter
     refluid.core.places: CPUPlace CUDAPinnedPlace CUDAPlace is_compiled_with_cuda
     refluid.fluid.dygraph.base: no_grad

@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from refluid.collective.job import PROGRESS
-from refluid.collective.launch.cluster import Cluster
+from refluid.collective.launch.cluster import Cluster, require_first
 from refluid.collective.launch.live import live
 from refluid.collective.launch.logs import last_lines, log_file, shown
 from refluid.collective.launch.worker import CLUSTER
 from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
 
 _WORKER = "refluid.collective.launch.worker"
-_WAIT = 900
+_NO_LAUNCHERS = (
+    "the launcher of host {host} can't reach those of the other hosts, which meet at {meeting}, "
+    "the first host's port after those of its trainers: {why}"
+)
 _INTERRUPTED = 130
 
 
@@ -50,9 +54,11 @@ def _run(cluster: Cluster, arguments: Sequence[str], folder: Path, max_restarts:
     """None, an exit status, or torch's error that names the processes which failed."""
     from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.elastic.rendezvous.api import RendezvousError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    alone = len(cluster.hosts) == 1
+    alone, wait = len(cluster.hosts) == 1, float(flags.value("refluid_meeting_seconds"))
+    require_first(cluster, wait)
     config = LaunchConfig(
         min_nodes=len(cluster.hosts),
         max_nodes=len(cluster.hosts),
@@ -61,7 +67,7 @@ def _run(cluster: Cluster, arguments: Sequence[str], folder: Path, max_restarts:
         role="trainer",
         rdzv_backend="c10d" if alone else "static",
         rdzv_endpoint="127.0.0.1:0" if alone else cluster.meeting,
-        rdzv_configs={"timeout": _WAIT, **({} if alone else {"rank": cluster.number})},
+        rdzv_configs={"timeout": int(wait), **({} if alone else {"rank": cluster.number})},
         max_restarts=max_restarts,
         monitor_interval=0.1,
         logs_specs=DefaultLogsSpecs(log_dir=str(folder / "elastic")),
@@ -73,6 +79,13 @@ def _run(cluster: Cluster, arguments: Sequence[str], folder: Path, max_restarts:
         return error
     except (SignalException, KeyboardInterrupt):
         return _INTERRUPTED
+    except (RuntimeError, RendezvousError) as error:
+        if alone:
+            raise
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise EnforceNotMet(
+            _NO_LAUNCHERS.format(host=cluster.host, meeting=cluster.meeting, why=why)
+        ) from error
     return None
 
 

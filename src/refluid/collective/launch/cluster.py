@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import time
 from dataclasses import dataclass
 
 from refluid.core.errors import EnforceNotMet
 
 _NAME, _VALUE = 40, 45
+_AGAIN = 0.2
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,24 @@ def require_free(cluster: Cluster) -> None:
                     f"trainer {local_rank} of this host can't listen at {cluster.host}:{port}: "
                     f"{error.strerror or error}. --started_port says at which port to begin"
                 ) from error
+
+
+def require_first(cluster: Cluster, seconds: float) -> None:
+    """Returns when the first host's launcher is there; EnforceNotMet where it doesn't come."""
+    host, _, port = cluster.meeting.rpartition(":")
+    until, why = time.monotonic() + seconds, "nobody was asked"
+    while cluster.number and (left := until - time.monotonic()) > 0:
+        try:
+            with socket.create_connection((host, int(port)), left):
+                return
+        except OSError as error:
+            why = error.strerror or str(error)
+        time.sleep(_AGAIN)
+    if cluster.number:
+        raise EnforceNotMet(
+            f"the launcher of the first host did not come to {cluster.meeting} within {seconds:g} "
+            f"s: {why}. Start the same command there; --ips names the hosts, in one order on all"
+        )
 
 
 def free_port(count: int) -> int:

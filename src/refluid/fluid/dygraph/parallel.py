@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from refluid.collective.job import joined_as
-from refluid.comm.attendance import number_of
-from refluid.comm.world import attendance, world
-from refluid.core.data_ends import follow
+from refluid.collective.layer_gradients import LARGEST, LAST, LayerGradients
+from refluid.comm.world import world
 from refluid.core.flags import environment_int, environment_str
-from refluid.core.selected_rows import SelectedRows
 from refluid.fluid.dygraph.layers import Layer
 
 __all__ = ["DataParallel", "ParallelEnv", "prepare_context"]
@@ -77,62 +70,37 @@ def prepare_context(strategy: ParallelStrategy | None = None) -> ParallelStrateg
     return made
 
 
-class DataParallel(Layer):
-    """A layer whose gradients are averaged over processes; of one process they are as they are.
+class TrainedTogether(Layer):
+    """A layer that processes train together; `gradients` is None for a process alone.
 
-    All begin with the parameters and buffers of the first process.
-
-        loss = parallel.scale_loss(loss)
-        loss.backward()
-        parallel.apply_collective_grads()
-        optimizer.minimize(loss)
+    All begin with the parameters and buffers of the first process. largest, last: megabytes of
+    gradients that are exchanged at a time, and last.
     """
 
-    def __init__(self, layers: Any, strategy: ParallelStrategy) -> None:
+    def __init__(
+        self,
+        layers: Any,
+        strategy: ParallelStrategy,
+        *,
+        largest: float = LARGEST,
+        last: float = LAST,
+        unused: bool = False,
+    ) -> None:
         super().__init__(layers.full_name() + "_data_parallel")
         self._layers = layers
         self._strategy = prepare_context(strategy)
+        self._gradients: LayerGradients | None = None
         if self._strategy.nranks > 1:
-            held = self._layers.state_dict()
+            held = layers.state_dict()
             world().broadcast([held[name].tensor.detach() for name in sorted(held)], 0)
+            params = layers.parameters()
+            self._gradients = LayerGradients(params, largest=largest, last=last, unused=unused)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the layer computes."""
+        if self._gradients is not None:
+            self._gradients.look()
         return self._layers(*inputs, **kwargs)
-
-    def scale_loss(self, loss: Any) -> Any:
-        """The loss divided by the number of processes."""
-        count = self._strategy.nranks
-        return loss if count == 1 else loss * (1.0 / count)
-
-    def apply_collective_grads(self) -> None:
-        """Sums the gradients over processes: dense ones together, rows by gathering them.
-
-        A process without data repeats this along with the others, and the updates that followed
-        it. EnforceNotMet at all processes where they have gradients of different parameters.
-        """
-        self._exchange(1)
-
-    def _average_gradients(self) -> None:
-        """Gradients become their means over processes, of losses that weren't scaled."""
-        self._exchange(self._strategy.nranks)
-
-    def _exchange(self, divisor: int) -> None:
-        """Sums the gradients, and divides the sums."""
-        if self._strategy.nranks == 1:
-            return
-        held = [(one, one.gradient_value) for one in self._layers.parameters()]
-        held = [(one, grad) for one, grad in held if grad is not None]
-        rows = [one.name for one, grad in held if isinstance(grad, SelectedRows)]
-        params, updates = [one for one, _ in held], list[Callable[[], Any]]()
-        run = partial(_summed, params, divisor)
-        there = attendance()
-        if there is None:
-            run()
-            return
-        number = number_of(["sum", *(one.name for one in params), *rows, str(divisor)])
-        there.step(number, run, partial(_repeated, params, rows, run, updates))
-        follow(updates.append)
 
     def state_dict(
         self,
@@ -158,43 +126,33 @@ class DataParallel(Layer):
     load_dict = set_dict
 
 
-def _summed(params: Sequence[Any], divisor: int) -> None:
-    """The gradients that all processes have of these become their sums, divided."""
-    comm = world()
-    held = [(one, one.gradient_value) for one in params]
-    comm.agree(["sum the gradients of", *(one.name for one, _ in held)])
-    with torch.no_grad():
-        comm.all_reduce([grad for _, grad in held if isinstance(grad, Tensor)])
-        for one, grad in held:
-            one.clear_gradient()
-            if isinstance(grad, Tensor):
-                one.tensor.grad = grad.div_(divisor) if divisor > 1 else grad
-                continue
-            parts = [part for part in comm.all_gather(grad) if isinstance(part, SelectedRows)]
-            total = SelectedRows.sum(parts)
-            one.add_rows(total)
-            if divisor > 1:
-                total.value.div_(divisor)
+class DataParallel(TrainedTogether):
+    """A layer whose gradients are summed over processes; of one process they are as they are.
 
+    loss = parallel.scale_loss(loss)
+    loss.backward()
+    parallel.apply_collective_grads()
+    optimizer.minimize(loss)
+    """
 
-def _repeated(
-    params: Sequence[Any],
-    rows: Sequence[str],
-    run: Callable[[], None],
-    updates: Sequence[Callable[[], Any]],
-) -> None:
-    """What a process without data does in a step of the others: it has no gradients of its own."""
-    follow(None)
-    for one in params:
-        one.clear_gradient()
-        if one.name in rows:
-            none = torch.empty(0, dtype=torch.int64, device=one.tensor.device)
-            width = one.tensor.shape[1:]
-            one.add_rows(SelectedRows(none, one.shape[0], one.tensor.new_empty((0, *width))))
-        else:
-            one.tensor.grad = torch.zeros_like(one.tensor)
-    run()
-    for update in updates:
-        update()
-    for one in params:
-        one.clear_gradient()
+    def __init__(self, layers: Any, strategy: ParallelStrategy) -> None:
+        super().__init__(layers, strategy)
+
+    def scale_loss(self, loss: Any) -> Any:
+        """The loss divided by the number of processes.
+
+        Gradients are exchanged while its `backward` goes on (FLAGS_refluid_overlap_exchange).
+        """
+        if self._gradients is None:
+            return loss
+        self._gradients.early = True
+        return loss * (1.0 / self._strategy.nranks)
+
+    def apply_collective_grads(self) -> None:
+        """Sums the gradients over processes: dense ones in buckets, rows by gathering them.
+
+        A process without data repeats this along with the others, and the updates that followed
+        it. EnforceNotMet at all processes where they have gradients of different parameters.
+        """
+        if self._gradients is not None:
+            self._gradients.exchange(1)

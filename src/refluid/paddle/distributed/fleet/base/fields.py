@@ -107,7 +107,9 @@ FLAGS = by_name(
             "fp16_allreduce", False, "gradients are exchanged in float16, summed in float32"
         ),
         StrategyField(
-            "find_unused_parameters", False, idle="a parameter without gradient is left out"
+            "find_unused_parameters",
+            False,
+            "of dygraph: workers may lack gradients that others have",
         ),
         StrategyField(
             "without_graph_optimization", False, idle="passes run as build_strategy says"

@@ -45,7 +45,6 @@ class Fleet(AsksRoleMaker):
         self._servers: Any = None
         self._user_strategy: DistributedStrategy | None = None
         self._optimizer: FleetOptimizer | None = None
-        self._models: list[Any] = []
 
     def init(
         self,
@@ -157,15 +156,19 @@ class Fleet(AsksRoleMaker):
         return self._optimizer
 
     def distributed_model(self, model: Any) -> Any:
-        """A layer of dygraph whose gradients `step` of the optimizer averages over workers."""
+        """A layer of dygraph whose gradients `backward` averages over workers."""
         if not at_once():
             raise RuntimeError("fleet.distributed_model takes a layer of dygraph")
-        from refluid.fluid.dygraph.parallel import DataParallel, prepare_context
+        from refluid.paddle.distributed.data_parallel import DataParallel
 
         self._role()
-        made = DataParallel(model, prepare_context())
-        self._models.append(made)
-        return made
+        asked = self._user_strategy or DistributedStrategy()
+        return DataParallel(
+            model,
+            comm_buffer_size=asked.fuse_grad_size_in_MB,
+            last_comm_buffer_size=asked.last_comm_group_size_MB,
+            find_unused_parameters=asked.find_unused_parameters,
+        )
 
     def minimize(
         self,

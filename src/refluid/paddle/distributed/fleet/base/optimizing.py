@@ -44,7 +44,6 @@ class FleetOptimizer:
         refluid can't train by, ValueError where some exclude each other.
         """
         if at_once():
-            self._exchange()
             return self.user_defined_optimizer.minimize(
                 loss, startup_program, parameter_list, no_grad_set
             )
@@ -64,10 +63,5 @@ class FleetOptimizer:
         return done
 
     def step(self) -> None:
-        """Averages the gradients of the fleet's models over all workers, then updates."""
-        self._exchange()
+        """Updates by gradients that `backward` of the fleet's models has averaged over workers."""
         self.user_defined_optimizer.step()
-
-    def _exchange(self) -> None:
-        for model in self._fleet._models:
-            model._average_gradients()
