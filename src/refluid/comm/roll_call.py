@@ -53,6 +53,7 @@ class RollCall:
     ) -> None:
         self._store, self._rank = store, rank
         self._listener, self._addresses = listener, addresses
+        self._lost = False
 
     @property
     def size(self) -> int:
@@ -92,12 +93,12 @@ class RollCall:
                 left[:] = [one for one in left if not self._store.check([_stuck(one)])]
                 time.sleep(_AGAIN)
 
-        in_time(ask, _ANSWER + _GRACE, _NAME)
+        self._asked(ask, _ANSWER)
         return list(left) or list(ranks)
 
     def speak(self) -> None:
         """Says that this one can't go on, but is there."""
-        in_time(lambda: self._store.set(_stuck(self._rank), ""), _GRACE, _NAME)
+        self._asked(lambda: self._store.set(_stuck(self._rank), ""), 0.0)
 
     def first(self, own: str, *, sure: bool) -> str:
         """What a member has told first: this one if it is `sure` of it, and nobody told before."""
@@ -108,9 +109,17 @@ class RollCall:
                 self._store.wait([_KEY], timedelta(seconds=_MOMENT))
             return str(self._store.compare_set(_KEY, "", mine).decode())
 
-        told = in_time(ask, _MOMENT + _GRACE, _NAME)
+        told = self._asked(ask, _MOMENT)
         rank, _, text = (told if isinstance(told, str) else mine).partition(" ")
         return text if rank == str(self._rank) else f"{text}. So trainer {rank} found"
+
+    def _asked(self, call: Callable[[], T], seconds: float) -> T | Exception:
+        """What the store answers; nothing more once it has not, as where its host is gone."""
+        if self._lost:
+            return TimeoutError("the store didn't answer")
+        found = in_time(call, seconds + _GRACE, _NAME)
+        self._lost = isinstance(found, TimeoutError)
+        return found
 
     def leave(self) -> None:
         """This process is there no more."""

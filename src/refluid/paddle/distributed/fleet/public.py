@@ -34,8 +34,11 @@ __all__ = [
     "is_first_worker",
     "is_server",
     "is_worker",
+    "local_rank",
     "minimize",
     "node_num",
+    "nranks",
+    "rank",
     "run_server",
     "save_inference_model",
     "save_persistables",
@@ -53,6 +56,7 @@ __all__ = [
     "worker_endpoints",
     "worker_index",
     "worker_num",
+    "world_size",
 ]
 
 # Of the one fleet of this process.
@@ -61,6 +65,9 @@ is_first_worker = fleet.is_first_worker
 worker_index = fleet.worker_index
 worker_num = fleet.worker_num
 node_num = fleet.node_num
+rank = fleet.worker_index
+local_rank = fleet.local_rank
+nranks = world_size = fleet.worker_num
 is_worker = fleet.is_worker
 worker_endpoints = fleet.worker_endpoints
 server_num = fleet.server_num

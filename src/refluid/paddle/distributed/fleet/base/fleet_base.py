@@ -91,6 +91,12 @@ class Fleet(AsksRoleMaker):
         """On how many hosts they are."""
         return len({one.rpartition(":")[0] for one in self.worker_endpoints()})
 
+    def local_rank(self) -> int:
+        """Number of this worker among those on its host, from 0."""
+        hosts = [one.rpartition(":")[0] for one in self.worker_endpoints()]
+        own = self.worker_index()
+        return hosts[:own].count(hosts[own]) if hosts else 0
+
     # -- servers --------------------------------------------------------------
 
     def init_worker(self, scopes: Any = None) -> None:
@@ -158,7 +164,10 @@ class Fleet(AsksRoleMaker):
     def distributed_model(self, model: Any) -> Any:
         """A layer of dygraph whose gradients `backward` averages over workers."""
         if not at_once():
-            raise RuntimeError("fleet.distributed_model takes a layer of dygraph")
+            raise RuntimeError(
+                "fleet.distributed_model takes a layer of dygraph: call paddle.disable_static() "
+                "where the script begins, since functions append to programs until then"
+            )
         from refluid.paddle.distributed.data_parallel import DataParallel
 
         self._role()
