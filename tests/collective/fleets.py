@@ -197,6 +197,7 @@ def talk() -> dict[str, Any]:
     return {
         "first": fleet.is_first_worker(),
         "who": (rank, fleet.worker_num(), fleet.node_num(), fleet.is_worker(), fleet.is_server()),
+        "ranks": (fleet.rank(), fleet.local_rank(), fleet.nranks(), fleet.world_size()),
         "endpoints": fleet.worker_endpoints(to_string=True),
         "sum": fleet.util.all_reduce([1 + rank, 2.5]).tolist(),
         "max": fleet.util.all_reduce(np.array([rank]), "max").tolist(),

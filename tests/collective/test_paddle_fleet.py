@@ -92,6 +92,7 @@ def test_workers_know_each_other(jobs: list[dict[str, Any]]) -> None:
     first, second = (one["talk"] for one in jobs)
     assert first["first"] and not second["first"]
     assert first["who"] == (0, 2, 1, True, False) and second["who"] == (1, 2, 1, True, False)
+    assert first["ranks"] == (0, 0, 2, 2) and second["ranks"] == (1, 1, 2, 2)
     assert first["endpoints"] == second["endpoints"] and first["endpoints"].count(",") == 1
     for one in (first, second):
         assert one["sum"] == [3.0, 5.0] and one["max"] == [1] and one["gathered"] == [0, 10]

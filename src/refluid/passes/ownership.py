@@ -40,7 +40,20 @@ def needed_by(
     these alone. All need the others.
 
     state: the owner of each parameter and of what is kept beside it. kept: fed or fetched.
+    block: where gradients are exchanged. Updates may be in another one, as those of mixed
+    precision are, which are made where all gradients are finite.
     """
+    updating = {op.block for op in updates(block.program)}
+    found: dict[Operator, frozenset[int]] = {}
+    for one in block.program.blocks:
+        if one is block or one in updating:
+            found |= _needed_in(one, state, kept)
+    return found
+
+
+def _needed_in(
+    block: Block, state: Mapping[str, int], kept: Collection[str]
+) -> dict[Operator, frozenset[int]]:
     found: dict[Operator, frozenset[int]] = {}
     readers: dict[str, list[frozenset[int] | None]] = {}
     everyone = {name for op in _beyond(block) for name in op.input_arg_names} | set(kept)
