@@ -35,6 +35,8 @@ SCRIPTS = {
     "static_overlap": (2, [FUSED.format(161, 5)]),
     "static_communication_topolopy": (2, [FUSED.format(161, 5)]),
     "static_communication_frequency": (2, [FUSED.format(161, 5)]),
+    "static_communication_others": (2, [FUSED.format(161, 5)]),
+    "static_others": (2, [FUSED.format(161, 5)]),
     "static_amp": (2, [FUSED.format(161, 5)]),
     "static_localsgd": (2, []),
     "static_dgc": (2, [FUSED.format(161, 55)]),
