@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import refluid.fluid as fluid
 from refluid.collective.gradient_buckets import parted
+from refluid.paddle.distributed.data_parallel import DataParallel
+from refluid.paddle.nn import Linear, Sequential
 from tests.collective import layered
 from tests.collective.jobs import as_trainers
 
@@ -53,6 +56,19 @@ def test_an_infinity_of_one_is_found_by_all(tmp_path: Path) -> None:
     assert scales == [1024.0, 1024.0, 512.0, 512.0, 512.0, 1024.0]
     assert sums[1] == sums[2] != sums[3]
     assert all(one[2] for one in as_trainers(2, layered.scaled, False, folder=tmp_path))
+
+
+def test_a_layer_of_paddle_2_alone() -> None:
+    with fluid.dygraph.guard():
+        layer = Sequential(Linear(2, 3), Linear(3, 1))
+        model = DataParallel(layer)
+        model.eval()
+        assert not layer.training and not any(one.training for one in layer.sublayers())
+        model.train()
+        assert all(one.training for one in layer.sublayers())
+        assert [id(one) for one in model.parameters()] == [id(one) for one in layer.parameters()]
+        model(fluid.dygraph.to_variable(np.ones((4, 2), "float32"))).backward()
+        assert all(one.grad is not None for one in layer.parameters())
 
 
 def test_buckets_hold_what_they_may() -> None:

@@ -175,7 +175,8 @@ class Layer:
         for name, one in self._sub_layers.items():
             if one is not None and one not in seen:
                 place = f"{prefix}.{name}" if prefix else name
-                yield from one.named_sublayers(place, True, True, seen)
+                # By name: layers of Paddle 2 take other arguments.
+                yield from one.named_sublayers(prefix=place, include_self=True, layers_set=seen)
 
     def clear_gradients(self) -> None:
         """Forgets the gradients of all parameters."""
