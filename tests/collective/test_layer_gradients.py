@@ -71,6 +71,12 @@ def test_a_layer_of_paddle_2_alone() -> None:
         assert all(one.grad is not None for one in layer.parameters())
 
 
+def test_an_array_of_one_element_is_a_number_as_it_was() -> None:
+    with fluid.dygraph.guard():
+        value = fluid.dygraph.to_variable(np.ones(1, "float32")).numpy()
+        assert "%.2f" % value == "1.00" and float(value) == 1.0  # noqa: UP031
+
+
 def test_buckets_hold_what_they_may() -> None:
     draws = np.random.default_rng(2)
     for _ in range(50):

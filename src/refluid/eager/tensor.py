@@ -13,6 +13,7 @@ import torch
 from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.core.errors import EnforceNotMet
+from refluid.core.fetched import fetched
 from refluid.core.lod import Lod
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.as_tensor import AsTensor
@@ -185,7 +186,7 @@ class VarBase(AsTensor, Variable):
         value = self.tensor.detach()
         if value.dtype is torch.bfloat16:
             value = value.float()  # NumPy has none
-        array: Array = value.numpy().copy() if value.is_cpu else value.cpu().numpy()
+        array: Array = fetched(value.numpy().copy() if value.is_cpu else value.cpu().numpy())
         return array
 
     def set_value(self, value: Any) -> None:
