@@ -68,7 +68,7 @@ def test_a_layer_of_paddle_2_alone() -> None:
         assert all(one.training for one in layer.sublayers())
         assert [id(one) for one in model.parameters()] == [id(one) for one in layer.parameters()]
         model(fluid.dygraph.to_variable(np.ones((4, 2), "float32"))).backward()
-        assert all(one.grad is not None for one in layer.parameters())
+        assert all(one.gradient_value is not None for one in layer.parameters())
 
 
 def test_an_array_of_one_element_is_a_number_as_it_was() -> None:

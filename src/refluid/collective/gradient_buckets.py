@@ -54,12 +54,12 @@ def parted(order: list[int], sizes: list[int], largest: float, last: float) -> l
 
 def only_rows(param: VarBase) -> bool:
     """Whether a parameter's gradient is rows alone."""
-    return isinstance(param.grad, SelectedRows)
+    return isinstance(param.gradient_value, SelectedRows)
 
 
 def dense(param: VarBase) -> Tensor | None:
     """A parameter's gradient, all of it."""
-    found = param.grad
+    found = param.gradient_value
     return found.to_dense() if isinstance(found, SelectedRows) else found
 
 
@@ -75,7 +75,7 @@ def give(param: VarBase, grad: Tensor) -> None:
 
 def gather_rows(param: VarBase, divisor: int) -> None:
     """The rows that all processes have of a gradient become its rows."""
-    value, grad = param.tensor, param.grad
+    value, grad = param.tensor, param.gradient_value
     if isinstance(grad, Tensor):
         grad = SelectedRows(torch.arange(len(grad), device=grad.device), len(grad), grad)
     if grad is None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from refluid.eager import VarBase
+from refluid.eager.backward_ends import backward_ended
 from refluid.eager.live import live
 from refluid.eager.shared_weights import shared_weights
 
@@ -38,6 +39,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False)
     with shared_weights.together():
         values = [one.tensor for one in targets]
         torch.autograd.backward(values, slopes, retain_graph=retain_graph)
+    backward_ended()
 
 
 def _listed(given: Any, what: str) -> Sequence[Any]:
