@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -186,8 +186,7 @@ class VarBase(AsTensor, Variable):
         value = self.tensor.detach()
         if value.dtype is torch.bfloat16:
             value = value.float()  # NumPy has none
-        array: Array = fetched(value.numpy().copy() if value.is_cpu else value.cpu().numpy())
-        return array
+        return cast(Array, fetched(value.numpy().copy() if value.is_cpu else value.cpu().numpy()))
 
     def set_value(self, value: Any) -> None:
         """Overwrites the value by another of its shape and element type. Takes arrays and tensors.
@@ -223,8 +222,7 @@ class VarBase(AsTensor, Variable):
 
         grad_tensor: what its own begins with, 1 unless given. retain_graph: it may be called
         again. Where nothing it was computed from takes a gradient, nothing happens but a warning.
-        Strategies (Fluid's only argument) decide the order in which Fluid sums; here it is
-        autograd's.
+        Strategies (Fluid's only argument) order sums in Fluid; here autograd does.
         """
         value = self.tensor
         if value.requires_grad:
