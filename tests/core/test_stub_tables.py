@@ -37,14 +37,14 @@ def test_a_class_can_be_inherited_from_and_raises_when_it_is_made() -> None:
     assert issubclass(base.PartialProgramLayer, fluid.dygraph.Layer)
 
 
-def test_an_object_is_there_and_its_methods_raise() -> None:
-    from refluid.fluid.incubate.fleet.parameter_server.pslib import PSLib, fleet
+def test_an_object_of_a_table_is_there() -> None:
+    from refluid.fluid.incubate.fleet.utils.fleet_barrier_util import fleet
 
-    assert isinstance(fleet, PSLib)
-    with pytest.raises(NotImplementedError, match="several processes"):
-        fleet.init()
-    with pytest.raises(AttributeError, match=r"PSLib\.main_program yet: .*processes"):
-        _ = fleet.main_program
+    from refluid.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
+        DistributedTranspiler,
+    )
+
+    assert isinstance(fleet, DistributedTranspiler)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -18,6 +18,13 @@ from tests.golden import GOLDEN, needs_golden
 # Fluid's own plumbing, which in refluid is made otherwise.
 _OWN = {
     "Block.__init__",
+    # A scope of None is the present one.
+    *(
+        f"FleetUtil.{verb}_global_{what}"
+        for verb in ("get", "print")
+        for what in ("auc", "metrics")
+    ),
+    "FleetUtil.set_zero",
     "LoDTensor.__init__",
     "BoxPSDataset.preload_into_memory",
     "Operator.__init__",

@@ -26,6 +26,7 @@ GIVEN = {
     "EditDistance": {"fluid/evaluator.py"},
     "Graph": {"fluid/graphviz.py"},
     "LRScheduler": {"paddle/hapi/callbacks.py"},
+    "HDFSClient": {"fluid/incubate/fleet/utils/hdfs.py"},
     "Mode": {"fluid/incubate/fleet/base/mode.py"},
     "Normal": {"fluid/layers/distributions.py", "paddle/distribution/unbounded.py"},
     "Operator": {"fluid/op.py"},

@@ -16,7 +16,9 @@ from refluid.pserver.table_client import TableClient
 from refluid.pserver.table_server import TableServer
 
 
-def network(optimizer: Any = None, width: int = 4, initializer: Any = None) -> Any:
+def network(
+    optimizer: Any = None, width: int = 4, initializer: Any = None, *, train: bool = True
+) -> Any:
     """Programs of a table `emb` of any ids, and of a dense `w` [3, 1]: their gradients are fed."""
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
@@ -37,7 +39,8 @@ def network(optimizer: Any = None, width: int = 4, initializer: Any = None) -> A
             bias_attr=False,
         )
         loss = fluid.layers.reduce_sum(rows) + fluid.layers.reduce_sum(out)
-        (optimizer or fluid.optimizer.SGD(1.0)).minimize(loss)
+        if train:
+            (optimizer or fluid.optimizer.SGD(1.0)).minimize(loss)
     return main, startup, loss
 
 

@@ -67,32 +67,34 @@ def network(make: Callable[..., Any], rate: Callable[[], Any], sparse: bool) -> 
     return main, startup, loss
 
 
-def feeds(sparse: bool) -> list[dict[str, Any]]:
-    """Batches that have each id, some more than once."""
+def feeds(sparse: bool, few: bool = False) -> list[dict[str, Any]]:
+    """Batches that have each id, some more than once; one id each where there are few."""
     draws, found = np.random.RandomState(1), []
     for _ in range(STEPS):
         ids = np.concatenate([draws.permutation(HEIGHT), draws.randint(0, HEIGHT, 4)])[:, None]
+        ids = ids[:1] if few else ids
         found.append({"ids": ids, "label": (ids % 3).astype("f4")})
     return found
 
 
-def alone(build: Callable[[], Built], sparse: bool) -> dict[str, Any]:
+def alone(build: Callable[[], Built], sparse: bool, few: bool = False) -> dict[str, Any]:
     main, startup, loss = build()
     scope, executor = fluid.Scope(), fluid.Executor()
     executor.run(startup, scope=scope)
     losses = [
-        executor.run(main, feed=one, fetch_list=[loss], scope=scope)[0] for one in feeds(sparse)
+        executor.run(main, feed=one, fetch_list=[loss], scope=scope)[0]
+        for one in feeds(sparse, few)
     ]
     found = {name: np.array(scope.find_var(name).get_tensor()) for name in ("emb", "w")}
     return {**found, "losses": np.array(losses)}
 
 
-def served(build: Callable[[], Built], sparse: bool) -> dict[str, Any]:
+def served(build: Callable[[], Built], sparse: bool, few: bool = False) -> dict[str, Any]:
     """The same by two servers, between which slices are cut."""
     job = Job(build, 2, 1, sync=True, min_block_size=4)
 
     def train(trainer: Trainer) -> dict[str, Any]:
-        given = feeds(sparse)
+        given = feeds(sparse, few)
         losses = [trainer.step(one, [trainer.loss])[0] for one in given]
         client = trainer.transpiler._connection.link.client
         found = {"w": trainer.value("w"), "losses": np.array(losses)}
@@ -113,6 +115,15 @@ def test_optimizers(name: str, sparse: bool) -> None:
         return network(OPTIMIZERS[name], lambda: 0.1, sparse)
 
     same(served(build, sparse), alone(build, sparse))
+
+
+def test_a_step_counts_on_servers_that_have_none_of_its_ids() -> None:
+    """Adam's powers of beta go on with each step, whoever has its rows."""
+
+    def build() -> Built:
+        return network(OPTIMIZERS["lazy adam"], lambda: 0.1, sparse=True)
+
+    same(served(build, True, few=True), alone(build, True, few=True))
 
 
 def test_a_table_is_not_updated_as_a_whole() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import refluid.fluid as fluid
-from refluid.pserver.saved_models import load_server
+from refluid.pserver.loading import load_server
 from refluid.pserver.server_making import table_server
 from tests.pserver.jobs import Job, Trainer
 from tests.pserver.tables import network

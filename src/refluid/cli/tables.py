@@ -11,7 +11,9 @@ import typer
 if TYPE_CHECKING:
     from refluid.pserver.reading import TableReader
 
-_Address = Annotated[str, typer.Argument(help="host:port of one of the job's servers.")]
+_Address = Annotated[
+    str, typer.Argument(help="host:port of one of the job's servers, or a folder of saved tables.")
+]
 _TableName = Annotated[str | None, typer.Argument(help="A table, of which rows are printed.")]
 _Ids = Annotated[list[int] | None, typer.Argument(help="Their ids.")]
 _Model = Annotated[
@@ -32,6 +34,8 @@ def tables(
 ) -> None:
     """Print what servers of tables hold: a summary, rows of a table, or what a model predicts.
 
+    Of a folder that `fleet.save_model` wrote a summary, or rows that it has.
+
     Training goes on meanwhile and isn't changed. With mutual TLS the environment names this
     reader's certificate as it does a trainer's.
     """
@@ -42,6 +46,9 @@ def tables(
     if (model is None) != (feed is None):
         refuse("--model says what predicts and --feed of what: give both")
     try:
+        if Path(server).is_dir():
+            _saved(Path(server), table, ids or [])
+            return
         with TableReader([server]) as reader:
             if model is not None and feed is not None:
                 _predict(reader, model, feed)
@@ -52,6 +59,27 @@ def tables(
                 results().print(_summary(reader))
     except EnforceNotMet as error:
         refuse(str(error))
+
+
+def _saved(folder: Path, table: str | None, ids: list[int]) -> None:
+    """Prints what shards of a folder hold, or rows of a table."""
+    from rich.table import Table
+
+    from refluid.cli.console import results
+    from refluid.pserver.saved_files import ShardedTables
+
+    saved = ShardedTables(folder)
+    if table is not None:
+        for number, row in saved.rows_of(table, ids):
+            typer.echo(f"{number}: {' '.join(f'{one:g}' for one in row)}")
+        return
+    shown = Table("table", "height", "rows", "variables", "files", box=None)
+    for name, told in saved.tables.items():
+        rows = sum(len(found) for found, _ in saved.rows([name], 0))
+        kept = ", ".join(told["draws"])
+        files = str(len(saved.tensors.files))
+        shown.add_row(name, f"{told['height']:,}", f"{rows:,}", kept, files)
+    results().print(shown)
 
 
 def _summary(reader: TableReader) -> Any:

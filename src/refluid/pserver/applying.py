@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -54,6 +54,20 @@ class ServedTables:
         """CallRefused where one of the tables isn't here."""
         for name in names:
             self.table(name)
+
+    def put(self, table: Any, given: Mapping[str, Tensor], *, forget: bool) -> None:
+        """Sets rows of a table (`ids`, and each variable's), or slices where none is named.
+
+        forget: the table has no other rows then. EnforceNotMet or CallRefused for what doesn't fit.
+        """
+        if table is None:
+            self.dense.put(given)
+            return
+        found = self.table(str(table))
+        if forget:
+            found.clear()
+        ids = given.get("ids", torch.empty(0, dtype=torch.int64))
+        found.put(ids, {name: value for name, value in given.items() if name != "ids"})
 
     def apply(self, push: Push) -> None:
         """Updates everything by a push."""

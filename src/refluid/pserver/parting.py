@@ -36,20 +36,23 @@ def divided(
             for part in dense[name].slices:
                 parts[part.server][0][part.name] = rows_of_slice(value, dense[name], part)
         elif name in sparse:
-            for server, rows in _dealt(sparse[name].name, value, deal):
+            for server, rows in _dealt(layout, sparse[name].name, value, deal):
                 parts[server][1][sparse[name].name] = rows
         else:
             raise EnforceNotMet(f"no server has a parameter for {name!r}")
     return [Push(*one) for one in parts]
 
 
-def _dealt(table: str, value: Exchanged, deal: Deal) -> Iterator[tuple[int, Rows]]:
+def _dealt(
+    layout: JobLayout, table: str, value: Exchanged, deal: Deal
+) -> Iterator[tuple[int, Rows]]:
     if not isinstance(value, SelectedRows):
         raise EnforceNotMet(f"the gradient of table {table} must be rows, with is_sparse")
     dealt = deal(table, value.index)
     rows = value.value.reshape(len(value.index), math.prod(value.value.shape[1:]))
     sums = dealt.sums(rows)
-    for server in dealt.servers() if len(sums) else ():
+    # Those without any too: what is kept for the table as a whole goes on with each step.
+    for server in layout.numbers if len(sums) else ():
         yield server, (dealt.part(server, dealt.unique), dealt.part(server, sums))
 
 

@@ -182,12 +182,18 @@ class TableClient(JobCaller):
 
         return self.steadily(exported)
 
+    def export_of(
+        self, server: int, table: str, start: int, end: int
+    ) -> list[tuple[Tensor, dict[str, Tensor]]]:
+        """The same of one server, from its `start`-th row to before the `end`-th."""
+        return self.steadily(lambda layout: list(self._part(layout, server, table, start, end)))
+
     def _part(
-        self, layout: JobLayout, server: int, table: str
+        self, layout: JobLayout, server: int, table: str, start: int = 0, end: int = 2**62
     ) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-        start = 0
-        while True:
-            told = text_array({"table": table, "start": start, "rows": _EXPORTED_ROWS})
+        while start < end:
+            rows = min(_EXPORTED_ROWS, end - start)
+            told = text_array({"table": table, "start": start, "rows": rows})
             message = self.message(Kind.EXPORT, layout, arrays=[told])
             found = dict(self.servers.ask({server: message})[server].tensors())
             ids = found.pop("ids")

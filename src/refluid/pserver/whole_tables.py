@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from refluid.pserver.applying import ServedTables
 from refluid.pserver.messages import Kind, MalformedMessage, TableMessage, named
 
@@ -25,10 +23,6 @@ def export_rows(tables: ServedTables, message: TableMessage) -> TableMessage:
 
 def import_rows(tables: ServedTables, message: TableMessage) -> None:
     """Rows of a table, or whole slices where no table is named."""
-    table = message.values().get("table")
+    asked = message.values()
     given = {name: value for name, value in message.tensors() if name != "json"}
-    if table is None:
-        tables.dense.put(given)
-    else:
-        ids = given.pop("ids", torch.empty(0))
-        tables.table_of(str(table), ids).put(ids, given)
+    tables.put(asked.get("table"), given, forget=asked.get("forget") is True)

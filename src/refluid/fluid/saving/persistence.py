@@ -24,7 +24,7 @@ from refluid.core.files import (
 )
 from refluid.core.folders import file_of, file_to_write
 from refluid.core.scope import Cell, global_scope
-from refluid.core.values import SelectedRows
+from refluid.core.values import LoDTensor, SelectedRows
 from refluid.core.writing import Write, write_files
 from refluid.fluid.saving.served import as_trained_alone
 from refluid.fluid.saving.storing import Loaded, store
@@ -32,6 +32,8 @@ from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
 
+# The index of what `fleet.save_model` wrote.
+SHARDS = "model.safetensors.index.json"
 _NOT_DATA = {VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW}
 Predicate = Callable[[Variable], bool]
 
@@ -137,7 +139,7 @@ def load_vars(
     predicate: Predicate | None = None,
     filename: str | None = None,
 ) -> None:
-    """Loads variables saved by `save_vars` into the current scope.
+    """Loads variables saved by `save_vars` into the current scope, or by `fleet.save_model`.
 
     Raises EnforceNotMet for a missing, truncated or damaged file, for a value whose shape or
     element type is not the variable's, and for a variable whose name leads out of the folder;
@@ -150,8 +152,22 @@ def load_vars(
         path = folder / filename
         values = decode_combined_file(path, sorted(var.name for var in chosen))
         store([Loaded(var, values[var.name], path) for var in chosen], device)
+    elif (folder / SHARDS).is_file():
+        store(_of_shards(folder, chosen), device)
     else:
         store([_read(file_of(folder, var.name), var) for var in chosen], device)
+
+
+def _of_shards(folder: Path, chosen: Iterable[Variable]) -> list[Loaded]:
+    """Values that servers' tables and parameters had."""
+    from refluid.pserver.saved_files import ShardedTables  # most folders have none
+
+    saved = ShardedTables(folder)
+    found = [(var, saved.whole(var.name)) for var in chosen]
+    return [
+        Loaded(var, one if isinstance(one, SelectedRows) else LoDTensor(one), folder / SHARDS)
+        for var, one in found
+    ]
 
 
 def _read(path: Path, var: Variable) -> Loaded:

@@ -11,13 +11,13 @@ from refluid.collective.job import joined_as
 from refluid.core.scope import global_scope
 from refluid.fluid import io
 from refluid.fluid.executor import Executor
-from refluid.fluid.incubate.fleet.base.asking import AsksRoleMaker
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
 from refluid.paddle.distributed.fleet.base.optimizing import FleetOptimizer
 from refluid.paddle.distributed.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
 from refluid.paddle.distributed.fleet.base.running import Workers
+from refluid.paddle.distributed.fleet.base.tables import FleetTables
 from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
 
 __all__ = ["Fleet"]
@@ -25,7 +25,7 @@ __all__ = ["Fleet"]
 _ALONE = "127.0.0.1:6170"
 
 
-class Fleet(AsksRoleMaker):
+class Fleet(FleetTables):
     """The processes of a job. `init` must be called first.
 
     fleet.init(is_collective=True, strategy=strategy)
@@ -129,17 +129,6 @@ class Fleet(AsksRoleMaker):
             super().barrier_worker()
         else:
             self._servers.barrier_worker()
-
-    def shrink(self, threshold: int | None = None) -> None:
-        """Ends a pass of the servers' tables, once for all workers that call it.
-
-        Rows are forgotten that weren't updated in `threshold` passes, REFLUID_TABLE_PASSES of the
-        servers unless given. ValueError where there are no servers.
-        """
-        if self._servers is None:
-            raise ValueError("fleet.shrink is for tables of servers: fleet.init() with some")
-        if self.is_first_worker():
-            self._servers.shrink(threshold)
 
     # -- training ---------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from refluid.fluid.incubate.fleet.parameter_server.distribute_transpiler.distrib
     DistributedStrategy,
     StrategyFactory,
 )
+from refluid.fluid.incubate.fleet.parameter_server.tables import FleetTables
 from refluid.fluid.transpiler.distribute_transpiler import (
     DistributeTranspiler,
     DistributeTranspilerConfig,
@@ -27,7 +28,7 @@ from refluid.ir.program import Program
 __all__ = ["DistributedTranspiler", "TranspilerOptimizer", "fleet"]
 
 
-class DistributedTranspiler(Fleet):
+class DistributedTranspiler(FleetTables, Fleet):
     """Workers and servers. main_program, startup_program: what this process runs."""
 
     def __init__(self) -> None:
@@ -86,7 +87,7 @@ class DistributedTranspiler(Fleet):
         executor = Executor()
         executor.run(self.startup_program)
         if model_dir is not None:
-            from refluid.pserver.saved_models import load_server
+            from refluid.pserver.loading import load_server
 
             assert self.main_program is not None
             serving, split = self.main_program._run_as, made._split
