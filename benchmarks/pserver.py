@@ -28,6 +28,8 @@ import numpy as np
 import torch
 
 WIDTH, SLOTS, HEIGHT, BATCH = 10, 26, 1_000_001, 1000
+# GEO exchanges every so many steps.
+GEO_STEPS = 10
 # Ways to wait that Paddle 2.6.2 has too.
 _OF_PEER = ("sync", "async", "geo")
 
@@ -90,7 +92,8 @@ def work(mode: str, count: int, out: str) -> None:
     torch.set_num_threads(1)
     fleet.init(role_maker.PaddleCloudRoleMaker())
     _, loss, _ = network()
-    strategy = getattr(StrategyFactory, f"create_{mode}_strategy")()
+    given_steps = (GEO_STEPS,) if mode == "geo" else ()
+    strategy = getattr(StrategyFactory, f"create_{mode}_strategy")(*given_steps)
     fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), strategy).minimize(loss)
     if fleet.is_server():
         fleet.init_server()

@@ -63,6 +63,11 @@ class Times:
         wall, own, served = (statistics.median(one[_SETTLED:]) for one in kept)
         return wall, own, served
 
+    def processor(self) -> float:
+        """Milliseconds of all processes' CPU: the mean, for servers' clocks are coarse."""
+        count = len(self.own) - _SETTLED
+        return (sum(self.own[_SETTLED:]) + sum(self.served[_SETTLED:])) / count
+
 
 def serve(load: Load, number: int) -> None:
     """One server, at a port that it prints, until nobody writes to it any more."""
@@ -160,12 +165,32 @@ def _timed(times: Times, call: Callable[[], Any], processes: list[psutil.Process
     times.served.append(1000 * (sum(sum(one.cpu_times()[:2]) for one in processes) - before))
 
 
+def copying() -> float:
+    """Bytes that one core copies in a second, of memory that no cache holds: read and written."""
+    source = torch.ones(2**26, dtype=torch.uint8)
+    target = torch.empty_like(source)
+    times = []
+    for _ in range(9):
+        start = time.perf_counter()
+        target.copy_(source)
+        times.append(time.perf_counter() - start)
+    return len(source) / statistics.median(times)
+
+
 def told(load: Load, repeats: int) -> str:
     """What was measured, in a few lines."""
-    found = {name: one.medians() for name, one in measure(load, repeats).items()}
+    measured, bandwidth = measure(load, repeats), copying()
+    found = {name: one.medians() for name, one in measured.items()}
     lines = [f"{load.ids} ids x {load.width}, {load.servers} servers"]
     for name, (wall, own, _) in found.items():
         lines.append(f"  {name}: {wall:.2f} ms, CPU {own:.2f} ms of the trainer's")
+    for name in ("pull", "push"):
+        rows = 1000 * load.ids / measured[name].processor()
+        share = rows * 4 * load.width / bandwidth
+        lines.append(
+            f"  {name}: {rows / 1e6:.1f} million rows/s of a core, all processes counted: "
+            f"{100 * share:.1f}% of a copy ({bandwidth / 1e9:.1f} GB/s)"
+        )
     wall, alone = found["pull"][0] + found["push"][0], found["tables alone"][0]
     lines.append(f"  pull and push: {wall:.2f} ms, {wall / alone:.2f} of the tables alone")
     return "\n".join(lines)

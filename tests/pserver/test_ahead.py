@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,67 @@ def test_datasets_announce_what_comes_next(tmp_path: Path) -> None:
     assert torch.equal(early, late)
     assert all_of_them == 41
     assert few < 40
+
+
+def reading_network() -> Any:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        reader = fluid.layers.py_reader(
+            8, [[-1, 1], [-1, 1]], ["int64", "float32"], name="given", use_double_buffer=False
+        )
+        ids, x = fluid.layers.read_file(reader)
+        attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Uniform(-1.0, 1.0))
+        rows = fluid.layers.embedding(ids, [HEIGHT, 2], is_sparse=True, param_attr=attr)
+        first = fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5))
+        out = fluid.layers.fc(rows, 1, param_attr=first, bias_attr=False)
+        loss = fluid.layers.mean(out * x)
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    main.given = reader
+    return main, startup, loss
+
+
+def from_reader(seed: int, *, ahead: bool, sync: bool = True) -> tuple[Any, int]:
+    """The table after two passes of a py_reader, and how often its trainer asked for rows."""
+    job = Job(reading_network, 2, 1, sync, half_async=not sync)
+    draws = np.random.RandomState(seed)
+    sizes = draws.randint(1, 9, 12)
+    batches = [(draws.randint(0, HEIGHT, (n, 1)), draws.rand(n, 1).astype("f4")) for n in sizes]
+    asked = [0]
+
+    def run(trainer: Trainer) -> Any:
+        client: TableClient = trainer.main._servers.link.client
+        former = client.known_rows
+
+        def counted(*given: Any, **named: Any) -> Any:
+            asked[0] += 1
+            return former(*given, **named)
+
+        client.known_rows = counted  # type: ignore[method-assign]
+        reader = trainer.main.given
+        reader.decorate_tensor_provider(lambda: iter(batches))
+        with fluid.scope_guard(trainer.scope):
+            fluid.set_flags({"FLAGS_refluid_prefetch_rows": ahead})
+            for _ in range(2):
+                reader.start()
+                with pytest.raises(fluid.core.EOFException):
+                    while True:
+                        time.sleep(0.01)  # the reader's thread is ahead
+                        trainer.executor.run(trainer.main)
+                reader.reset()
+            fluid.set_flags({"FLAGS_refluid_prefetch_rows": True})
+        return client.rows("emb", torch.arange(HEIGHT))
+
+    return job.run(run)[0], asked[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_readers_announce_what_comes_next(seed: int) -> None:
+    (early, few), (late, all_of_them) = (
+        from_reader(seed, ahead=ahead, sync=seed % 2 == 0) for ahead in (True, False)
+    )
+    assert torch.equal(early, late)
+    assert all_of_them == 25
+    assert few < 20
 
 
 def test_which_lookups_are_known_before_a_step() -> None:

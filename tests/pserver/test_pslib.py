@@ -18,6 +18,7 @@ from refluid.fluid.incubate.fleet.base.role_maker import (
     Role,
 )
 from refluid.fluid.incubate.fleet.parameter_server.pslib import PSLib, fleet_embedding
+from refluid.fluid.transpiler.unheeded import IDLE, complaints
 from refluid.pserver.saved_files import ShardedTables
 from tests.pserver.jobs import free_ports
 
@@ -103,6 +104,19 @@ def test_general_roles(monkeypatch: pytest.MonkeyPatch) -> None:
     made.barrier_all()
     assert made.is_server() and made.server_index() == 1
     assert made.get_local_endpoint() == "127.0.0.1:6"
+
+
+def test_each_field_of_the_transpilers_configuration_is_accounted_for() -> None:
+    """What none of these names is a field that nobody looks at."""
+    acts = "slice_var_up split_method min_block_size mode half_async geo_sgd_mode sync_mode"
+    acts += " geo_sgd_need_push_nums enable_dc_asgd runtime_split_send_recv completely_not_async"
+    config = fluid.DistributeTranspilerConfig()
+    fields = {name for name in dir(config) if not name.startswith("_")}
+    assert fields == {*acts.split(), *IDLE}
+    assert list(complaints(config)) == []
+    config.wait_port, config.nccl_comm_num = False, 2
+    told = "\n".join(complaints(config))
+    assert "wait_port = False has no effect" in told and "nccl_comm_num = 2" in told
 
 
 def test_options_of_pslib(caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,7 @@ from refluid.engine.explaining import explained
 from refluid.engine.feeds import FeedSlot, feed_slots
 from refluid.engine.group import Group
 from refluid.engine.pipeline import Rewritten, rewrite
-from refluid.engine.reading import ReadingStep, reads_first, without_reads
+from refluid.engine.reading import NextLookups, ReadingStep, reads_first, without_reads
 from refluid.engine.setting import Setting
 from refluid.engine.strategy import Strategy
 from refluid.ir.program import Program
@@ -187,7 +187,7 @@ class Prepared:
         fed = (*self.feeds, *names)
         others = Prepared(Wanted(rest, fed, self.fetches, now.strategy, group), now)
         (plan,) = reader.plans(frozenset(), lends=True)
-        return ReadingStep(plan, names, others.step, lods)
+        return ReadingStep(plan, names, others.step, lods, NextLookups(reads, rest))
 
     def _requests(
         self, programs: Sequence[Rewritten], lods: frozenset[str], *, lends: bool = False

@@ -12,7 +12,14 @@ from refluid.core.errors import EnforceNotMet
 from refluid.pserver.messages import TableMessage
 from refluid.pserver.refusals import NotNow, OthersAreThere, is_refusal, refused
 from refluid.pserver.table_server import TableServer
-from refluid.pserver.wire import ConnectionEnded, Keys, MessageSocket, host_and_port, require_keys
+from refluid.pserver.wire import (
+    ConnectionEnded,
+    Keys,
+    MessageSocket,
+    host_and_port,
+    near_listener,
+    require_keys,
+)
 
 _LOGGER = logging.getLogger("refluid")
 # How long a caller may take to show its certificate, and to take an answer.
@@ -41,24 +48,32 @@ class Service:
             raise EnforceNotMet(f"a server can't listen at {address}: {error}") from error
         self.port = int(self._listener.getsockname()[1])
         self.address = f"{address.rpartition(':')[0]}:{self.port}"
+        near = near_listener(self.address) if keys is None else None
+        self._listeners = [self._listener] if near is None else [self._listener, near]
         self._threads: dict[threading.Thread, MessageSocket | None] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._door = threading.Thread(target=self._accept, name="refluid door", daemon=True)
+        self._doors = [
+            threading.Thread(target=self._accept, args=(one,), name="refluid door", daemon=True)
+            for one in self._listeners
+        ]
 
     def start(self) -> None:
         """Begins to answer."""
-        self._door.start()
+        for door in self._doors:
+            door.start()
         _LOGGER.info("tables are served at %s", self.address)
 
     def stop(self, grace: float = 1.0) -> None:
         """Answers what is under way for at most `grace` seconds, and nothing new."""
         self._stopped.set()
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        if self._door.ident is not None:
-            self._door.join(5.0)
+        for listener in self._listeners:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        for door in self._doors:
+            if door.ident is not None:
+                door.join(5.0)
         until = time.monotonic() + grace
         for reading in (True, False):
             with self._lock:
@@ -69,16 +84,16 @@ class Service:
             for thread in left:
                 thread.join(max(0.0, until - time.monotonic()))
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         while not self._stopped.is_set():
             try:
-                given, peer = self._listener.accept()
+                given, peer = listener.accept()
             except OSError as error:
                 if not self._stopped.is_set():  # as when there are no more descriptors
                     _LOGGER.warning("a connection couldn't be accepted: %s", error)
                     time.sleep(0.1)
                 continue
-            name = f"{peer[0]}:{peer[1]}"
+            name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "a process of this host"
             thread = threading.Thread(target=self._attend, args=(given, name), daemon=True)
             with self._lock:
                 full = len(self._threads) >= self._most

@@ -35,6 +35,7 @@ from refluid.pserver.service import Service
 from refluid.pserver.table_making import TableMaking, making_of_environment
 from refluid.pserver.table_server import TableServer
 from refluid.pserver.wire import keys_of_environment
+from refluid.runtime.allocator import keep_freed_blocks
 
 _LOGGER = logging.getLogger("refluid")
 _LOOK = 0.2
@@ -67,6 +68,7 @@ class Serving:
 
     def run(self, scope: Scope) -> None:
         """Serves until all trainers came and are gone, or the process is asked to end."""
+        keep_freed_blocks()  # messages and rows are as large in each step
         head = self.program.global_block().ops[-1]
         joins, keys = environment_str(_JOINS), keys_of_environment()
         folder, address = environment_str(_FOLDER), joins or head.attr("endpoint")

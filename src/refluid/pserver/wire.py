@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import sys
 import time
 import weakref
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import environment_str
 from refluid.pserver.messages import (
@@ -126,6 +128,9 @@ class MessageSocket:
     def to(cls, address: str, keys: Keys | None, until: float) -> MessageSocket:
         """Connects before `until`, of `time.monotonic`. OSError where nobody answers in time."""
         host, port = host_and_port(address)
+        near = _near(address) if keys is None else None
+        if near is not None:
+            return cls(near)
         made = socket.create_connection((host, port), _left(until))
         try:
             _tune(made, address)
@@ -209,12 +214,57 @@ class MessageSocket:
             got += count
 
 
+def near_name(address: str) -> str | None:
+    """What a server at this address is called by processes of its host, which need no network.
+
+    A name of Linux's own, no file: it is gone with the server. None where there are no such names,
+    where other hosts reach the address, or FLAGS_refluid_near_sockets is off.
+    """
+    there = sys.platform == "linux" and flags.value("refluid_near_sockets")
+    if not there or not address.startswith(_LOOPBACK):
+        return None
+    return f"\0refluid server {host_and_port(address)[1]}"
+
+
+def near_listener(address: str) -> socket.socket | None:
+    """Listens by `near_name`; None where that isn't to be had."""
+    name = near_name(address)
+    if name is None:
+        return None
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.bind(name)
+        made.listen(1024)
+    except OSError:
+        made.close()
+        return None
+    return made
+
+
+def _near(address: str) -> socket.socket | None:
+    """A connection to the server of this host at a loopback address, if it goes by that name."""
+    name = near_name(address)
+    if name is None:
+        return None
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        made.connect(name)
+    except OSError:
+        made.close()
+        return None
+    return made
+
+
 def _left(until: float) -> float:
     return max(_LEAST_WAIT, until - time.monotonic())
 
 
 def _tune(connected: socket.socket, address: str) -> None:
     """Sends at once, and notices hosts that are gone."""
+    if connected.family == getattr(socket, "AF_UNIX", None):
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        return
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):

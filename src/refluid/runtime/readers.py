@@ -50,6 +50,12 @@ class OpenReader:
         moved = [one if one.device == device else one.to(device) for one in tensors]
         return moved, [one.levels for one in batch]
 
+    def following(self) -> list[Tensor] | None:
+        """The tensors of the batch that is ready to be read next, which stays; None without one."""
+        queue = self.reader.queue
+        batch = queue.peek(queue.ticket) if self.buffer is None else None
+        return None if batch is None else [one.tensor for one in batch]
+
     def _next(self, turn: Turn) -> ReaderBatch:
         """The next batch; the last one again where this trainer is without data."""
         there = attendance()

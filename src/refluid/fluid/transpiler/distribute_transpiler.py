@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from refluid.core import flags
 from refluid.fluid.transpiler.collective import Collective, GradAllReduce, LocalSGD
+from refluid.fluid.transpiler.unheeded import complaints
 from refluid.ir.defaults import default_main_program, default_startup_program
 from refluid.ir.program import Program
 
 __all__ = ["DistributeTranspiler", "DistributeTranspilerConfig"]
+
+_log = logging.getLogger("refluid")
 
 
 class DistributeTranspilerConfig:
@@ -168,6 +172,8 @@ class DistributeTranspiler:
         from refluid.pserver.split import SplitOptions, split
 
         config = self.config
+        for line in complaints(config):
+            _log.warning(line)
         if config.enable_dc_asgd:
             raise NotImplementedError("enable_dc_asgd: refluid's servers don't compensate delays")
         if isinstance(self.trainer_num, bool) or not isinstance(self.trainer_num, int):

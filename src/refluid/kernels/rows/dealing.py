@@ -26,7 +26,8 @@ class DealtIds:
         starts = np.empty(servers + 1, np.int64)
         found, self.inverse = torch.empty_like(ids), torch.empty_like(ids)
         out = starts, found.numpy(), self.inverse.numpy()
-        id_loops().deal_unique(keys, slots, ids.numpy(), owners.numpy(), *out)
+        spare = np.empty(count, np.int64), np.empty(count, np.int32), np.empty_like(starts)
+        id_loops().deal_unique(keys, slots, ids.numpy(), owners.numpy(), *out, *spare)
         self.starts: Sequence[int] = starts.tolist()
         self.unique = found[: self.starts[-1]]
         self._given, self._any = ids.clone(), int(owners[0])

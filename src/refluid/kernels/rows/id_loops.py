@@ -96,19 +96,19 @@ def add_up(inverse: Any, value: Any, sums: Any) -> None:
 
 
 @compiled
-def deal(ids: Any, owners: Any, counts: Any, order: Any) -> None:
+def deal(ids: Any, owners: Any, counts: Any, order: Any, chosen: Any, starts: Any) -> None:
     """Positions of the ids server by server, as they come, and how many each server has.
 
-    owners: the server of each of 65536 parts that ids fall into by their upper bits, stirred.
+    owners: the server of each of 65536 parts that ids fall into by their upper bits, stirred. To
+    work with: chosen, int32 as long as the ids, and starts, int64 for each server.
     """
     total = ids.shape[0]
-    chosen = np.empty(total, np.int32)
-    counts[:] = 0
+    for server in range(counts.shape[0]):
+        counts[server] = 0
     for i in range(total):
         owner = owners[mixed(np.uint64(ids[i])) >> _S48]
         chosen[i] = owner
         counts[owner] += 1
-    starts = np.empty(counts.shape[0], np.int64)
     start = 0
     for server in range(counts.shape[0]):
         starts[server] = start
@@ -121,15 +121,25 @@ def deal(ids: Any, owners: Any, counts: Any, order: Any) -> None:
 
 @compiled
 def deal_unique(
-    keys: Any, slots: Any, ids: Any, owners: Any, starts: Any, found: Any, inverse: Any
+    keys: Any,
+    slots: Any,
+    ids: Any,
+    owners: Any,
+    starts: Any,
+    found: Any,
+    inverse: Any,
+    first: Any,
+    chosen: Any,
+    following: Any,
 ) -> None:
     """`unique` and `deal` in one: found has the ids of server s from starts[s] to starts[s + 1].
 
-    starts: int64, a place more than there are servers. The map must be empty, with room.
+    starts: int64, a place more than there are servers. The map must be empty, with room. To work
+    with: first, int64, and chosen, int32, as long as the ids; following, int64, as `starts`.
     """
     total, mask, count = ids.shape[0], keys.shape[0] - 1, 0
-    first, chosen = np.empty(total, np.int64), np.empty(total, np.int32)
-    starts[:] = 0
+    for server in range(starts.shape[0]):
+        starts[server] = 0
     for i in range(total):
         stirred = mixed(np.uint64(ids[i]))
         place = np.int64(stirred) & mask
@@ -144,18 +154,18 @@ def deal_unique(
             starts[owner + 1] += 1
             count += 1
         inverse[i] = slots[place]
-    following = np.zeros(starts.shape[0], np.int64)
+    following[0] = 0
     for server in range(1, starts.shape[0]):
         starts[server] += starts[server - 1]
         following[server] = starts[server]
-    number = np.empty(count, np.int64)
     for group in range(count):
         server = chosen[group]
-        number[group] = following[server]
-        found[following[server]] = first[group]
+        place = following[server]
+        found[place] = first[group]
+        first[group] = place
         following[server] += 1
     for i in range(total):
-        inverse[i] = number[inverse[i]]
+        inverse[i] = first[inverse[i]]
 
 
 @compiled

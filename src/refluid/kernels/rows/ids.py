@@ -95,5 +95,6 @@ def deal_ids(ids: Tensor, owners: Tensor, servers: int) -> list[Tensor]:
     owners: int32 [PARTS], the server of each part.
     """
     counts, order = np.empty(servers, np.int64), torch.empty(len(ids), dtype=torch.int64)
-    id_loops().deal(ids.numpy(), owners.numpy(), counts, order.numpy())
+    spare = np.empty(len(ids), np.int32), np.empty_like(counts)
+    id_loops().deal(ids.numpy(), owners.numpy(), counts, order.numpy(), *spare)
     return list(torch.split_with_sizes(order, counts.tolist()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ __all__ = [
     "TrainerRuntimeConfig",
 ]
 
+_log = logging.getLogger("refluid")
 _PREFIX = "communicator_"
 # By which of CPU_NUM's replicas' gradients are counted, unless their flags were set.
 _BY_REPLICAS = ("max_merge_var_num", "send_queue_size", "min_send_grad_num_before_recv")
@@ -145,7 +147,8 @@ class DistributedStrategy:
         self.check_build_strategy()
 
     def set_debug_opt(self, opt_info: Mapping[str, Any]) -> None:
-        """Keeps dump_param, dump_fields and dump_fields_path."""
+        """Keeps dump_param, dump_fields and dump_fields_path; nothing is dumped."""
+        _log.warning("set_debug_opt has no effect here: fetch what is to be looked at")
         self.debug_opt = {name: opt_info[name] for name in _DEBUG if name in opt_info}
 
     def get_debug_opt(self) -> dict[str, Any]:
@@ -221,13 +224,7 @@ class _ModeStrategy(DistributedStrategy):
 
 
 _LATER = {"sync_mode": False, "runtime_split_send_recv": True}
-
-
-_SYNC: Mapping[str, Any] = {
-    "sync_mode": True,
-    "half_async": False,
-    "completely_not_async": True,
-}
+_SYNC: Mapping[str, Any] = {"sync_mode": True, "half_async": False, "completely_not_async": True}
 _ASYNC: Mapping[str, Any] = {
     **_LATER,
     "half_async": False,

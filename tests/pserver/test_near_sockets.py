@@ -1,0 +1,108 @@
+"""Servers of this host are called without TCP: the same answers, refusals, and nobody without."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import refluid.fluid as fluid
+from refluid.core.selected_rows import SelectedRows
+from refluid.pserver.wire import MessageSocket, near_name
+from tests.pserver.tables import cluster, divided
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of Linux's own")
+
+
+@pytest.fixture
+def without() -> object:
+    fluid.set_flags({"FLAGS_refluid_near_sockets": False})
+    yield
+    fluid.set_flags({"FLAGS_refluid_near_sockets": True})
+
+
+def exchanged(seed: int) -> list[torch.Tensor]:
+    """Rows after pushes and pulls of any sizes."""
+    random, found = np.random.RandomState(seed), []
+    parts = divided(2, width=int(random.choice([1, 7, 64])))
+    with cluster(parts) as made:
+        client = made.client()
+        for _ in range(6):
+            count = int(random.choice([0, 1, 100, 30_000]))
+            ids = torch.from_numpy(random.randint(0, 10**6, count))
+            value = torch.from_numpy(random.rand(count, parts.layout.sparse[0].width).astype("f4"))
+            client.push({"emb@GRAD": SelectedRows(ids, 1000, value)})
+            found.append(client.rows("emb", ids[: max(1, count // 2)]))
+        client.leave()
+    return found
+
+
+def kinds() -> set[int]:
+    """Families of the sockets that a client of two servers uses."""
+    with cluster(divided(2)) as made:
+        client = made.client()
+        client.state()
+        found = {int(one._socket.family) for idle in client.servers._idle for one in idle}
+        client.leave()
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_are_those_of_tcp(seed: int) -> None:
+    assert kinds() == {socket.AF_UNIX}
+    near = exchanged(seed)
+    fluid.set_flags({"FLAGS_refluid_near_sockets": False})
+    try:
+        assert kinds() == {socket.AF_INET}
+        far = exchanged(seed)
+    finally:
+        fluid.set_flags({"FLAGS_refluid_near_sockets": True})
+    assert all(torch.equal(one, other) for one, other in zip(near, far, strict=True))
+
+
+def test_only_this_host_has_the_name() -> None:
+    assert near_name("10.0.0.1:6174") is None
+    assert near_name("127.0.0.1:6174") == "\0refluid server 6174"
+
+
+@pytest.mark.usefixtures("without")
+def test_a_server_without_the_name_is_reached() -> None:
+    with cluster(divided(1)) as made:
+        fluid.set_flags({"FLAGS_refluid_near_sockets": True})
+        client = made.client()
+        assert client.state()[0]["pushes"] == 0
+        client.leave()
+
+
+def test_the_name_goes_with_the_server() -> None:
+    with cluster(divided(1)) as made:
+        address = made.services[0].address
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(near_name(address))
+    with socket.socket(socket.AF_UNIX) as one, pytest.raises(ConnectionRefusedError):
+        one.connect(near_name(address))
+    assert issubclass(MessageSocket, object)
+
+
+def test_a_trainer_loads_no_compiler() -> None:
+    """Ids are dealt by loops that are kept: numba isn't imported once they are."""
+    code = (
+        "import sys, torch; from refluid.kernels.rows.dealing import DealtIds;"
+        "from refluid.pserver.ring import owners_of;"
+        "ids = torch.arange(50) % 7; found = DealtIds(ids, owners_of(['0', '1']), 2);"
+        "assert torch.equal(found.unique[found.inverse], ids);"
+        "print('numba' in sys.modules)"
+    )
+    for _ in range(2):
+        told = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=os.environ
+        ).stdout
+    from refluid.kernels import machine_code
+
+    if machine_code.shutil.which("cc") or machine_code.shutil.which("ld"):
+        assert told.strip() == "False"
