@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -19,11 +20,11 @@ from tests.pserver.tables import cluster, divided
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of Linux's own")
 
 
-@pytest.fixture
-def without() -> object:
-    fluid.set_flags({"FLAGS_refluid_near_sockets": False})
-    yield
+@pytest.fixture(autouse=True)
+def near() -> Iterator[None]:
     fluid.set_flags({"FLAGS_refluid_near_sockets": True})
+    yield
+    fluid.set_flags({"FLAGS_refluid_near_sockets": False})
 
 
 def exchanged(seed: int) -> list[torch.Tensor]:
@@ -70,8 +71,8 @@ def test_only_this_host_has_the_name() -> None:
     assert near_name("127.0.0.1:6174") == "\0refluid server 6174"
 
 
-@pytest.mark.usefixtures("without")
 def test_a_server_without_the_name_is_reached() -> None:
+    fluid.set_flags({"FLAGS_refluid_near_sockets": False})
     with cluster(divided(1)) as made:
         fluid.set_flags({"FLAGS_refluid_near_sockets": True})
         client = made.client()
