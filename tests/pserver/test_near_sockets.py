@@ -48,7 +48,7 @@ def kinds() -> set[int]:
     with cluster(divided(2)) as made:
         client = made.client()
         client.state()
-        found = {int(one._socket.family) for idle in client.servers._idle for one in idle}
+        found = {int(one._socket.family) for idle in client.servers._idle.values() for one in idle}
         client.leave()
     return found
 
