@@ -63,10 +63,10 @@ class ServedTables:
         if table is None:
             self.dense.put(given)
             return
-        found = self.table(str(table))
+        ids = given.get("ids", torch.empty(0, dtype=torch.int64))
+        found = self.table_of(str(table), ids)
         if forget:
             found.clear()
-        ids = given.get("ids", torch.empty(0, dtype=torch.int64))
         found.put(ids, {name: value for name, value in given.items() if name != "ids"})
 
     def apply(self, push: Push) -> None:

@@ -150,10 +150,8 @@ class SparseTable:
     def put(self, ids: Tensor, values: Mapping[str, Tensor]) -> None:
         """Sets rows; of variables that `values` lacks they begin as new ones do.
 
-        EnforceNotMet where a value has other columns than the table, or ids aren't int64 [n].
+        EnforceNotMet where a value has other columns than the table.
         """
-        if ids.dtype != torch.int64 or ids.dim() != 1:
-            raise EnforceNotMet(f"ids of table {self.spec.name} are int64 [n], not {ids.dtype}")
         for name, value in values.items():
             kept = self._kept.get(name)
             if kept is None or value.shape != (len(ids), kept.shape[1]):
