@@ -53,3 +53,20 @@ def test_what_is_read_into_a_kept_variable_stays(replicas: int) -> None:
         found = np.array(kept.get_tensor())  # of the last batches, as replicas came for them
         assert found.tolist() in [[[step] * 2] * 4 for step in range(8 - len(places), 8)]
         loader.reset()
+
+
+def test_sequences_of_a_kept_variable_stay() -> None:
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.scope_guard(scope):
+        x = fluid.data("x", [None, 2], lod_level=1)
+        x.persistable = True
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.sequence_pool(x, "sum"), 1))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        exe, place = fluid.Executor(), fluid.CPUPlace()
+        exe.run(startup)
+        program = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=[place] * 2)
+        batch = fluid.create_lod_tensor(np.ones((6, 2), "float32"), [[1, 2, 2, 1]], place)
+        exe.run(program, {"x": batch}, [loss])
+        kept = scope.find_var("x")
+        assert kept is not None
+        assert kept.get_tensor().lod() == [[0, 1, 3]]

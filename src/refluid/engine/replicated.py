@@ -9,6 +9,7 @@ from refluid.comm import ALONE, Communicator
 from refluid.comm.world import all_have_data
 from refluid.core.bounds import MOST_PLACES, whole_number
 from refluid.core.errors import EnforceNotMet
+from refluid.core.offsets import as_lod
 from refluid.core.places import CUDAPlace, Place
 from refluid.core.scope import Scope
 from refluid.engine.attending import together
@@ -126,7 +127,8 @@ class Replicated:
         for number in ready.outlasting:
             for scope, fed in zip(scopes, values, strict=True):
                 cell = scope.var(ready.feeds[number])
-                cell.value, cell.lod = fed[number]
+                value, lod = fed[number]
+                cell.value, cell.lod = value, as_lod(lod)
         results: ReplicaResults = []
         for _ in range(self.iterations):
             results = together(
