@@ -16,7 +16,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.fluid.dygraph.translation import branches, loops
 from refluid.ir.program import Program
 from refluid.translate import jumps
-from tests.golden import GOLDEN
+from tests.golden import GOLDEN, needs_golden
 from tests.translate.functions import Writer, defined
 
 dygraph, layers = fluid.dygraph, fluid.layers
@@ -224,6 +224,7 @@ def documented(x: Any) -> Any:
     return x_v
 
 
+@needs_golden
 def test_the_program_is_as_recorded() -> None:
     file = GOLDEN / "ops/paddle.fluid.dygraph.ProgramTranslator.get_program-0/auto.000.npz"
     with np.load(file, allow_pickle=True) as found:

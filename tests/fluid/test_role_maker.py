@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from refluid.core.errors import EnforceNotMet
-from refluid.fluid.incubate.fleet.base import role_maker
 from refluid.fluid.incubate.fleet.base.role_maker import (
     PaddleCloudRoleMaker,
     Role,
@@ -63,8 +62,3 @@ def test_roles_as_told() -> None:
             UserDefinedRoleMaker(*wrong, SERVERS.split(","))
     with pytest.raises(ValueError, match="each process once"):
         UserDefinedCollectiveRoleMaker(0, ["a:1", "a:1"])
-
-
-def test_others_are_still_to_come() -> None:
-    with pytest.raises(NotImplementedError, match="several processes"):
-        role_maker.GeneralRoleMaker()  # type: ignore[attr-defined]

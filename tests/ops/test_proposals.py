@@ -270,21 +270,3 @@ def test_a_rasterised_triangle() -> None:
     found = rasterised(torch.cat([triangle, square]), outline, 3, 6)
     assert found.sum((1, 2)).tolist() == [15, 0, 6]
     assert found[2, 1:3, 1:4].all()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_an_image_without_a_box_has_one_of_zeros(seed: int) -> None:
-    """As Paddle 2.6.2's operator gives it, also where all is NaN."""
-    random = torch.Generator().manual_seed(seed)
-    scores, moves = torch.rand(3, 2, 2, 2, generator=random), torch.zeros(3, 8, 2, 2)
-    anchors = torch.tensor([0.0, 0.0, 20.0, 20.0]).expand(2, 2, 2, 4).contiguous()
-    moves[1] = math.nan
-    images = torch.tensor([[40.0, 40.0, 1.0], [40.0, 40.0, 1.0], [40.0, 40.0, 9.0]])
-    options = {"pre_nms_topN": 8, "post_nms_topN": 4, "nms_thresh": 0.5, "min_size": 4.0}
-    boxes, probabilities, counts, lod, _ = body("generate_proposals")(
-        scores, moves, images, anchors, torch.ones_like(anchors), eta=1.0, **options
-    )
-    assert counts.tolist() == [1, 1, 1]
-    assert lod[-1].total == 3
-    assert boxes.tolist() == [[0.0, 0.0, 20.0, 20.0], [0.0] * 4, [0.0] * 4]
-    assert probabilities[1:].tolist() == [[0.0], [0.0]]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ import torch
 
 import refluid.fluid as fluid
 from refluid.core import flags
+from refluid.pserver.connecting import Connection
 from refluid.pserver.geo import IDS, DeltaLink
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.table_client import TableClient
@@ -196,3 +200,26 @@ def test_threads_of_a_trainer_on_a_dataset(mode: str, tmp_path: Path) -> None:
 
     (found,) = job.run(train)
     np.testing.assert_allclose(found, 1.0 - 100 * 0.1, rtol=1e-4)
+
+
+def test_threads_that_begin_together_open_one_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two clients of one trainer would take each other for a process that began anew."""
+    entered = []
+
+    class SlowClient:
+        def enter(self) -> None:
+            entered.append(self)
+            time.sleep(0.05)
+
+        def close(self) -> None:
+            entered.clear()
+
+    monkeypatch.setattr(Connection, "_client", lambda connection: SlowClient())
+    monkeypatch.setattr(Connection, "_made", lambda connection, client: client)
+    split: Any = SimpleNamespace(where="a place of this test")
+    connection = Connection(split)
+    with ThreadPoolExecutor(4) as threads:
+        links = set(threads.map(lambda _: connection.open(), range(4)))
+    assert list(links) == entered
+    connection.close()
+    assert not connection.is_open and not entered

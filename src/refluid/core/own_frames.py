@@ -6,7 +6,6 @@ import functools
 import os
 import runpy
 import site
-import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,10 +27,8 @@ def is_part(file: str) -> bool:
 
 def _library_folders() -> tuple[str, ...]:
     """Where the standard library and installed packages are, refluid among them."""
-    known = sysconfig.get_paths()
-    found = [known[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    found += [*site.getsitepackages(), site.getusersitepackages()]
-    return tuple(dict.fromkeys([*found, str(Path(__file__).parents[2])]))
+    packages = [*site.getsitepackages(), site.getusersitepackages()]
+    return (str(Path(os.__file__).parent), *packages, str(Path(__file__).parents[2]))
 
 
 _LIBRARIES = _library_folders()

@@ -49,8 +49,8 @@ NONE = Choices()
 _chosen = NONE
 _options: tuple[tuple[str, Any], ...] = ()
 _flags = ExitStack()
-# What torch took by itself.
-_threads = torch.get_num_threads()
+# What torch had before threads were chosen.
+_threads = 0
 
 
 def choose(choices: Choices) -> None:
@@ -59,7 +59,9 @@ def choose(choices: Choices) -> None:
     ValueError, TypeError for flags that can't have such values. Environment variables that the
     script sets itself afterwards are the script's.
     """
-    global _chosen, _options
+    global _chosen, _options, _threads
+    if _THREADS not in _chosen.of(KnobScope.FLAG):
+        _threads = torch.get_num_threads()
     _flags.close()
     _flags.enter_context(flags.override(choices.of(KnobScope.FLAG)))
     for name, value in choices.of(KnobScope.ENVIRONMENT).items():

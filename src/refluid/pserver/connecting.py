@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import threading
 from typing import Any
 
 from refluid.comm.servers import ServerLink, drop_link, put_link
@@ -33,6 +34,7 @@ class Connection:
         self.split, self.frequency = split, frequency
         self.merging: Merging | None = None
         self._link: Any = None
+        self._opening = threading.Lock()  # threads of a dataset come at the same time
         put_link(split.where, self.open)
 
     @property
@@ -47,14 +49,15 @@ class Connection:
 
     def open(self) -> ServerLink:
         """Tells the servers that this trainer begins; waits for those that aren't there yet."""
-        if self._link is None:
-            client = self._client()
-            client.enter()
-            self._link = self._made(client)
-            put_link(self.split.where, self._link)
-            atexit.register(self._end)
-        link: ServerLink = self._link
-        return link
+        with self._opening:
+            if self._link is None:
+                client = self._client()
+                client.enter()
+                self._link = self._made(client)
+                put_link(self.split.where, self._link)
+                atexit.register(self._end)
+            link: ServerLink = self._link
+            return link
 
     def stepped(self, rows: int) -> None:
         """The trainer has made a step on so many rows."""

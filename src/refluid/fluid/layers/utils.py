@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
 from typing import Any
 
+from refluid.core.stub_modules import StubModule
 from refluid.fluid.functions.control import structures
 from refluid.fluid.functions.control.structures import (
     assert_same_structure,
@@ -73,7 +73,7 @@ def _contain_var(list_or_tuple: Any) -> bool:
     return any(isinstance(one, Variable) for one in list_or_tuple)
 
 
-class _Replaceable(ModuleType):
+class _Replaceable(StubModule):
     """What a script puts in place of `is_sequence` counts in all functions, as in Fluid."""
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -59,8 +59,7 @@ def generate_proposals(
 
     Scores (N, A, H, W) and BboxDeltas (N, 4 * A, H, W) refine Anchors (H, W, A, 4): the
     `pre_nms_topN` best are decoded, clipped to the image, small ones dropped, overlapping ones
-    suppressed, and at most `post_nms_topN` stay. A score without anchor proposes nothing. An
-    image without any box has one of zeros, with score 0.
+    suppressed, and at most `post_nms_topN` stay. A score without anchor proposes nothing.
     """
     n = Scores.shape[0]
     anchors, variances = Anchors.reshape(-1, 4), Variances.reshape(-1, 4)
@@ -79,17 +78,6 @@ def generate_proposals(
     kept = suppress(found, overlap_of(4, normalized=False), nms_thresh, eta)
     if post_nms_topN > 0:
         kept = kept.best(post_nms_topN)
-    kept = _one_each(kept, n)
     numbers = torch.bincount(kept.group, minlength=n)
     lod = (Offsets.of_lengths(numbers.tolist()),)
     return kept.box, kept.score[:, None], numbers, lod, lod
-
-
-def _one_each(kept: Candidates, images: int) -> Candidates:
-    """The boxes, and a box of zeros for each image that has none."""
-    empty = (torch.bincount(kept.group, minlength=images) == 0).nonzero().reshape(-1)
-    if not len(empty):
-        return kept
-    scores, boxes = kept.score.new_zeros(len(empty)), kept.box.new_zeros(len(empty), 4)
-    every = Candidates.joined([kept, Candidates(empty, scores, boxes, empty)])
-    return every[every.group.argsort(stable=True)]

@@ -60,6 +60,7 @@ class MPIRoleMaker(RoleMakerBase):
         own = self._started = _of_environment()
         patience = float(flags.value("refluid_meeting_seconds"))
         meeting = meet_at(_place(own), own.rank, own.size, patience)
+        meeting.roll.leave()  # the roles' own store is all that is asked later
         self._store, self._ip = meeting.store, meeting.host
         endpoint = f"{meeting.host}:{_free_port()}"
         self._arrange(own.rank, self._exchanged("endpoint", own.rank, own.size, endpoint))
