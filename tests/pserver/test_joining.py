@@ -74,7 +74,7 @@ def test_servers_of_a_running_job(mode: str, tmp_path: Path) -> None:
     assert "server 0 is out" in out
     assert listed(third) == {1: second, 2: third}
     for one in (job, more):
-        one.wait(120)
+        one.communicate(timeout=120)
     found = {one: json.loads((tmp_path / f"{one}.json").read_text()) for one in (0, 1)}
     assert not complaint(mode, STEPS, found, alone=False)
 
