@@ -40,7 +40,8 @@ def one_step(loop: Loop, odd: float) -> None:
         loop.look(loss.numpy())
     if source.random() < odd:
         loss = loss + losses[1 - number]
-    loss.backward()
+    slope = fluid.dygraph.to_variable(np.full([1], source.choice([-2, 3]), "float32"))
+    loss.backward(*[slope] if source.random() < odd else [])
     between()
     if source.random() < odd:
         loop.pairs = loop.optimizer.minimize(loss)[1]

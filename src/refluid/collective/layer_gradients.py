@@ -88,7 +88,7 @@ class LayerGradients:
         )
 
     def forget(self) -> None:
-        """Gradients have come that are not exchanged yet."""
+        """Begins anew: gradients that came so far are not part of the next exchange's order."""
         self._pass = _Pass()
 
     def exchange(self, divisor: int) -> None:

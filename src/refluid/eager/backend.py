@@ -43,13 +43,13 @@ class Ran:
 
 
 class Eager:
-    """Runs operators on `VarBase`s, on a place."""
+    """Runs operators on `VarBase`s, on a place. promotes: whole numbers become float32 as in
+    Paddle 2."""
 
     names_results = False
-    promotes = False  # whether whole numbers become float32 as in Paddle 2
 
-    def __init__(self, place: Place) -> None:
-        self.place, self.device = place, place.device
+    def __init__(self, place: Place, promotes: bool = False) -> None:
+        self.place, self.device, self.promotes = place, place.device, promotes
         self.training = True
         self.ran: list[Ran] | None = None  # where operators are noted, while one is traced
         # What gives an operator's inputs in the element types that it is to compute with.

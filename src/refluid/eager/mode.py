@@ -24,8 +24,7 @@ def on(place: Place, promotes: bool = False) -> Eager:
     """The backend of a place. promotes: whole numbers become float32 as in Paddle 2."""
     key = f"{place.device} {promotes}"
     if key not in _backends:
-        _backends[key] = Eager(place)
-        _backends[key].promotes = promotes
+        _backends[key] = Eager(place, promotes)
     return _backends[key]
 
 

@@ -48,7 +48,7 @@ class Update:
         found: list[Any] = [None] * len(self.seen)
         for one, (known, n) in zip(parameters, self.places, strict=True):
             value = one._value
-            if one is not known or one._stops or one.rows is not None:
+            if one is not known or one.rows is not None:
                 return None
             if n >= 0:
                 grad = found[n] = value.grad
@@ -74,17 +74,11 @@ class Updates:
 
     def step(self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]) -> None:
         """One update of those that have a gradient. prepare: called before it, with its program."""
-        update = self.latest
-        again = update is not None and flags.value("refluid_eager_known_updates")
-        found = update.gradients_again(parameters) if update is not None and again else None
-        if update is not None and found is not None:
-            prepare(update.main)
-            for cell, grad in zip(update.gradients, found, strict=True):
-                cell.value = grad
-        else:
-            update = self.latest = self._filled(parameters, prepare)
-            if update is None:
-                return
+        update = self.latest = self._filled_again(parameters, prepare) or self._filled(
+            parameters, prepare
+        )
+        if update is None:
+            return
         update.run()
         held, seen = update.held, update.seen
         for n, cell in enumerate(update.parameters):
@@ -93,6 +87,21 @@ class Updates:
                 seen[n] = None
         for cell in update.gradients:
             cell.value = None
+
+    def _filled_again(
+        self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]
+    ) -> Update | None:
+        """The latest update with the gradients of now; None where anything else has changed."""
+        update = self.latest
+        if update is None or not flags.value("refluid_eager_known_updates"):
+            return None
+        found = update.gradients_again(parameters)
+        if found is None:
+            return None
+        prepare(update.main)
+        for cell, grad in zip(update.gradients, found, strict=True):
+            cell.value = grad
+        return update
 
     def _filled(
         self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]

@@ -72,11 +72,14 @@ class AwaitedVariable:
     def _value(self, value: Any) -> None:
         _plain(self)._value = value
 
-    def backward(self, backward_strategy: Any = None, **named: Any) -> None:
-        """Waits with the step, or happens."""
+    def backward(
+        self, grad_tensor: Any = None, retain_graph: bool = False, backward_strategy: Any = None
+    ) -> None:
+        """Waits with the step where it begins with 1 and happens once, or happens."""
         step: Any = waiting.now
-        if named or step is None or not step.backward(self):
-            _plain(self).backward(backward_strategy, **named)
+        usual = not isinstance(grad_tensor, VarBase) and not retain_graph
+        if step is None or not usual or not step.backward(self):
+            _plain(self).backward(grad_tensor, retain_graph, backward_strategy)
 
     def clear_gradient(self, *given: Any) -> None:
         """Waits with the step, or happens."""

@@ -74,7 +74,7 @@ def conditions(
     alone: bool,
 ) -> Conditions:
     """The conditions of now. trainers: the processes that train together."""
-    optimize = strategy.memory_optimize or False if alone else strategy.memory_optimize
+    optimize = (strategy.memory_optimize or False) if alone else strategy.memory_optimize
     memories = tuple(
         memory_as_set(device, in_place=strategy.enable_inplace, optimize=optimize)
         for device in devices

@@ -65,23 +65,23 @@ class PackedWeights:
 
     def product(self, a: Tensor, b: Tensor) -> Tensor | None:
         """a · b where b is the transpose of a matrix that many products take; None elsewhere."""
-        if b.data_ptr() not in self._uses:
+        key, rows = b.data_ptr(), a.shape[0]
+        if key not in self._uses or rows > ROWS or a.dtype is not torch.float32:
             return None
-        rows = a.shape[0]
-        known, version, count = self._uses[b.data_ptr()]
+        known, version, count = self._uses[key]
         weight = known()
-        if weight is None or count < USES or rows > ROWS or weight._version != version:
+        if weight is None or count < USES or weight._version != version:
             return None
         if b.shape != weight.t().shape or b.stride() != weight.t().stride():
             return None
-        plain, key = weight.detach(), b.data_ptr()
+        assert _order is not None
+        assert _linear is not None
+        plain = weight.detach()
         if key not in self._copies:
-            assert _order is not None
             self._copies[key] = rows, _order(plain, rows)
         made_for, copy = self._copies[key]
-        if made_for != rows or a.dtype is not torch.float32:
+        if made_for != rows:
             return None
-        assert _linear is not None
         return _linear(a.contiguous(), copy, plain, None, rows)
 
 

@@ -66,11 +66,7 @@ class JobCaller:
 
     def enter(self) -> None:
         """Tells all servers that this trainer begins. ServerUnreachable where one isn't there."""
-        self.steadily(
-            lambda layout: self.servers.ask(
-                {one: self._hello(one, layout) for one in layout.numbers}
-            )
-        )
+        self.steadily(self._enter_all)
         if self._beats and self._heart is None:
             self._heart = threading.Thread(target=self._beat, name="refluid heartbeat", daemon=True)
             self._heart.start()

@@ -238,9 +238,8 @@ class TableServer:
             if not reads:
                 self.members.heard(message.trainer, message.session)
             asked = list(message.tensors())
-            _ = [
-                self.tables.table_of(name, ids) for name, ids in asked
-            ]  # none is made if one is wrong
+            for name, ids in asked:  # no row is made if one is wrong
+                self.tables.table_of(name, ids)
             found = [(name, self._looked_up(name, ids, reads=reads)) for name, ids in asked]
         return TableMessage(Kind.ANSWER, arrays=found)
 

@@ -108,20 +108,21 @@ def require_free(cluster: Cluster) -> None:
 
 def require_first(cluster: Cluster, seconds: float) -> None:
     """Returns when the first host's launcher is there; EnforceNotMet where it doesn't come."""
+    if not cluster.number:
+        return
     host, _, port = cluster.meeting.rpartition(":")
     until, why = time.monotonic() + seconds, "nobody was asked"
-    while cluster.number and (left := until - time.monotonic()) > 0:
+    while (left := until - time.monotonic()) > 0:
         try:
             with socket.create_connection((host, int(port)), left):
                 return
         except OSError as error:
             why = error.strerror or str(error)
         time.sleep(_AGAIN)
-    if cluster.number:
-        raise EnforceNotMet(
-            f"the launcher of the first host did not come to {cluster.meeting} within {seconds:g} "
-            f"s: {why}. Start the same command there; --ips names the hosts, in one order on all"
-        )
+    raise EnforceNotMet(
+        f"the launcher of the first host did not come to {cluster.meeting} within {seconds:g} "
+        f"s: {why}. Start the same command there; --ips names the hosts, in one order on all"
+    )
 
 
 def free_port(count: int) -> int:

@@ -64,7 +64,7 @@ class Begun:
         if run is None:
             raise EnforceNotMet(
                 "backward went through a declarative function's result a second time, and what "
-                "it needs is gone by then; call the function again"
+                "it needs is gone by then, with retain_graph too; call the function again"
             )
         given = _of_their_own(
             torch.zeros(like[0], dtype=like[1], device=like[2])
