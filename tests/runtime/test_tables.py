@@ -99,11 +99,14 @@ def test_a_size_is_served_only_after_it_was_recorded() -> None:
     model = Model(_attention)
     model.steps([(4, length) for length in range(2, 12)])
     (plan,) = _plans(model)
-    served = plan._tiers._tables.made
+    served = plan._tiers._now.tables.made
     lengths = sorted(shapes[0][1] for one in served for shapes in one._rows)
     assert lengths == [7, 8, 9, 10, 11]  # the first five have recordings of their own
     feeds = [torch.zeros(4, 20, dtype=torch.int64)]
-    assert plan._tiers.choose(feeds, plan.cells(model.scope)).step != plan._tiers._current.code.step
+    assert (
+        plan._tiers.choose(feeds, plan.cells(model.scope)).step
+        != plan._tiers._now.current.code.step
+    )
 
 
 def _choosing() -> tuple[Any, Any]:

@@ -73,6 +73,6 @@ def test_sizes_computed_from_shapes_are_recorded() -> None:
             found.append([executor.run(main, one, [net])[0].tobytes() for one in feeds])
     assert found[0] == found[1]
     plans = [step for one in executor._group.cache.values() for step in one.steps.values()]
-    current = plans[0]._tiers._current
+    current = plans[0]._tiers._now.current
     assert current is not None
     assert "fill_constant(" not in current.code.source.text

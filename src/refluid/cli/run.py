@@ -29,9 +29,7 @@ _Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed on to the script.")
 ]
 _Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a module's name.")]
-_Watch = Annotated[
-    bool, typer.Option("--watch", help="Say whether readers keep up, live and at the end.")
-]
+_Watch = Annotated[bool, typer.Option("--watch", help="Say what steps take, live and at the end.")]
 _Profile = Annotated[
     Path | None,
     typer.Option(metavar="OUT.html", help="Write a page: where the time of a step goes."),
@@ -55,6 +53,10 @@ _StrategyFile = Annotated[
     Path | None,
     typer.Option("--strategy", metavar="FILE.toml", help="Knobs, set over what the script says."),
 ]
+_Auto = Annotated[
+    bool,
+    typer.Option("--auto", help="Try what may be faster while training; no number changes."),
+]
 _GateNumber = Annotated[int | None, typer.Option("--gate", hidden=True)]
 _AsFluidCpu = Annotated[
     bool,
@@ -72,6 +74,7 @@ def run(
     place: PlaceOption = None,
     strategy: _StrategyFile = None,
     log_dir: _LogFolder = None,
+    auto: _Auto = False,
     show_translation: _ShowTranslation = False,
     as_fluid_cpu: _AsFluidCpu = False,
     gate: _GateNumber = None,
@@ -98,7 +101,7 @@ def run(
     if strategy is not None:
         _choose(strategy)
     try:
-        with _watched(Path(script).name, watch, profile, memory, gate, log_dir):
+        with _watched(Path(script).name, watch, profile, memory, gate, log_dir, auto=auto):
             _run_to_the_end(_run_module if module else _run_file, script)
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
@@ -158,6 +161,8 @@ def _watched(
     memory: Path | None,
     gate: int | None,
     log_dir: Path | None,
+    *,
+    auto: bool,
 ) -> ExitStack:
     """What the options ask for, imported only where they do: few runs are watched."""
     around = ExitStack()
@@ -175,6 +180,10 @@ def _watched(
         from refluid.cli.scalars import logging_scalars
 
         around.enter_context(logging_scalars(log_dir))
+    if auto:
+        from refluid.cli.auto import tuned_meanwhile
+
+        around.enter_context(tuned_meanwhile())
     if gate is not None:
         from refluid.tune.gate import gate as at_gate
 

@@ -85,6 +85,11 @@ def choosing(choices: Choices) -> Iterator[None]:
         choose(former)
 
 
+def all_chosen() -> Choices:
+    """What holds now."""
+    return _chosen
+
+
 def chosen(scope: KnobScope) -> Mapping[str, Any]:
     """The values that were chosen for knobs of one place."""
     return _chosen.of(scope)

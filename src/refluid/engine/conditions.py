@@ -20,7 +20,8 @@ from refluid.runtime.request import Instruments
 class Conditions:
     """Equal ones give the same plans. alone: one place, as `Executor` runs plain programs.
 
-    overlaps: exchanges go on while a plan computes, where the communicator can. trainers: how many
+    overlaps: exchanges go on while a plan computes, where the communicator can. bucket: MB of
+    gradients that are exchanged together, as flags say. trainers: how many
     processes train together, this being number `trainer`.
     """
 
@@ -31,6 +32,7 @@ class Conditions:
     watched: Instruments
     alone: bool
     overlaps: bool = False
+    bucket: float = -1.0
     trainers: int = 1
     trainer: int = 0
 
@@ -81,10 +83,9 @@ def conditions(
     )
     kernels = asked_for(strategy.mkldnn_enabled_op_types)
     overlaps = bool(flags.value("refluid_overlap_exchange")) and not alone
-    together = trainers.size, trainers.rank
-    return Conditions(
-        strategy, tuple(devices), memories, kernels, watched, alone, overlaps, *together
-    )
+    bucket = -1.0 if alone else float(flags.value("fuse_parameter_memory_size"))
+    exchange = overlaps, bucket, trainers.size, trainers.rank
+    return Conditions(strategy, tuple(devices), memories, kernels, watched, alone, *exchange)
 
 
 def stage_of(strategy: Strategy, trainers: int, places: int) -> int:

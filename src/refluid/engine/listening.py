@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refluid.core.scope import Scope
@@ -25,6 +25,17 @@ class RunCall:
     return_numpy: bool = True
     return_merged: bool = True
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is fetched, by name."""
+        asked = self.fetches if isinstance(self.fetches, list | tuple) else [self.fetches]
+        return tuple(one if isinstance(one, str) else getattr(one, "name", "") for one in asked)
+
+    @property
+    def key(self) -> tuple[int, tuple[str, ...]]:
+        """By which calls are of one loop: the program's id and what is fetched."""
+        return id(self.program), self.names
+
     def __call__(self) -> list[Any]:
         return self.run(
             self.program, self.feed, self.fetches, self.scope, self.return_numpy, self.return_merged
@@ -38,10 +49,19 @@ listener: Listener | None = None
 
 @contextmanager
 def heard_by(one: Listener) -> Iterator[None]:
-    """Within the block it hears of each run."""
+    """Within the block it hears of each run; who heard of them before hears what it runs."""
     global listener
-    former, listener = listener, one
+    former = listener
+    listener = one if former is None else _through(former, one)
     try:
         yield
     finally:
         listener = former
+
+
+def _through(former: Listener, one: Listener) -> Listener:
+    def hear(call: RunCall) -> list[Any]:
+        run = call.run
+        return one(replace(call, run=lambda *asked: former(RunCall(run, *asked))))
+
+    return hear

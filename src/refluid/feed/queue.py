@@ -48,6 +48,12 @@ class BlockingQueue:
         """The most items held."""
         return self._capacity
 
+    def resize(self, capacity: int) -> None:
+        """From now on at most so many items are held; those above it are still taken."""
+        with self._lock:
+            self._capacity = whole_number("the capacity of a reader", capacity, least=1)
+            self._emptied.notify_all()
+
     def size(self) -> int:
         """The number of items held now."""
         return len(self._items)

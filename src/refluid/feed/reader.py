@@ -16,6 +16,12 @@ from refluid.feed.queue import BlockingQueue
 from refluid.feed.statistics import ReaderStatistics
 
 _EXIT_PATIENCE = 2.0
+_readers: weakref.WeakSet[QueueReader] = weakref.WeakSet()
+
+
+def readers() -> list[QueueReader]:
+    """All that there are in this process."""
+    return list(_readers)
 
 
 class QueueReader:
@@ -42,6 +48,7 @@ class QueueReader:
         self._cancel: Callable[[], None] | None = None
         self._followers: list[weakref.ref[BlockingQueue]] = []
         self._ending = threading.RLock()
+        _readers.add(self)
         when_gone(self, self.queue.kill)
         close_at_exit(self)
 
@@ -49,6 +56,11 @@ class QueueReader:
     def started(self) -> bool:
         """Whether a pass was started and not reset."""
         return self._pump is not None
+
+    def deepen(self, capacity: int) -> None:
+        """From now on so many items are made ahead."""
+        self.queue.resize(capacity)
+        self.statistics.capacity = capacity
 
     def start(self, make: Make, cancel: Callable[[], None] | None = None) -> None:
         """Begins a pass over `make()`, which a thread iterates. Ends the pass before.

@@ -16,8 +16,8 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Generator, Hashable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,22 @@ _BEFORE = 6
 _LIVE = 60, 8.0
 # Different batches of a window, and the most bytes of them.
 _BATCHES, _MOST = 4, 1 << 28
-_Course = Generator[list[Any], RunCall, None]
+_Course = Generator[list[Any], "_Attempt", None]
+
+
+@dataclass
+class _Attempt:
+    """A call that may fail, as one at the end of the data does: `error` is for the script."""
+
+    call: RunCall
+    error: BaseException | None = None
+
+    def __call__(self) -> list[Any]:
+        try:
+            return self.call()
+        except BaseException as error:
+            self.error = error
+            return []
 
 
 class Gate:
@@ -48,39 +63,48 @@ class Gate:
 
     def __init__(self, talk: socket.socket) -> None:
         self._lines = talk.makefile("rw", encoding="utf-8", newline="\n")
-        self._runs: Counter[tuple[int, str]] = Counter()
-        self._loop: tuple[int, str] | None = None
+        self._runs: Counter[Hashable] = Counter()
+        self._loop: Hashable | None = None
         self._course: _Course = self._whole_course()
 
     def __call__(self, call: RunCall) -> list[Any]:
         """The listener of `engine.listening`."""
         if threading.current_thread() is not threading.main_thread():
             return call()
-        key = id(plain_program(call.program)), repr(call.fetches)
+        key = call.key
         if self._loop is None and self._begins(key, call):
             self._loop = key
             next(self._course)
-        return self._course.send(call) if key == self._loop else call()
+        if key != self._loop:
+            return call()
+        attempt = _Attempt(call)
+        results = self._course.send(attempt)
+        if attempt.error is not None:
+            raise attempt.error
+        return results
 
-    def _begins(self, key: tuple[int, str], call: RunCall) -> bool:
+    def _begins(self, key: Hashable, call: RunCall) -> bool:
         self._runs[key] += 1
         trains = updates_variables(plain_program(call.program))
         return self._runs[key] >= (_RECOGNISED if trains else _WITHOUT_UPDATES)
 
     def _whole_course(self) -> _Course:
         """What happens with the runs of the loop, one after the other."""
-        call = yield []
+        tried = yield []
         for _ in range(_BEFORE):
-            call = yield call()
+            tried = yield tried()
         while True:
             living = Living(_LIVE)
             while not living.is_enough:
-                call = yield living.run(call)
+                tried = yield living.run(tried)
             life = living.end()
             batches: list[RunCall] = []
             while len(batches) < _BATCHES and _size(batches) < _MOST:
-                batches.append(replace(call, feed=copy.deepcopy(call.feed)))
-                call = yield call()
+                batch = replace(tried.call, feed=copy.deepcopy(tried.call.feed))
+                results = tried()
+                if tried.error is None:
+                    batches.append(batch)
+                tried = yield results
             self._answer(batches, life)
 
     def _answer(self, batches: list[RunCall], life: Life) -> None:

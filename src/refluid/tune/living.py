@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -16,7 +17,6 @@ import psutil
 
 from refluid.core.own_frames import is_part
 from refluid.core.waiting import Waiting
-from refluid.engine.listening import RunCall
 from refluid.feed.statistics import ReaderStatistics, Snapshot, measured
 
 _LOOK = 0.002
@@ -67,7 +67,7 @@ class Living:
             len(self._inside) > 1 and self._last - self._begin > seconds
         )
 
-    def run(self, call: RunCall) -> list[Any]:
+    def run(self, call: Callable[[], list[Any]]) -> list[Any]:
         """Does what was asked for."""
         start = time.perf_counter()
         self._lines.looks = False

@@ -33,6 +33,9 @@ class TimedBlock:
     peak: int = 0
 
 
+_NOTHING = TimedBlock(0.0)
+
+
 class Bench(Protocol):
     """Runs blocks of steps of the script."""
 
@@ -60,7 +63,7 @@ class Compared:
     off: float = 0.0
     peak: int = 0
     losses: Sequence[float] = ()
-    usual: TimedBlock = TimedBlock(0.0)
+    usual: TimedBlock = _NOTHING
 
     @property
     def is_faster(self) -> bool:
@@ -151,23 +154,28 @@ class Search:
             for choices, blocks in pair if number % 2 == 0 else reversed(pair):
                 blocks.append(self.bench.block(choices, steps, live=live, memory=number == 0))
             ratios = [b.seconds / a.seconds for a, b in zip(firsts, seconds, strict=True)]
-            if not patient and self._is_clear(ratios):
+            if not patient and (is_clear(ratios) or self.clock() > self.deadline):
                 break
-        return _compared(ratios, firsts[0], seconds[0])
+        return compared(ratios, firsts[0], seconds[0])
 
     def _steps(self, choices: Choices, *, live: bool) -> int:
         first = self.bench.block(choices, _STEPS, live=live)
         return max(_STEPS, min(_MOST_STEPS, math.ceil(_BLOCK / max(1e-9, first.seconds))))
 
-    def _is_clear(self, ratios: Sequence[float]) -> bool:
-        if len(ratios) >= 2 and min(ratios) > _HOPELESS:
-            return True
-        if self.clock() > self.deadline:
-            return True
-        return len(ratios) >= _ENOUGH and (max(ratios) < _WORTH or min(ratios) > 1.0)
+
+def is_clear(ratios: Sequence[float]) -> bool:
+    """Whether further rounds would tell nothing new of which side is faster."""
+    if len(ratios) >= 2 and min(ratios) > _HOPELESS:
+        return True
+    return len(ratios) >= _ENOUGH and (max(ratios) < _WORTH or min(ratios) > 1.0)
 
 
-def _compared(ratios: Sequence[float], usual: TimedBlock, other: TimedBlock) -> Compared:
+def compared(
+    ratios: Sequence[float],
+    usual: TimedBlock = _NOTHING,
+    other: TimedBlock = _NOTHING,
+) -> Compared:
+    """What rounds tell. usual, other: a block of each side."""
     ordered = sorted(ratios)
     # With five rounds or more one may be disturbed.
     spared = ordered[1:-1] if len(ordered) > 4 else ordered

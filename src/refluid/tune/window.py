@@ -7,9 +7,10 @@ a script runs can be run again. State is put back before each run of the window.
 from __future__ import annotations
 
 import copy
+import hashlib
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,12 +52,16 @@ class Replayed:
 
 
 class StepWindow:
-    """calls: consecutive ones of one program. What is in the scope now is what they begin with."""
+    """calls: consecutive ones of one program. What is in the scope now is what they begin with.
 
-    def __init__(self, calls: Sequence[RunCall]) -> None:
+    beside: the script's readers go on meanwhile, so only random numbers of programs are put back,
+    and the program may not read by itself.
+    """
+
+    def __init__(self, calls: Sequence[RunCall], *, beside: bool = False) -> None:
         self._calls = [replace(call, feed=copy.deepcopy(call.feed)) for call in calls]
         self._program = plain_program(calls[0].program)
-        self._kept = _Kept(self._program, calls[0].scope)
+        self._kept = _Kept(self._program, calls[0].scope, beside=beside)
         self._twins: dict[str, CompiledProgram] = {}
         self._warm: set[str] = set()
 
@@ -85,6 +90,18 @@ class StepWindow:
             calls = self._calls_for(choices)
             self._put_back()
             self._run(calls, steps, Replayed([], [], 0.0))
+
+    def bits(self, choices: Choices) -> str:
+        """A number of all that each call, once, fetches and leaves behind under these choices."""
+        told = hashlib.sha256()
+        with choosing(choices):
+            calls = self._calls_for(choices)
+            self._put_back()
+            for call in calls:
+                for one in call():
+                    told.update(np.ascontiguousarray(one).tobytes())
+            self._kept.tell(told.update)
+        return told.hexdigest()
 
     def close(self) -> None:
         """Puts back what the script had."""
@@ -147,7 +164,8 @@ def _end(twin: CompiledProgram) -> None:
 class _Kept:
     """Values that outlive a step, and the states of all that draws random numbers."""
 
-    def __init__(self, program: Program, scope: Scope) -> None:
+    def __init__(self, program: Program, scope: Scope, *, beside: bool = False) -> None:
+        self._beside = beside
         self._values: dict[str, torch.Tensor] = {}
         for var in program.list_vars():
             cell = scope.find_var(var.name) if var.persistable else None
@@ -170,15 +188,23 @@ class _Kept:
                     cell.value = value.clone()
         own, torchs, numpys = self._random
         generators.set_states(own)
+        if self._beside:
+            return
         torch.set_rng_state(torchs)
         np.random.set_state(numpys)
         random.setstate(self._python)
 
     def norm(self) -> float:
-        total = 0.0
+        squares = [one.double().square().sum() for one in self._now() if one.is_floating_point()]
+        return float(sum(squares) ** 0.5)
+
+    def tell(self, told: Callable[[bytes], None]) -> None:
+        """The bytes of all values, one after the other."""
+        for value in self._now():
+            told(value.contiguous().view(-1).view(torch.uint8).cpu().numpy().tobytes())
+
+    def _now(self) -> Iterator[torch.Tensor]:
         for name in self._values:
             cell = self._scope.find_var(name)
-            value = None if cell is None else cell.value
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                total += float(value.double().square().sum())
-        return float(total**0.5)
+            if cell is not None and isinstance(cell.value, torch.Tensor):
+                yield cell.value

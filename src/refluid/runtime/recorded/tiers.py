@@ -39,7 +39,21 @@ BEFORE, LONG, KEPT, VARIED, MANY = 3, 400, 8, 5, 32
 # So many steps that pause may be left there while they are recorded.
 UNFINISHED = 8
 
+# Recordings are kept for so many states of the flags: who compares two goes to and fro.
+STATES = 3
+
 StepResults = tuple[Any, Any]
+
+
+class _Made:
+    """What was made of a plan's code under one state of the flags."""
+
+    def __init__(self, code: Code) -> None:
+        self.current: Recorded | None = None
+        self.made: list[Recorded] = []
+        self.tables = Tables(code)
+        self.counts: Counter[tuple[Meta, ...]] = Counter()
+        self.given_up = flags.value("refluid_tier") == "interpreted"
 
 
 class Tiers:
@@ -50,48 +64,53 @@ class Tiers:
         self._compiles = compiles and not pauses
         self._pauses = pauses
         self._begun = 0
-        self._current: Recorded | None = None
-        self._made: list[Recorded] = []
-        self._tables = Tables(code)
         self._body: list[PreparedStep] | None = None
-        self._counts: Counter[tuple[Meta, ...]] = Counter()
         self._flags = flags.state()
-        self._given_up = flags.value("refluid_tier") == "interpreted"
+        self._now = _Made(code)
+        self._by_flags: dict[int, _Made] = {self._flags: self._now}
 
     def choose(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code:
         """The code to run this step by."""
         if flags.state() != self._flags:
-            self._forget()
-        current = self._current
+            self._change()
+        current = self._now.current
         if current is not None and current.fits(feeds, cells):
             return current.code if current.trial is None else current.trial.next(current)
         return self._search(feeds, cells)
 
-    def _forget(self) -> None:
-        self._current, self._made, self._tables = None, [], Tables(self.interpreted)
-        self._counts.clear()
+    def _change(self) -> None:
+        """Goes on with what was made under these flags, of which few are kept.
+
+        What is being compiled is given up: nobody would time it.
+        """
+        left = self._now
+        left.made = [one for one in left.made if one.trial is None]
+        left.current = None
         self._flags = flags.state()
-        self._given_up = flags.value("refluid_tier") == "interpreted"
+        found = self._by_flags.pop(self._flags, None)
+        self._now = self._by_flags[self._flags] = found or _Made(self.interpreted)
+        if len(self._by_flags) > STATES:
+            del self._by_flags[next(iter(self._by_flags))]
 
     def _search(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code:
-        for one in (*self._tables.made, *self._made):
+        for one in (*self._now.tables.made, *self._now.made):
             if one.fits(feeds, cells):
-                self._current = one
+                self._now.current = one
                 return one.code
-        if self._given_up:
+        if self._now.given_up:
             return self.interpreted
         key = tuple(meta(feed) for feed in feeds)
-        if key not in self._counts and len(self._counts) == SIZES:
+        if key not in self._now.counts and len(self._now.counts) == SIZES:
             return self.interpreted
-        self._counts[key] += 1
+        self._now.counts[key] += 1
         eager = flags.value("refluid_tier") in ("recorded", "compiled")
         patience = 0 if eager else BEFORE + len(self.interpreted.source.steps) // LONG
-        if len(self._counts) > VARIED and not self._pauses and self._tables.wants(feeds):
-            if self._counts[key] > patience + (0 if eager else self._tables.sizes // MANY):
+        if len(self._now.counts) > VARIED and not self._pauses and self._now.tables.wants(feeds):
+            if self._now.counts[key] > patience + (0 if eager else self._now.tables.sizes // MANY):
                 return self.interpreted.with_step(self._tabulate)
-        elif len(self._made) >= KEPT:
+        elif len(self._now.made) >= KEPT:
             self._give_up("its shapes change too often")
-        elif self._counts[key] > patience:
+        elif self._now.counts[key] > patience:
             if self._pauses:
                 return self._pausing()
             return self.interpreted.with_step(self._record)
@@ -121,11 +140,11 @@ class Tiers:
         names = recording.names_of(self.interpreted)
         write = partial(_write, code=self.interpreted, names=names)
         make_room(large_at_once(steps))
-        self._current = Recorded(write(steps), feeds, cells)
+        self._now.current = Recorded(write(steps), feeds, cells)
         tries = self._compiles or flags.value("refluid_tier") == "compiled"
         if tries and not self._pauses:
-            self._current.trial = Trial(lambda: write(compile_steps(steps)))
-        self._made.append(self._current)
+            self._now.current.trial = Trial(lambda: write(compile_steps(steps)))
+        self._now.made.append(self._now.current)
 
     def _pausing(self) -> Code:
         """The code that records a step which pauses, unless such steps are never finished."""
@@ -158,11 +177,11 @@ class Tiers:
         try:
             recorder.check(feeds, cells)
         except Refused as error:
-            self._tables.close(str(error))
+            self._now.tables.close(str(error))
             return self.interpreted.step(feeds, cells, levels)
         with without_collections():
             results = self._recorded_run(recorder, feeds, cells, levels)
-            self._current = self._tables.add(recorder.recording, feeds, cells)
+            self._now.current = self._now.tables.add(recorder.recording, feeds, cells)
         return results
 
     def _recorder(self) -> StepRecorder:
@@ -180,8 +199,8 @@ class Tiers:
         return results
 
     def _give_up(self, reason: str) -> None:
-        self._given_up = True
-        made = self._made or self._tables.made
+        self._now.given_up = True
+        made = self._now.made or self._now.tables.made
         which = "feeds of other shapes are" if made else "a plan stays"
         _log.info("%s interpreted: %s", which, reason)
 

@@ -1,0 +1,26 @@
+"""`refluid run --watch`: what steps take, in lines and in the end."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.test_scalars import SCRIPT, scalars
+
+
+def test_the_end_tells_what_steps_took_and_fetched(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    options = ["--watch", "--log-dir", "logs"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "refluid.cli.main", "run", *options, "train.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (0, "as ever\n"), ran.stderr
+    assert re.search(
+        r"refluid: program 1: 30 steps, \S+ ms each, \S+ ms in runs and \S+ ms between; \S+ -?\d",
+        ran.stderr,
+    )
+    assert "MB resident in the end" in ran.stderr
+    assert scalars(tmp_path / "logs")[-1][0] == 30  # both hear of each step
