@@ -39,6 +39,7 @@ KNOBS = (
     "FLAGS_refluid_tier",
     "enable_auto_fusion",
     "num_threads",
+    "FLAGS_use_mkldnn",
 )
 _SPACE = [one for one in SPACE if one.name in KNOBS]
 _BLOCKS, _SECONDS, _LEAST = 2, 0.15, 8

@@ -83,3 +83,28 @@ for data in loader():
     exe.run(feed=data, fetch_list=[loss])
 """
 )
+DATASET = """\
+import os, random, tempfile
+import paddle.fluid as fluid
+
+random.seed(3)
+folder = tempfile.mkdtemp()
+with open(os.path.join(folder, "part"), "w") as file:
+    for _ in range(2000):
+        words = [random.randrange(50) for _ in range(random.randint(1, 4))]
+        file.write(f"{len(words)} {' '.join(map(str, words))} 1 {random.randrange(2)}\\n")
+words = fluid.data("words", [None, 1], "int64", lod_level=1)
+label = fluid.data("label", [None, 1], "int64")
+pooled = fluid.layers.sequence_pool(fluid.embedding(words, [50, 8]), "sum")
+out = fluid.layers.fc(pooled, 2, act="softmax")
+loss = fluid.layers.mean(fluid.layers.cross_entropy(out, label))
+fluid.optimizer.SGD(0.1).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
+dataset.set_batch_size(20)
+dataset.set_use_var([words, label])
+dataset.set_filelist([os.path.join(folder, "part")])
+for epoch in range(10000):
+    exe.train_from_dataset(dataset=dataset, fetch_list=[loss], print_period=1000)
+"""

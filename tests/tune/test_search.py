@@ -13,6 +13,7 @@ import pytest
 
 from refluid.engine.choices import NONE, Choices
 from refluid.engine.knobs import KnobScope
+from refluid.tune.journal import Journal
 from refluid.tune.learned import Learned
 from refluid.tune.search import BlockFailed, Search, TimedBlock
 from refluid.tune.space import SPACE, Exactness, Proposal, TrialKind, TunableKnob
@@ -152,6 +153,38 @@ def test_what_was_learned_is_kept_for_the_machine(tmp_path: Path) -> None:
     assert not Learned(replace(WELL, cores=99), tmp_path).gains()
     next(tmp_path.iterdir()).write_text("{broken")
     assert not Learned(WELL, tmp_path).gains()
+
+
+@pytest.mark.parametrize("done", range(4))
+def test_a_search_that_was_ended_goes_on(done: int, tmp_path: Path) -> None:
+    factors = {"a": 0.8, "b": 1.5, "c": 0.7}
+    planned = [proposal(name) for name in "abc"]
+    whole = search(Machine(factors))
+    list(whole.run(NONE, planned))
+
+    first, journal = search(Machine(factors)), Journal(tmp_path / "begun.json", "this")
+    for _, one in zip(range(done), first.run(NONE, planned), strict=False):
+        journal.note(one)
+    again = Journal(tmp_path / "begun.json", "this")
+    before = again.before(planned[::-1])  # by now something else seems to promise most
+    assert [one.proposal.key for one in before] == ["a = 1", "b = 1", "c = 1"][:done]
+    machine = Machine(factors)
+    second = search(machine)
+    for one in second.run(NONE, planned[::-1], before):
+        again.note(one)
+    assert kept(second) == kept(whole) == {"a", "c"}
+    assert len(second.tried) == 3 and (machine.blocks == 0) is (done == 3)
+    assert len(Journal(tmp_path / "begun.json", "this").before(planned)) == 3
+    assert not Journal(tmp_path / "begun.json", "other").before(planned)
+    again.end()
+    assert not Journal(tmp_path / "begun.json", "this").before(planned)
+
+
+def test_what_takes_too_long_gives_way_to_what_does_not() -> None:
+    machine = Machine({"long": 0.5, "short": 0.8})
+    found = search(machine, seconds=30.0)
+    list(found.run(NONE, [proposal("long", seconds=60.0), proposal("short")]))
+    assert kept(found) == {"short"}
 
 
 def test_rows_of_the_space_can_be_written_in_a_file() -> None:

@@ -25,6 +25,7 @@ KINDS = {
     "parallel": scripts.PARALLEL,
     "reading": scripts.READING,
     "loaded": scripts.LOADED,
+    "dataset": scripts.DATASET,
 }
 # Leaves traces wherever a script might.
 WRITING = """\

@@ -13,19 +13,22 @@ import torch
 
 from refluid.core import flags
 from refluid.core.errors import EOFException
+from refluid.core.offsets import Levels
 from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor
+from refluid.engine import listening
 from refluid.engine.attending import together
+from refluid.engine.choices import overlaid
 from refluid.engine.group import Group
 from refluid.engine.operator_times import OperatorTimes
-from refluid.engine.prepare import Wanted, prepared
+from refluid.engine.prepare import Prepared, Wanted, prepared
 from refluid.engine.strategy import Strategy
 from refluid.feed.staging import Sender
 from refluid.feed.text_datasets.batches import Batch
 from refluid.feed.text_datasets.feed import DatasetFeed
 from refluid.ir.program import Program
 from refluid.ops.comm.ahead import announce, lookups_ahead
-from refluid.runtime.plan import Fetched
+from refluid.runtime.plan import Fetched, Plan
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,9 @@ class Trainer:
         self._fed = [place for place, name in enumerate(job.names) if name in block.vars]
         wanted = dict.fromkeys([name for name, _ in job.shown] + [*job.watched])
         self._fetched = () if number else tuple(wanted)
-        names = tuple(job.names[place] for place in self._fed)
-        with_lod = job.names_with_lod & set(names)
-        ready = self._ready = prepared(
-            Wanted(job.program, names, self._fetched, job.strategy, job.group, job.loss, job.infer)
-        )
+        names = self._names = tuple(job.names[place] for place in self._fed)
+        with_lod = self._with_lod = job.names_with_lod & set(names)
+        ready = self._ready = self._prepared(job.strategy)
         if job.debug:  # its operators are timed: it stays interpreted
             (self.plan,) = ready.plans(with_lod)
         else:
@@ -115,12 +116,41 @@ class Trainer:
         if self._sender is not None:
             tensors = self._sender.bring(tensors)
         lods = [batch.lods[place] for place in self._fed]
-        scope = self.job.scope
-        results = together(
-            self._ready, [scope], lambda: self.plan.run(scope, tensors, lods), tensors
-        )
+        heard = None if self.number or self.job.debug else listening.listener
+        if heard is None:
+            results = self._run(self._ready, self.plan, tensors, lods)
+        else:
+            values = map(LoDTensor, tensors, lods)
+            feed = dict(zip(self._names, values, strict=True))
+            call = listening.RunCall(
+                self._as_asked, self.job.program, feed, list(self._fetched), self.job.scope, False
+            )
+            results = list(map(_fetched, heard(call)))
         if self._fetched:
             self.latest = dict(zip(self._fetched, results, strict=True))
+
+    def _run(
+        self, ready: Prepared, plan: Plan, tensors: list[torch.Tensor], lods: list[Levels]
+    ) -> list[Fetched]:
+        scope = self.job.scope
+        return together(ready, [scope], lambda: plan.run(scope, tensors, lods), tensors)
+
+    def _as_asked(self, _program: Any, feed: dict[str, LoDTensor], *_: Any) -> list[Any]:
+        """A step by what is chosen now, for those who hear of steps and may run them again."""
+        ready = self._prepared(overlaid(self.job.strategy))
+        fed = feed.values()
+        with ready.plan(self._with_lod) as plan:
+            results = self._run(
+                ready, plan, [one.tensor for one in fed], [one.levels for one in fed]
+            )
+        return [shown(one) for one in results]
+
+    def _prepared(self, strategy: Strategy) -> Prepared:
+        job = self.job
+        wanted = Wanted(
+            job.program, self._names, self._fetched, strategy, job.group, job.loss, job.infer
+        )
+        return prepared(wanted)
 
     @property
     def exchanges(self) -> bool:
@@ -143,6 +173,11 @@ class Trainer:
         for kind, mean in self.times.means() if self.times else ():
             lines.append(f"  {kind:<32} mean time {mean:.4f} ms")
         return "\n".join(lines)
+
+
+def _fetched(given: Any) -> Fetched:
+    """What `shown` was given."""
+    return Fetched(given.tensor, given.levels) if isinstance(given, LoDTensor) else Fetched(given)
 
 
 def shown(fetched: Fetched) -> Any:

@@ -18,6 +18,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.fetched import fetched
 from refluid.core.scope import Scope
 from refluid.core.threads import begin_thread
+from refluid.engine import listening
 from refluid.engine.dataset_progress import Progress
 from refluid.engine.dataset_trainer import Job, Trainer
 from refluid.engine.group import Group
@@ -93,6 +94,7 @@ def run_from_dataset(
         debug,
     )
     threads, begun = dataset.usable_threads(thread), steps_together()
+    threads = 1 if listening.in_turn else threads
     with ExitStack() as plans:
         trainers = [Trainer(job, number, plans) for number in range(threads)]
         if threads > 1 and trainers[0].exchanges:

@@ -28,7 +28,8 @@ class RunCall:
     @property
     def names(self) -> tuple[str, ...]:
         """What is fetched, by name."""
-        asked = self.fetches if isinstance(self.fetches, list | tuple) else [self.fetches]
+        alone = self.fetches is not None and not isinstance(self.fetches, list | tuple)
+        asked = [self.fetches] if alone else self.fetches or ()
         return tuple(one if isinstance(one, str) else getattr(one, "name", "") for one in asked)
 
     @property
@@ -44,19 +45,25 @@ class RunCall:
 
 Listener = Callable[[RunCall], list[Any]]
 listener: Listener | None = None
-"""Called in place of each run; it must call what it is given, and return what that gives."""
+"""Called in place of each run; it must call what it is given, and return what that gives.
+
+Of several threads that train on a dataset it hears of the first one's batches.
+"""
+in_turn = False
+"""Whether whoever listens needs all steps one after the other: a dataset then has one thread."""
 
 
 @contextmanager
-def heard_by(one: Listener) -> Iterator[None]:
+def heard_by(one: Listener, *, all_in_turn: bool = False) -> Iterator[None]:
     """Within the block it hears of each run; who heard of them before hears what it runs."""
-    global listener
-    former = listener
-    listener = one if former is None else _through(former, one)
+    global listener, in_turn
+    former = listener, in_turn
+    listener = one if listener is None else _through(listener, one)
+    in_turn = in_turn or all_in_turn
     try:
         yield
     finally:
-        listener = former
+        listener, in_turn = former
 
 
 def _through(former: Listener, one: Listener) -> Listener:

@@ -43,7 +43,9 @@ class Sessions:
         except (NoLoop, TrialFailed) as error:
             self._drop(started_with(choices))
             raise BlockFailed(str(error).splitlines()[0]) from None
-        return TimedBlock(statistics.median(found["seconds"]), found["losses"], found["peak"])
+        # Where no loss is fetched, what is trained tells whether it trains alike.
+        losses = found["losses"] if any(found["losses"]) else [found["norm"]]
+        return TimedBlock(statistics.median(found["seconds"]), losses, found["peak"])
 
     def _session(self, choices: Choices) -> Session:
         key = repr(choices)

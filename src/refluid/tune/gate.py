@@ -170,7 +170,7 @@ def gate(number: int) -> Iterator[None]:
     for seeded in (random.seed, np.random.seed, torch.manual_seed, seed_all):
         seeded(_SEED)
     try:
-        with heard_by(one):
+        with heard_by(one, all_in_turn=True):
             yield
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:

@@ -18,12 +18,18 @@ _LATEST = 8
 
 
 class Learned:
-    """The gains of this machine with these versions. folder: of all machines' files."""
+    """The gains of this machine with these versions. folder: of all machines' files.
+
+    machine: a name of both.
+    """
 
     def __init__(self, host: Host, folder: Path | None = None) -> None:
-        facts = (host.model, host.cores, host.instructions, torch.__version__, __version__)
-        name = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-        self._path = (folder or _folder()) / f"{name}.json"
+        isa = host.environment.get("ONEDNN_MAX_CPU_ISA", "")
+        facts = (host.model, host.cores, host.instructions, host.used, isa)
+        versions = torch.__version__, __version__
+        self.machine = hashlib.sha256(repr((*facts, *versions)).encode()).hexdigest()[:16]
+        self.folder = folder or _folder()
+        self._path = self.folder / f"{self.machine}.json"
         self._gains: dict[str, list[float]] = self._read()
 
     def _read(self) -> dict[str, list[float]]:

@@ -12,14 +12,17 @@ from typing import Protocol
 from refluid.engine.choices import Choices
 from refluid.tune.space import Proposal, TrialKind
 
-# A block of steps takes about so long, and has at least so many.
-_BLOCK, _STEPS, _MOST_STEPS = 0.25, 8, 400
-_ROUNDS, _LAST_ROUNDS = 7, 9
+# A block of steps takes about so long, and has at least so many; losses are of as many at least.
+_BLOCK, _STEPS, _MOST_STEPS = 0.1, 8, 400
+_ROUNDS, _LAST_ROUNDS = 9, 9
 # After two rounds, what takes so many times as long is given up.
 _HOPELESS = 1.1
 # What must be gained for a choice to be worth making.
 _WORTH = 0.98
 _ENOUGH = 3
+# Student's t of 98% for so many rounds, and the least deviation of ratios that is believed.
+_T = {3: 6.96, 4: 4.54, 5: 3.75, 6: 3.36, 7: 3.14, 8: 3.0}
+_DEVIATION = 0.008
 # Losses of so many steps are compared: later ones differ by what rounding does to training.
 _ALIKE = 8
 
@@ -95,12 +98,27 @@ class Search:
     best: Choices = field(default_factory=Choices)
     tried: list[Tried] = field(default_factory=list)
 
-    def run(self, base: Choices, proposals: Iterable[Proposal]) -> Iterator[Tried]:
-        """Tries one after the other; each that helps is kept for the next. Ends at the deadline."""
+    def run(
+        self, base: Choices, proposals: Iterable[Proposal], before: Sequence[Tried] = ()
+    ) -> Iterator[Tried]:
+        """Tries one after the other; each that helps is kept for the next. Ends at the deadline.
+
+        before: what an earlier search found, in its order; it isn't measured again.
+        """
         self.best = base
+        for result in before:
+            self.tried.append(result)
+            if result.kept:
+                self.best = result.proposal.on(self.best)
+        known = {one.proposal.key for one in before}
         for one in proposals:
-            if self.clock() > self.deadline:
+            if one.key in known:
+                continue
+            left = self.deadline - self.clock()
+            if left < 0:
                 return
+            if one.row.seconds > left:
+                continue  # a shorter one may still be possible
             result = self._try(one, self.best)
             self.tried.append(result)
             if result.kept:
@@ -145,7 +163,7 @@ class Search:
         live: bool = False,
         patient: bool = False,
     ) -> Compared:
-        """Rounds of a block each, in turns. patient: to the last round."""
+        """Rounds of a block each, in turns, until it is clear. patient: to the last one."""
         steps = self._steps(one, live=live)
         firsts: list[TimedBlock] = []
         seconds: list[TimedBlock] = []
@@ -164,10 +182,18 @@ class Search:
 
 
 def is_clear(ratios: Sequence[float]) -> bool:
-    """Whether further rounds would tell nothing new of which side is faster."""
+    """Whether further rounds would tell nothing new: all agree, or the gain that is worth a choice
+    lies outside of what their mean may be."""
     if len(ratios) >= 2 and min(ratios) > _HOPELESS:
         return True
-    return len(ratios) >= _ENOUGH and (max(ratios) < _WORTH or min(ratios) > 1.0)
+    if len(ratios) < _ENOUGH:
+        return False
+    if max(ratios) < _WORTH or min(ratios) > 1.0:
+        return True
+    logs = [math.log(one) for one in ratios]
+    deviation = max(_DEVIATION, statistics.stdev(logs))
+    off = _T.get(len(logs), 2.9) * deviation / math.sqrt(len(logs))
+    return abs(statistics.fmean(logs) - math.log(_WORTH)) > off
 
 
 def compared(

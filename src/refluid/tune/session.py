@@ -41,6 +41,14 @@ class Script:
     command: Sequence[str]
     unprotected: bool = False
 
+    @property
+    def text(self) -> str:
+        """Of its file, where it can be read."""
+        try:
+            return script_path(self.command).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
 
 class Session:
     """One process of the script. choices: what it is started with. patience: seconds to wait.

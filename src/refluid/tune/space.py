@@ -11,6 +11,8 @@ from refluid.engine.choices import Choices
 from refluid.engine.knobs import KnobScope
 from refluid.tune.diagnosis import BoundBy, Diagnosis, Evidence
 
+# A smaller part of a step wouldn't be noticed. Blocks of a trial take about so many seconds.
+_LEAST, _USUAL = 0.002, 4.0
 _READER, _PYTHON = BoundBy.READER, BoundBy.PYTHON
 _SMALL, _KERNELS = BoundBy.SCHEDULING, BoundBy.KERNELS
 
@@ -45,6 +47,7 @@ class TunableKnob:
 
     values: those worth trying, none where it doesn't apply. helps: the parts of a step that it may
     shorten. gain: the part of them that it takes away where it helps; replaced by what was seen.
+    seconds: that a trial takes beside its blocks of steps, about: starting, compiling.
     """
 
     scope: KnobScope
@@ -54,6 +57,7 @@ class TunableKnob:
     gain: float
     numbers: Exactness = Exactness.SAME
     trial: TrialKind = TrialKind.WINDOW
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ _knob = TunableKnob
 
 SPACE: tuple[TunableKnob, ...] = (
     _knob(KnobScope.PRECISION, "decorate", _half, (_KERNELS,), 0.3,
-        _PRECISION, _STARTED),
+        _PRECISION, _STARTED, 3.0),
     _knob(KnobScope.READER, "use_multiprocess", lambda now: [True] if _loads(now) else [],
         (_READER,), 0.6, trial=_LIVE),
     _knob(KnobScope.READER, "capacity", lambda now: [64] if _loads(now) else [],
@@ -150,7 +154,7 @@ SPACE: tuple[TunableKnob, ...] = (
     _knob(_EXECUTION, "num_threads", _operator_threads, (_SMALL,), 0.1, _ROUNDING),
     _knob(_FLAG, "FLAGS_refluid_tier", _tiers, (_SMALL,), 0.2),
     _knob(_BUILD, "enable_auto_fusion", lambda _now: [True], (_SMALL, _KERNELS), 0.15,
-        _ROUNDING),
+        _ROUNDING, seconds=6.0),
     *(_knob(_BUILD, one, _fusion(one), (_KERNELS,), 0.05, _ROUNDING) for one in _FUSIONS),
     _knob(_FLAG, "FLAGS_use_mkldnn", lambda now: [] if now.seen.flags.get("FLAGS_use_mkldnn")
         else [True], (_KERNELS,), 0.05, _ROUNDING),
@@ -172,9 +176,12 @@ SPACE: tuple[TunableKnob, ...] = (
 def proposals(
     now: Situation, seen: dict[str, float], space: Sequence[TunableKnob] = SPACE
 ) -> list[Proposal]:
-    """What to try, the most promising first. seen: gains on this machine before, by key."""
+    """What to try: what promises most for the time that it takes first, and not what could gain
+    too little to be chosen. seen: gains on this machine before, by key."""
     found = [Proposal(row, value) for row in space for value in row.values(now)]
-    return sorted(found, key=lambda one: -_promise(one, now.diagnosis, seen))
+    promises = {one.key: _promise(one, now.diagnosis, seen) for one in found}
+    worth = [one for one in found if promises[one.key] >= _LEAST]
+    return sorted(worth, key=lambda one: -promises[one.key] / (_USUAL + one.row.seconds))
 
 
 def _promise(one: Proposal, diagnosis: Diagnosis, seen: dict[str, float]) -> float:

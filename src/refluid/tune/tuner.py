@@ -14,6 +14,7 @@ from refluid.tune.bench import Sessions
 from refluid.tune.diagnosis import Diagnosis, Evidence, diagnose
 from refluid.tune.doctor.host import read_host
 from refluid.tune.doctor.load import measure_load
+from refluid.tune.journal import Journal, journal_of
 from refluid.tune.learned import Learned
 from refluid.tune.profile import profile_of
 from refluid.tune.search import BlockFailed, Compared, Search, Tried
@@ -65,7 +66,10 @@ def tune(
         most = limit or seen.host.available
         search = Search(sessions, deadline, most, tolerance)
         now = Situation(seen, outcome.diagnosis)
-        _search(search, outcome, proposals(now, learned.gains(), space), learned, tell)
+        planned = proposals(now, learned.gains(), space)
+        machine = f"{learned.machine} {limit} {tolerance}"
+        journal = journal_of(script.command, script.text, learned.folder, machine)
+        _search(search, outcome, planned, learned, journal, tell)
     finally:
         sessions.close()
     outcome.seconds = time.monotonic() - start
@@ -77,20 +81,27 @@ def _search(
     outcome: TuningOutcome,
     planned: Sequence[Proposal],
     learned: Learned,
+    journal: Journal,
     tell: Callable[[str], None],
 ) -> None:
+    before = journal.before(planned)
+    if before:
+        tell(f"{len(before)} trials of a tuning that was ended are known; it goes on")
     try:
-        for number, one in enumerate(search.run(Choices(), planned), 1):
+        for number, one in enumerate(search.run(Choices(), planned, before), len(before) + 1):
             found = "" if one.found is None else f" {one.found.ratio:.2f}"
             tell(f"{number} of {len(planned)}: {one.proposal.key}:{found} {one.why}")
             learned.note(one)
+            journal.note(one)
         tell("the best beside the default, once more")
         outcome.proof = search.proven()
+        journal.end()
     except KeyboardInterrupt:
         outcome.interrupted = True
     except BlockFailed as error:
         tell(f"the proof failed, so nothing is chosen: {error}")
         search.best = Choices()
+        journal.end()
     if outcome.proof is None:  # what wasn't proven isn't chosen
         search.best = Choices()
     outcome.tried, outcome.best = search.tried, search.best
