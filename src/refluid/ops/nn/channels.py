@@ -86,10 +86,10 @@ def maxout_grad(X: Tensor, Out: Tensor, d_Out: Tensor, *, groups: int, axis: int
     """d_Out at the first channel of a group that is its largest."""
     place = axis % X.dim()
     shape = (*X.shape[:place], X.shape[place] // groups, groups, *X.shape[place + 1 :])
-    parts = X.reshape(shape).unbind(place + 1)
-    made, left = [], d_Out
-    for part in parts:
-        here = part == Out
-        made.append(torch.where(here, left, 0.0))
-        left = torch.where(here, 0.0, left)
-    return torch.stack(made, place + 1).view_as(X)
+    made, left = torch.empty(shape, dtype=X.dtype, device=X.device), d_Out
+    parts = zip(X.reshape(shape).unbind(place + 1), made.unbind(place + 1), strict=True)
+    for part, grad in parts:
+        torch.eq(part, Out, out=grad)
+        grad.mul_(left)
+        left = left - grad
+    return made.view_as(X)
