@@ -73,10 +73,11 @@ def _while_grad(writer: Writing, op: Operator) -> None:
     changed = {key for inner in block.ops for key in writes(inner)}
     arrays, passed, summed = _kinds(op)
     _enter_arrays(writer, op, arrays)
+    or_zeros = writer.source.constant("or_zeros", _or_zeros)
     for name, _ in passed:
         given = names.get(key_of(op.block, name + GRAD))
-        if writer.local(block, name + GRAD) != given:
-            enter(writer, block, name + GRAD, given)
+        value = called(or_zeros, given, writer.local(op.block, name))
+        enter(writer, block, name + GRAD, value)
     sums = {grad: Name(f"s{block.idx}_{index}") for index, (_, grad) in enumerate(summed)}
     maker = writer.source.constant("Accumulator", Accumulator)
     for one in sums.values():
@@ -97,7 +98,6 @@ def _while_grad(writer: Writing, op: Operator) -> None:
         outer, inner = writer.local(op.block, grad), inner_gradient(writer, op, name)
         if outer != inner:
             add(Bind(outer, inner))
-    or_zeros = writer.source.constant("or_zeros", _or_zeros)
     for name, grad in passed:
         outer, inner = writer.local(op.block, grad), inner_gradient(writer, op, name)
         add(Bind(outer, called(or_zeros, inner, writer.local(op.block, name)), op=op))
