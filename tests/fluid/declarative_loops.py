@@ -46,6 +46,7 @@ class Loop:
             one.set_value(self.numbers.uniform(-0.5, 0.5, one.shape).astype("float32"))
         self.optimizer = self.make_optimizer()
         self.pairs: Any = None
+        self.hooks: list[Any] = []
         self.arrays: Any = None
 
     def make_optimizer(self) -> Any:
@@ -92,6 +93,19 @@ class Loop:
         one = self.source.choice([one for one in self.trained if one is not self.net.second.weight])
         one.stop_gradient = not one.stop_gradient
 
+    def hook(self) -> None:
+        """Something sees, and changes, the gradient of a parameter from here on."""
+
+        def halved(gradient: Any) -> Any:
+            self.look(gradient.numpy())
+            return gradient * 0.5
+
+        one = self.source.choice([self.net.first.weight, self.net.second.weight])
+        if self.hooks:
+            self.hooks.pop().remove()
+        elif not one.stop_gradient:
+            self.hooks.append(one.register_hook(halved))
+
     def evaluate(self) -> None:
         self.net.eval()
         with dygraph.no_grad():
@@ -123,6 +137,7 @@ ODD: list[Callable[[Loop], Any]] = [
     Loop.change_feed,
     Loop.call_again,
     Loop.freeze,
+    Loop.hook,
     Loop.evaluate,
     Loop.other_optimizer,
     Loop.keep,

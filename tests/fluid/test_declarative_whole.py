@@ -98,6 +98,38 @@ def test_a_recording_of_equal_gradients_serves_others_too() -> None:
         np.testing.assert_allclose(found[7], found[0], rtol=1e-5)
 
 
+@pytest.mark.parametrize("when", ["before", "between", "result"])
+def test_hooks_see_gradients_as_in_dygraph(when: str) -> None:
+    found = []
+    for enabled in (True, False):
+        seen: list[Any] = []
+
+        def doubled(gradient: Any, seen: list[Any] = seen) -> Any:
+            seen.append(gradient.numpy().copy())
+            return gradient * 2.0
+
+        dygraph.ProgramTranslator().enable(enabled)
+        with dygraph.guard():
+            loop = Loop(4)
+            for number in range(9):
+                weight = loop.net.second.weight
+                if when == "before" and number == 5:
+                    weight.register_hook(doubled)
+                loss = loop.net(*loop.feed(4))[0]
+                if when == "between" and number == 5:
+                    weight.register_hook(doubled)
+                if when == "result":
+                    loss.register_hook(doubled)
+                loss.backward()
+                loop.optimizer.minimize(loss)
+                loop.net.clear_gradients()
+            found.append([*seen, *(one.numpy() for one in loop.net.parameters())])
+    dygraph.ProgramTranslator().enable(True)
+    assert len(found[0]) == len(found[1]) > len(loop.net.parameters()) + 3
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-5)
+
+
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     done: list[str] = []
     for name in ("run_whole", "happen"):

@@ -32,6 +32,10 @@ class Handed:
         self._promised: set[int] = set()
         self._asked: dict[int, Tensor] | None = None
 
+    def may_take(self, value: Tensor) -> bool:
+        """Whether a tensor's gradient may be handed over: it is a leaf's that no hook is to see."""
+        return value.is_leaf and not value._backward_hooks
+
     def promise(self, values: Iterable[Tensor]) -> None:
         """Notes tensors of parameters that will be given gradients."""
         self._promised.update(map(id, values))
@@ -47,6 +51,8 @@ class Handed:
     def give(self, var: VarBase, gradient: Tensor | SelectedRows) -> None:
         """Adds to the gradient of a parameter what nobody else holds."""
         value, asked = var._value, self._asked
+        if value._backward_hooks:  # since the function was called
+            gradient = _hooked(value, gradient)
         if isinstance(gradient, SelectedRows):
             if asked is None:
                 var.add_rows(gradient)
@@ -70,6 +76,15 @@ class Handed:
             yield self._asked
         finally:
             self._asked = former
+
+
+def _hooked(value: Tensor, gradient: Tensor | SelectedRows) -> Tensor:
+    """What the hooks of a tensor make of its gradient."""
+    found = gradient.to_dense() if isinstance(gradient, SelectedRows) else gradient
+    for hook in list((value._backward_hooks or {}).values()):
+        changed = hook(found)
+        found = found if changed is None else changed
+    return found
 
 
 handed = Handed()

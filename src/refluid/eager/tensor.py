@@ -230,7 +230,7 @@ class VarBase(AsTensor, Variable):
             slope, known = torch.ones_like(value), self.known_source
             if isinstance(grad_tensor, VarBase):
                 slope = grad_tensor.tensor.to(value.dtype).reshape(value.shape)
-            if known is not None and known[0] is value:
+            if known is not None and known[0] is value and not value._backward_hooks:
                 value.grad = slope
                 with torch.no_grad():
                     known[1](slope)

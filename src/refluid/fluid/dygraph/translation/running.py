@@ -105,27 +105,26 @@ class ProgramRunner:
             with torch.no_grad():
                 return self.run_now(tensors, [as_lod(one) for one in levels])
         made = [self.held[name] for name in held]
-        own = bool(flags.value("refluid_declarative_hands"))
-        # What was computed from nothing gets its gradient handed, not by autograd.
-        direct = [one._value for one in made if own and one._value.is_leaf]
-        handed.promise(direct)
+        hands = bool(flags.value("refluid_declarative_hands"))
+        # What was computed from nothing gets its gradient handed, unless a hook is to see it.
+        direct = [hands and handed.may_take(one._value) for one in made]
+        handed.promise(one._value for one, own in zip(made, direct, strict=True) if own)
         sources = [tensors[n] for n in feeds]
-        if len(direct) < len(made):
-            sources += [one._value for one in made if not (own and one._value.is_leaf)]
+        sources += [one._value for one, own in zip(made, direct, strict=True) if not own]
         detached = [one.detach() if one.requires_grad else one for one in tensors]
         with torch.no_grad():
             run = prepared(wanted).step(fed).begin(self.scope, detached, levels)
-            begun = Begun(run, variant, made, own)
+            begun = Begun(run, variant, made, direct)
             values, lods = begun.start()
         taken = {id(one) for one in detached}
         taken.update([id(cell.value) for cell, _ in self._cells])
-        found = step(begun, values, taken, *((handed.anchor,) if own else ()), *sources)
+        found = step(begun, values, taken, *((handed.anchor,) if any(direct) else ()), *sources)
         self._take_back()
         results = [
             result(value, as_lod(lod) if lod else [], stops=not reached)
             for value, lod, reached in zip(found, lods, variant.reached, strict=True)
         ]
-        if own and not sources:
+        if not sources:
             self.reached, self.plain_step = variant.reached, not any(lods)
             begun.offer(results, self.whole.note)
         return results

@@ -23,12 +23,14 @@ from refluid.fluid.dygraph.translation.variants import Variant
 class Begun:
     """A run that pauses: its results are there, its gradients not yet.
 
-    held: variables that gradients are wanted of, besides those of feeds. own: whether parameters
-    among them are given theirs here, instead of by autograd.
+    held: variables that gradients are wanted of, besides those of feeds. direct: which of them are
+    given theirs here, instead of by autograd.
     """
 
-    def __init__(self, run: Any, variant: Variant, held: Sequence[VarBase], own: bool) -> None:
-        self.variant, self.held, self.own = variant, held, own
+    def __init__(
+        self, run: Any, variant: Variant, held: Sequence[VarBase], direct: Sequence[bool]
+    ) -> None:
+        self.variant, self.held, self.direct = variant, held, direct
         self._run: Any = run
         self._like: list[Any] = []
 
@@ -77,8 +79,8 @@ class Begun:
         gradients = [None if place is None else found[place] for place in variant.given]
         count = len(variant.feeds)
         made = [_dense(one) for one in gradients[:count]]
-        for var, one in zip(self.held, gradients[count:], strict=True):
-            if not (self.own and var._value.is_leaf):
+        for var, own, one in zip(self.held, self.direct, gradients[count:], strict=True):
+            if not own:
                 made.append(_dense(one))
             elif one is not None:
                 handed.give(var, one)
@@ -114,7 +116,7 @@ class _Step(torch.autograd.Function):
                 "gradients of gradients don't reach through a declarative function; call "
                 "ProgramTranslator().enable(False) before, so that it runs as plain dygraph"
             )
-        first = (None,) * (4 if ctx.begun.own else 3)
+        first = (None,) * (4 if any(ctx.begun.direct) else 3)
         return (*first, *ctx.begun.finish(grads))
 
 

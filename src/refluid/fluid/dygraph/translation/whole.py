@@ -143,10 +143,12 @@ class WholeProgram:
         )
 
     def is_ready(self) -> bool:
-        """Whether what takes gradients is what it was, and has none yet."""
+        """Whether what takes gradients is what it was, has none yet, and no hook is to see one."""
         for var in self.takes:
             value = var._value
             if not value.requires_grad or value.grad is not None or var.rows is not None:
+                return False
+            if value._backward_hooks:
                 return False
         return not any(var._value is None or var._value.requires_grad for var in self.others)
 
