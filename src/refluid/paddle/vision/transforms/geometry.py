@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 Matrix = list[float]
 
@@ -35,14 +34,36 @@ def inverse_affine(
 
 
 def perspective_matrix(targets: Sequence[Any], sources: Sequence[Any]) -> Matrix:
-    """Eight numbers that take four corners of the result to those of the image."""
-    rows: list[list[float]] = []
-    for (x, y), (u, v) in zip(targets, sources, strict=True):
-        rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y])
-        rows.append([0, 0, 0, x, y, 1, -v * x, -v * y])
-    wanted = np.asarray(sources, dtype="float64").reshape(8)
-    found = np.linalg.lstsq(np.asarray(rows, dtype="float64"), wanted, rcond=None)[0]
-    return [float(one) for one in found]
+    """Eight numbers that take four corners of the result to those of the image.
+
+    They are solved for exactly: on which side of an edge a pixel falls must not hang on how a
+    processor rounds. ValueError where three corners lie on a line.
+    """
+    rows: list[list[Fraction]] = []
+    for target, source in zip(targets, sources, strict=True):
+        x, y, u, v = (Fraction(float(one)) for one in (*target, *source))
+        one, zero = Fraction(1), Fraction(0)
+        rows.append([x, y, one, zero, zero, zero, -u * x, -u * y, u])
+        rows.append([zero, zero, zero, x, y, one, -v * x, -v * y, v])
+    return [float(one) for one in _solved(rows)]
+
+
+def _solved(rows: list[list[Fraction]]) -> list[Fraction]:
+    """The solution of equations, each its coefficients and what they add up to."""
+    for place in range(len(rows)):
+        found = next((row for row in rows[place:] if row[place]), None)
+        if found is None:
+            raise ValueError("three corners lie on a line: there is no such perspective")
+        rows.remove(found)
+        rows.insert(place, found)
+        lead = [one / found[place] for one in found]
+        rows[:] = [
+            [one - row[place] * its for one, its in zip(row, lead, strict=True)]
+            if number != place
+            else lead
+            for number, row in enumerate(rows)
+        ]
+    return [row[-1] for row in rows]
 
 
 def expanded(width: int, height: int, angle: float, origin: float = 0.5) -> tuple[int, int]:
