@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.gradient_hooks import has_hooks, hooked
 
 if TYPE_CHECKING:
     from refluid.eager.tensor import VarBase
@@ -34,7 +35,7 @@ class Handed:
 
     def may_take(self, value: Tensor) -> bool:
         """Whether a tensor's gradient may be handed over: it is a leaf's that no hook is to see."""
-        return value.is_leaf and not value._backward_hooks
+        return value.is_leaf and not has_hooks(value)
 
     def promise(self, values: Iterable[Tensor]) -> None:
         """Notes tensors of parameters that will be given gradients."""
@@ -51,8 +52,9 @@ class Handed:
     def give(self, var: VarBase, gradient: Tensor | SelectedRows) -> None:
         """Adds to the gradient of a parameter what nobody else holds."""
         value, asked = var._value, self._asked
-        if value._backward_hooks:  # since the function was called
-            gradient = _hooked(value, gradient)
+        if has_hooks(value):  # since the function was called
+            dense = gradient.to_dense() if isinstance(gradient, SelectedRows) else gradient
+            gradient = hooked(value, dense)
         if isinstance(gradient, SelectedRows):
             if asked is None:
                 var.add_rows(gradient)
@@ -76,15 +78,6 @@ class Handed:
             yield self._asked
         finally:
             self._asked = former
-
-
-def _hooked(value: Tensor, gradient: Tensor | SelectedRows) -> Tensor:
-    """What the hooks of a tensor make of its gradient."""
-    found = gradient.to_dense() if isinstance(gradient, SelectedRows) else gradient
-    for hook in list((value._backward_hooks or {}).values()):
-        changed = hook(found)
-        found = found if changed is None else changed
-    return found
 
 
 handed = Handed()

@@ -21,6 +21,7 @@ from refluid.eager.backward_ends import backward_ended
 from refluid.eager.live import live
 from refluid.eager.shared_weights import shared_weights
 from refluid.ir.variable import Variable
+from refluid.kernels.gradient_hooks import has_hooks
 
 Array = npt.NDArray[Any]
 
@@ -225,25 +226,22 @@ class VarBase(AsTensor, Variable):
         Strategies (Fluid's only argument) order sums in Fluid; here autograd does.
         """
         value = self.tensor
-        if value.requires_grad:
-            live.keep_gradients()
-            slope, known = torch.ones_like(value), self.known_source
-            if isinstance(grad_tensor, VarBase):
-                slope = grad_tensor.tensor.to(value.dtype).reshape(value.shape)
-            if known is not None and known[0] is value and not value._backward_hooks:
-                value.grad = slope
-                with torch.no_grad():
-                    known[1](slope)
-            else:
-                with shared_weights.together():
-                    torch.autograd.backward([value], [slope], retain_graph=retain_graph)
-            backward_ended()
+        if not value.requires_grad:
+            told = f"backward: nothing that {self.name!r} was computed from takes a gradient; set "
+            warnings.warn(told + "stop_gradient = False, and leave no_grad", stacklevel=2)
             return
-        warnings.warn(
-            f"backward: nothing that {self.name!r} was computed from takes a gradient; set "
-            "stop_gradient = False on what needs one, and leave no_grad",
-            stacklevel=2,
-        )
+        live.keep_gradients()
+        slope, known = torch.ones_like(value), self.known_source
+        if isinstance(grad_tensor, VarBase):
+            slope = grad_tensor.tensor.to(value.dtype).reshape(value.shape)
+        if known is not None and known[0] is value and not has_hooks(value):
+            value.grad = slope
+            with torch.no_grad():
+                known[1](slope)
+        else:
+            with shared_weights.together():
+                torch.autograd.backward([value], [slope], retain_graph=retain_graph)
+        backward_ended()
 
     @property
     def gradient_value(self) -> torch.Tensor | SelectedRows | None:

@@ -24,6 +24,7 @@ from refluid.eager import VarBase, current
 from refluid.eager.waiting import LaterPairs, waiting
 from refluid.engine.prepare import Wanted, prepared
 from refluid.fluid.dygraph.translation.whole_program import whole_program
+from refluid.kernels.gradient_hooks import has_hooks
 
 # After so many steps alike the next one waits; after so many in a row that didn't come to their
 # end none does any more.
@@ -148,7 +149,7 @@ class WholeProgram:
             value = var._value
             if not value.requires_grad or value.grad is not None or var.rows is not None:
                 return False
-            if value._backward_hooks:
+            if has_hooks(value):
                 return False
         return not any(var._value is None or var._value.requires_grad for var in self.others)
 
