@@ -105,14 +105,17 @@ def test_a_browser_shows_it(width: int, tmp_path: Path) -> None:
         tab.goto(file.as_uri())
         wide = tab.evaluate("document.documentElement.scrollWidth")
         small = tab.evaluate(_SMALLEST)
+        tall = tab.evaluate(_TALLEST)
         shown = tab.evaluate("document.body.innerText")
         browser.close()
     assert wrong == [] and asked == [file.as_uri()]
     assert wide <= width, "the page is wider than the window"
-    assert small >= 11
+    assert small >= 11 and tall < 400, "a cell is squeezed"
     assert "1.67 times as fast" in shown and ODD in shown
 
 
+_TALLEST = """() => Math.max(...[...document.querySelectorAll("td")]
+  .map(one => one.getBoundingClientRect().height))"""
 _SMALLEST = """() => Math.min(...[...document.querySelectorAll("h1, h2, p, td, th, span, b, pre")]
   .filter(one => one.innerText.trim())
   .map(one => parseFloat(getComputedStyle(one).fontSize)))"""

@@ -120,6 +120,18 @@ def test_losses_decide() -> None:
     assert not kept(strict)
 
 
+def test_rounding_in_half_precision_is_as_large_in_what_follows() -> None:
+    machine = Machine({"half": 0.8, "other": 0.8}, losses={"half": 0.01, "other": 0.01})
+    found = search(machine)
+    planned = [proposal("half", numbers=Exactness.PRECISION), proposal("other")]
+    list(found.run(NONE, planned))
+    assert kept(found) == {"half", "other"} and found.proven()
+    assert kept(found) == {"half", "other"}
+    machine.losses["other"] = 0.1  # together they are off by too much
+    found.proven()
+    assert not found.best
+
+
 def test_memory_decides() -> None:
     machine = Machine({"a": 0.5, "b": 0.6}, peaks={"a": 5000, "b": 900})
     found = search(machine, limit=1000)

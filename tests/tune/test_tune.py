@@ -106,3 +106,26 @@ def left(folder: Path) -> list[str]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.slow
+def test_a_tuning_that_was_killed_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(scripts.PLAIN)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    begun = subprocess.Popen(
+        command("--budget", "200s", "train.py"), cwd=tmp_path, env=environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.rglob("begun-*.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    begun.send_signal(signal.SIGKILL)
+    begun.wait(timeout=60)
+    (journal,) = tmp_path.rglob("begun-*.json")
+    again = subprocess.run(
+        command("--budget", "60s", "train.py"), cwd=tmp_path, env=environment,
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    assert "trials of a tuning that was ended are known; it goes on" in again.stderr
+    assert not journal.exists()

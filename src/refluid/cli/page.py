@@ -29,6 +29,13 @@ td.number, th.number { text-align: right; white-space: nowrap; }
 td.code { font-family: ui-monospace, monospace; font-size: .85rem; overflow-wrap: anywhere; }
 .bar { background: var(--soft); height: .7rem; margin-top: .4rem; min-width: 7rem; }
 .bar i { background: var(--bar); display: block; height: 100%; }
+@media (max-width: 40rem) { body { padding: 0 .8rem; }
+  .stacks tr:first-child { display: none; }
+  .stacks tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
+  .stacks td, .stacks td.number { display: block; border: 0; padding: 0; text-align: left; }
+  .stacks td:empty { display: none; } .stacks td.code { white-space: pre-wrap; }
+  .stacks td::before { content: attr(data-name) " "; color: var(--quiet); font-size: .85rem;
+    font-family: system-ui, sans-serif; } }
 svg { width: 100%; height: auto; } svg text { fill: var(--quiet); font-size: 11px; }
 .area { fill: var(--soft); stroke: var(--bar); stroke-width: 1.5; }
 .rule { stroke: var(--line); } .mark { stroke: var(--alarm); stroke-dasharray: 3 3; }
@@ -72,17 +79,24 @@ def tiles(facts: Iterable[tuple[str, str]]) -> str:
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[TableCell]], numbers: str = "", codes: str = ""
 ) -> str:
-    """A table. `numbers`, `codes`: names of the columns that hold figures, or source."""
+    """A table. `numbers`, `codes`: names of the columns that hold figures, or source.
+
+    On a narrow screen one with source shows a row's cells below one another.
+    """
     kinds = dict.fromkeys(numbers.split("|"), "number") | dict.fromkeys(codes.split("|"), "code")
-    classes = [f' class="{kinds[head]}"' if head in kinds else "" for head in heads]
+    classes = [f' class="{kinds[head]}"' if head and head in kinds else "" for head in heads]
     top = "".join(f"<th{c}>{escape(h)}</th>" for h, c in zip(heads, classes, strict=True))
     body = "".join(
         "<tr>"
-        + "".join(f"<td{c}>{_cell(v)}</td>" for v, c in zip(row, classes, strict=True))
+        + "".join(
+            f'<td{c} data-name="{escape(h)}">{_cell(v)}</td>'
+            for v, c, h in zip(row, classes, heads, strict=True)
+        )
         + "</tr>"
         for row in rows
     )
-    return f'<div class="wide"><table><tr>{top}</tr>{body}</table></div>'
+    stacks = ' class="stacks"' if codes else ""
+    return f'<div class="wide"><table{stacks}><tr>{top}</tr>{body}</table></div>'
 
 
 def _cell(value: TableCell) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from refluid.cli.page import Share, document, section, table, tiles
 from refluid.engine.strategy_file import known, written
-from refluid.tune.report import gain, how_to_apply, verdict
+from refluid.tune.report import denied, gain, how_to_apply, verdict
 from refluid.tune.search import Tried
 from refluid.tune.tuner import TuningOutcome
 
@@ -163,6 +163,8 @@ def _tried(outcome: TuningOutcome) -> str:
     if not rows:
         return ""
     left = f" {outcome.left} more were not tried." if outcome.left else ""
+    if outcome.proof and not outcome.best:
+        left += f" {denied(outcome.proof)}"
     return section(
         "What was tried",
         "Each beside the best until then, in turns: the time of a step by it over that without it, "
@@ -175,7 +177,13 @@ def _row(one: Tried) -> tuple[str, ...]:
     found = one.found
     figures = (f"{found.ratio:.2f}", f"{found.low:.2f} to {found.high:.2f}") if found else ("", "")
     knob = known(one.proposal.row.scope)[one.proposal.row.name]
-    return one.proposal.key, knob.does, *figures, "kept" if one.kept else "", one.why
+    return (
+        one.proposal.key,
+        knob.does.replace("`", ""),
+        *figures,
+        "kept" if one.kept else "",
+        one.why,
+    )
 
 
 def _slowest(outcome: TuningOutcome) -> str:

@@ -133,6 +133,14 @@ def _python(seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
             "copy them every hundredth step, or fetch what is needed of them",
             lines,
         )
+    elif "train_from_dataset" in first:
+        yield Cause(
+            "dataset handed on slowly",
+            f"{between} pass between batches of the dataset",
+            "more threads train at once (dataset.set_thread, of no more than its files); larger "
+            "batches",
+            lines,
+        )
     else:
         yield Cause(
             "data prepared between steps",

@@ -37,6 +37,8 @@ def _lines(outcome: TuningOutcome, file: str) -> Iterator[str]:
         yield "What was tried (time of a step beside that without it):"
         for one in outcome.tried:
             yield f"  {'kept' if one.kept else '    '}  {tried_text(one)}"
+    if outcome.proof and not outcome.best:
+        yield f"  {denied(outcome.proof)}"
     if outcome.left:
         why = "interrupted" if outcome.interrupted else "the time was up"
         yield f"  {outcome.left} more were not tried: {why}"
@@ -49,6 +51,14 @@ def verdict(outcome: TuningOutcome) -> str:
     if outcome.best and outcome.proof:
         return f"{gain(outcome.proof)}, by {outcome.best.count} choices"
     return "the settings are as fast as any that was tried"
+
+
+def denied(proof: Compared) -> str:
+    """Why what was kept isn't chosen."""
+    return (
+        f"All that was kept beside the default, once more: {proof.ratio:.2f} ({proof.low:.2f} to "
+        f"{proof.high:.2f}). That isn't clearly faster, or its losses differ: nothing is chosen."
+    )
 
 
 def gain(found: Compared) -> str:

@@ -135,7 +135,7 @@ class Search:
 
     def _judged(self, one: Proposal, found: Compared) -> tuple[bool, str]:
         """Whether it is kept, and why."""
-        most = one.row.numbers.value if self.tolerance is None else self.tolerance
+        most = self._tolerance(one)
         if one.row.trial is not TrialKind.LIVE and not found.off <= most:
             return False, f"losses differ by {found.off:.2g}, more than {most:g}"
         if self.limit and found.peak > self.limit:
@@ -144,13 +144,19 @@ class Search:
             return True, "faster"
         return False, "slower" if found.low > 1.0 else "no clear gain"
 
+    def _tolerance(self, *more: Proposal) -> float:
+        """Of losses: what rounds in half precision differs by as much in all that follows."""
+        kept = [one.proposal for one in self.tried if one.kept]
+        stated = max((one.row.numbers.value for one in (*kept, *more)), default=0.0)
+        return stated if self.tolerance is None else self.tolerance
+
     def proven(self) -> Compared | None:
         """The best beside the default, once more; the default is best where it isn't faster."""
         if not self.best:
             return None
         live = any(one.kept and one.proposal.row.trial is TrialKind.LIVE for one in self.tried)
         found = self.compare(Choices(), self.best, _LAST_ROUNDS, live=live, patient=True)
-        if not found.is_faster:
+        if not found.is_faster or (not live and not found.off <= self._tolerance()):
             self.best = Choices()
         return found
 

@@ -154,7 +154,7 @@ SPACE: tuple[TunableKnob, ...] = (
     _knob(_EXECUTION, "num_threads", _operator_threads, (_SMALL,), 0.1, _ROUNDING),
     _knob(_FLAG, "FLAGS_refluid_tier", _tiers, (_SMALL,), 0.2),
     _knob(_BUILD, "enable_auto_fusion", lambda _now: [True], (_SMALL, _KERNELS), 0.15,
-        _ROUNDING, seconds=6.0),
+        _ROUNDING, seconds=8.0),
     *(_knob(_BUILD, one, _fusion(one), (_KERNELS,), 0.05, _ROUNDING) for one in _FUSIONS),
     _knob(_FLAG, "FLAGS_use_mkldnn", lambda now: [] if now.seen.flags.get("FLAGS_use_mkldnn")
         else [True], (_KERNELS,), 0.05, _ROUNDING),
