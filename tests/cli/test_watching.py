@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.cli.test_scalars import SCRIPT, scalars
+from tests.tune.scripts import DYGRAPH
 
 
 def test_the_end_tells_what_steps_took_and_fetched(tmp_path: Path) -> None:
@@ -24,3 +25,12 @@ def test_the_end_tells_what_steps_took_and_fetched(tmp_path: Path) -> None:
     )
     assert "MB resident in the end" in ran.stderr
     assert scalars(tmp_path / "logs")[-1][0] == 30  # both hear of each step
+
+
+def test_steps_of_dygraph_are_told(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(DYGRAPH.replace("STEPS", "40"))
+    ran = subprocess.run(
+        [sys.executable, "-m", "refluid.cli.main", "run", "--watch", "train.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert re.search(r"refluid: dygraph: 40 steps, \S+ ms each", ran.stderr)

@@ -109,3 +109,34 @@ def test_listeners_hear_through_one_another() -> None:
     assert order == ["inner begins", "outer begins", "outer ends", "inner ends"]
     executor.run(fluid.Program())
     assert len(order) == 4
+
+
+def test_steps_of_dygraph_are_heard() -> None:
+    counts = [0, 0]
+
+    def counting(which: int) -> Any:
+        def count() -> None:
+            counts[which] += 1
+
+        return count
+
+    def passing(call: RunCall) -> list[Any]:
+        return call()
+
+    with fluid.dygraph.guard():
+        layer = fluid.dygraph.Linear(3, 1)
+        sgd = fluid.optimizer.SGD(0.1, parameter_list=layer.parameters())
+
+        def step() -> None:
+            loss = fluid.layers.reduce_mean(layer(fluid.dygraph.to_variable(np.ones((2, 3), "f"))))
+            loss.backward()
+            sgd.minimize(loss)
+            layer.clear_gradients()
+
+        step()
+        with heard_by(passing, steps=counting(0)):
+            step()
+            with heard_by(passing, steps=counting(1)):
+                step()
+        step()
+    assert counts == [2, 1]

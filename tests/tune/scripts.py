@@ -108,3 +108,16 @@ dataset.set_filelist([os.path.join(folder, "part")])
 for epoch in range(10000):
     exe.train_from_dataset(dataset=dataset, fetch_list=[loss], print_period=1000)
 """
+DYGRAPH = """\
+import numpy as np
+import paddle.fluid as fluid
+
+with fluid.dygraph.guard():
+    layer = fluid.dygraph.Linear(3, 1)
+    sgd = fluid.optimizer.SGD(0.1, parameter_list=layer.parameters())
+    for step in range(STEPS):
+        loss = fluid.layers.reduce_mean(layer(fluid.dygraph.to_variable(np.ones((2, 3), "f"))))
+        loss.backward()
+        sgd.minimize(loss)
+        layer.clear_gradients()
+"""

@@ -135,3 +135,8 @@ def test_a_script_ends_with_its_tuner(tmp_path: Path) -> None:
     status = process.poll()
     session.close()
     assert status == 0
+
+
+def test_a_loop_of_dygraph_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoLoop, match=r"its loop is one of fluid\.dygraph"):
+        at_gate(tmp_path, scripts.DYGRAPH.replace("STEPS", "10**9"))

@@ -24,7 +24,7 @@ def logging_scalars(folder: Path, period: float = _PERIOD) -> Iterator[None]:
     file = ScalarFile(folder)
     scalars = _Scalars(file, period)
     try:
-        with heard_by(scalars):
+        with heard_by(scalars, steps=scalars.step):
             yield
     finally:
         scalars.write()
@@ -42,10 +42,18 @@ class _Scalars:
 
     def __call__(self, call: RunCall) -> list[Any]:
         results = self._figures(call)
+        self._write_now_and_then()
+        return results
+
+    def step(self) -> None:
+        """A step of dygraph ended."""
+        self._figures.step()
+        self._write_now_and_then()
+
+    def _write_now_and_then(self) -> None:
         if time.perf_counter() >= self._next:
             self.write()
             self._next = time.perf_counter() + self._period
-        return results
 
     def write(self) -> None:
         """Writes what there is."""

@@ -77,6 +77,17 @@ class StepFigures:
             program.ended = end
         return results
 
+    def step(self) -> None:
+        """A step of dygraph ended, as `listening.step_listener` says; its time is all of it."""
+        end = time.perf_counter()
+        with self._lock:
+            loop = self._programs.setdefault("dygraph", ProgramSteps("dygraph"))
+            loop.steps += 1
+            if loop.ended is not None:
+                for sums in (loop.recent, loop.total):
+                    _add(sums, loop.ended, end, None)
+            loop.ended = end
+
     def take(self) -> list[tuple[ProgramSteps, StepSums]]:
         """Programs that ran since this was last asked, and the sums of those steps."""
         with self._lock:

@@ -50,7 +50,7 @@ def watching(period: float = _PERIOD) -> Iterator[None]:
     figures = StepFigures()
     live = told(_BottomLines(figures, period)) if on_terminal() else _printed(figures, period)
     try:
-        with heard_by(figures), live:
+        with heard_by(figures, steps=figures.step), live:
             yield
     finally:
         _summarise(figures)

@@ -49,21 +49,30 @@ listener: Listener | None = None
 
 Of several threads that train on a dataset it hears of the first one's batches.
 """
+step_listener: Callable[[], None] | None = None
+"""Called after each update of dygraph's parameters, where a step of its loop ends."""
 in_turn = False
 """Whether whoever listens needs all steps one after the other: a dataset then has one thread."""
 
 
 @contextmanager
-def heard_by(one: Listener, *, all_in_turn: bool = False) -> Iterator[None]:
-    """Within the block it hears of each run; who heard of them before hears what it runs."""
-    global listener, in_turn
-    former = listener, in_turn
+def heard_by(
+    one: Listener, *, all_in_turn: bool = False, steps: Callable[[], None] | None = None
+) -> Iterator[None]:
+    """Within the block it hears of each run; who heard of them before hears what it runs.
+
+    steps: called after each step of dygraph.
+    """
+    global listener, in_turn, step_listener
+    former = listener, in_turn, step_listener
     listener = one if listener is None else _through(listener, one)
     in_turn = in_turn or all_in_turn
+    if steps is not None:
+        step_listener = steps if step_listener is None else _both(step_listener, steps)
     try:
         yield
     finally:
-        listener, in_turn = former
+        listener, in_turn, step_listener = former
 
 
 def _through(former: Listener, one: Listener) -> Listener:
@@ -72,3 +81,11 @@ def _through(former: Listener, one: Listener) -> Listener:
         return one(replace(call, run=lambda *asked: former(RunCall(run, *asked))))
 
     return hear
+
+
+def _both(one: Callable[[], None], other: Callable[[], None]) -> Callable[[], None]:
+    def call() -> None:
+        one()
+        other()
+
+    return call

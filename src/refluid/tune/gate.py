@@ -40,6 +40,10 @@ _BEFORE = 6
 _LIVE = 60, 8.0
 # Different batches of a window, and the most bytes of them.
 _BATCHES, _MOST = 4, 1 << 28
+_OF_DYGRAPH = (
+    "its loop is one of fluid.dygraph, and only loops that run programs are tuned; refluid run "
+    "--watch shows what its steps take"
+)
 _Course = Generator[list[Any], "_Attempt", None]
 
 
@@ -65,6 +69,7 @@ class Gate:
         self._lines = talk.makefile("rw", encoding="utf-8", newline="\n")
         self._runs: Counter[Hashable] = Counter()
         self._loop: Hashable | None = None
+        self._steps = 0
         self._course: _Course = self._whole_course()
 
     def __call__(self, call: RunCall) -> list[Any]:
@@ -82,6 +87,13 @@ class Gate:
         if attempt.error is not None:
             raise attempt.error
         return results
+
+    def step(self) -> None:
+        """A step of dygraph ended. Its loop is Python, which can't be run again."""
+        self._steps += 1
+        if self._steps == _WITHOUT_UPDATES and self._loop is None:
+            self.say({"failed": _OF_DYGRAPH})
+            self._lines.readline()  # until the tuner ends this process
 
     def _begins(self, key: Hashable, call: RunCall) -> bool:
         self._runs[key] += 1
@@ -170,7 +182,7 @@ def gate(number: int) -> Iterator[None]:
     for seeded in (random.seed, np.random.seed, torch.manual_seed, seed_all):
         seeded(_SEED)
     try:
-        with heard_by(one, all_in_turn=True):
+        with heard_by(one, all_in_turn=True, steps=one.step):
             yield
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:

@@ -12,6 +12,7 @@ from refluid.core import names
 from refluid.core.data_ends import one_update
 from refluid.core.dtypes import VarType
 from refluid.core.former import formerly
+from refluid.engine import listening
 from refluid.fluid import layers
 from refluid.fluid.clip import append_gradient_clip_ops, error_clip_callback
 from refluid.fluid.clipping.gradients import GradientClipBase
@@ -93,7 +94,10 @@ class Optimizer(Stepping):
         assert isinstance(loss, Variable), "The loss should be an Variable."
         if at_once():
             with one_update(partial(self._step, parameter_list)):
-                return [], self._step(parameter_list)
+                found = self._step(parameter_list)
+            if listening.step_listener is not None:
+                listening.step_listener()
+            return [], found
         loss = in_chosen_precision(loss)
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
