@@ -71,6 +71,8 @@ def noted(value, tensor):
             array = value.numpy()
         except Exception:  # a variable of a program
             return ["variable", list(value.shape)]
+        if array.dtype.kind == "c":
+            array = array.view(array.real.dtype)
         numbers = (
             array.astype("float64").reshape(-1).tolist()
             if array.dtype.kind in "fiub"

@@ -32,7 +32,7 @@ def variables(given, drawn, taking):
     if not isinstance(drawn, np.ndarray):
         return drawn
     made = paddle.to_tensor(drawn)
-    if drawn.dtype.kind == "f" and not given.fixed:
+    if drawn.dtype.kind in "fc" and not given.fixed:
         made.stop_gradient = False
         taking.append(made)
     return made
@@ -48,6 +48,7 @@ def run(name, call):
     loss = None
     random = np.random.RandomState(1)
     for out in outs:
+        out = paddle.as_real(out) if out.is_complex() else out
         weights = random.uniform(0.5, 1.5, out.shape).astype("float32")
         if str(out.dtype) in ("paddle.float32", "paddle.float64") and not out.stop_gradient:
             term = (out * paddle.to_tensor(weights).astype(out.dtype)).sum().astype("float32")

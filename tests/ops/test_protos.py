@@ -39,8 +39,10 @@ _OWN = {
 }
 # Where the operators are that Paddle 2 has beside Fluid's.
 _OF_PADDLE_2 = {
+    "loss.transducer",
     "math.accumulating",
     "math.decomposing",
+    "math.frequencies",
     "math.pairs",
     "math.solving",
     "math.special",
@@ -49,6 +51,7 @@ _OF_PADDLE_2 = {
     "nn.head_attention",
     "optimizer.corrected",
     "rnn.stacked",
+    "tensor.complexes",
     "tensor.diagonals",
     "tensor.drawing",
     "tensor.spreading",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from refluid.core.dtypes import FLOATING
+from refluid.core.dtypes import DIFFERENTIABLE
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
@@ -70,4 +70,4 @@ def carried_gradients(
 
 def _floating(block: Block, name: str) -> bool:
     var = block.find_var_recursive(name)
-    return var is not None and var.dtype in FLOATING
+    return var is not None and var.dtype in DIFFERENTIABLE

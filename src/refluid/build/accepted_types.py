@@ -24,6 +24,10 @@ _FLOAT_UNARY = "log log1p maxout mish pixel_shuffle selu temporal_shift unfold"
 _COMPARISONS = "equal greater_equal greater_than less_equal less_than not_equal"
 
 
+# What Fluid has none of: the operator decides.
+_SINCE = ("bfloat16", "complex64", "complex128")
+
+
 class Accepted(NamedTuple):
     """What one input slot of a layer accepts; `argument` is the name that users know."""
 
@@ -82,7 +86,7 @@ def check_parameter(layer: str, dtype: VarType) -> None:
 
 
 def _check(layer: str, accepted: Accepted, dtype: VarType) -> None:
-    if dtype_name(dtype) not in (*accepted.types, "bfloat16"):
+    if dtype_name(dtype) not in (*accepted.types, *_SINCE):
         raise TypeError(
             f"The data type of '{accepted.argument}' in {layer} must be "
             f"{list(accepted.types)}, but received {dtype_name(dtype)}."

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from refluid.build.backend import backend
+from refluid.build.constants import assign_value
 from refluid.build.operators import op
 from refluid.build.results import How
 from refluid.build.subscript import block_of
 from refluid.build.subscript import subscript as subscript
-from refluid.core.dtypes import FLOATING, VarType, dtype_name
+from refluid.core.dtypes import COMPLEX, DIFFERENTIABLE, FLOATING, VarType, dtype_name
 from refluid.ir.variable import Variable
 
 _SCALAR = (bool, int, float, np.integer, np.floating)
@@ -63,7 +64,7 @@ def _scalar(
     The constant is of the variable's type: of 1.5 a whole-number variable sees 1.
     """
     value = float(other) if isinstance(other, float | np.floating) else int(other)
-    whole = var.dtype not in FLOATING
+    whole = var.dtype not in DIFFERENTIABLE
     if op_type == "elementwise_sub" and reverse:
         op_type = "elementwise_rsub"
     rule = None if op_type == "elementwise_div" and (reverse or whole) else _SCALE.get(op_type)
@@ -79,7 +80,7 @@ def _scalar(
 
 def _promoted(var: Any, other: Any, op_type: str) -> tuple[Any, Any]:
     """Whole numbers as float32 beside a fraction and in quotients, as in Paddle 2."""
-    whole = var.dtype not in FLOATING
+    whole = var.dtype not in DIFFERENTIABLE
     fraction = isinstance(other, float | np.floating)
     if op_type in _COMPARE or not whole:
         return var, other
@@ -90,10 +91,27 @@ def _promoted(var: Any, other: Any, op_type: str) -> tuple[Any, Any]:
     return var, other
 
 
+def both_complex(var: Any, other: Any) -> tuple[Any, Any]:
+    """Real numbers as complex ones beside such."""
+    if isinstance(other, complex):
+        other = assign_value(np.array([other], "complex64"))
+    kinds = {one.dtype for one in (var, other) if isinstance(one, Variable)}
+    if kinds.isdisjoint(COMPLEX):
+        return var, other
+    wide = not kinds.isdisjoint({VarType.COMPLEX128, VarType.FP64})
+    kind = VarType.COMPLEX128 if wide else VarType.COMPLEX64
+    made = [
+        cast(one, kind) if isinstance(one, Variable) and one.dtype != kind else one
+        for one in (var, other)
+    ]
+    return made[0], made[1]
+
+
 def binary(var: Any, other: Any, op_type: str, *, reverse: bool = False) -> Any:
     """Appends `op_type` of a variable and a variable or Python number; the result variable."""
     if isinstance(other, np.ndarray) and hasattr(var, "alike"):
         other = var.alike(other)
+    var, other = both_complex(var, other)
     if getattr(backend(), "promotes", False):
         var, other = _promoted(var, other, op_type)
         if op_type == "elementwise_floordiv" and var.dtype in FLOATING:

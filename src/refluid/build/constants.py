@@ -45,7 +45,10 @@ def assign_value(
 ) -> Variable:
     """An array as a constant of the program, in a new variable or `out`. float64 becomes float32.
 
-    layer: as of `op`. Raises as `value_attributes`.
+    Complex numbers are made of two constants. layer: as of `op`. Raises as `value_attributes`.
     """
+    if value.dtype.kind == "c":
+        parts = {"X": assign_value(value.real), "Y": assign_value(value.imag)}
+        return op("complex", parts, out=out, layer=layer)
     attrs = value_attributes(value, as_dtype(value.dtype)) | {"shape": list(value.shape)}
     return op("assign_value", {}, attrs, dtype=VarType(attrs["dtype"]), out=out, layer=layer)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_NAMES = "bool, int8, uint8, int16, int32, int64, float16, float32, float64"
+_NAMES = "bool, int8, uint8, int16, int32, int64, float16, float32, float64, complex64, complex128"
 _ELEMENTS = frozenset(map(np.dtype, _NAMES.split(", ")))
 _ADVICE = {
     "u": "Of unsigned integers tensors have uint8 alone: convert it, such as by astype('int64')",
     "U": "Text has to become numbers first, such as places in a vocabulary",
     "S": "Text has to become numbers first, such as places in a vocabulary",
-    "c": "Give its real and imaginary parts as two arrays",
+    "c": "Of complex numbers tensors have complex64 and complex128: convert it with astype",
 }
 _OTHERS = f"Tensors hold {_NAMES}: convert it with astype"
 

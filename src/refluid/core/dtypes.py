@@ -37,6 +37,8 @@ class VarType(IntEnum):
     UINT8 = 20
     INT8 = 21
     BF16 = 22
+    COMPLEX64 = 23
+    COMPLEX128 = 24
 
     def __str__(self) -> str:
         return f"VarType.{self.name}"
@@ -55,12 +57,16 @@ _TABLE: list[tuple[VarType, str, torch.dtype]] = [
     (VarType.BF16, "bfloat16", torch.bfloat16),
     (VarType.FP32, "float32", torch.float32),
     (VarType.FP64, "float64", torch.float64),
+    (VarType.COMPLEX64, "complex64", torch.complex64),
+    (VarType.COMPLEX128, "complex128", torch.complex128),
 ]
 _NAME = {kind: name for kind, name, _ in _TABLE}
 _TORCH = {kind: dtype for kind, _, dtype in _TABLE}
 _BY_NAME = {name: kind for kind, name, _ in _TABLE}
 _BY_TORCH = {dtype: kind for kind, _, dtype in _TABLE}
 FLOATING = frozenset({VarType.FP16, VarType.BF16, VarType.FP32, VarType.FP64})
+COMPLEX = frozenset({VarType.COMPLEX64, VarType.COMPLEX128})
+DIFFERENTIABLE = FLOATING | COMPLEX
 
 
 def as_dtype(spec: Any) -> VarType:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -68,22 +69,38 @@ def load_state(path: PathLike) -> State:
 
 def load_state_bytes(data: bytes, name: str = "the buffer") -> State:
     """As `load_state`, from bytes; `name` is used in errors."""
-    stream = io.BytesIO(data)
-    try:
-        check_numbers(data)
-        content = ArrayUnpickler(stream, encoding="latin1").load()
-        if stream.tell() != len(data):
-            raise pickle.UnpicklingError(f"{len(data) - stream.tell()} bytes follow after its end")
-        if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+    with _explained(name):
+        values, end = _unpickled(data)
+        if end != len(data):
+            raise pickle.UnpicklingError(f"{len(data) - end} bytes follow after its end")
+        if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
             raise pickle.UnpicklingError("it is not a dict of names")
-        values = {key: plain_value(value) for key, value in content.items()}
+    arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
+    return State(arrays, {key: value for key, value in values.items() if key not in arrays})
+
+
+def load_value(data: bytes, name: str) -> tuple[Any, int]:
+    """The first pickled value of some bytes, and where it ends; errors as of `load_state`."""
+    with _explained(name):
+        return _unpickled(data)
+
+
+def _unpickled(data: bytes) -> tuple[Any, int]:
+    stream = io.BytesIO(data)
+    check_numbers(data)
+    content = ArrayUnpickler(stream, encoding="latin1").load()
+    return plain_value(content), stream.tell()
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    try:
+        yield
     except _FAILURES as error:
         raise EnforceNotMet(
             f"{name}: cannot be loaded as pickled arrays: {str(error) or type(error).__name__}. "
-            "Only dicts of NumPy arrays and plain values are accepted"
+            "Only NumPy arrays, plain values, and dicts, lists and tuples of them are accepted"
         ) from error
-    arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
-    return State(arrays, {key: value for key, value in values.items() if key not in arrays})
 
 
 def dump_arrays(
@@ -102,7 +119,12 @@ def dumping(arrays: Mapping[str, npt.ArrayLike], others: Mapping[str, Any] | Non
     refused = [name for name, array in exact.items() if array.dtype.kind not in "biufc"]
     if refused:
         raise TypeError(f"{', '.join(refused)}: only arrays of numbers and booleans can be saved")
-    data = pickle.dumps({**exact, **(others or {})}, protocol=2)
+    return dumping_value({**exact, **(others or {})})
+
+
+def dumping_value(value: Any) -> Write:
+    """What writes a plain value, with arrays in it, into an open file."""
+    data = pickle.dumps(value, protocol=2)
     return lambda file: _write_with_old_name(file, data)
 
 

@@ -103,6 +103,7 @@ _ALLOWED: dict[tuple[str, str], _Sealed] = {
     ("collections", "OrderedDict"): _Sealed(dict),
     ("__builtin__", "bytes"): _Sealed(lambda: b""),
     ("builtins", "bytes"): _Sealed(lambda: b""),
+    ("builtins", "tuple"): _Sealed(tuple),
 }
 for _module in ("numpy.core.multiarray", "numpy._core.multiarray"):
     _ALLOWED[_module, "_reconstruct"] = _Sealed(lambda *_: _PickledArray())

@@ -171,7 +171,7 @@ class VarBase(AsTensor, Variable):
             return
         if stop:
             self._value = value.detach()
-        elif value.is_floating_point() and not value.requires_grad:
+        elif (value.is_floating_point() or value.is_complex()) and not value.requires_grad:
             value.requires_grad_()
 
     @property
@@ -184,7 +184,7 @@ class VarBase(AsTensor, Variable):
 
     def numpy(self) -> Array:
         """A copy of the value. EnforceNotMet if there is none yet."""
-        value = self.tensor.detach()
+        value = self.tensor.detach().resolve_conj()
         if value.dtype is torch.bfloat16:
             value = value.float()  # NumPy has none
         return cast(Array, fetched(value.numpy().copy() if value.is_cpu else value.cpu().numpy()))

@@ -20,6 +20,9 @@ from refluid.ir.defaults import default_main_program, default_startup_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 
+# How weights (False) and biases (True) start whose attributes don't say; before layers' own ways.
+default_initializers: dict[bool, Initializer | None] = {}
+
 
 class LayerHelperBase:
     """What a layer needs to write itself into the default programs.
@@ -69,7 +72,8 @@ class LayerHelperBase:
     ) -> Any:
         """A parameter of the main program, initialised by the startup program.
 
-        Its initializer is that of `attr`, else `default_initializer`, else zeros for a bias and
+        Its initializer is that of `attr`, else that of `default_initializers`, else
+        `default_initializer`, else zeros for a bias and
         `Xavier` for a weight. A name that exists already means that parameter again. None where
         `attr` is False. Raises TypeError for a whole-number weight without initializer.
         """
@@ -80,7 +84,7 @@ class LayerHelperBase:
             return self._normalised(attr, shape, dtype, default_initializer)
         kind = as_dtype(dtype)
         check_parameter(self.layer_type, kind)
-        initializer = attr.initializer or default_initializer
+        initializer = attr.initializer or default_initializers.get(is_bias) or default_initializer
         if initializer is None and kind not in FLOATING:
             raise TypeError(
                 f"parameter {attr.name!r} is {dtype_name(kind)} and can't be initialised by "

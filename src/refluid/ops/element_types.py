@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from re import findall
 
-from refluid.core.dtypes import FLOATING, VarType, dtype_name
+from refluid.core.dtypes import COMPLEX, FLOATING, VarType, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
@@ -176,6 +176,8 @@ def _kind(var: Variable) -> str | None:
         writers = [op for op in var.block.ops if var.name in op.output_arg_names]
         known = var.is_data or any(map(_makes_bool, writers))
         return BOOL_KIND if known else None
+    if var.dtype in COMPLEX:  # Fluid has none: the kernel decides
+        return None
     return FLOATING_KIND if var.dtype in FLOATING else WHOLE_KIND
 
 

@@ -17,7 +17,11 @@ from types import CodeType, ModuleType
 from refluid.paddle.beside import LibraryFinder
 
 # The longest prefix counts.
-_ALIASES = {"paddle.fluid": "refluid.fluid", "paddle": "refluid.paddle"}
+_ALIASES = {
+    "paddle.base": "refluid.fluid",  # its name since Paddle 2.6
+    "paddle.fluid": "refluid.fluid",
+    "paddle": "refluid.paddle",
+}
 
 
 def real_name(name: str) -> str | None:

@@ -6,6 +6,7 @@ from refluid.paddle.tensor import TENSOR
 ROOTS = homes(
     TENSOR
     + """
+    refluid: base=fluid
     refluid.ir.variable: Tensor=Variable
     refluid.paddle.distributed.data_parallel: DataParallel
     refluid.fluid.functions.tensor.creation: create_parameter
@@ -19,8 +20,10 @@ ROOTS = homes(
     refluid.paddle.framework.devices: is_compiled_with_rocm is_compiled_with_xpu
     refluid.paddle.framework.dtypes: bfloat16 bool dtype finfo float16 float32 float64 iinfo
     refluid.paddle.framework.dtypes: get_default_dtype set_default_dtype int16 int32 int64 int8
+    refluid.paddle.framework.dtypes: complex64 complex128
     refluid.paddle.framework.dtypes: uint8 is_complex is_floating_point is_integer
-    refluid.paddle.framework.modes: disable_static enable_static in_dynamic_mode
+    refluid.paddle.framework.modes: disable_signal_handler disable_static enable_static
+    refluid.paddle.framework.modes: in_dynamic_mode
     refluid.paddle.framework.modes: enable_grad grad is_grad_enabled set_grad_enabled
     refluid.paddle.framework.seeds: get_cuda_rng_state get_rng_state seed set_cuda_rng_state
     refluid.paddle.framework.seeds: set_rng_state

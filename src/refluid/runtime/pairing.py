@@ -99,8 +99,10 @@ def _leaf(value: Any, wanted: tuple[bool, ...]) -> Any:
     if isinstance(value, list):
         flags = [*wanted, *[False] * (len(value) - len(wanted))]
         return [_leaf(one, (flag,)) for one, flag in zip(value, flags, strict=True)]
-    needed = isinstance(value, Tensor) and any(wanted) and value.is_floating_point()
-    return value.detach().requires_grad_() if needed else value
+    if not (isinstance(value, Tensor) and any(wanted)):
+        return value
+    differentiable = value.is_floating_point() or value.is_complex()
+    return value.detach().requires_grad_() if differentiable else value
 
 
 def _detached(value: Any) -> Any:

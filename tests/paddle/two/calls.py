@@ -36,7 +36,7 @@ def variables(given: Any, drawn: Any, make: Callable[[Array, bool], Any], taking
         ]
     if not isinstance(given, Given):
         return drawn
-    takes = drawn.dtype.kind == "f" and not given.fixed
+    takes = drawn.dtype.kind in "fc" and not given.fixed
     made = make(drawn, takes)
     if takes:
         taking.append(made)
@@ -47,6 +47,8 @@ def weighted(outs: list[Any], constant: Callable[[Array], Any]) -> Any:
     """The sum of all results that take gradients, each element times a number; None without any."""
     random, loss = np.random.RandomState(1), None
     for out in outs:
+        if refluid.paddle.is_complex(out):
+            out = refluid.paddle.as_real(out)
         shape = [size for size in out.shape if size >= 0]
         weights = random.uniform(0.5, 1.5, shape).astype("float32")
         if int(out.dtype) not in (5, 6) or out.stop_gradient:

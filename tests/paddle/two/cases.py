@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Given(NamedTuple):
-    """An argument to be drawn: `float`, `int` or `bool`, in [low, high)."""
+    """An argument to be drawn: float, complex, int or bool, in [low, high), parts alike."""
 
     kind: str
     shape: tuple[int, ...]
@@ -24,6 +24,9 @@ class Given(NamedTuple):
         """The array."""
         if self.kind == "float32":
             drawn = random.uniform(self.low, self.high, self.shape)
+        elif self.kind == "complex64":
+            parts = random.uniform(self.low, self.high, (2, *self.shape))
+            drawn = parts[0] + 1j * parts[1]
         else:
             drawn = random.randint(int(self.low), int(self.high), self.shape)
         return np.asarray(drawn).astype(self.kind)
@@ -32,6 +35,11 @@ class Given(NamedTuple):
 def f(*shape: int, low: float = -2.0, high: float = 2.0, fixed: bool = False) -> Given:
     """Floats."""
     return Given("float32", shape, low, high, fixed)
+
+
+def z(*shape: int, low: float = -2.0, high: float = 2.0) -> Given:
+    """Complex numbers."""
+    return Given("complex64", shape, low, high, False)
 
 
 def i(*shape: int, low: int = 0, high: int = 5, kind: str = "int64") -> Given:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import repeat
 
+from torch import Tensor
+
 from refluid.core.advice import fix_line
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
@@ -80,3 +82,8 @@ def infer_broadcast(dtype: VarType | None = None) -> Infer:
         share_lod_level(definition, op)
 
     return rule
+
+
+def conjugate(x: Tensor) -> Tensor:
+    """The conjugate of complex numbers, by which gradients pass; real ones as they are."""
+    return x.conj() if x.dtype.is_complex else x

@@ -24,6 +24,20 @@ def eigvalsh(X: Tensor, *, UPLO: str = "L") -> Tensor:
     return out
 
 
+@operator("eig", outputs="Eigenvalues Eigenvectors", uses="X", amp="keep")
+def eig(X: Tensor) -> tuple[Tensor, Tensor]:
+    """Complex eigenvalues (.., n) and vectors as columns of square matrices (.., n, n)."""
+    values, vectors = torch.linalg.eig(X)
+    return values, vectors
+
+
+@operator("eigvals", outputs="Out", uses=None, amp="keep")
+def eigvals(X: Tensor) -> Tensor:
+    """Complex eigenvalues (.., n) of square matrices (.., n, n)."""
+    out: Tensor = torch.linalg.eigvals(X)
+    return out
+
+
 @operator("svd", outputs="U S VH", uses="X", amp="keep")
 def svd(X: Tensor, *, full_matrices: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """U, singular values and the transposed V, whose product is X (.., m, n)."""

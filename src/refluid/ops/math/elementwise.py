@@ -11,7 +11,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.extras import ELEMENTWISE
 from refluid.ops.indicating import indicator
-from refluid.ops.math.broadcasting import infer_broadcast
+from refluid.ops.math.broadcasting import conjugate, infer_broadcast
 from refluid.ops.registry import gradient, in_place, operator
 from refluid.ops.sparse.sparse import keeps_rows
 
@@ -177,7 +177,7 @@ def elementwise_mul_grad(
     need: Sequence[bool] = (True, True),
 ) -> tuple[Tensor | None, Tensor | None]:
     """d_X = d_Out * Y, d_Y = d_Out * X summed over what was broadcast."""
-    x, y = align_both(X, Y, axis)
+    x, y = map(conjugate, align_both(X, Y, axis))
     d_x, d_y = d_Out * y if need[0] else None, d_Out * x if need[1] else None
     return unbroadcast_both(X, Y, d_x, d_y, axis)
 
@@ -204,7 +204,8 @@ def _define(
 
 
 def _divide(x: Tensor, y: Tensor) -> Tensor:
-    return x / y if x.is_floating_point() else torch.div(x, y, rounding_mode="trunc")
+    whole = not (x.is_floating_point() or x.is_complex())
+    return torch.div(x, y, rounding_mode="trunc") if whole else x / y
 
 
 def _remainder(x: Tensor, y: Tensor) -> Tensor:
@@ -282,6 +283,6 @@ def elementwise_div_grad(
     need: Sequence[bool] = (True, True),
 ) -> tuple[Tensor | None, Tensor | None]:
     """d_X = d_Out / Y, d_Y = -d_Out * Out / Y summed over what was broadcast."""
-    d_x = d_Out / align_both(X, Y, axis)[1]
-    d_y = -d_x * Out if need[1] else None
+    d_x = d_Out / conjugate(align_both(X, Y, axis)[1])
+    d_y = -d_x * conjugate(Out) if need[1] else None
     return unbroadcast_both(X, Y, d_x if need[0] else None, d_y, axis)

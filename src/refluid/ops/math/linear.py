@@ -12,6 +12,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.kernels.products import product
 from refluid.ops.extras import MATMUL, MKLDNN, MUL
+from refluid.ops.math.broadcasting import conjugate
 from refluid.ops.math.elementwise import unbroadcast
 from refluid.ops.registry import gradient, operator
 
@@ -146,10 +147,10 @@ def matmul_grad(
     out = d_Out.reshape(*batch, x.shape[-2], y.shape[-1]) if vectors else d_Out
     d_X = d_Y = None
     if need[0]:
-        d_X = _factor(out, y.transpose(-2, -1), transpose_X, alpha)
+        d_X = _factor(out, conjugate(y).transpose(-2, -1), transpose_X, alpha)
         d_X = unbroadcast(d_X, x.mT if transpose_X else x, rank - x.dim()).reshape(X.shape)
     if need[1]:
-        d_Y = _factor(x.transpose(-2, -1), out, transpose_Y, alpha)
+        d_Y = _factor(conjugate(x).transpose(-2, -1), out, transpose_Y, alpha)
         d_Y = unbroadcast(d_Y, y.mT if transpose_Y else y, rank - y.dim()).reshape(Y.shape)
     return d_X, d_Y
 

@@ -50,7 +50,7 @@ def _product(X: Tensor, dims: Dims, keep: bool) -> Tensor:
 
 def _mean(X: Tensor, dims: Dims, keep: bool) -> Tensor:
     """The mean; of integers cut towards zero."""
-    if X.is_floating_point():
+    if X.is_floating_point() or X.is_complex():
         return X.mean(dims, keep)
     total = X.sum(dims, keep, dtype=X.dtype)
     return torch.div(total, X.numel() // max(total.numel(), 1), rounding_mode="trunc")

@@ -30,7 +30,7 @@ def scale(
 ) -> Tensor:
     """scale * X + bias, or scale * (X + bias); a ScaleTensor of one element replaces `scale`."""
     factor: Tensor | float = scale if ScaleTensor is None else ScaleTensor
-    if not X.is_floating_point():
+    if not (X.is_floating_point() or X.is_complex()):
         factor = factor if isinstance(factor, Tensor) else int(factor)
         bias = int(bias)
     if not bias_after_scale and bias:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from refluid.ops.extras import ACTIVATION, Extras
 from refluid.ops.infer import infer_like
+from refluid.ops.math.broadcasting import conjugate
 from refluid.ops.registry import gradient, in_place, operator
 
 aten = torch.ops.aten
@@ -115,13 +116,14 @@ def square_grad(X: Tensor, d_Out: Tensor) -> Tensor:
 )
 def exp(X: Tensor) -> Tensor:
     """e to the power of X; of integers cut towards zero."""
-    return torch.exp(X) if X.is_floating_point() else torch.exp(X.double()).to(X.dtype)
+    whole = not (X.is_floating_point() or X.is_complex())
+    return torch.exp(X.double()).to(X.dtype) if whole else torch.exp(X)
 
 
 @gradient("exp")
 def exp_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out * Out."""
-    return d_Out * Out
+    return d_Out * conjugate(Out)
 
 
 @operator(

@@ -27,8 +27,9 @@ def cast_gradient(op: Operator) -> list[GradOp]:
     by_autograd="always",
 )
 def cast(X: Tensor, *, in_dtype: int, out_dtype: int) -> Tensor:
-    """X with element type `out_dtype`."""
-    return X.to(to_torch(VarType(out_dtype)))
+    """X with element type `out_dtype`; of complex numbers the real parts where that is real."""
+    kind = to_torch(VarType(out_dtype))
+    return (X.real if X.dtype.is_complex and not kind.is_complex else X).to(kind)
 
 
 def assign_gradient(op: Operator) -> list[GradOp]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import rank
 from refluid.ops.reading import integers, unknown
 from refluid.ops.registry import operator
 
@@ -48,22 +51,39 @@ def take_along_axis(Input: Tensor, Index: Tensor, *, Axis: int = 0) -> Tensor:
     return torch.gather(Input, Axis, Index.to(torch.int64))
 
 
-_REDUCTIONS = {"add": "sum", "mul": "prod", "multiply": "prod"}
+_REDUCTIONS = {
+    "add": "sum",
+    "mul": "prod",
+    "multiply": "prod",
+    "mean": "mean",
+    "amin": "amin",
+    "amax": "amax",
+}
 
 
 @operator(
     "put_along_axis", outputs="Result", uses="Input Value Index", differentiable="Input Value"
 )
 def put_along_axis(
-    Input: Tensor, Value: Tensor, Index: Tensor, *, Axis: int = 0, Reduce: str = "assign"
+    Input: Tensor,
+    Value: Tensor,
+    Index: Tensor,
+    *,
+    Axis: int = 0,
+    Reduce: str = "assign",
+    Include_self: bool = True,
 ) -> Tensor:
-    """Input with Value put, added or multiplied to where Index says along `Axis`."""
+    """Input with Value put to where Index says along `Axis`, or reduced with what is there.
+
+    Reduce: assign, add, mul, mean, amin or amax. Include_self: what was there counts, too.
+    """
     place, value = Index.to(torch.int64), Value.expand(Index.shape).to(Input.dtype)
     if Reduce == "assign":
         return Input.scatter(Axis, place, value)
     if Reduce not in _REDUCTIONS:
-        raise EnforceNotMet(f"Reduce is {Reduce!r}, not one of assign, add, mul, multiply")
-    return Input.scatter_reduce(Axis, place, value, _REDUCTIONS[Reduce])
+        raise EnforceNotMet(f"Reduce is {Reduce!r}, not one of assign, {', '.join(_REDUCTIONS)}")
+    how = _REDUCTIONS[Reduce]
+    return Input.scatter_reduce(Axis, place, value, how, include_self=Include_self)
 
 
 @operator("index_add", outputs="Out", uses="Index X AddValue", differentiable="X AddValue")
@@ -111,3 +131,24 @@ def unique_consecutive(
         x, return_inverse=True, return_counts=True, dim=along
     )
     return values, place.to(kind), count.to(kind)
+
+
+@operator("pad3d", outputs="Out", uses="X")
+def pad3d(
+    X: Annotated[Tensor, rank(3, 4, 5)],
+    *,
+    paddings: Sequence[int],
+    mode: str = "reflect",
+    data_format: str = "NCDHW",
+) -> Tensor:
+    """X (N, C, ..) with elements around it, before and after each dimension after the second.
+
+    mode: reflect, replicate or circular. Channels are the last dimension where `data_format` says
+    so.
+    """
+    if mode not in ("reflect", "replicate", "circular"):
+        raise EnforceNotMet(f"pad takes modes reflect, replicate and circular, not {mode!r}")
+    last = data_format.endswith("C")
+    pairs = [paddings[place : place + 2] for place in range(0, len(paddings), 2)]
+    out = F.pad(X.movedim(-1, 1) if last else X, [n for pair in pairs[::-1] for n in pair], mode)
+    return out.movedim(1, -1) if last else out

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name, to_torch
+from refluid.core.dtypes import COMPLEX, FLOATING, VarType, as_dtype, dtype_name, to_torch
 
 dtype = VarType
 bool = VarType.BOOL
@@ -14,6 +14,7 @@ uint8, int8, int16 = VarType.UINT8, VarType.INT8, VarType.INT16
 int32, int64 = VarType.INT32, VarType.INT64
 float16, bfloat16 = VarType.FP16, VarType.BF16
 float32, float64 = VarType.FP32, VarType.FP64
+complex64, complex128 = VarType.COMPLEX64, VarType.COMPLEX128
 
 _default = VarType.FP32
 
@@ -44,6 +45,8 @@ def type_of(value: Any) -> VarType:
     """The element type of numbers of Python's, lists of them, or an array."""
     kind = np.asarray(value).dtype
     is_python = not isinstance(value, np.ndarray | np.generic)
+    if is_python and kind == np.complex128:
+        return VarType.COMPLEX128 if _default == VarType.FP64 else VarType.COMPLEX64
     return _default if is_python and kind == np.float64 else as_dtype(kind)
 
 
@@ -54,13 +57,12 @@ def is_floating_point(x: Any) -> Any:
 
 def is_integer(x: Any) -> Any:
     """Whether a variable's elements are whole numbers."""
-    return as_dtype(x.dtype) not in FLOATING | {VarType.BOOL}
+    return as_dtype(x.dtype) not in FLOATING | COMPLEX | {VarType.BOOL}
 
 
 def is_complex(x: Any) -> Any:
-    """Whether a variable's elements are complex numbers: none are here."""
-    as_dtype(x.dtype)
-    return False
+    """Whether a variable's elements are complex numbers."""
+    return as_dtype(x.dtype) in COMPLEX
 
 
 def iinfo(dtype: Any) -> Any:

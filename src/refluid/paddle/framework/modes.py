@@ -83,3 +83,7 @@ def grad(
         allow_unused,
         no_grad_vars,
     )
+
+
+def disable_signal_handler() -> None:
+    """Leaves signals to the user: refluid has no handlers of its own."""

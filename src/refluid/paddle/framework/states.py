@@ -1,50 +1,82 @@
-"""`paddle.save` and `paddle.load`: states of layers and optimizers in one file each."""
+"""`paddle.save` and `paddle.load`: states of layers and optimizers, variables, programs."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from refluid.core.pickles import STRUCTURED, dump_arrays, load_state
+from refluid.core.codec import decode_lod_tensor
+from refluid.core.errors import EnforceNotMet
+from refluid.core.files import map_file
+from refluid.core.pickles import STRUCTURED, dumping, dumping_value, load_value
 from refluid.core.values import LoDTensor
+from refluid.core.writing import Write, write_file
 from refluid.eager import ParamBase, VarBase
 from refluid.fluid.dygraph.base import to_variable
+from refluid.ir.program import Program
 from refluid.paddle.framework.modes import in_dynamic_mode
 
+_PICKLE, _PROGRAM = 0x80, 0x0A  # the first byte of a file
 
-def save(obj: Any, path: str, protocol: int = 4, **configs: Any) -> None:
-    """Writes a dict of variables, arrays, plain values, and dicts and lists of them to a file.
 
-    protocol: taken, but files are written in the one that Fluid and Paddle 2 both read. Raises
-    TypeError for anything but a dict with names.
+def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
+    """Writes variables, arrays, plain values, dicts and lists of them, or a program.
+
+    path: of the file, or an `io.BytesIO`. protocol: taken, but files are written in the one that
+    Fluid and Paddle 2 both read.
     """
-    if not isinstance(obj, Mapping) or not all(isinstance(name, str) for name in obj):
-        raise TypeError(f"refluid saves dicts with names, not {type(obj).__name__}")
-    if not Path(path).name or path.endswith("/"):
+    write = _writing(obj)
+    if isinstance(path, io.BytesIO):
+        write(path)
+        return
+    if not Path(path).name or str(path).endswith("/"):
         raise ValueError(f"paddle.save: {path!r} names no file")
+    write_file(path, write)
+
+
+def load(path: Any, **configs: Any) -> Any:
+    """What `save` wrote. Where functions run at once its arrays are variables.
+
+    path: of the file, or an `io.BytesIO`, of which the next value is taken. return_numpy=True:
+    arrays in any case. EnforceNotMet for a missing or damaged file.
+    """
+    if isinstance(path, io.BytesIO):
+        start = path.tell()
+        found, end = load_value(path.read(), "the buffer")
+        path.seek(start + end)
+    else:
+        data = bytes(map_file(path))
+        kind = data[0] if data else _PICKLE
+        if kind == _PROGRAM:
+            return Program.parse_from_string(data)
+        if kind != _PICKLE:
+            return decode_lod_tensor(data, name=str(path))[0]
+        found, end = load_value(data, str(path))
+        if end != len(data):
+            raise EnforceNotMet(f"{path}: {len(data) - end} bytes follow after its end")
+    makes_variables = in_dynamic_mode() and not configs.get("return_numpy")
+    return _loaded(found, to_variable if makes_variables else np.asarray)
+
+
+def _writing(obj: Any) -> Write:
+    if isinstance(obj, Program):
+        return lambda file: _write_bytes(file, obj.serialize_to_string())
+    if not isinstance(obj, Mapping):
+        return dumping_value(_plain(obj))
     plain = {name: _plain(one) for name, one in obj.items()}
     arrays = {name: one for name, one in plain.items() if isinstance(one, np.ndarray)}
     others = {name: one for name, one in plain.items() if name not in arrays}
     if any(isinstance(one, ParamBase) for one in obj.values()):
         others[STRUCTURED] = {name: getattr(one, "name", name) for name, one in obj.items()}
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    dump_arrays(Path(path), arrays, others)
+    return dumping(arrays, others)
 
 
-def load(path: str, **configs: Any) -> dict[str, Any]:
-    """What `save` wrote. Where functions run at once its arrays are variables.
-
-    return_numpy=True: arrays in any case. EnforceNotMet for a missing or damaged file.
-    """
-    state = load_state(Path(path))
-    others = {name: one for name, one in state.others.items() if name != STRUCTURED}
-    found = {**state.arrays, **others}
-    if configs.get("return_numpy") or not in_dynamic_mode():
-        return found
-    return {name: _as_variables(one) for name, one in found.items()}
+def _write_bytes(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
 
 
 def _plain(one: Any) -> Any:
@@ -58,11 +90,17 @@ def _plain(one: Any) -> Any:
     return one
 
 
-def _as_variables(one: Any) -> Any:
+def _loaded(one: Any, make: Any) -> Any:
+    """A value with its arrays made into what is wanted.
+
+    Paddle writes a variable alone, or in a list, as its name and its array.
+    """
     if isinstance(one, np.ndarray):
-        return to_variable(one)
+        return make(one)
     if isinstance(one, dict):
-        return {key: _as_variables(value) for key, value in one.items() if key != STRUCTURED}
+        return {key: _loaded(value, make) for key, value in one.items() if key != STRUCTURED}
+    if isinstance(one, tuple) and [type(part) for part in one] == [str, np.ndarray]:
+        return make(one[1])
     if isinstance(one, list | tuple):
-        return type(one)(_as_variables(value) for value in one)
+        return type(one)(_loaded(value, make) for value in one)
     return one

@@ -74,7 +74,7 @@ class StepsAtOnce:
     def _update(self) -> None:
         optimizer = self._model._optimizer
         if self._parallel is not None:
-            self._parallel._average_gradients()
+            self._parallel.apply_collective_grads()
         if self._scaler is None:
             optimizer.step()
         else:

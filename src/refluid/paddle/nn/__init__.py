@@ -6,6 +6,8 @@ name_table(
     __name__,
     """
     refluid.paddle.nn.clip: ClipGradByGlobalNorm ClipGradByNorm ClipGradByValue
+    refluid.paddle.nn.decode: BeamSearchDecoder dynamic_decode
+    refluid.paddle.nn.layer: loss
     refluid.paddle.nn.layer.attention: MultiHeadAttention
     refluid.paddle.nn.layer.cells: GRUCell LSTMCell RNNCellBase SimpleRNNCell
     refluid.paddle.nn.layer.container: LayerDict LayerList ParameterList Sequential
@@ -27,7 +29,7 @@ name_table(
     refluid.paddle.nn.layer.functions: TripletMarginLoss TripletMarginWithDistanceLoss Unfold
     refluid.paddle.nn.layer.functions: Upsample ZeroPad2D
     refluid.paddle.nn.layer.functions: AlphaDropout Fold GaussianNLLLoss MaxUnPool1D MaxUnPool2D
-    refluid.paddle.nn.layer.functions: MaxUnPool3D MultiMarginLoss PoissonNLLLoss
+    refluid.paddle.nn.layer.functions: MaxUnPool3D MultiMarginLoss PoissonNLLLoss RNNTLoss
     refluid.paddle.nn.layer.layers: Layer
     refluid.paddle.nn.layer.norm: BatchNorm BatchNorm1D BatchNorm2D BatchNorm3D GroupNorm
     refluid.paddle.nn.layer.norm: InstanceNorm1D InstanceNorm2D InstanceNorm3D LayerNorm

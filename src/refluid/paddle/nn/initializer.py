@@ -11,6 +11,7 @@ from refluid.core.dtypes import to_numpy
 from refluid.fluid import initializer as fluid
 from refluid.fluid.initializer import Initializer as Initializer
 from refluid.fluid.initializer import fans
+from refluid.fluid.layer_helper_base import default_initializers
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
@@ -29,6 +30,7 @@ __all__ = [
     "XavierNormal",
     "XavierUniform",
     "calculate_gain",
+    "set_global_initializer",
 ]
 
 
@@ -207,3 +209,16 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity not in _GAINS:
         raise ValueError(f"nonlinearity function {nonlinearity} is not suppported now.")
     return _GAINS[nonlinearity]
+
+
+def set_global_initializer(
+    weight_init: Initializer | None, bias_init: Initializer | None = None
+) -> None:
+    """Has parameters made from now on start so where their attributes don't say how.
+
+    None: as their layers have it.
+    """
+    for given in (weight_init, bias_init):
+        if given is not None and not isinstance(given, Initializer):
+            raise TypeError(f"an initializer is wanted, not {type(given).__name__}")
+    default_initializers.update({False: weight_init, True: bias_init})

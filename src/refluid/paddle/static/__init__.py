@@ -6,7 +6,7 @@ name_table(
     __name__,
     """
     refluid.core.places: cpu_places cuda_places
-    refluid.core.scope: global_scope scope_guard
+    refluid.core.scope: Scope global_scope scope_guard
     refluid.fluid.compiler: BuildStrategy CompiledProgram ExecutionStrategy
     refluid.fluid.optimizer.moving_average: ExponentialMovingAverage
     refluid.fluid.parallel_executor: ParallelExecutor

@@ -7,11 +7,12 @@ TENSOR = """
     refluid.paddle.tensor.creation: eye full full_like linspace logspace meshgrid numel ones
     refluid.paddle.tensor.creation: ones_like to_tensor tril tril_indices triu triu_indices zeros
     refluid.paddle.tensor.creation: zeros_like
+    refluid.paddle.tensor.complexes: abs angle as_complex as_real conj imag polar real sgn
     refluid.paddle.tensor.derived: as_strided atleast_1d atleast_2d atleast_3d combinations
     refluid.paddle.tensor.derived: cumulative_trapezoid diff frexp hypot
     refluid.paddle.tensor.derived: ldexp multigammaln
     refluid.paddle.tensor.derived: nextafter polygamma reverse
-    refluid.paddle.tensor.derived: sgn trapezoid unflatten unfold vander
+    refluid.paddle.tensor.derived: trapezoid unflatten unfold vander
     refluid.paddle.tensor.derived: view_as vsplit
     refluid.paddle.tensor.in_place: abs_ acos_ addmm_ atan_ bitwise_and_ bitwise_not_ bitwise_or_
     refluid.paddle.tensor.in_place: bitwise_xor_ cast_ cauchy_ cos_ cumprod_ cumsum_ digamma_
@@ -38,7 +39,7 @@ TENSOR = """
     refluid.paddle.tensor.manipulation: rot90 shape shard_index slice split squeeze stack
     refluid.paddle.tensor.manipulation: strided_slice tile tolist transpose unbind unsqueeze
     refluid.paddle.tensor.manipulation: unstack view
-    refluid.paddle.tensor.math: abs acos acosh add add_n asin asinh atan atan2 atanh ceil clip cos
+    refluid.paddle.tensor.math: acos acosh add add_n asin asinh atan atan2 atanh ceil clip cos
     refluid.paddle.tensor.math: cosh deg2rad digamma divide erf erfinv exp expm1 floor floor_divide
     refluid.paddle.tensor.math: floor_mod fmax fmin frac gcd heaviside i0 i0e i1 i1e increment
     refluid.paddle.tensor.math: isfinite isinf isnan lcm lerp lgamma log log10 log1p log2

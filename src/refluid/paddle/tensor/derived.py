@@ -28,11 +28,6 @@ def ldexp(x: Variable, y: Variable, name: str | None = None) -> Variable:
     return math.multiply(cast_to(x, floating), math.pow(two, cast_to(y, floating)))
 
 
-def sgn(x: Variable, name: str | None = None) -> Variable:
-    """The sign of each element: -1, 0 or 1."""
-    return math.sign(x, name)
-
-
 def multigammaln(x: Variable, p: int, name: str | None = None) -> Variable:
     """The logarithm of the multivariate gamma function of dimension p."""
     assert p >= 1, "The p must be greater than or equal to 1, But received p is less than 1."

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from refluid.build import at_once, op
+from refluid.build.arithmetic import both_complex
 from refluid.build.constants import assign_value
 from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
 from refluid.ir.variable import Variable
@@ -70,7 +71,8 @@ def of_two(
 
 
 def both(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands; a number of Python's as a variable of the other's type."""
+    """Two operands, both complex if one is; a number of Python's has the other's type."""
+    x, y = both_complex(x, y)
     if isinstance(y, bool | int | float | np.generic):
         return x, constant(y, x.dtype)
     if isinstance(x, bool | int | float | np.generic):

@@ -63,6 +63,7 @@ _BESIDE = """
     refluid.paddle.framework.dtypes: is_complex is_floating_point is_integer
     refluid.paddle.tensor.matrices: cholesky_solve cond corrcoef cov eigvalsh
     refluid.paddle.tensor.matrices: householder_product lstsq lu lu_unpack pinv qr
+    refluid.paddle.tensor.complexes: eig eigvals
     refluid.paddle.tensor.linalg: matrix_power solve
     refluid.paddle.tensor.math: sigmoid
 """

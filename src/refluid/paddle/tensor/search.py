@@ -221,13 +221,15 @@ def put_along_axis(
     include_self: bool = True,
     broadcast: bool = True,
 ) -> Variable:
-    """`values` put, added or multiplied to where `indices` says along `axis`."""
-    if not include_self:
-        raise NotImplementedError("refluid's put_along_axis takes include_self=True only")
+    """`values` put to where `indices` says along `axis`, or reduced with what is there.
+
+    reduce: assign, add, mul, mean, amin or amax. include_self: what was there counts, too.
+    """
     if broadcast:
         indices = _spread(arr, indices, axis)
     inputs = {"Input": arr, "Value": both(arr, values)[1], "Index": indices}
-    return op("put_along_axis", inputs, {"Axis": axis, "Reduce": reduce}, dtype=arr.dtype)
+    attrs = {"Axis": axis, "Reduce": reduce, "Include_self": include_self}
+    return op("put_along_axis", inputs, attrs, dtype=arr.dtype)
 
 
 def _spread(arr: Variable, indices: Variable, axis: int) -> Variable:

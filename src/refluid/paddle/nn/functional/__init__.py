@@ -26,6 +26,7 @@ name_table(
     refluid.paddle.nn.functional.likelihoods: multi_margin_loss poisson_nll_loss
     refluid.paddle.nn.functional.loss: binary_cross_entropy binary_cross_entropy_with_logits
     refluid.paddle.nn.functional.loss: cross_entropy ctc_loss kl_div nll_loss sigmoid_focal_loss
+    refluid.paddle.nn.functional.loss: rnnt_loss
     refluid.paddle.nn.functional.loss: softmax_with_cross_entropy
     refluid.paddle.nn.functional.norm: batch_norm group_norm instance_norm layer_norm
     refluid.paddle.nn.functional.norm: local_response_norm normalize

@@ -81,6 +81,8 @@ def cross_entropy(
 def _smooth(input: Variable, label: Variable, soft_label: bool, amount: float) -> Variable:
     classes = input.shape[-1]
     if not soft_label:
+        if list(label.shape) == list(input.shape) and classes > 1:
+            return op("label_smooth", {"X": label}, {"epsilon": float(amount)})
         if rank_of(label) == rank_of(input):
             label = op("squeeze2", {"X": label}, {"axes": [rank_of(label) - 1]})
         label = op("one_hot_v2", {"X": label}, {"depth": classes}, dtype=VarType.FP32)
@@ -245,3 +247,30 @@ def ctc_loss(
         lengths = cast_to(label_lengths, loss.dtype)
         return op("mean", {"X": op("elementwise_div", {"X": loss, "Y": lengths})})
     return reduced(loss, reduction, None)
+
+
+def rnnt_loss(
+    input: Variable,
+    label: Variable,
+    input_lengths: Variable,
+    label_lengths: Variable,
+    blank: int = 0,
+    fastemit_lambda: float = 0.001,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Variable:
+    """The loss of a recurrent transducer, of log probabilities (N, times, labels + 1, classes).
+
+    label: (N, labels), `label_lengths` of which count, as `input_lengths` times do. blank: the
+    class that emits nothing. fastemit_lambda: by so much more gradients of labels count.
+    """
+    require_reduction(reduction, "rnnt_loss")
+    inputs = {
+        "X": input,
+        "Label": label,
+        "XLengths": input_lengths,
+        "LabelLengths": label_lengths,
+    }
+    attrs = {"blank": blank, "fastemit_lambda": float(fastemit_lambda)}
+    loss = op("warprnnt", inputs, attrs, ("Loss",))[0]
+    return reduced(loss, reduction, name)

@@ -184,7 +184,7 @@ def sequence_mask(
     return fluid_sequence_mask(x, maxlen, as_dtype(dtype), name)
 
 
-_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}
+_MODES = {"reflect": "reflect", "replicate": "edge"}
 
 
 def pad(
@@ -198,7 +198,8 @@ def pad(
     """x with numbers around it.
 
     pad: before and after each dimension from the first on; or, for fewer numbers, those of the
-    last dimensions (left, right, top, bottom, front, back). mode: constant, reflect, replicate.
+    last dimensions (left, right, top, bottom, front, back). mode: constant, reflect,
+    replicate, circular; the latter three of 3 to 5 dimensions.
     """
     if isinstance(pad, int):
         pad = [pad] * (2 * (rank_of(x) - 2))
@@ -213,15 +214,11 @@ def pad(
     if mode == "constant":
         flat = [one for pair in pairs for one in pair]
         return op("pad", {"X": x}, {"paddings": flat, "pad_value": float(value)}, name=name)
-    if mode not in _MODES or rank != 4:
-        raise NotImplementedError(f"refluid's pad takes mode {mode!r} for no {rank} dimensions")
-    spatial = pairs[1:3] if last else pairs[2:]
-    attrs = {
-        "paddings": [one for pair in spatial for one in pair],
-        "mode": _MODES[mode],
-        "data_format": data_format,
-    }
-    return op("pad2d", {"X": x}, attrs, name=name)
+    spatial = pairs[1:-1] if last else pairs[2:]
+    attrs = {"paddings": [one for pair in spatial for one in pair], "data_format": data_format}
+    if rank == 4 and mode in _MODES:
+        return op("pad2d", {"X": x}, attrs | {"mode": _MODES[mode]}, name=name)
+    return op("pad3d", {"X": x}, attrs | {"mode": mode}, name=name)
 
 
 def scaled_dot_product_attention(

@@ -146,3 +146,4 @@ Upsample = layer_of(
     "Upsample", vision.upsample, "size scale_factor mode align_corners align_mode data_format"
 )
 ZeroPad2D = layer_of("ZeroPad2D", vision.zeropad2d, "padding data_format")
+RNNTLoss = layer_of("RNNTLoss", loss.rnnt_loss, "blank fastemit_lambda reduction")

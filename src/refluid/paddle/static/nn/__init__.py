@@ -17,6 +17,7 @@ name_table(
     refluid.fluid.layers: row_conv sequence_concat sequence_conv sequence_enumerate
     refluid.fluid.layers: sequence_expand sequence_expand_as sequence_first_step
     refluid.fluid.layers: sequence_last_step sequence_pad sequence_pool sequence_reshape
+    refluid.fluid.layers: sequence_reverse
     refluid.fluid.layers: sequence_scatter sequence_slice sequence_softmax sequence_unpad
     refluid.fluid.layers: continuous_value_model crf_decoding multi_box_head
     refluid.fluid.layers: data_norm
