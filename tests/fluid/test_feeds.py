@@ -40,6 +40,8 @@ def _run(value: Any, shape: Any, dtype: str = "float32", *, checked: bool = True
         (SIX.astype("uint32"), "an array of uint32"),
         (SIX.astype("uint64"), "an array of uint64"),
         (SIX.astype("clongdouble"), "complex64 and complex128"),
+        (SIX.astype("complex64"), "real and imaginary parts"),
+        (torch.ones(3, 2, dtype=torch.complex64), "real and imaginary parts"),
         (SIX.astype("M8[s]"), "Tensors hold bool, int8"),
         (torch.ones(3, 2, dtype=torch.uint16), "no torch.uint16"),
     ],

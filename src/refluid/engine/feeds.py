@@ -11,7 +11,15 @@ import torch
 from torch import Tensor
 
 from refluid.core.arrays import NoTensorElements, as_array, plain
-from refluid.core.dtypes import VarType, as_dtype, dtype_name, is_known, to_numpy, to_torch
+from refluid.core.dtypes import (
+    COMPLEX,
+    VarType,
+    as_dtype,
+    dtype_name,
+    is_known,
+    to_numpy,
+    to_torch,
+)
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.core.values import LoDTensor
@@ -64,11 +72,20 @@ class FeedSlot:
             raise NoTensorElements(
                 f"feed of {self.name!r}: Fluid's tensors have no {tensor.dtype}; convert it"
             )
+        if not self._is_real_enough(tensor.dtype):
+            raise NoTensorElements(
+                f"feed of {self.name!r}: the variable is {dtype_name(self.kind)}, not complex. "
+                "Give the real and imaginary parts as two arrays, or declare it complex64"
+            )
         if self.checked:
             raise ValueError(
                 f"The data type of fed Variable {self.name!r} must be {dtype_name(self.kind)!r}, "
                 f"but received {dtype_name(as_dtype(tensor.dtype))!r}"
             )
+
+    def _is_real_enough(self, dtype: torch.dtype) -> bool:
+        """Whether numbers are not complex, or the variable is."""
+        return self.kind in COMPLEX or not dtype.is_complex
 
     def whole(self, value: Any, parts: int) -> Tensor | None:
         """The value as a tensor that falls into so many equal parts of neighbouring rows.
@@ -87,7 +104,8 @@ class FeedSlot:
         part = (size // parts, *others)
         even = size and size % parts == 0 and tensor.device == self.device
         taken = tensor.dtype == self._torch and self._fits(part)
-        taken = taken or (not self.checked and is_known(tensor.dtype))
+        known = is_known(tensor.dtype) and self._is_real_enough(tensor.dtype)
+        taken = taken or (not self.checked and known)
         return tensor if even and taken else None
 
     def _fits(self, shape: tuple[int, ...], ragged: bool = False) -> bool:
