@@ -56,6 +56,13 @@ def _eigh(paddle, x):
     return values, paddle.abs(vectors)
 
 
+def _eig(paddle, x):
+    """In an order of their own: whose vectors are whose hangs on the machine."""
+    values, vectors = paddle.linalg.eig(x.detach())
+    made = paddle.matmul(paddle.cast(x.detach(), "complex128"), vectors) - vectors * values
+    return paddle.sort(paddle.abs(values)), paddle.abs(made).max()
+
+
 def _qr(paddle, x):
     q, r = paddle.linalg.qr(x)
     return paddle.matmul(q, r), paddle.abs(r)
@@ -97,6 +104,17 @@ SCENARIOS = {
         lambda p, x, y: p.linalg.triangular_solve(x, y, True, False, True), _draw(3, 3), _draw(3, 2)
     ),
     "cholesky_solve": _run(lambda p, x, y: p.linalg.cholesky_solve(x, y), _draw(4, 2), _TRIANGLE),
+    "cholesky": _run(lambda p, x: p.linalg.cholesky(x), _symmetric(4, 4) @ _symmetric(4, 4)),
+    "cholesky_upper": _run(
+        lambda p, x: p.linalg.cholesky(x, upper=True), _symmetric(2, 3, 3) @ _symmetric(2, 3, 3)
+    ),
+    "eig": _run(_eig, _draw(4, 4)),
+    "bucketize": _run(
+        lambda p, x, edges: p.bucketize(x, edges, out_int32=True), _draw(3, 4), np.sort(_draw(5))
+    ),
+    "bucketize_right": _run(
+        lambda p, x, edges: p.bucketize(x, edges, right=True), _draw(5), np.sort(_draw(5))
+    ),
     "rank": _run(lambda p, x: p.linalg.matrix_rank(x).reshape([-1]), _LOW),
     "rank_tolerance": _run(lambda p, x: p.linalg.matrix_rank(x, 3.0), _draw(3, 4, 5)),
     "rank_symmetric": _run(

@@ -120,13 +120,14 @@ def cosine_embedding_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Variable:
-    """1 - cos where the label is 1, max(0, cos - margin) where it is -1."""
+    """1 - cos where the label is 1, max(0, cos - margin) where it is -1, elsewhere 0."""
     require_reduction(reduction, "cosine_embedding_loss")
     cosine = cosine_similarity(input1, input2, -1, _SMALL)
     alike = math.scale(cosine, -1.0, 1.0)
     other = op("relu", {"X": math.scale(cosine, 1.0, -float(margin))})
-    is_one = logic.equal(label, constant(1, label.dtype))
-    return reduced(where(is_one, alike, other), reduction, name)
+    is_one, is_other = (logic.equal(label, constant(one, label.dtype)) for one in (1, -1))
+    rest = where(is_other, other, math.scale(cosine, 0.0))
+    return reduced(where(is_one, alike, rest), reduction, name)
 
 
 def pairwise_distance(

@@ -1,0 +1,72 @@
+"""Every function of Paddle 2 that is there is compared with Paddle's, or has its reason here."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+MODULES = ["", "linalg", "fft", "signal", "nn.functional"]
+# Why no recorded call has them, and the test that looks at them where there is one.
+REASONS = {
+    "draws random numbers": """bernoulli cauchy_ geometric_ multinomial poisson randint_like
+        randperm standard_normal nn.functional.dropout2d nn.functional.dropout3d
+        nn.functional.gumbel_softmax linalg.pca_lowrank""",
+    "gives memory as it is": "as_strided empty empty_like",
+    "says or sets something of the process": """check_shape disable_signal_handler enable_grad finfo
+        get_cuda_rng_state get_default_dtype get_flags get_rng_state iinfo in_dynamic_mode
+        is_grad_enabled set_cuda_rng_state set_default_dtype set_flags set_printoptions
+        set_rng_state""",
+    "says something of a variable, or gives it in Python": """broadcast_shape is_complex
+        is_floating_point is_integer is_tensor tolist""",
+    "reads and writes files": "load save",
+    "is Fluid's own, whose recordings it agrees with": "increment",
+    "Paddle has no such kernel on the CPU": "view nn.functional.margin_cross_entropy",
+    "isn't there, as an error says": "nn.functional.class_center_sample "
+    "nn.functional.sparse_attention",
+}
+
+
+def _compared() -> set[str]:
+    """Functions that recorded calls or scenarios call; those without their `_` too."""
+    found: set[str] = set()
+    for path in FOLDER.glob("*_cases.py"):
+        cases = importlib.import_module(f"tests.paddle.two.{path.stem}").CASES
+        found.update(one.function for one in cases.values())
+    for path in FOLDER.glob("scenarios/*.py"):
+        found.update(re.findall(r"\w+", path.read_text()))
+    return found
+
+
+def _functions() -> Iterator[tuple[str, str]]:
+    """(module, name) of the functions of Paddle 2.6.2 that are there."""
+    names = json.loads((FOLDER / "paddle2_names.json").read_text())
+    for module in MODULES:
+        full = f"paddle.{module}".rstrip(".")
+        room = importlib.import_module(f"refluid.{full}")
+        for name in names[full]:
+            try:
+                found = getattr(room, name)
+            except (AttributeError, NotImplementedError):
+                continue  # test_names says which
+            if callable(found) and not inspect.isclass(found):
+                yield module, name
+
+
+def _missing() -> set[str]:
+    compared, found = _compared(), set[str]()
+    for module, name in _functions():
+        full = f"{module}.{name}".lstrip(".")
+        known = {full, full.rstrip("_"), name, name.rstrip("_")}
+        if known.isdisjoint(compared):
+            found.add(full)
+    return found
+
+
+def test_functions_are_compared_or_there_is_a_reason() -> None:
+    reasons = {name for names in REASONS.values() for name in names.split()}
+    assert _missing() == reasons
