@@ -14,7 +14,7 @@ import torch
 
 import refluid.fluid as fluid
 from refluid.core.selected_rows import SelectedRows
-from refluid.pserver.wire import MessageSocket, near_name
+from refluid.pserver.wire import MessageSocket, near_listener, near_name
 from tests.pserver.tables import cluster, divided
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of Linux's own")
@@ -68,7 +68,21 @@ def test_answers_are_those_of_tcp(seed: int) -> None:
 
 def test_only_this_host_has_the_name() -> None:
     assert near_name("10.0.0.1:6174") is None
-    assert near_name("127.0.0.1:6174") == "\0refluid server 6174"
+    assert near_name("127.0.0.1:6174") == "\0refluid server 127.0.0.1:6174"
+    assert near_name("localhost:6174") == near_name("127.0.0.1:6174")
+
+
+def test_servers_of_one_port_and_two_addresses_have_two_names() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    first, second = (near_listener(f"127.0.0.{host}:{port}") for host in (1, 2))
+    assert first is not None
+    assert second is not None
+    with first, second, socket.socket(socket.AF_UNIX) as one:
+        one.connect(near_name(f"127.0.0.2:{port}"))
+        accepted, _ = second.accept()
+        accepted.close()
 
 
 def test_a_server_without_the_name_is_reached() -> None:

@@ -223,7 +223,8 @@ def near_name(address: str) -> str | None:
     there = sys.platform == "linux" and flags.value("refluid_near_sockets")
     if not there or not address.startswith(_LOOPBACK):
         return None
-    return f"\0refluid server {host_and_port(address)[1]}"
+    host, port = host_and_port(address)
+    return f"\0refluid server {'127.0.0.1' if host == 'localhost' else host}:{port}"
 
 
 def near_listener(address: str) -> socket.socket | None:
