@@ -16,5 +16,5 @@ for _folder in sys.path:
         )
 
 del sys.modules["paddle"]
-importlib.import_module("refluid.paddle").install()
+importlib.import_module("refluid.paddle").install(script=True)
 importlib.import_module("paddle")

@@ -57,7 +57,7 @@ def test_random_functions(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 151))
+@pytest.mark.parametrize("seed", [*range(100, 151), 3441, 3470, 5953])
 def test_more_random_functions(seed: int) -> None:
     assert agree(seed), Writer(seed).text()
 

@@ -148,3 +148,26 @@ def test_a_run_without_backward_leaves_nothing_behind() -> None:
             assert value() is None, "freed without the collector of cycles"
         finally:
             gc.enable()
+
+
+def leaving(x: Any, w: Any) -> Any:
+    """A loop that is left before the loop in it, whose rows then have no value."""
+    y, rounds = x * w, 0
+    while layers.reduce_mean(x) > -10.0 and rounds < 2:
+        rounds = rounds + 1
+        if layers.reduce_mean(x) < 10.0:
+            break
+        for row in x:
+            y = y * 0.9 + row * 0.1
+    return y
+
+
+def test_what_no_round_made_has_no_gradient() -> None:
+    found = []
+    for function in (leaving, dygraph.declarative(leaving)):
+        with dygraph.guard():
+            x, w = (dygraph.to_variable(np.full([3, 2], one, "float32")) for one in (2.0, 3.0))
+            x.stop_gradient = w.stop_gradient = False
+            layers.reduce_sum(function(x, w)).backward()
+            found.append((x.gradient().tolist(), w.gradient().tolist()))
+    assert found[0] == found[1] == ([[3.0] * 2] * 3, [[2.0] * 2] * 3)

@@ -113,7 +113,7 @@ class Writer:
         self.counters += 1
         counter = f"i{self.counters}"
         self.add(depth, f"{counter} = 0")
-        self.add(depth, f"while {self.test()} and {counter} < {self.random.randint(1, 3)}:")
+        self.add(depth, f"while ({self.test()}) and {counter} < {self.random.randint(1, 3)}:")
         self.add(depth + 1, f"{counter} = {counter} + 1")
         self.block(depth + 1, budget, loop=True)
         self.otherwise(depth, budget)

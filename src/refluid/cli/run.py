@@ -89,7 +89,7 @@ def run(
         refuse(f"no such script: {script}")
     sys.argv = [script, *(arguments or [])]
     sys.excepthook = sys.__excepthook__  # in place of typer's
-    paddle.install()
+    paddle.install(script=True)
     loading.install(show_translation=show_translation)
     prepare()
     if place:

@@ -58,6 +58,7 @@ _EFFECTIVE: list[_Row] = [
     ("free_idle_chunk", False, "give idle chunks back at once"),
     ("refluid_fluid_cpu_faults", False, "compute as Fluid's CPU kernels where these are wrong"),
     ("refluid_tier", "auto", "how plans run (refluid only), see docs/tiers.md"),
+    ("refluid_dynamic_start", True, "scripts of Paddle 2 start as in Paddle 2 (refluid only)"),
     ("refluid_replicas", "auto", "how CPU replicas run (refluid only), see docs/strategies.md"),
     ("refluid_adaptive_threads", True, "fewer threads where cores are taken (refluid only)"),
     ("refluid_cuda_graphs", False, "recorded steps on a GPU as CUDA graphs (refluid only)"),

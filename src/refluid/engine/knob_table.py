@@ -121,6 +121,7 @@ _UNMEASURED_FLAGS = {
     "rpc_deadline": "a bound, not for speed",
     "worker_update_interval_secs": "a bound, not for speed",
     "refluid_verify_passes": "for finding faults, not for speed: see passes.md",
+    "refluid_dynamic_start": "says what a script means, not how fast it is: docs/paddle2.md",
     "refluid_tier": "see benchmarks.md, which compares the tiers",
     "use_mkldnn": "as `mkldnn_enabled_op_types`, for all operators",
 }

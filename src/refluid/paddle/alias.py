@@ -15,6 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 
 from refluid.paddle.beside import LibraryFinder
+from refluid.paddle.starting_mode import taken, watch
 
 # The longest prefix counts.
 _ALIASES = {
@@ -67,6 +68,8 @@ class AliasFinder(MetaPathFinder):
         real = real_name(fullname)
         if real is None:
             return None
+        if fullname.startswith("paddle."):
+            taken(fullname.split(".")[1])
         found = importlib.util.find_spec(real)
         if found is None:
             raise ModuleNotFoundError(
@@ -83,8 +86,10 @@ def installed() -> bool:
     return any(isinstance(finder, AliasFinder) for finder in sys.meta_path)
 
 
-def install() -> None:
+def install(*, script: bool = False) -> None:
     """Makes `import paddle` find refluid from now on. Calling it again changes nothing.
+
+    script: the names that are taken then tell how functions start (see `starting_mode`).
 
     Libraries that are imported from now on find their own modules, not files of the same names
     beside the script (see `beside`).
@@ -100,6 +105,8 @@ def install() -> None:
             name="paddle",
         )
     sys.meta_path[:0] = [AliasFinder(), LibraryFinder()]
+    if script:
+        watch()
 
 
 def uninstall() -> None:

@@ -47,21 +47,24 @@ def sum_gradient(op: Operator) -> list[GradOp]:
     adds=True,
     by_autograd="always",
 )
-def sum(X: list[AnyValue]) -> Tensor | SelectedRows | LoDTensorArray:
+def sum(X: list[AnyValue]) -> Tensor | SelectedRows | LoDTensorArray | None:
     """The sum of all X, which have one shape; sparse where all of them are.
 
-    Arrays are added element by element. A variable without a value counts for nothing.
+    Arrays are added element by element. A variable without a value counts for nothing; the sum of
+    such alone has none either, as gradients of what no branch or loop came to make.
     """
     terms = [one for one in X if one is not None]
-    if terms and isinstance(terms[0], LoDTensorArray):
+    if not terms:
+        return None
+    if isinstance(terms[0], LoDTensorArray):
         return sum_of_arrays(terms)
     return terms[0].clone() if len(terms) == 1 else total(terms)
 
 
 @in_place("sum", "X")
-def sum_(X: list[AnyValue]) -> Tensor | SelectedRows | LoDTensorArray:
+def sum_(X: list[AnyValue]) -> Tensor | SelectedRows | LoDTensorArray | None:
     """`sum` over the first X."""
     if any(not isinstance(one, Tensor | SelectedRows) for one in X):
-        added: Tensor | SelectedRows | LoDTensorArray = sum(X)
+        added: Tensor | SelectedRows | LoDTensorArray | None = sum(X)
         return added
     return total(X, over=isinstance(X[0], Tensor))

@@ -129,17 +129,18 @@ def auto_cast(
     if level not in LEVELS:
         raise ValueError("level should be O0, OD, O1 or O2.")
     if not enable:
-        with _casting(None):
+        with casting_by(None):
             yield
         return
     half = half_here(dtype)
     classify = classifier(level, custom_white_list, custom_black_list, use_promote)
-    with _casting(None if level == "O0" else Casts(half, classify)):
+    with casting_by(None if level == "O0" else Casts(half, classify)):
         yield
 
 
 @contextmanager
-def _casting(casts: Casts | None) -> Iterator[None]:
+def casting_by(casts: Casts | None) -> Iterator[None]:
+    """Operators within cast as it says; None: not at all. ValueError in programs."""
     backend = current()
     if backend is None:
         raise ValueError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from refluid.build import at_once
 from refluid.core.places import (
     CPUPlace,
     CUDAPlace,
@@ -48,8 +47,9 @@ def set_device(device: str) -> Place:
     place = as_place(device)
     require_available(place)
     _chosen = place
-    if at_once():
-        mode.enter(place)
+    now = mode.current()
+    if now is not None:
+        mode.enter(place, now.promotes)
     return place
 
 

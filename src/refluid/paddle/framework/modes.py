@@ -9,15 +9,17 @@ from typing import Any
 import torch
 
 from refluid.build import at_once
+from refluid.core import flags
 from refluid.core.places import require_available
 from refluid.eager import enter
 from refluid.fluid.dygraph.base import disable_dygraph
 from refluid.fluid.dygraph.base import grad as gradients_at_once
+from refluid.ir.defaults import default_main_program
 from refluid.paddle.framework.devices import expected_place
 
 
 def enable_static() -> None:
-    """Functions append to programs from here on: how it is from the start here."""
+    """Functions append to programs from here on."""
     disable_dygraph()
 
 
@@ -29,6 +31,13 @@ def disable_static(place: Any = None) -> None:
     chosen = expected_place() if place is None else place
     require_available(chosen)
     enter(chosen, promotes=True)
+
+
+def start_dynamic() -> None:
+    """Functions run at once, unless operators stand in a program already or the flag says no."""
+    began = any(block.vars or block.ops for block in default_main_program().blocks)
+    if flags.value("refluid_dynamic_start") and not began and not at_once():
+        disable_static()
 
 
 def in_dynamic_mode() -> bool:

@@ -1,0 +1,73 @@
+"""How scripts start: with functions that run at once, or with programs, by the names they take."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import refluid.paddle as paddle
+from refluid import fluid
+from refluid.core import flags
+from refluid.core.lazy_package import LazyPackage
+from refluid.paddle import starting_mode
+
+
+@pytest.fixture(autouse=True)
+def _static() -> Iterator[None]:
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        starting_mode.watch()
+        yield
+        sys.modules["refluid.paddle"].__class__ = LazyPackage
+        paddle.enable_static()
+
+
+@pytest.mark.parametrize(
+    ("names", "dynamic"),
+    [
+        ("nn", True),
+        ("distributed fluid batch to_tensor", True),
+        ("fluid dataset", False),
+        ("static enable_static nn", False),
+        ("__file__ version", False),
+    ],
+)
+def test_names_tell(names: str, dynamic: bool) -> None:
+    for name in names.split():
+        starting_mode.taken(name)
+    assert fluid.in_dygraph_mode() is dynamic
+
+
+def test_programs_that_began_go_on() -> None:
+    fluid.data("x", [None, 3])
+    starting_mode.taken("nn")
+    assert not fluid.in_dygraph_mode()
+
+
+def test_the_flag() -> None:
+    with flags.override({"FLAGS_refluid_dynamic_start": False}):
+        starting_mode.taken("nn")
+    assert not fluid.in_dygraph_mode()
+
+
+def test_attributes_tell() -> None:
+    package = sys.modules["refluid.paddle"]
+    vars(package).pop("ones", None)
+    assert package.ones([2]).numpy().tolist() == [1.0, 1.0]
+    paddle.set_device("cpu")  # after which whole numbers become fractions as before
+    assert (paddle.to_tensor([3]) * 0.5).numpy().tolist() == [1.5]
+
+
+def test_scripts(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import paddle.distributed as dist\n"
+        "from paddle.io import Dataset\n"
+        "import paddle\n"
+        "print(paddle.mean(paddle.to_tensor([1, 2]) / 4).numpy())\n"
+    )
+    run = [sys.executable, "-m", "refluid.cli.main", "run", str(script)]
+    assert "0.375" in subprocess.run(run, capture_output=True, text=True, check=True).stdout
