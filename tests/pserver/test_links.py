@@ -20,6 +20,7 @@ from refluid.core import flags
 from refluid.pserver.connecting import Connection
 from refluid.pserver.geo import IDS, DeltaLink
 from refluid.pserver.layout import TrainingMode
+from refluid.pserver.sending import Merging, SendingLink
 from refluid.pserver.table_client import TableClient
 from tests.pserver.jobs import Job, Trainer
 from tests.pserver.tables import cluster, divided
@@ -122,6 +123,34 @@ def test_geo_of_two_trainers_ends_alike(overlap: bool) -> None:
 
     found = Job(one_row, 2, 2, False, **settings).run(train)
     np.testing.assert_allclose(min(found), -0.65, rtol=1e-5)
+
+
+# -- ends ---------------------------------------------------------------------
+
+
+def test_nothing_follows_a_trainers_end() -> None:
+    """The thread that pulls is in the middle of a call when the link is closed."""
+    with cluster(divided()) as found:
+        client, asked, told = found.client(), threading.Event(), []
+        former, former_leave = client.pull, client.leave
+
+        def slowly() -> Any:
+            asked.set()
+            time.sleep(0.2)
+            told.append("pull")
+            return former()
+
+        def leave() -> None:
+            told.append("leave")
+            former_leave()
+
+        client.pull, client.leave = slowly, leave  # type: ignore[method-assign]
+        link = SendingLink(client, Merging(pulls_after=1))
+        link.send({"w@GRAD": torch.ones(3, 1)})
+        assert asked.wait(60.0)
+        link.close()
+        assert told[-1] == "leave"
+        assert found.servers[0].over
 
 
 # -- flags --------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,8 +15,10 @@ import pytest
 import torch
 
 import refluid.fluid as fluid
+from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
-from refluid.pserver.wire import MessageSocket, near_listener, near_name
+from refluid.pserver.near_sockets import near_connection, near_listener, near_name
+from refluid.pserver.service import Service
 from tests.pserver.tables import cluster, divided
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of Linux's own")
@@ -85,13 +89,47 @@ def test_servers_of_one_port_and_two_addresses_have_two_names() -> None:
         accepted.close()
 
 
-def test_a_server_without_the_name_is_reached() -> None:
+def test_a_server_without_the_name_is_reached_and_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     fluid.set_flags({"FLAGS_refluid_near_sockets": False})
-    with cluster(divided(1)) as made:
+    with cluster(divided(1)) as made, caplog.at_level(logging.WARNING, "refluid"):
         fluid.set_flags({"FLAGS_refluid_near_sockets": True})
-        client = made.client()
-        assert client.state()[0]["pushes"] == 0
-        client.leave()
+        for _ in range(2):
+            client = made.client()
+            assert client.state()[0]["pushes"] == 0
+            client.leave()
+        told = [one for one in caplog.messages if "is called by TCP" in one]
+        assert len(told) == 1
+        assert made.services[0].address in told[0]
+
+
+def test_a_server_whose_queue_is_full_is_waited_for_until_the_deadline() -> None:
+    address = "127.0.0.1:1"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(near_name(address))
+        listener.listen(0)
+        held = []
+        start = time.monotonic()
+        with pytest.raises(TimeoutError, match="takes no connection"):
+            for _ in range(100):
+                held.append(near_connection(address, start + 0.2))
+        assert time.monotonic() >= start + 0.2
+        for one in held:
+            one.close()
+
+
+def test_a_name_that_another_process_has_is_no_servers() -> None:
+    with cluster(divided(1)) as made:
+        port = made.services[0].port
+        with (
+            socket.socket(socket.AF_UNIX) as squatter,
+            pytest.raises(EnforceNotMet, match="another process has its name"),
+        ):
+            squatter.bind(f"\0refluid server 127.0.0.2:{port}")
+            Service(made.servers[0], f"127.0.0.2:{port}")
+        with socket.create_server(("127.0.0.2", port)):
+            pass  # what the service held is free again
 
 
 def test_the_name_goes_with_the_server() -> None:
@@ -101,7 +139,6 @@ def test_the_name_goes_with_the_server() -> None:
             one.connect(near_name(address))
     with socket.socket(socket.AF_UNIX) as one, pytest.raises(ConnectionRefusedError):
         one.connect(near_name(address))
-    assert issubclass(MessageSocket, object)
 
 
 def test_a_trainer_loads_no_compiler() -> None:

@@ -229,6 +229,21 @@ def test_a_server_waits_for_trainers_that_did_not_leave() -> None:
         assert server.over and server.members.patience > 100
 
 
+def test_a_call_that_comes_after_its_trainers_end_brings_nobody_back() -> None:
+    """As a heartbeat, or a pull of another thread, that waited for the lock."""
+    with cluster(divided()) as found:
+        server, client = found.servers[0], found.client()
+        late = client.message(Kind.PULL, client.layout)
+        client.leave()
+        assert server.over
+        server.answer(late)
+        assert server.over
+        client = found.client()
+        assert not server.over
+        client.leave()
+        assert server.over
+
+
 def test_servers_in_another_order_are_refused() -> None:
     """Else rows would be looked for where they aren't."""
     with cluster(divided(servers=2)) as found:

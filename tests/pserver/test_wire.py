@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from refluid.core.errors import EnforceNotMet
+from refluid.pserver.addresses import host_and_port
 from refluid.pserver.calling import Servers, ServerUnreachable
 from refluid.pserver.messages import (
     HEAD_BYTES,
@@ -24,7 +25,7 @@ from refluid.pserver.messages import (
     encode,
 )
 from refluid.pserver.service import Service
-from refluid.pserver.wire import ConnectionEnded, MessageSocket, host_and_port
+from refluid.pserver.wire import ConnectionEnded, MessageSocket
 from tests.pserver.tables import cluster, divided
 
 

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from refluid.core.errors import EnforceNotMet
+from refluid.pserver.addresses import host_and_port
 from refluid.pserver.layout import JobLayout, layout_of
 from refluid.pserver.messages import Kind, MalformedMessage, Remedy, TableMessage
-from refluid.pserver.wire import Keys, MessageSocket, host_and_port, require_keys
+from refluid.pserver.wire import Keys, MessageSocket, require_keys
 
 _LOGGER = logging.getLogger("refluid")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0

@@ -95,11 +95,8 @@ class DeltaLink(TableLink):
                 self._exchange()
             self._finish(wait=True)
 
-    def close(self) -> None:
-        try:
-            super().close()
-        finally:
-            self._pool.shutdown()
+    def end(self) -> None:
+        self._pool.shutdown()
 
     def _exchange(self) -> None:
         """Begins one, once the one before is at its end."""

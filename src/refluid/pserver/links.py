@@ -47,7 +47,11 @@ class TableLink:
         try:
             self.flush()
         finally:
+            self.end()
             self.client.leave()
+
+    def end(self) -> None:
+        """Ends what else calls the servers for this link: nothing may follow the trainer's end."""
 
 
 class WaitingLink(TableLink):

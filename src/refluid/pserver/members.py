@@ -65,14 +65,18 @@ class TrainerRoll:
         return member
 
     def heard(self, trainer: int, session: int) -> Member:
-        """A trainer that calls. NotEntered where it never entered, or began anew since."""
+        """A trainer that calls. NotEntered where it never entered, or began anew since.
+
+        One that said that it ends stays away: what it sent before may come after, by another
+        connection.
+        """
         member = self.known.get(trainer)
         if member is None or member.session != session:
             raise NotEntered(f"trainer {trainer} hasn't entered by this session")
         member.seen = self._clock()
-        if not member.there:
+        if not (member.there or member.left):
             _LOGGER.info("trainer %d is back", trainer)
-            member.there, member.left = True, False
+            member.there = True
         return member
 
     def leave(self, trainer: int, session: int, *, lost: bool = False) -> None:

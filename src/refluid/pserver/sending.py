@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,17 +118,15 @@ class SendingLink(TableLink):
             self._state.wait_for(lambda: self._pushed >= goal or self._error is not None)
         self._raise_error()
 
-    def close(self) -> None:
-        try:
-            super().close()
-        finally:
-            with self._state:
-                self._ended = True
-                self._state.notify_all()
-            self._queue.put(None)
-            self._ahead.shutdown()
-            for thread in self._threads:
-                thread.join(5.0)
+    def end(self) -> None:
+        with self._state:
+            self._ended = True
+            self._state.notify_all()
+        with suppress(queue.Full):  # then nobody takes from it any more
+            self._queue.put_nowait(None)
+        self._ahead.shutdown()
+        for thread in self._threads:
+            thread.join(5.0)
 
     @property
     def depth(self) -> int:

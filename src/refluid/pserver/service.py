@@ -9,15 +9,15 @@ import time
 from contextlib import suppress
 
 from refluid.core.errors import EnforceNotMet
+from refluid.pserver.addresses import host_and_port
 from refluid.pserver.messages import TableMessage
+from refluid.pserver.near_sockets import near_listener
 from refluid.pserver.refusals import NotNow, OthersAreThere, is_refusal, refused
 from refluid.pserver.table_server import TableServer
 from refluid.pserver.wire import (
     ConnectionEnded,
     Keys,
     MessageSocket,
-    host_and_port,
-    near_listener,
     require_keys,
 )
 
@@ -48,7 +48,11 @@ class Service:
             raise EnforceNotMet(f"a server can't listen at {address}: {error}") from error
         self.port = int(self._listener.getsockname()[1])
         self.address = f"{address.rpartition(':')[0]}:{self.port}"
-        near = near_listener(self.address) if keys is None else None
+        try:
+            near = near_listener(self.address) if keys is None else None
+        except EnforceNotMet:
+            self._listener.close()
+            raise
         self._listeners = [self._listener] if near is None else [self._listener, near]
         self._threads: dict[threading.Thread, MessageSocket | None] = {}
         self._lock = threading.Lock()

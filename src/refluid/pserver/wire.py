@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import sys
 import time
 import weakref
 from collections.abc import Sequence
@@ -20,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import environment_str
+from refluid.pserver.addresses import host_and_port, is_loopback
 from refluid.pserver.messages import (
     HEAD_BYTES,
     MalformedMessage,
@@ -31,10 +30,10 @@ from refluid.pserver.messages import (
     pieces,
     size_of,
 )
+from refluid.pserver.near_sockets import near_connection, tell_of_detour
 
 # One message; larger ones are refused on both ends.
 MOST_BYTES = 2**30
-_LOOPBACK = ("127.", "localhost:", "[::1]:")
 # Buffers of connections within a host, where the kernel's own are too small for one part of a step.
 _BUFFER = 2**20
 # The kernel takes no more buffers at once.
@@ -98,7 +97,7 @@ def keys_of_environment() -> Keys | None:
 
 def require_keys(address: str, keys: Keys | None) -> None:
     """EnforceNotMet where an address that other hosts reach is to be used without TLS."""
-    if keys is None and not address.startswith(_LOOPBACK):
+    if keys is None and not is_loopback(address):
         if environment_str("REFLUID_PLAIN_NETWORK") == "1":
             return
         raise EnforceNotMet(
@@ -106,14 +105,6 @@ def require_keys(address: str, keys: Keys | None) -> None:
             "REFLUID_TLS_KEY, REFLUID_TLS_CERTIFICATE and REFLUID_TLS_AUTHORITY, or "
             "REFLUID_PLAIN_NETWORK=1 where nobody else is on the network"
         )
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """The parts of `host:port` or `[host]:port`; EnforceNotMet for other text."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise EnforceNotMet(f"{address!r} is no host:port")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 class MessageSocket:
@@ -128,11 +119,14 @@ class MessageSocket:
     def to(cls, address: str, keys: Keys | None, until: float) -> MessageSocket:
         """Connects before `until`, of `time.monotonic`. OSError where nobody answers in time."""
         host, port = host_and_port(address)
-        near = _near(address) if keys is None else None
+        near = near_connection(address, until) if keys is None else None
         if near is not None:
+            _tune(near, address)
             return cls(near)
         made = socket.create_connection((host, port), _left(until))
         try:
+            if keys is None:
+                tell_of_detour(address)
             _tune(made, address)
             if keys is not None:
                 made = keys.context(server=False).wrap_socket(made, server_hostname=host)
@@ -214,49 +208,6 @@ class MessageSocket:
             got += count
 
 
-def near_name(address: str) -> str | None:
-    """What a server at this address is called by processes of its host, which need no network.
-
-    A name of Linux's own, no file: it is gone with the server. None where there are no such names,
-    where other hosts reach the address, or FLAGS_refluid_near_sockets is off.
-    """
-    there = sys.platform == "linux" and flags.value("refluid_near_sockets")
-    if not there or not address.startswith(_LOOPBACK):
-        return None
-    host, port = host_and_port(address)
-    return f"\0refluid server {'127.0.0.1' if host == 'localhost' else host}:{port}"
-
-
-def near_listener(address: str) -> socket.socket | None:
-    """Listens by `near_name`; None where that isn't to be had."""
-    name = near_name(address)
-    if name is None:
-        return None
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        made.bind(name)
-        made.listen(1024)
-    except OSError:
-        made.close()
-        return None
-    return made
-
-
-def _near(address: str) -> socket.socket | None:
-    """A connection to the server of this host at a loopback address, if it goes by that name."""
-    name = near_name(address)
-    if name is None:
-        return None
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
-        made.connect(name)
-    except OSError:
-        made.close()
-        return None
-    return made
-
-
 def _left(until: float) -> float:
     return max(_LEAST_WAIT, until - time.monotonic())
 
@@ -270,6 +221,6 @@ def _tune(connected: socket.socket, address: str) -> None:
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT)
-    if address.startswith(_LOOPBACK):
+    if is_loopback(address):
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
