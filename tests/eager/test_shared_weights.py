@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from refluid.eager import Eager
 from refluid.eager import shared_weights as module
 from refluid.fluid import dygraph
 from refluid.kernels import packed
-from refluid.kernels.products import torch_multiplies
+from refluid.kernels.products import torch_derives
 
 layers = fluid.layers
 FLAG = "FLAGS_refluid_eager_shared_weights"
@@ -114,7 +115,7 @@ def test_random_uses_have_the_gradients_of_each_use_added_up(seed: int, rows: in
 def test_weights_in_order_give_the_same_gradients(
     monkeypatch: pytest.MonkeyPatch, seed: int, rows: int
 ) -> None:
-    if not torch.backends.mkl.is_available() or not torch_multiplies(2**30):
+    if not torch.backends.mkl.is_available() or torch_derives() < math.inf:
         pytest.skip("torch multiplies by another library here")
     monkeypatch.setattr(packed, "LEAST", 1)
     monkeypatch.setattr(packed, "USES", 2)
@@ -128,7 +129,7 @@ def test_weights_in_order_give_the_same_gradients(
 
 
 def test_weights_are_brought_in_order_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not torch.backends.mkl.is_available() or not torch_multiplies(2**30):
+    if not torch.backends.mkl.is_available() or torch_derives() < math.inf:
         pytest.skip("torch multiplies by another library here")
     ordered: list[int] = []
     order = packed._order

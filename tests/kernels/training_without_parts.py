@@ -120,6 +120,24 @@ def replicated(fluid: Any) -> list[float]:
     return [exe.run(ready, given, [loss], scope=scope)[0].mean().item() for _ in range(STEPS)]
 
 
+def at_once(fluid: Any) -> list[float]:
+    """A network whose operators run at once."""
+    found = []
+    with fluid.dygraph.guard():
+        draws = np.random.default_rng(7)
+        net, given = fluid.dygraph.Linear(7, 4), fluid.dygraph.to_variable(feeds()["x"])
+        for one in net.parameters():
+            one.set_value(draws.standard_normal(one.shape).astype(np.float32))
+        adam = fluid.optimizer.Adam(0.05, parameter_list=net.parameters())
+        for _ in range(STEPS):
+            loss = fluid.layers.mean(fluid.layers.square(net(given)))
+            loss.backward()
+            adam.minimize(loss)
+            net.clear_gradients()
+            found.append(loss.numpy().item())
+    return found
+
+
 def work(names: list[str]) -> dict[str, Any]:
     asked = leave_out(names)
     import refluid.paddle
@@ -131,7 +149,7 @@ def work(names: list[str]) -> dict[str, Any]:
 
     fluid.set_flags({"FLAGS_check_nan_inf": False})
     found: dict[str, Any] = {name: trained(fluid, *rest) for name, *rest in runs(fluid)}
-    found["replicas"] = replicated(fluid)
+    found["replicas"], found["at once"] = replicated(fluid), at_once(fluid)
     onednn.has_bfloat16()
     if "torch._subclasses.fake_tensor.FakeTensorMode" in names:
         with inductor.without_memory():

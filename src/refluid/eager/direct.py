@@ -15,6 +15,7 @@ from typing import Any
 
 from torch import Tensor
 
+from refluid.core.dtypes import DIFFERENTIABLE
 from refluid.core.random import RandomSource
 from refluid.eager.calls import OperatorCall, detached
 from refluid.eager.results import Asked, ResultVariables, Run, SlotValues
@@ -24,7 +25,7 @@ from refluid.ir.attributes import AttrType, convert
 from refluid.ir.checks import check
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
-from refluid.kernels.products import torch_multiplies
+from refluid.kernels.products import torch_derives
 from refluid.ops.definition import OperatorDef
 from refluid.ops.effects import Effect
 from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice
@@ -81,7 +82,7 @@ class Direct:
         if derived:
             return _by_use(compute, written)
         if call.definition.by_autograd == "products":
-            return _by_use(_by_size(compute, written.run), written)
+            return _product(compute, written)
         return written.run
 
 
@@ -153,12 +154,14 @@ def _flat(given: Sequence[tuple[str, int | None]]) -> Iterator[tuple[int, int | 
 
 
 def _constant(call: OperatorCall, asked: Asked) -> Sequence[tuple[int, int | None]] | None:
-    """Where the inputs are that Fluid gives no gradient; None for all of them."""
-    if asked.stops is True or not call.gradients:
+    """Where the inputs are that Fluid gives no gradient, but may take one; None for all inputs."""
+    if asked.stops is True or not call.gradients or call.constant.issuperset(call.names):
         return None
-    places = [*_flat(asked.given)]
-    found = [place for name, place in zip(call.names, places, strict=True) if name in call.constant]
-    return None if len(found) == len(places) else found
+    return [
+        place
+        for name, place in zip(call.names, _flat(asked.given), strict=True)
+        if name in call.constant and call.block.var(name).dtype in DIFFERENTIABLE
+    ]
 
 
 def _apart(call: OperatorCall, asked: Asked) -> frozenset[str]:
@@ -230,14 +233,22 @@ def _by_use(first: Callable[..., Any], written: WrittenGradient) -> Callable[...
     return compute
 
 
-def _by_size(torchs: Callable[..., Any], written: Callable[..., Any]) -> Callable[..., Any]:
-    """A product of matrices by autograd, but where refluid multiplies faster than torch."""
+def _product(torchs: Callable[..., Any], written: WrittenGradient) -> Callable[..., Any]:
+    """A product of matrices by autograd, but where refluid multiplies faster than torch, and where
+    the weight's gradient waits, which is taken again."""
+    weight, rows = written.weight, written.rows_of
+    again, run, most = shared_weights.again, written.run, torch_derives()
 
-    def run(x: Tensor, y: Tensor, *bias: Tensor) -> Any:
-        small = torch_multiplies(x.numel() * max(y.shape))
-        return torchs(x, y, *bias) if small else written(x, y, *bias)
+    def compute(*values: Any) -> Any:
+        if weight >= 0 and again(values[weight], values[rows]):
+            return run(*values)
+        x, y = values[0], values[1]
+        shape = y.shape
+        plain = len(shape) == 2 and shape[0] == x.shape[-1]
+        size = x.numel() * (shape[1] if plain else max(shape))
+        return (torchs if size < most else run)(*values)
 
-    return run
+    return compute
 
 
 def _cutting(

@@ -53,7 +53,7 @@ class Live:
         made, self._made, self._limit = self._made, [], _LEAST
         for one in made:
             var = one()
-            value = None if var is None else var.value
+            value = None if var is None else var._value
             if isinstance(value, Tensor) and value.requires_grad and not value.is_leaf:
                 value.retain_grad()
 

@@ -9,8 +9,7 @@ then joining them costs less than a sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.kernels.engine import run_backward
 from refluid.kernels.packed import packed_weights
 
 _MOST = 4096  # weights that are known to have been taken
@@ -86,19 +86,21 @@ class SharedWeights:
         """Whether gradients of a weight wait until the end of the pass that goes on."""
         return any(one.weight is weight for one, _ in (self._waiting or {}).values())
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Gradients that are computed within may wait until its end."""
-        former, self._waiting = self._waiting, {}
+    def backward(self, values: Sequence[Tensor], slopes: Sequence[Tensor], keeps: bool) -> None:
+        """As `run_backward`, at whose end the gradients that wait are computed."""
+        waiting: dict[Any, tuple[_Waiting, int]] = {}
+        former, self._waiting = self._waiting, waiting
         self._taken.clear()
+        packed_weights.begin()
         try:
-            with packed_weights.multiplied():
-                yield
+            run_backward(values, slopes, keeps)
+            packed_weights.end()
             with torch.no_grad():
-                for one, kept in self._waiting.values():
+                for one, kept in waiting.values():
                     if one.uses:
                         one.compute(kept)
         finally:
+            packed_weights.end()
             self._waiting = former
 
     def waits(

@@ -74,9 +74,11 @@ class VarBase(AsTensor, Variable):
             self.value = value
 
     @classmethod
-    def _plain(cls, value: torch.Tensor, stops: bool) -> VarBase:
+    def _plain(cls, value: Any, stops: bool) -> VarBase:
         """A variable with a value, and nothing else of one of this class."""
-        return VarBase(value, stop_gradient=stops)
+        made = VarBase.__new__(VarBase)
+        made._stops, made.value = stops, value
+        return made
 
     # -- the value ------------------------------------------------------------
 
@@ -184,10 +186,11 @@ class VarBase(AsTensor, Variable):
 
     def numpy(self) -> Array:
         """A copy of the value. EnforceNotMet if there is none yet."""
-        value = self.tensor.detach().resolve_conj()
+        value = self.tensor
         if value.dtype is torch.bfloat16:
             value = value.float()  # NumPy has none
-        return cast(Array, fetched(value.numpy().copy() if value.is_cpu else value.cpu().numpy()))
+        found = value.numpy(force=True)
+        return cast(Array, fetched(found.copy() if value.is_cpu else found))
 
     def set_value(self, value: Any) -> None:
         """Overwrites the value by another of its shape and element type. Takes arrays and tensors.
@@ -239,8 +242,7 @@ class VarBase(AsTensor, Variable):
             with torch.no_grad():
                 known[1](slope)
         else:
-            with shared_weights.together():
-                torch.autograd.backward([value], [slope], retain_graph=retain_graph)
+            shared_weights.backward((value,), (slope,), retain_graph)
         backward_ended()
 
     @property
@@ -277,8 +279,8 @@ class VarBase(AsTensor, Variable):
         found = self.gradient_value
         if found is None:
             return None
-        made = VarBase(name=self.grad_name, stop_gradient=True)
-        made._value = found
+        made = VarBase._plain(found, stops=True)
+        made._value, made.name = found, self.grad_name
         return made
 
     def clear_gradient(self) -> None:

@@ -7,8 +7,7 @@ the gradients of a recurrent network's steps. What will be multiplied often is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from weakref import ref
 
 import torch
@@ -52,14 +51,14 @@ class PackedWeights:
         count = self._uses[key][2] if key in self._uses else 0
         self._uses[key] = ref(weight), weight._version, count + 1
 
-    @contextmanager
-    def multiplied(self) -> Iterator[None]:
-        """Products of what was noted are by copies within; afterwards all is forgotten."""
+    def begin(self) -> None:
+        """Products of what was noted are by copies until `end`."""
         self.within = bool(self._uses)
-        try:
-            yield
-        finally:
-            self.within = False
+
+    def end(self) -> None:
+        """All is forgotten."""
+        self.within = False
+        if self._uses:
             self._uses.clear()
             self._copies.clear()
 

@@ -51,6 +51,7 @@ PARTS: dict[str, str] = {
         f"torch._C._functorch.{name}": "vmap calls what it has no rule for in a loop, and warns"
         for name in ("_is_vmap_fallback_enabled", "_set_vmap_fallback_enabled")
     },
+    "torch.autograd.Variable._execution_engine.run_backward": "torch.autograd.backward",
     "torch._compile._disable_dynamo": "torch._dynamo is imported where torch wants it",
     "torch._inductor.compile_fx.compile_fx": "recorded steps aren't compiled",
     "torch._subclasses.fake_tensor.FakeTensorMode": "examples with memory",

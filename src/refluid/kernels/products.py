@@ -8,6 +8,7 @@ with MKL.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -21,15 +22,17 @@ from refluid.kernels.processor import onednn_multiplies_faster
 # Multiplications from which oneDNN is worth its call, and the narrowest matrices it is used for.
 # A transposed first factor is copied first.
 _LARGE, _LARGE_COPIED, _LEAST = 2**20, 2**21, 8
+# Multiplications from which a gradient that Python computes by oneDNN is faster than autograd's.
+_WORTH_PYTHON = 2**23
 # Results that are narrower, of so many multiplications, are computed as their transpose.
 _NARROW, _ENOUGH, _DEEP = 16, 2**18, 32
 
 _none: list[Any] = []
 
 
-def torch_multiplies(size: int) -> bool:
-    """Whether products of so many multiplications are torch's on this processor, whatever else."""
-    return size < _ENOUGH or not onednn_multiplies_faster()
+def torch_derives() -> float:
+    """How many multiplications products may have that, with their gradients, are torch's."""
+    return _WORTH_PYTHON if onednn_multiplies_faster() else math.inf
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:

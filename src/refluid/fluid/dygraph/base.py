@@ -81,7 +81,7 @@ def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = No
     now = _current("to_variable")
     if isinstance(value, VarBase | ComplexVariable):
         return value
-    if isinstance(value, np.ndarray) and np.iscomplexobj(value):
+    if isinstance(value, np.ndarray) and value.dtype.kind == "c":
         parts = [to_variable(np.ascontiguousarray(one)) for one in (value.real, value.imag)]
         made = ComplexVariable(*parts)
         if name is not None:
@@ -94,7 +94,10 @@ def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = No
         )
     array = as_array(value, "to_variable")
     tensor = torch.from_numpy(array if zero_copy in (None, True) else array.copy())
-    return VarBase(tensor.to(now.device), name, stop_gradient=True)
+    found = VarBase._plain(tensor.to(now.device), stops=True)
+    if name is not None:
+        found.name = name
+    return found
 
 
 def _place(place: Place | None) -> Place:

@@ -25,7 +25,5 @@ def softmax_loss(
     last = axis in (-1, Logits.dim() - 1)
     logits = Logits if last else Logits.movedim(axis, -1)
     rows = logits if logits.dim() == 2 else logits.reshape(-1, logits.shape[-1])
-    found = F.nll_loss(
-        F.log_softmax(rows, 1), Label.reshape(-1), ignore_index=ignore_index, reduction="none"
-    )
+    found = F.cross_entropy(rows, Label.reshape(-1), ignore_index=ignore_index, reduction="none")
     return found.view(Label.shape)

@@ -50,12 +50,12 @@ def fused_gemm_epilogue(
     x_num_col_dims -1: all dimensions of X but the last are rows. trans_y: Y is transposed.
     activation: none (empty), relu, tanh or sigmoid.
     """
+    if X.ndim == Y.ndim == 2:
+        return affine(Bias, X, Y.t() if trans_y else Y, activation)
     weights = _weights(Y, y_num_col_dims, trans_y)
     out = affine(Bias, _rows(X, x_num_col_dims), weights, activation)
-    if X.dim() != 2 or Y.dim() != 2:
-        lead = X.shape[:x_num_col_dims]
-        out = out.view(*lead, *(out.shape[1:] if Y.dim() == 2 else Y.shape[y_num_col_dims:]))
-    return out
+    lead, rest = X.shape[:x_num_col_dims], Y.shape[y_num_col_dims:]
+    return out.view(*lead, *(out.shape[1:] if Y.ndim == 2 else rest))
 
 
 def _gradients(

@@ -117,9 +117,16 @@ def _groups_by_corrected_rate(
     rates: Tensors, powers1: Tensors, powers2: Tensors, epsilon: float, corrects: bool
 ) -> dict[tuple[float, float], list[int]]:
     """(rate corrected for bias, epsilon for the moment as it is), positions of its parameters."""
+    count, by_rate = len(powers1), groups_by_rate(rates)
+    powers = torch.cat([*powers1, *powers2]).tolist()
+    firsts, seconds = powers[:count], powers[count:]
+    first, second = firsts[0], seconds[0]
+    if len(by_rate) == 1 and firsts.count(first) == count == seconds.count(second):
+        ((rate, positions),) = by_rate
+        small = epsilon_of(epsilon, second) if corrects else epsilon
+        return {(corrected(rate, first, second), small): positions}
     groups: defaultdict[tuple[float, float], list[int]] = defaultdict(list)
-    firsts, seconds = torch.cat(powers1).tolist(), torch.cat(powers2).tolist()
-    for rate, positions in groups_by_rate(rates):
+    for rate, positions in by_rate:
         for i in positions:
             small = epsilon_of(epsilon, seconds[i]) if corrects else epsilon
             groups[corrected(rate, firsts[i], seconds[i]), small].append(i)

@@ -7,7 +7,7 @@ the parameters first. They take one learning rate: parameters are grouped by it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -32,20 +32,26 @@ def _constant(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
 _size, _stride = Tensor.size, Tensor.stride
 
 
-def _laid_out_as(params: Tensors, values: Tensors) -> list[Tensor]:
-    """`values` in the memory layout of `params`; a copy where it differs.
+def _laid_out_as(params: Tensors, *lists: Tensors) -> list[Tensors]:
+    """Each list in the memory layout of `params`; a copy of what differs. Empty ones stay so.
 
     EnforceNotMet where a shape differs, of which torch's kernels take no notice either.
     """
-    if list(map(_size, values)) != list(map(_size, params)):
-        for param, value in zip(params, values, strict=True):
-            require_equal("a gradient or state", value, "its parameter", param.shape)
-    if list(map(_stride, values)) == list(map(_stride, params)):
-        return values
-    return [
-        value if _laid_out_alike(param, value) else torch.empty_like(param).copy_(value)
-        for param, value in zip(params, values, strict=True)
-    ]
+    sizes, strides = list(map(_size, params)), list(map(_stride, params))
+    found = []
+    for values in lists:
+        if values and list(map(_size, values)) != sizes:
+            for param, value in zip(params, values, strict=True):
+                require_equal("a gradient or state", value, "its parameter", param.shape)
+        if values and list(map(_stride, values)) != strides:
+            found.append([*map(_copied_unless_alike, params, values)])
+        else:
+            found.append(values)
+    return found
+
+
+def _copied_unless_alike(param: Tensor, value: Tensor) -> Tensor:
+    return value if _laid_out_alike(param, value) else torch.empty_like(param).copy_(value)
 
 
 def _laid_out_alike(one: Tensor, other: Tensor) -> bool:
@@ -64,7 +70,7 @@ def _write_back(originals: Tensors, used: Tensors) -> None:
             original.copy_(one)
 
 
-def groups_by_rate(rates: Tensors) -> Iterable[tuple[Rate, list[int]]]:
+def groups_by_rate(rates: Tensors) -> Sequence[tuple[Rate, list[int]]]:
     """(learning rate, positions of its parameters): numbers on the CPU, tensors elsewhere.
 
     Elsewhere nothing is read from the device, where it would wait for all that is under way.
@@ -89,10 +95,10 @@ def descend(
     params: Tensors, grads: Tensors, velocities: Tensors, rate: Rate, mu: float, nesterov: bool
 ) -> None:
     """`param -= rate * grad`, or with velocities the momentum update."""
-    used = _laid_out_as(params, velocities) if velocities else []
+    used, slopes = _laid_out_as(params, velocities, grads)
     fused.sgd_(
         params,
-        _laid_out_as(params, grads),
+        slopes,
         used,
         weight_decay=0.0,
         momentum=mu,
@@ -115,11 +121,11 @@ def adam_step(
     epsilon: float,
 ) -> None:
     """Adam with `rate` as it is, without bias correction."""
-    used1, used2 = _laid_out_as(params, moments1), _laid_out_as(params, moments2)
+    used1, used2, slopes = _laid_out_as(params, moments1, moments2, grads)
     late = _constant(_LATE, torch.float32, params[0].device)
     fused.adam_(
         params,
-        _laid_out_as(params, grads),
+        slopes,
         used1,
         used2,
         [],
@@ -140,11 +146,11 @@ def adagrad_step(
     params: Tensors, grads: Tensors, moments: Tensors, rate: Rate, epsilon: float
 ) -> None:
     """moment += grad²; param -= rate * grad / (sqrt(moment) + epsilon). On the CPU."""
-    used = _laid_out_as(params, moments)
+    used, slopes = _laid_out_as(params, moments, grads)
     first = _constant(1.0, torch.float32, params[0].device)
     fused.adagrad_(
         params,
-        _laid_out_as(params, grads),
+        slopes,
         used,
         [first] * len(params),
         lr=rate,

@@ -36,9 +36,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False)
         for one, start in zip(targets, starts, strict=True)
     ]
     live.keep_gradients()
-    with shared_weights.together():
-        values = [one.tensor for one in targets]
-        torch.autograd.backward(values, slopes, retain_graph=retain_graph)
+    shared_weights.backward([one.tensor for one in targets], slopes, retain_graph)
     backward_ended()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from refluid.build import How, backend, op
@@ -10,6 +11,14 @@ from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
 IGNORE = -100
+_USUAL = {"ignore_index": IGNORE, "axis": -1}
+
+
+@cache
+def _kept() -> Any:
+    from refluid.eager import KeptAttributes  # programs do without
+
+    return KeptAttributes(_USUAL)
 
 
 def cross_entropy(
@@ -46,8 +55,10 @@ def softmax_with_cross_entropy(
     return_softmax: returns `(loss, softmax)`.
     """
     if backend().fuses and not soft_label and not return_softmax:
-        slots = {"Logits": logits, "Label": label}
-        return op("softmax_loss", slots, {"ignore_index": ignore_index, "axis": axis})
+        how: Any = {"ignore_index": ignore_index, "axis": axis}
+        if how == _USUAL and axis.__class__ is ignore_index.__class__ is int:
+            how = _kept()
+        return op("softmax_loss", {"Logits": logits, "Label": label}, how)
     attrs = {
         "soft_label": soft_label,
         "ignore_index": ignore_index,
