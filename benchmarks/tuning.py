@@ -1,8 +1,8 @@
 """Tuning beside exhaustive search: `python benchmarks/tuning.py [NAMES] [--record]`.
 
-Each script of benchmarks/tuned_scripts is tuned over the knobs of `KNOBS`; then every combination
-of those that apply to it is measured. What both found runs beside each other, and beside the
-default, in turns.
+Each script of benchmarks/tuned_scripts is tuned; then every combination of all that applies to it
+is measured, in an order of chance, for as long as `--limit` says. What both found runs beside each
+other, and beside the default, in turns.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import argparse
 import itertools
 import json
 import math
+import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -27,32 +28,26 @@ from refluid.tune.doctor.host import read_host
 from refluid.tune.learned import Learned
 from refluid.tune.search import BlockFailed, Compared, Search, difference
 from refluid.tune.session import Script
-from refluid.tune.space import SPACE, Proposal, Situation, TrialKind, proposals
+from refluid.tune.space import Proposal, Situation, TrialKind, applicable
 from refluid.tune.tuner import tune
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "tuning.json"
-# All of the space would be 128 to 4,608 combinations for each script.
-KNOBS = (
-    "decorate",
-    "FLAGS_paddle_num_threads",
-    "FLAGS_refluid_tier",
-    "enable_auto_fusion",
-    "num_threads",
-    "FLAGS_use_mkldnn",
-)
-_SPACE = [one for one in SPACE if one.name in KNOBS]
 _BLOCKS, _SECONDS, _LEAST = 2, 0.15, 8
 _ROUNDS = 9
+# So many combinations follow one another by what their process is started with.
+_CHUNK = 64
 
 
 @dataclass(frozen=True)
 class Result:
-    """One script. tuned: time of its steps beside the default's, best: of the best combination,
-    beside: tuned beside that; each with its range. found, fastest: the choices."""
+    """One script. combinations: of all that applies; measured: how many of them were, in
+    exhaustive_seconds. tuned: time of its steps beside the default's, best: of the best
+    combination, beside: tuned beside that; each with its range. found, fastest: the choices."""
 
     script: str
     combinations: int
+    measured: int
     tuned: list[float]
     best: list[float]
     beside: list[float]
@@ -62,8 +57,8 @@ class Result:
     fastest: str
 
 
-def combinations(planned: Sequence[Proposal]) -> Iterator[Choices]:
-    """Every one of what can be tried on a window; those that start alike after one another."""
+def combinations(planned: Sequence[Proposal]) -> list[Choices]:
+    """Every one of what can be tried on a window, in an order of chance."""
     tried = [one for one in planned if one.row.trial is not TrialKind.LIVE]
     rows = list(dict.fromkeys(one.row.name for one in tried))
     sides = [[None, *(one for one in tried if one.row.name == name)] for name in rows]
@@ -73,37 +68,47 @@ def combinations(planned: Sequence[Proposal]) -> Iterator[Choices]:
         for one in chosen:
             choices = one.on(choices) if one else choices
         every.append(choices)
-    return iter(sorted(every, key=lambda one: repr(started_with(one))))
+    random.Random(0).shuffle(every)
+    chunks = (every[begin : begin + _CHUNK] for begin in range(0, len(every), _CHUNK))
+    return [
+        one for chunk in chunks for one in sorted(chunk, key=lambda one: repr(started_with(one)))
+    ]
 
 
-def exhaustive(sessions: Sessions, planned: Sequence[Proposal]) -> tuple[Choices, int]:
-    """The combination with the shortest steps whose losses are those of the default."""
-    tolerance = max(one.row.numbers.value for one in planned)
+def exhaustive(
+    sessions: Sessions, every: Sequence[Choices], tolerance: float, limit: float
+) -> tuple[Choices, int]:
+    """The combination with the shortest steps whose losses are those of the default, and how many
+    were measured in so many seconds."""
+    deadline = time.monotonic() + limit
     usual = sessions.block(NONE, _LEAST)
     steps = max(_LEAST, math.ceil(_SECONDS / usual.seconds))
     best, shortest, count = NONE, math.inf, 0
-    for choices in combinations(planned):
+    for choices in every:
+        if time.monotonic() > deadline:
+            break
+        count += 1
         try:
             blocks = [sessions.block(choices, steps) for _ in range(_BLOCKS)]
         except BlockFailed:
             continue
-        count += 1
         seconds = min(one.seconds for one in blocks)
         if seconds < shortest and difference(usual.losses, blocks[0].losses) <= tolerance:
             best, shortest = choices, seconds
     return best, count
 
 
-def measured(name: str, budget: float) -> Result:
+def measured(name: str, budget: float, limit: float, learned: Learned) -> Result:
     """Both searches for one script, and both results side by side."""
     script = Script([str(HERE / "tuned_scripts" / f"{name}.py")])
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = tune(script, budget, _quiet, Learned(read_host(), Path(folder)), space=_SPACE)
+    outcome = tune(script, budget, _quiet, learned)
     sessions = Sessions(script, _quiet)
     try:
         start = time.monotonic()
-        planned = proposals(Situation(outcome.seen, outcome.diagnosis), {}, _SPACE)
-        best, count = exhaustive(sessions, planned)
+        planned = applicable(Situation(outcome.seen, outcome.diagnosis))
+        every = combinations(planned)
+        tolerance = max(one.row.numbers.value for one in planned)
+        best, count = exhaustive(sessions, every, tolerance, limit)
         seconds = time.monotonic() - start
         side_by_side = Search(sessions, math.inf)
         pairs = ((NONE, outcome.best), (NONE, best), (best, outcome.best))
@@ -114,7 +119,7 @@ def measured(name: str, budget: float) -> Result:
     finally:
         sessions.close()
     return Result(
-        name, count, tuned, fastest, beside, outcome.seconds, seconds,
+        name, len(every), count, tuned, fastest, beside, outcome.seconds, seconds,
         _text(outcome.best), _text(best),
     )  # fmt: skip
 
@@ -138,15 +143,17 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[*names, []], help="scripts; all by default")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for tuning one")
     parser.add_argument("--record", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds of every search")
     asked = parser.parse_args()
     found = []
-    for name in asked.names or names:
-        found.append(measured(name, asked.budget))
-        print(json.dumps(asdict(found[-1])), flush=True)
-        if asked.record:
-            RESULTS.write_text(
-                json.dumps({"facts": facts("cpu"), "results": list(map(asdict, found))}, indent=1)
-            )
+    with tempfile.TemporaryDirectory() as folder:
+        learned = Learned(read_host(), Path(folder))
+        for name in asked.names or names:
+            found.append(measured(name, asked.budget, asked.limit, learned))
+            print(json.dumps(asdict(found[-1])), flush=True)
+            if asked.record:
+                told = {"facts": facts("cpu"), "results": list(map(asdict, found))}
+                RESULTS.write_text(json.dumps(told, indent=1))
 
 
 if __name__ == "__main__":

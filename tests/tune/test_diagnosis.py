@@ -106,3 +106,8 @@ def test_what_helped_here_before_comes_first() -> None:
     later = "FLAGS_use_mkldnn = True"
     assert keys(WELL_SEEN)[0] != later
     assert keys(WELL_SEEN, {later: 0.9})[0] == later
+
+
+def test_what_makes_later_trials_long_comes_last() -> None:
+    compiled = "enable_auto_fusion = True"
+    assert keys(WELL_SEEN, {compiled: 0.9})[-1] == compiled

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from refluid.engine.choices import NONE, Choices
 from refluid.engine.knobs import KnobScope
 from refluid.tune.journal import Journal
-from refluid.tune.learned import Learned
+from refluid.tune.learned import Learned, MachineRates
 from refluid.tune.search import BlockFailed, Search, TimedBlock
 from refluid.tune.space import SPACE, Exactness, Proposal, TrialKind, TunableKnob
 from tests.tune.test_doctor import WELL
@@ -28,7 +29,8 @@ def proposal(name: str, value: Any = 1, **more: Any) -> Proposal:
 
 @dataclass
 class Machine:
-    """A bench of made-up times: each choice multiplies the time of a step."""
+    """A bench of made-up times: each choice multiplies the time of a step, as "a+b" does where
+    both are made."""
 
     factors: dict[str, float]
     noise: float = 0.01
@@ -47,6 +49,7 @@ class Machine:
         self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
     ) -> TimedBlock:
         names = list(choices.of(FLAG))
+        names += [one for one in self.factors if "+" in one and set(one.split("+")) <= {*names}]
         if self.fails in names:
             raise BlockFailed("it ended")
         self.drift *= math.exp(self.random.normal(0, self.noise))
@@ -160,8 +163,6 @@ def test_what_was_learned_is_kept_for_the_machine(tmp_path: Path) -> None:
         learned.note(one)
     again = Learned(WELL, tmp_path).gains()
     assert again["a = 1"] == pytest.approx(0.5, abs=0.05) and again["b = 1"] == 0.01
-    from dataclasses import replace
-
     assert not Learned(replace(WELL, cores=99), tmp_path).gains()
     next(tmp_path.iterdir()).write_text("{broken")
     assert not Learned(WELL, tmp_path).gains()
@@ -197,6 +198,32 @@ def test_what_takes_too_long_gives_way_to_what_does_not() -> None:
     found = search(machine, seconds=30.0)
     list(found.run(NONE, [proposal("long", seconds=60.0), proposal("short")]))
     assert kept(found) == {"short"}
+
+
+def test_what_gained_nothing_is_tried_again_on_compiled_steps() -> None:
+    factors = {"compiled": 0.8, "half+compiled": 0.7, "poor": 1.05, "chosen": 0.9}
+    machine = Machine(factors, noise=0.002)
+    found = search(machine, seconds=1e4)
+    names = ["half", "poor", "chosen", "same"]
+    planned = [*map(proposal, names), proposal("compiled", seconds=8.0, compiles=True)]
+    tried = [one.proposal.row.name for one in found.run(NONE, planned)]
+    assert tried[:5] == [*names, "compiled"]
+    assert set(tried[5:]) == {"half", "same"}  # not what was slower, or is chosen already
+    assert kept(found) == {"compiled", "half", "chosen"}
+
+
+def test_ceilings_are_measured_by_the_first_tunings_alone(tmp_path: Path) -> None:
+    count = itertools.count(1)
+    rate = MachineRates(10.0, 0.0, 0.0)
+
+    def measured() -> MachineRates:
+        return replace(rate, full=10.0 - next(count), copied=5.0)
+
+    found = [Learned(WELL, tmp_path).ceilings(measured) for _ in range(4)]
+    assert {one.full for one in found} == {9.0} and next(count) == 3
+    for path in tmp_path.glob("ceilings-*"):
+        path.write_text("no JSON")
+    assert Learned(WELL, tmp_path).ceilings(measured).full == 6.0
 
 
 def test_rows_of_the_space_can_be_written_in_a_file() -> None:

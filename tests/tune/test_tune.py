@@ -85,10 +85,12 @@ def test_interrupting_leaves_everything_as_it_was(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path.parent / "cache")},
     )
-    time.sleep(random.Random(seed).uniform(0.2, 15))
+    time.sleep(random.Random(seed).uniform(0.2, 8))
+    came_to_its_end = process.poll() is not None
     process.send_signal(by)
     process.wait(timeout=60)
-    assert [one.name for one in tmp_path.iterdir()] == ["train.py"]
+    there = {one.name for one in tmp_path.iterdir()}
+    assert there == {"train.py"} or (came_to_its_end and there == {"train.py", "strategy.toml"})
     assert (tmp_path / "train.py").read_text() == SAVING
     deadline = time.monotonic() + 20
     while left(tmp_path) and time.monotonic() < deadline:

@@ -1,9 +1,14 @@
-"""What was gained on this machine before, by knob: a file in the user's cache for each machine."""
+"""What is known of this machine: what each knob gained before, and the machine's ceilings.
+
+Files in the user's cache, for each machine.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 import torch
@@ -15,6 +20,17 @@ from refluid.tune.doctor.host import Host
 from refluid.tune.search import Tried
 
 _LATEST = 8
+# Ceilings are measured by so many tunings.
+_RATED = 2
+
+
+@dataclass(frozen=True)
+class MachineRates:
+    """Ceilings: float32 and bfloat16 products a second, bytes copied a second."""
+
+    full: float
+    half: float
+    copied: float
 
 
 class Learned:
@@ -25,12 +41,33 @@ class Learned:
 
     def __init__(self, host: Host, folder: Path | None = None) -> None:
         isa = host.environment.get("ONEDNN_MAX_CPU_ISA", "")
-        facts = (host.model, host.cores, host.instructions, host.used, isa)
+        facts = (host.model, host.cores, host.threads, host.instructions, host.used, isa)
         versions = torch.__version__, __version__
         self.machine = hashlib.sha256(repr((*facts, *versions)).encode()).hexdigest()[:16]
         self.folder = folder or _folder()
         self._path = self.folder / f"{self.machine}.json"
+        self._rates_path = self.folder / f"ceilings-{self.machine}.json"
         self._gains: dict[str, list[float]] = self._read()
+
+    def ceilings(self, measured: Callable[[], MachineRates]) -> MachineRates:
+        """The highest that was measured in the first tunings; `measured` is called in those.
+
+        Others may have held cores meanwhile, but nothing makes a ceiling higher than it is.
+        """
+        known = self._known_rates()
+        if len(known) < _RATED:
+            known.append(measured())
+            self._write(self._rates_path, [asdict(one) for one in known])
+        return MachineRates(*(max(each) for each in zip(*map(astuple, known), strict=True)))
+
+    def _known_rates(self) -> list[MachineRates]:
+        try:
+            found = json.loads(self._rates_path.read_text(encoding="utf-8"))
+            return [
+                MachineRates(**{key: float(rate) for key, rate in one.items()}) for one in found
+            ]
+        except (OSError, ValueError, AttributeError, TypeError):
+            return []
 
     def _read(self) -> dict[str, list[float]]:
         try:
@@ -48,8 +85,12 @@ class Learned:
         """Keeps what a trial found, now."""
         gain = 0.0 if one.found is None or not one.kept else 1 - one.found.ratio
         self._gains[one.proposal.key] = [*self._gains.get(one.proposal.key, []), gain][-_LATEST:]
-        text = json.dumps(self._gains, indent=1).encode()
-        write_file(self._path, lambda file: file.write(text), durable=False)
+        self._write(self._path, self._gains)
+
+    @staticmethod
+    def _write(path: Path, what: object) -> None:
+        text = json.dumps(what, indent=1).encode()
+        write_file(path, lambda file: file.write(text), durable=False)
 
 
 def _folder() -> Path:

@@ -20,6 +20,8 @@ _HOPELESS = 1.1
 # What must be gained for a choice to be worth making.
 _WORTH = 0.98
 _ENOUGH = 3
+# What takes less than so many times as long may be worth it beside another choice.
+_NEARLY = 1.03
 # Student's t of 98% for so many rounds, and the least deviation of ratios that is believed.
 _T = {3: 6.96, 4: 4.54, 5: 3.75, 6: 3.36, 7: 3.14, 8: 3.0}
 _DEVIATION = 0.008
@@ -85,15 +87,21 @@ class Tried:
     before: Choices
 
 
+def _ratio(one: Tried) -> float:
+    return one.found.ratio if one.found else math.inf
+
+
 @dataclass
 class Search:
     """What was tried so far. limit: bytes that a step may hold; 0: any. tolerance: of losses, over
-    that which a knob states; None: as knobs state."""
+    that which a knob states; None: as knobs state. roomy: whether the limit is so far away that
+    only the proof need measure memory, which takes a second in each process."""
 
     bench: Bench
     deadline: float
     limit: int = 0
     tolerance: float | None = None
+    roomy: bool = False
     clock: Callable[[], float] = time.monotonic
     best: Choices = field(default_factory=Choices)
     tried: list[Tried] = field(default_factory=list)
@@ -111,19 +119,39 @@ class Search:
             if result.kept:
                 self.best = result.proposal.on(self.best)
         known = {one.proposal.key for one in before}
+        yield from self._tried_of(one for one in proposals if one.key not in known)
+        yield from self._tried_of(self._other_steps())
+
+    def _tried_of(self, proposals: Iterable[Proposal]) -> Iterator[Tried]:
         for one in proposals:
-            if one.key in known:
-                continue
             left = self.deadline - self.clock()
             if left < 0:
                 return
-            if one.row.seconds > left:
+            if one.row.seconds + self._compiling() > left:
                 continue  # a shorter one may still be possible
             result = self._try(one, self.best)
             self.tried.append(result)
             if result.kept:
                 self.best = one.on(self.best)
             yield result
+
+    def _compiling(self) -> float:
+        """Seconds that each trial takes more on top of what was kept."""
+        kept = (one.proposal.row for one in self.tried if one.kept)
+        return sum(row.seconds for row in kept if row.compiles)
+
+    def _other_steps(self) -> Iterator[Proposal]:
+        """What gained nothing before steps were compiled, and nearly as much as nothing: now they
+        are other steps, of which it may be another part."""
+        last = {one.proposal.key: one for one in self.tried}
+        chosen = {one.proposal.row.name for one in self.tried if one.kept}
+        for number, made in enumerate(self.tried):
+            if not (made.kept and made.proposal.row.compiles):
+                continue
+            for one in sorted(self.tried[:number], key=_ratio):
+                again = last[one.proposal.key] is one and one.proposal.row.name not in chosen
+                if again and _ratio(one) < _NEARLY:
+                    yield one.proposal
 
     def _try(self, one: Proposal, base: Choices) -> Tried:
         live = one.row.trial is TrialKind.LIVE
@@ -177,7 +205,8 @@ class Search:
         for number in range(_MOST_ROUNDS if patient else rounds):
             pair = [(one, firsts), (other, seconds)]
             for choices, blocks in pair if number % 2 == 0 else reversed(pair):
-                blocks.append(self.bench.block(choices, steps, live=live, memory=number == 0))
+                memory = number == 0 and (patient or not self.roomy)
+                blocks.append(self.bench.block(choices, steps, live=live, memory=memory))
             ratios = [b.seconds / a.seconds for a, b in zip(firsts, seconds, strict=True)]
             if not patient and (is_clear(ratios) or self.clock() > self.deadline):
                 break

@@ -47,7 +47,8 @@ class TunableKnob:
 
     values: those worth trying, none where it doesn't apply. helps: the parts of a step that it may
     shorten. gain: the part of them that it takes away where it helps; replaced by what was seen.
-    seconds: that a trial takes beside its blocks of steps, about: starting, compiling.
+    seconds: that a trial takes beside its blocks of steps, about: starting, compiling. compiles:
+    whether each trial on top of it takes as long again.
     """
 
     scope: KnobScope
@@ -58,6 +59,7 @@ class TunableKnob:
     numbers: Exactness = Exactness.SAME
     trial: TrialKind = TrialKind.WINDOW
     seconds: float = 0.0
+    compiles: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ SPACE: tuple[TunableKnob, ...] = (
     _knob(_EXECUTION, "num_threads", _operator_threads, (_SMALL,), 0.1, _ROUNDING),
     _knob(_FLAG, "FLAGS_refluid_tier", _tiers, (_SMALL,), 0.2),
     _knob(_BUILD, "enable_auto_fusion", lambda _now: [True], (_SMALL, _KERNELS), 0.15,
-        _ROUNDING, seconds=8.0),
+        _ROUNDING, seconds=8.0, compiles=True),
     *(_knob(_BUILD, one, _fusion(one), (_KERNELS,), 0.05, _ROUNDING) for one in _FUSIONS),
     _knob(_FLAG, "FLAGS_use_mkldnn", lambda now: [] if now.seen.flags.get("FLAGS_use_mkldnn")
         else [True], (_KERNELS,), 0.05, _ROUNDING),
@@ -173,15 +175,22 @@ SPACE: tuple[TunableKnob, ...] = (
 )  # fmt: skip
 
 
+def applicable(now: Situation, space: Sequence[TunableKnob] = SPACE) -> list[Proposal]:
+    """All that changes something for this script, whatever it promises."""
+    return [Proposal(row, value) for row in space for value in row.values(now)]
+
+
 def proposals(
     now: Situation, seen: dict[str, float], space: Sequence[TunableKnob] = SPACE
 ) -> list[Proposal]:
-    """What to try: what promises most for the time that it takes first, and not what could gain
-    too little to be chosen. seen: gains on this machine before, by key."""
-    found = [Proposal(row, value) for row in space for value in row.values(now)]
+    """What to try: what promises most for the time that it takes first, what makes all that
+    follows slow to try last, and not what could gain too little to be chosen. seen: gains on this
+    machine before, by key."""
+    found = applicable(now, space)
     promises = {one.key: _promise(one, now.diagnosis, seen) for one in found}
     worth = [one for one in found if promises[one.key] >= _LEAST]
-    return sorted(worth, key=lambda one: -promises[one.key] / (_USUAL + one.row.seconds))
+    order = {one.key: -promises[one.key] / (_USUAL + one.row.seconds) for one in worth}
+    return sorted(worth, key=lambda one: (one.row.compiles, order[one.key]))
 
 
 def _promise(one: Proposal, diagnosis: Diagnosis, seen: dict[str, float]) -> float:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import torch
 
 from refluid.engine.choices import Choices
-from refluid.measure.ceilings import matrix_rate, measure
+from refluid.measure.ceilings import Ceilings, matrix_rate, measure
 from refluid.tune.bench import Sessions
 from refluid.tune.diagnosis import Diagnosis, Evidence, diagnose
 from refluid.tune.doctor.host import read_host
 from refluid.tune.doctor.load import measure_load
 from refluid.tune.journal import Journal, journal_of
-from refluid.tune.learned import Learned
+from refluid.tune.learned import Learned, MachineRates
 from refluid.tune.profile import profile_of
 from refluid.tune.search import BlockFailed, Compared, Search, Tried
 from refluid.tune.session import Script, Session
@@ -23,6 +23,8 @@ from refluid.tune.space import SPACE, Proposal, Situation, TunableKnob, proposal
 
 # Of the budget, for the last proof.
 _PROOF = 0.15
+# Seconds in which the load by others is measured; nothing that is tried holds so many times more.
+_LOOK, _ROOM = 0.3, 4
 _CPU = torch.device("cpu")
 
 
@@ -59,12 +61,13 @@ def tune(
     start = time.monotonic()
     sessions = Sessions(script, tell)
     try:
-        seen = seen_by(sessions.default(), tell)
+        seen = seen_by(sessions.default(), tell, learned)
         outcome = TuningOutcome(script, seen, diagnose(seen))
         tell(f"bound by {outcome.diagnosis.bound.value}")
         deadline = start + budget * (1 - _PROOF)
         most = limit or seen.host.available
-        search = Search(sessions, deadline, most, tolerance)
+        roomy = seen.life.resident + _ROOM * seen.profile.peak < most
+        search = Search(sessions, deadline, most, tolerance, roomy)
         now = Situation(seen, outcome.diagnosis)
         planned = proposals(now, learned.gains(), space)
         machine = f"{learned.machine} {limit} {tolerance}"
@@ -84,13 +87,14 @@ def _search(
     journal: Journal,
     tell: Callable[[str], None],
 ) -> None:
+    tell(f"{len(planned)} settings may help")
     before = journal.before(planned)
     if before:
         tell(f"{len(before)} trials of a tuning that was ended are known; it goes on")
     try:
         for number, one in enumerate(search.run(Choices(), planned, before), len(before) + 1):
             found = "" if one.found is None else f" {one.found.ratio:.2f}"
-            tell(f"{number} of {len(planned)}: {one.proposal.key}:{found} {one.why}")
+            tell(f"trial {number}: {one.proposal.key}:{found} {one.why}")
             learned.note(one)
             journal.note(one)
         tell("the best beside the default, once more")
@@ -105,17 +109,24 @@ def _search(
     if outcome.proof is None:  # what wasn't proven isn't chosen
         search.best = Choices()
     outcome.tried, outcome.best = search.tried, search.best
-    outcome.left = len(planned) - len(search.tried)
+    outcome.left = len(planned) - len({one.proposal.key for one in search.tried})
 
 
-def seen_by(session: Session, tell: Callable[[str], None]) -> Evidence:
+def seen_by(
+    session: Session, tell: Callable[[str], None], learned: Learned | None = None
+) -> Evidence:
     """What a script at its gate, and the machine, tell. TrialFailed where it can't be profiled."""
     tell(f"a loop of {session.life.period * 1e3:.3g} ms a step was recognised; its operators")
     found = session.ask("profile")
     profile = profile_of(found)
     tell("the machine's ceilings")
-    ceilings = measure(_CPU)
-    half = matrix_rate(_CPU, torch.bfloat16) / ceilings.rate
+    rates = learned.ceilings(_measured_rates) if learned else _measured_rates()
+    ceilings, half = Ceilings(rates.full, rates.copied), rates.half / rates.full
     return Evidence(
-        session.life, profile, ceilings, half, read_host(), measure_load(0.5), profile.flags
+        session.life, profile, ceilings, half, read_host(), measure_load(_LOOK), profile.flags
     )
+
+
+def _measured_rates() -> MachineRates:
+    found = measure(_CPU)
+    return MachineRates(found.rate, matrix_rate(_CPU, torch.bfloat16), found.bandwidth)

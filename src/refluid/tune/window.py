@@ -26,7 +26,7 @@ from refluid.fluid.compiler import CompiledProgram
 from refluid.ir.program import Program
 from refluid.measure.peak import peak_bytes
 from refluid.measure.timing import no_collection
-from refluid.runtime.recorded.trial import undecided
+from refluid.runtime.recorded.trial import compiling, undecided
 
 # Steps until a plan is as it stays: shapes that come for the fourth time are recorded.
 _WARM = 6
@@ -34,8 +34,8 @@ _WARM = 6
 _FEW = 64
 # Programs that read by themselves get what waits in their queue again and again.
 _SAME_BATCH = KnobScope.FLAG, "FLAGS_reader_queue_speed_test_mode", True
-# How long compiling may take; it goes on beside the steps.
-_COMPILING = 90.0
+# How long compiling may take, and how often it is asked whether it has ended.
+_COMPILING, _POLL = 90.0, 0.02
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,10 @@ class StepWindow:
     def _until_compiled(self, calls: Sequence[RunCall]) -> None:
         deadline = time.monotonic() + _COMPILING
         while undecided() and time.monotonic() < deadline:
-            self._run(calls, len(calls), Replayed([], [], 0.0))
+            if compiling():  # which steps would only hold up
+                time.sleep(_POLL)
+            else:
+                self._run(calls, len(calls), Replayed([], [], 0.0))
 
     def _put_back(self) -> None:
         scopes = [self._calls[0].scope]

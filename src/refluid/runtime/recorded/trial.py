@@ -46,6 +46,11 @@ def undecided() -> int:
     return len(_open)
 
 
+def compiling() -> int:
+    """How many of them wait for the compiler, so that further steps tell nothing new yet."""
+    return sum(one.is_compiling for one in list(_open))
+
+
 class Holder(Protocol):
     """What holds the code that a trial may replace."""
 
@@ -79,6 +84,11 @@ class Trial:
             self._failed = f"{type(error).__name__}: {text[0] if text else ''}"
         finally:
             self._took = time.perf_counter() - start
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether the compiler is at work."""
+        return self._took is None
 
     def next(self, holder: Holder) -> Code:
         """The code of the next step; ends the trial once it is decided."""
