@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ STEPS = 8
 
 
 def main() -> None:
-    """Trains; writes losses, or the error and how long it took, to FOLDER/RANK.json."""
+    """Trains; writes losses, and the error, to FOLDER/RANK.json."""
     given = argparse.ArgumentParser()
     given.add_argument("folder", type=Path)
     given.add_argument("--steps", type=int, default=STEPS)
@@ -33,20 +32,16 @@ def main() -> None:
     job = job_of_environment()
     assert job is not None
     losses: list[float] = []
-    begun = time.monotonic()
     found: dict[str, Any] = {"losses": losses}
     try:
         joined(job)
-        begun = time.monotonic()
         for number, loss in _trained(asked, job):
             losses.append(loss)
             (asked.folder / f"{job.rank}.step").write_text(str(number))
-            begun = time.monotonic()
             if job.rank == 1 and not (asked.folder / "happened").exists():
                 _happen(asked, number)
     except Exception as error:
         found["error"] = f"{type(error).__name__}: {error}"
-    found["seconds"] = time.monotonic() - begun
     (asked.folder / f"{job.rank}.json").write_text(json.dumps(found))
     os._exit(1 if "error" in found else 0)
 

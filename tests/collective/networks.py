@@ -10,7 +10,7 @@ import torch
 
 import refluid.fluid as fluid
 
-STEPS, ROWS = 6, 12
+STEPS, ROWS = 21, 12  # three steps of local SGD several times
 
 
 def batches(count: int = STEPS, rows: int = ROWS) -> list[dict[str, Any]]:

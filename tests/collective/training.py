@@ -67,6 +67,7 @@ CASES: dict[str, tuple[str, dict[str, Any], int, bool]] = {
     "one by one": ("momentum", {"fuse_all_reduce_ops": False}, 1, True),
     "reduce": ("adam", REDUCE, 1, False),
     "two places": ("adam", {}, 2, True),
+    "two places, reduce": ("adam", REDUCE, 2, False),
     "hierarchical": ("momentum", HIERARCHICAL, 1, True),
 }
 

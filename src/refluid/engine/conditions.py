@@ -10,10 +10,16 @@ import torch
 from refluid.comm import Communicator
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
+from refluid.core.notices import tell_once
 from refluid.engine.strategy import ReduceStrategy, Strategy
 from refluid.runtime.kernels import KernelSettings, asked_for
 from refluid.runtime.memory import Memory, memory_as_set
 from refluid.runtime.request import Instruments
+
+_NO_SHARES = (
+    "reduce_strategy Reduce: trainers of several places each sum all gradients at all, as AllReduce "
+    "does, and none owns a share; give each trainer one place for that"
+)
 
 
 @dataclass(frozen=True)
@@ -91,14 +97,19 @@ def conditions(
 def stage_of(strategy: Strategy, trainers: int, places: int) -> int:
     """The stage of sharding; Reduce mode between processes of one place is the second.
 
+    Between processes of several places it has none, which the log says.
+
     EnforceNotMet where trainers with several places each are asked for one.
     """
-    if trainers == 1 or (places > 1 and not strategy.sharding_stage):
-        return 0
-    if places > 1:
-        raise EnforceNotMet("sharding is among trainers of one place each: give each one device")
     reduces = strategy.reduce_strategy == ReduceStrategy.Reduce
-    return strategy.sharding_stage or (2 if reduces else 0)
+    if trainers == 1 or not (reduces or strategy.sharding_stage):
+        return 0
+    if places == 1:
+        return strategy.sharding_stage or 2
+    if strategy.sharding_stage:
+        raise EnforceNotMet("sharding is among trainers of one place each: give each one device")
+    tell_once(_NO_SHARES)
+    return 0
 
 
 def shares_parameters(strategy: Strategy, devices: Sequence[torch.device]) -> bool:

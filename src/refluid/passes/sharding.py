@@ -120,7 +120,9 @@ def _leave_to_others(
     for block in program.blocks:
         Editor(block).remove(*(op for op in block.ops if share not in needed.get(op, {share})))
     others = {name for name, owner in state.items() if owner != share}
-    for op in (op for block in program.blocks for op in block.ops if op.has_sub_blocks):
+    # Inner blocks first: what operators in them hand on is used by those around them.
+    inside_out = (op for block in reversed(program.blocks) for op in block.ops)
+    for op in (op for op in inside_out if op.has_sub_blocks):
         used = {name for one in op.sub_blocks() for name in _names(one)}
         for slots, change in ((op.inputs, op.set_input), (op.outputs, op.set_output)):
             for slot, names in list(slots.items()):

@@ -1,0 +1,84 @@
+"""Options of a fleet together: the numbers of one process, or an error that names both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid.paddle.distributed import fleet
+from tests.collective import combining
+from tests.collective.combining import Combination
+from tests.collective.jobs import as_trainers
+
+# What one process can be asked for as well, and where workers differ from each other.
+ALIKE = ("amp", "recompute", "merge", "lars", "lamb", "dgc")
+LOCAL = ("localsgd", "adaptive")
+
+
+def plain(names: Sequence[str]) -> tuple[str, ...]:
+    """Those options that change numbers beyond rounding."""
+    return tuple(one for one in combining.OPTIONS if one in names and one in (*ALIKE, *LOCAL))
+
+
+def assert_alike(name: str, found: list[Any], wanted: list[Any], loose: float) -> None:
+    """Losses, and parameters as they were saved, of some workers and of others or of one."""
+    losses, others = (np.mean([one[0] for one in several], 0) for several in (found, wanted))
+    np.testing.assert_allclose(losses, others, rtol=max(loose, 1e-5), err_msg=name)
+    for rank, (_, _, saved) in enumerate(found):
+        for parameter, value in wanted[rank % len(wanted)][2].items():
+            if parameter in saved and ".w_" in parameter and "_0_" not in parameter:
+                bounds = {"rtol": max(loose, 1e-5), "atol": max(loose, 1e-6)}
+                np.testing.assert_allclose(saved[parameter], value, err_msg=name, **bounds)
+
+
+def check(combinations: list[Combination], folder: Path) -> None:
+    """Trains by each of the combinations with two workers."""
+    local = {(by, plain(names)): None for by, names in combinations if {*LOCAL} & {*names}}
+    asked = [*combinations, *local]
+    trained = as_trainers(2, combining.outcomes, asked, folder=folder)
+    assert all(isinstance(one, list) for one in trained), trained
+    by_key = {key: [one[asked.index(key)] for one in trained] for key in local}
+    fleet.init(is_collective=True)
+    for number, (optimizer, names) in enumerate(combinations):
+        found, key = [one[number] for one in trained], (optimizer, plain(names))
+        told = f"{optimizer} with {', '.join(names)}"
+        apart = combining.excluded(names)
+        if apart:
+            text = found[0]
+            assert isinstance(text, str) and text.startswith("ValueError"), (told, found)
+            assert all(field_of(one) in text for one in apart[0]), (told, text)
+            continue
+        assert not any(isinstance(one, str) for one in found), (told, found)
+        if key not in by_key:
+            by_key[key] = [combining.outcome(*key)]
+        # bfloat16 has 8 bits, sums of 16 bits on the wire 11; both move small weights by more.
+        loose = 0.2 if "amp" in names else 2e-2 if "16 bits" in names else 0.0
+        assert_alike(told, found, by_key[key], loose)
+
+
+def field_of(name: str) -> str:
+    """The switch of the strategy by which an option is set."""
+    return next(iter(combining.OPTIONS[name][1]))
+
+
+def test_some_options_together(tmp_path: Path) -> None:
+    known: list[Combination] = [
+        ("adam", ("amp", "merge", "stage 1")),
+        ("clipped", ("amp", "merge", "stage 3")),
+    ]
+    check([*known, *combining.draws(5, 10)], tmp_path)
+
+
+@pytest.mark.slow
+def test_all_pairs(tmp_path: Path) -> None:
+    check(combining.pairs(), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_many_options_together(seed: int, tmp_path: Path) -> None:
+    check(combining.draws(seed, 120), tmp_path)
