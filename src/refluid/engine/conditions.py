@@ -17,8 +17,8 @@ from refluid.runtime.memory import Memory, memory_as_set
 from refluid.runtime.request import Instruments
 
 _NO_SHARES = (
-    "reduce_strategy Reduce: trainers of several places each sum all gradients at all, as AllReduce "
-    "does, and none owns a share; give each trainer one place for that"
+    "reduce_strategy Reduce: trainers of several places each sum all gradients at all, as "
+    "AllReduce does, and none owns a share; give each trainer one place for that"
 )
 
 
