@@ -83,6 +83,8 @@ def noted(value, tensor):
         return [noted(one, tensor) for one in value]
     if isinstance(value, dict):
         return {str(key): noted(one, tensor) for key, one in value.items()}
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return value.item()
     if hasattr(value, "tolist"):
         return ["array", list(getattr(value, "shape", [])) or [1], noted(value.tolist(), tensor)]
     if isinstance(value, (int, float, bool, str, type(None))):

@@ -31,6 +31,8 @@ _OWN = {
     "ParamBase.__init__",
     "Parameter.__init__",
     "Variable.__init__",
+    # In programs too, as in Paddle 2.
+    "Variable.set_value",
     "ZeroCopyTensor.__init__",
     "UniqueNameGenerator.__init__",
 }

@@ -162,6 +162,7 @@ _NOT_YET: list[_Row] = [
 ]
 
 _NO_COUNTERPART: list[_Row] = [
+    ("use_stride_kernel", True, "results that may be views of their inputs (Paddle 2)"),
     ("local_exe_sub_scope_limit", 256.0, "MB of local scopes per device; -1: no limit"),
     ("eager_delete_scope", True, "delete local scopes at once"),
     ("free_when_no_cache_hit", False, "give idle chunks back when none fits"),

@@ -192,7 +192,7 @@ class VarBase(AsTensor, Variable):
         found = value.numpy(force=True)
         return cast(Array, fetched(found.copy() if value.is_cpu else found))
 
-    def set_value(self, value: Any) -> None:
+    def set_value(self, value: Any) -> None:  # type: ignore[override]
         """Overwrites the value by another of its shape and element type. Takes arrays and tensors.
 
         Raises AssertionError for another shape or element type.

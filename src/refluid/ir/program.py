@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from refluid.core.dtypes import VarType
+from refluid.core.lod_tensor import LoDTensor
+from refluid.core.scope import Scope
+from refluid.core.scope_values import set_state_in, state_in
 from refluid.ir.attributes import AttrType, OpRole
 from refluid.ir.block import Block
 from refluid.ir.described import Described
@@ -133,6 +137,28 @@ class Program(Described):
         return [parameter for block in self.blocks for parameter in block.iter_parameters()]
 
     # -- roles ----------------------------------------------------------------
+
+    def state_dict(self, mode: str = "all", scope: Scope | None = None) -> dict[str, LoDTensor]:
+        """Values of persistable variables by name, of those that have one in the scope.
+
+        mode: `param` parameters, `opt` the others, `all`. ValueError for another mode.
+        """
+        return state_in(scope, self._persistables(mode))
+
+    def set_state_dict(self, state_dict: Mapping[str, Any], scope: Scope | None = None) -> None:
+        """Overwrites persistable variables. ValueError for another shape or element type."""
+        set_state_in(scope, self._persistables("all"), state_dict)
+
+    def _persistables(self, mode: str) -> list[str]:
+        if mode not in ("all", "opt", "param"):
+            raise ValueError(f"`mode` should be 'param', 'opt' or 'all', but received {mode!r}.")
+        return [
+            var.name
+            for var in self.list_vars()
+            if var.persistable
+            and var.type == VarType.LOD_TENSOR
+            and (mode == "all" or isinstance(var, Parameter) == (mode == "param"))
+        ]
 
     @contextmanager
     def roles(self, role: int, role_var: Sequence[str] = ()) -> Iterator[None]:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
+from refluid.core.lod_tensor import LoDTensor
+from refluid.core.scope import Scope
+from refluid.core.scope_values import set_value_in, value_in
 from refluid.ir.at_once import AtOnce
 from refluid.ir.described import Described
 from refluid.ir.names import GRAD
@@ -105,6 +108,14 @@ class Variable(Overloads, AtOnce, Described):
         self.error_clip = error_clip
 
     _set_error_clip = set_error_clip
+
+    def get_value(self, scope: Scope | None = None) -> LoDTensor:
+        """Its value in a scope, by default the current one; ValueError where it has none."""
+        return value_in(scope, self.name)
+
+    def set_value(self, value: Any, scope: Scope | None = None) -> None:
+        """Overwrites its value in a scope. ValueError for another shape or element type."""
+        set_value_in(scope, self.name, value)
 
     def printed_options(self) -> dict[str, Any]:
         """What the text form says of a variable of this kind."""

@@ -29,6 +29,7 @@ ROOTS = homes(
     refluid.paddle.framework.seeds: set_rng_state
     refluid.paddle.framework.states: load save
     refluid.paddle.hapi.counting: flops
+    refluid.paddle.tensor.matrices: eigvalsh
     refluid.paddle.hapi.model: Model
     refluid.paddle.hapi.summaries: summary
     """

@@ -1,4 +1,4 @@
-"""Every function of Paddle 2 that is there is compared with Paddle's, or has its reason here."""
+"""What there is of Paddle 2 is compared with Paddle's, or has its reason here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-MODULES = ["", "linalg", "fft", "signal", "nn.functional"]
+MODULES = ["", "linalg", "fft", "signal", "nn.functional", "vision.transforms", "metric"]
+MODULES += [
+    "nn",
+    "nn.initializer",
+    "nn.utils",
+    "optimizer",
+    "optimizer.lr",
+    "distribution",
+    "vision",
+]
 # Why no recorded call has them, and the test that looks at them where there is one.
 REASONS = {
     "draws random numbers": """bernoulli cauchy_ geometric_ multinomial poisson randint_like
@@ -25,9 +34,23 @@ REASONS = {
         is_floating_point is_integer is_tensor tolist""",
     "reads and writes files": "load save",
     "is Fluid's own, whose recordings it agrees with": "increment",
-    "Paddle has no such kernel on the CPU": "view nn.functional.margin_cross_entropy",
-    "isn't there, as an error says": "nn.functional.class_center_sample "
-    "nn.functional.sparse_attention",
+    "Paddle has no such kernel on the CPU": """view nn.functional.margin_cross_entropy
+        nn.SyncBatchNorm""",
+    "isn't there, as an error says": """nn.functional.class_center_sample
+        nn.functional.sparse_attention optimizer.LBFGS distribution.AbsTransform
+        distribution.AffineTransform distribution.ChainTransform distribution.ExpTransform
+        distribution.Independent distribution.IndependentTransform distribution.PowerTransform
+        distribution.ReshapeTransform distribution.SigmoidTransform distribution.SoftmaxTransform
+        distribution.StackTransform distribution.StickBreakingTransform distribution.TanhTransform
+        distribution.Transform distribution.TransformedDistribution""",
+    "is a base, which others that are compared are made of": """nn.Layer nn.RNNCellBase
+        optimizer.Optimizer metric.Metric distribution.Distribution distribution.ExponentialFamily
+        vision.transforms.BaseTransform""",
+    "is part of nn.Transformer, which is compared": "nn.TransformerEncoder nn.TransformerDecoder",
+    "is called by another name in scenarios/layers": "nn.MaxUnPool1D nn.MaxUnPool2D nn.MaxUnPool3D",
+    "test_found_by_examples": "nn.BeamSearchDecoder nn.dynamic_decode",
+    "chooses what else computes": """distribution.register_kl vision.get_image_backend
+        vision.image_load vision.set_image_backend""",
 }
 
 
@@ -43,7 +66,7 @@ def _compared() -> set[str]:
 
 
 def _functions() -> Iterator[tuple[str, str]]:
-    """(module, name) of the functions of Paddle 2.6.2 that are there."""
+    """(module, name) of the functions, layers and other classes that are there."""
     names = json.loads((FOLDER / "paddle2_names.json").read_text())
     for module in MODULES:
         full = f"paddle.{module}".rstrip(".")
@@ -53,7 +76,7 @@ def _functions() -> Iterator[tuple[str, str]]:
                 found = getattr(room, name)
             except (AttributeError, NotImplementedError):
                 continue  # test_names says which
-            if callable(found) and not inspect.isclass(found):
+            if callable(found) and (module or not inspect.isclass(found)):
                 yield module, name
 
 

@@ -114,7 +114,7 @@ def matrix_rank(
         out: Tensor = torch.linalg.matrix_rank(X, hermitian=hermitian)
     else:
         out = torch.linalg.matrix_rank(X, atol=given, rtol=0.0, hermitian=hermitian)
-    return out if out.dim() else out.reshape(1)
+    return (out if out.dim() else out.reshape(1)).to(torch.int32)
 
 
 @operator("householder_product", outputs="Out", uses="X Tau", amp="keep")

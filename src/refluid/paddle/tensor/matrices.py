@@ -112,7 +112,7 @@ def matrix_rank(
     is_tensor = isinstance(tol, Variable)
     inputs = {"X": x, "TolTensor": tol if is_tensor else None}
     attrs = {"tol": -1.0 if tol is None or is_tensor else float(tol), "hermitian": bool(hermitian)}
-    return op("matrix_rank", inputs, attrs, name=name, dtype=VarType.INT64)
+    return op("matrix_rank", inputs, attrs, name=name, dtype=VarType.INT32)
 
 
 def householder_product(x: Variable, tau: Variable, name: str | None = None) -> Variable:

@@ -1,7 +1,6 @@
 """`paddle.utils`: a curve drawn while one trains; pictures of the years before Fluid."""
 
-from refluid.fluid import unique_name
-from refluid.paddle.utils import plot
+from refluid.paddle.utils import plot, unique_name
 from refluid.paddle.utils.plot import Ploter
 
 __all__ = ["Ploter", "plot", "unique_name"]

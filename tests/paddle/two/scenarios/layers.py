@@ -126,7 +126,59 @@ def _spread(paddle):
     }
 
 
+def _held(paddle):
+    """Layers and parameters that are held: which there are, in order, after changes."""
+    paddle.disable_static()
+    nn = paddle.nn
+    named = nn.LayerDict({"a": nn.Linear(1, 2), "b": nn.Linear(2, 3)})
+    named["c"] = nn.Linear(3, 4)
+    named.update([("a", nn.Linear(5, 6))])
+    named.pop("b")
+    listed = nn.LayerList([nn.Linear(n, n + 1) for n in range(1, 5)])
+    listed.insert(1, nn.Linear(9, 9))
+    listed.append(nn.Linear(7, 7))
+    listed[0] = nn.Linear(8, 8)
+    del listed[2]
+    listed.extend([nn.Linear(6, 5)])
+    parameters = nn.ParameterList([paddle.create_parameter([n, 2], "float32") for n in (1, 3)])
+    parameters.append(paddle.create_parameter([4], "float32"))
+    found = {}
+    for number, one in enumerate((named, listed, listed[1:3], parameters)):
+        for name, value in one.state_dict().items():
+            found[f"{number}_{name}"] = np.array(value.shape)
+    return found | {"keys": np.array(list(named.keys())), "counts": np.array([len(listed)])}
+
+
+def _gains(paddle):
+    gain = paddle.nn.initializer.calculate_gain
+    names = ["sigmoid", "linear", "conv2d", "tanh", "relu", "selu", "leaky_relu"]
+    found = {name: np.array([gain(name)], "float32") for name in names}
+    return found | {"slope": np.array([gain("leaky_relu", 0.4)], "float32")}
+
+
+def _started(paddle):
+    paddle.disable_static()
+    initializer = paddle.nn.initializer
+    initializer.set_global_initializer(initializer.Constant(0.4), initializer.Constant(0.2))
+    try:
+        first = paddle.nn.Linear(
+            2,
+            3,
+            bias_attr=paddle.ParamAttr(
+                initializer=initializer.Assign(np.arange(3).astype("float32"))
+            ),
+        )
+        second = paddle.nn.Conv2D(1, 2, 2)
+    finally:
+        initializer.set_global_initializer(None)
+    pairs = {"first": first, "second": second}
+    return {f"{n}_{m}": p.numpy() for n, one in pairs.items() for m, p in one.named_parameters()}
+
+
 SCENARIOS = {
+    "holders": _held,
+    "gains": _gains,
+    "global_initializer": _started,
     "weight_norm": _changed(lambda nn: nn.Linear(3, 4), lambda u, x: u.weight_norm(x), 5, 3),
     "weight_norm_columns": _changed(
         lambda nn: nn.Linear(3, 4), lambda u, x: u.weight_norm(x, dim=1), 5, 3

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from refluid.build import apply, check_variables
+from refluid.build import apply, at_once, check_variables
 from refluid.core.dtypes import VarType
 from refluid.fluid.functions.control.conditional import ConditionalBlock
 from refluid.fluid.functions.control.structures import assert_same_structure, map_structure
@@ -29,9 +29,13 @@ def cond(
     """What `true_fn()` gives where `pred`, bool of shape (1,), holds, else what `false_fn()` does.
 
     Both give variables, or nested tuples and lists of them, in one structure; or both None.
+    Where functions run at once, only the one that holds is called.
     Raises TypeError for what can't be called, ValueError where the structures differ.
     """
     check_variables("cond", {"pred": pred})
+    if at_once():
+        chosen = true_fn if bool(pred) else false_fn
+        return None if chosen is None else chosen()
     helper = LayerHelper("cond", name=name)
     true_output = _branch(helper, "true_fn", pred, true_fn)
     false_output = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
-from refluid.build import apply, check_variables
+from refluid.build import apply, at_once, check_variables
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.block import Block
@@ -15,7 +15,10 @@ from refluid.ir.variable import Variable
 
 
 class BlockGuard:
-    """Within the block, layers write to a new block of the program."""
+    """Within the block, layers write to a new block of the program.
+
+    NotImplementedError where operators run at once: they would, whatever the condition says.
+    """
 
     def __init__(self, main_program: Program) -> None:
         if not isinstance(main_program, Program):
@@ -23,6 +26,12 @@ class BlockGuard:
         self.main_program = main_program
 
     def __enter__(self) -> None:
+        if at_once():
+            raise NotImplementedError(
+                "blocks of operators (While, Switch, IfElse, StaticRNN, DynamicRNN) belong to "
+                "programs: in dygraph write Python's if, while and for, or fluid.layers.cond, "
+                "case, switch_case and while_loop"
+            )
         self.main_program.create_block()
 
     def __exit__(

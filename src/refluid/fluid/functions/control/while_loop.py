@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from refluid.build import apply, check_variables
+from refluid.build import apply, at_once, check_variables
 from refluid.core.dtypes import VarType
 from refluid.fluid.functions.control.conditional import (
     BlockGuard,
@@ -98,20 +98,38 @@ def while_loop(
         raise ValueError("loop_vars in while_loop should not be empty")
     condition = cond(*loop_vars)
     _require_condition("while_loop", condition)
+    if at_once():
+        return _looped(cond, body, loop_vars, condition)
     with While(condition, is_test, name).block():
-        made = body(*loop_vars)
-        made = made if isinstance(made, list | tuple) else [made]
-        try:
-            assert_same_structure(made, loop_vars, check_types=False)
-        except ValueError as error:
-            raise ValueError(
-                "body in while_loop should return the same arity (length and structure) as "
-                f"loop_vars: {error}"
-            ) from None
+        made = _next(body, loop_vars)
         again = cond(*made)
         map_structure(_update, made, loop_vars)
         assign(again, condition)
     return loop_vars
+
+
+def _next(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
+    """What a round makes of the loop's variables; ValueError for another structure."""
+    made = body(*loop_vars)
+    made = made if isinstance(made, list | tuple) else [made]
+    try:
+        assert_same_structure(made, loop_vars, check_types=False)
+    except ValueError as error:
+        raise ValueError(
+            "body in while_loop should return the same arity (length and structure) as "
+            f"loop_vars: {error}"
+        ) from None
+    return made
+
+
+def _looped(
+    cond: Callable[..., Variable], body: Callable[..., Any], values: Any, condition: Variable
+) -> Any:
+    """The loop where operators run at once. condition: of the first round."""
+    while bool(condition):
+        values = _next(body, values)
+        condition = cond(*values)
+    return values
 
 
 def _update(value: Variable, variable: Variable) -> None:

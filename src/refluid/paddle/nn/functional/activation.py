@@ -84,9 +84,11 @@ def prelu(
     x: Variable, weight: Variable, data_format: str = "NCHW", name: str | None = None
 ) -> Variable:
     """x where positive, else weight * x: one weight, or one for each channel."""
-    if data_format[-1] == "C" and len(data_format) > 2:
-        raise NotImplementedError(f"refluid's prelu takes channels first, not {data_format!r}")
     count = weight.shape[0]
+    if count != 1 and data_format[-1] == "C" and len(data_format) > 2:
+        below = op("relu", {"X": op("scale", {"X": x}, {"scale": -1.0})})
+        scaled = op("elementwise_mul", {"X": below, "Y": weight})
+        return op("elementwise_sub", {"X": op("relu", {"X": x}), "Y": scaled}, name=name)
     if count != 1:
         weight = op("reshape2", {"X": weight}, {"shape": [1, -1] + [1] * (rank_of(x) - 2)})
     mode = "all" if count == 1 else "channel"

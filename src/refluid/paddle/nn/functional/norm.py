@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from refluid.build import op
 from refluid.ir.variable import Variable
+from refluid.paddle.nn.functional import pooling
 from refluid.paddle.tensor import creation, linalg
 from refluid.paddle.tensor import math as functions
 from refluid.paddle.tensor.making import rank_of
@@ -141,11 +142,28 @@ def local_response_norm(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Variable:
-    """x / (k + alpha * the mean of the squares of `size` neighbouring channels)^beta, of images."""
-    if rank_of(x) != 4:
-        raise NotImplementedError("refluid's local_response_norm takes (N, C, H, W)")
+    """x / (k + alpha * the mean of the squares of `size` neighbouring channels)^beta."""
+    if rank_of(x) != 4 or size % 2 == 0:
+        return _by_windows(x, size, alpha, beta, k, data_format)
     attrs = {"n": size, "k": k, "alpha": alpha / size, "beta": beta, "data_format": data_format}
     return op("lrn", {"X": x}, attrs, ("Out", "MidOut"), stop_gradient=("MidOut",), name=name)[0]
+
+
+def _by_windows(
+    x: Variable, size: int, alpha: float, beta: float, k: float, data_format: str
+) -> Variable:
+    """`local_response_norm` of any rank and any number of channels, by averages of squares."""
+    last = data_format[-1] == "C"
+    shape = [0, 1, -1, x.shape[-1]] if last else [0, 1, x.shape[1], -1]
+    squares = op("reshape2", {"X": op("square", {"X": x})}, {"shape": shape})
+    around = [size // 2, (size - 1) // 2]
+    paddings = [0, 0, 0, 0, *([0, 0, *around] if last else [*around, 0, 0])]
+    padded = op("pad", {"X": squares}, {"paddings": paddings, "pad_value": 0.0})
+    means = pooling.avg_pool2d(padded, [1, size] if last else [size, 1], stride=1)
+    scaled = op("scale", {"X": means}, {"scale": alpha, "bias": k})
+    divisor = op("pow", {"X": scaled}, {"factor": beta})
+    divisor = op("reshape2", {"X": divisor}, {"shape": [-1, *x.shape[1:]]})
+    return op("elementwise_div", {"X": x, "Y": divisor})
 
 
 def normalize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from refluid.build import at_once, op
@@ -103,32 +103,35 @@ def pixel_shuffle(
     x: Variable, upscale_factor: int, data_format: str = "NCHW", name: str | None = None
 ) -> Variable:
     """(N, C r², H, W) as (N, C, H r, W r)."""
-    _require_first(data_format, "pixel_shuffle")
-    return op("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor}, name=name)
+    attrs = {"upscale_factor": upscale_factor}
+    return _with_channels_first(
+        x, data_format, lambda first: op("pixel_shuffle", {"X": first}, attrs, name=name)
+    )
 
 
 def pixel_unshuffle(
     x: Variable, downscale_factor: int, data_format: str = "NCHW", name: str | None = None
 ) -> Variable:
     """(N, C, H r, W r) as (N, C r², H, W)."""
-    _require_first(data_format, "pixel_unshuffle")
-    n, (c, h, w), r = 0, x.shape[1:], downscale_factor
-    parted = op("reshape2", {"X": x}, {"shape": [n, c, h // r, r, w // r, r]})
-    turned = op("transpose2", {"X": parted}, {"axis": [0, 1, 3, 5, 2, 4]})
-    return op("reshape2", {"X": turned}, {"shape": [n, c * r * r, h // r, w // r]}, name=name)
+    r = downscale_factor
+
+    def change(first: Variable) -> Variable:
+        n, (c, h, w) = 0, first.shape[1:]
+        parted = op("reshape2", {"X": first}, {"shape": [n, c, h // r, r, w // r, r]})
+        turned = op("transpose2", {"X": parted}, {"axis": [0, 1, 3, 5, 2, 4]})
+        return op("reshape2", {"X": turned}, {"shape": [n, c * r * r, h // r, w // r]}, name=name)
+
+    return _with_channels_first(x, data_format, change)
 
 
 def channel_shuffle(
     x: Variable, groups: int, data_format: str = "NCHW", name: str | None = None
 ) -> Variable:
     """Channels of groups taken in turn."""
-    _require_first(data_format, "channel_shuffle")
-    return op("shuffle_channel", {"X": x}, {"group": groups}, name=name)
-
-
-def _require_first(data_format: str, where: str) -> None:
-    if data_format != "NCHW":
-        raise NotImplementedError(f"refluid's {where} takes NCHW, not {data_format!r}")
+    attrs = {"group": groups}
+    return _with_channels_first(
+        x, data_format, lambda first: op("shuffle_channel", {"X": first}, attrs, name=name)
+    )
 
 
 def temporal_shift(
@@ -139,9 +142,22 @@ def temporal_shift(
     data_format: str = "NCHW",
 ) -> Variable:
     """Parts of the channels moved to the frame before and after."""
-    _require_first(data_format, "temporal_shift")
     attrs = {"seg_num": seg_num, "shift_ratio": shift_ratio}
-    return op("temporal_shift", {"X": x}, attrs, name=name)
+    return _with_channels_first(
+        x, data_format, lambda first: op("temporal_shift", {"X": first}, attrs, name=name)
+    )
+
+
+def _with_channels_first(
+    x: Variable, data_format: str, change: Callable[[Variable], Variable]
+) -> Variable:
+    """What `change` makes of (N, C, H, W), as `data_format` says. ValueError for others."""
+    if data_format == "NCHW":
+        return change(x)
+    if data_format != "NHWC":
+        raise ValueError(f"Attr(data_format) should be 'NCHW' or 'NHWC', not {data_format!r}")
+    made = change(op("transpose2", {"X": x}, {"axis": [0, 3, 1, 2]}))
+    return op("transpose2", {"X": made}, {"axis": [0, 2, 3, 1]})
 
 
 def affine_grid(

@@ -13,6 +13,7 @@ from refluid.paddle.nn.initializer import Normal
 from refluid.paddle.nn.layer.layers import Layer
 
 Sizes = int | Sequence[int]
+_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Layer):
@@ -38,8 +39,8 @@ class _Convolution(Layer):
         assert weight_attr is not False, "weight_attr should not be False in Conv."
         if in_channels % groups or out_channels % groups:
             raise ValueError("in_channels and out_channels must be divisible by groups.")
-        if padding_mode not in ("zeros", "reflect", "replicate"):
-            raise ValueError(f"padding_mode {padding_mode!r} is none of zeros, reflect, replicate")
+        if padding_mode not in _MODES:
+            raise ValueError(f"padding_mode {padding_mode!r} is none of {', '.join(_MODES)}")
         window = per_dimension(kernel_size, self.spatial, "kernel_size")
         self._settings: dict[str, Any] = {
             "stride": stride,

@@ -31,22 +31,14 @@ class _BatchNorm(Layer):
         super().__init__()
         self._settings = (momentum, epsilon, data_format, use_global_stats)
         size = [num_features]
-        self.weight = self._own(size, weight_attr, 1.0, False)
-        self.bias = self._own(size, bias_attr, 0.0, True)
+        self.weight = self.create_parameter(size, weight_attr, default_initializer=Constant(1.0))
+        self.bias = self.create_parameter(size, bias_attr, is_bias=True)
         for attribute, start, letter in (("_mean", 0.0, "w_1"), ("_variance", 1.0, "w_2")):
             given = None if name is None else f"{name}.{letter}"
             attr = ParamAttr(given, Constant(start), trainable=False)
             made = self.create_parameter(size, attr)
             made.stop_gradient = True
             setattr(self, attribute, made)
-
-    def _own(self, size: list[int], attr: Any, start: float, is_bias: bool) -> Any:
-        """A parameter; where `attr` is False one that stays as it is."""
-        if attr is False:
-            attr = ParamAttr(None, Constant(start), trainable=False)
-        return self.create_parameter(
-            size, attr, is_bias=is_bias, default_initializer=Constant(start)
-        )
 
     def forward(self, input: Variable) -> Variable:
         """The normalised input."""
@@ -221,9 +213,16 @@ class GroupNorm(Layer):
         super().__init__()
         self._settings = (num_groups, epsilon)
         self._data_format = data_format
-        size = [num_channels]
-        self.weight = self.create_parameter(size, weight_attr, default_initializer=Constant(1.0))
-        self.bias = self.create_parameter(size, bias_attr, is_bias=True)
+        self.weight = self._own(num_channels, weight_attr, 1.0)
+        self.bias = self._own(num_channels, bias_attr, 0.0)
+
+    def _own(self, size: int, attr: Any, start: float) -> Any:
+        """A parameter; where `attr` is False one that stays as it is."""
+        if attr is False:
+            attr = ParamAttr(None, Constant(start), trainable=False)
+        made = self.create_parameter([size], attr, default_initializer=Constant(start))
+        made.stop_gradient = not made.trainable
+        return made
 
     def forward(self, input: Variable) -> Variable:
         """The normalised input."""

@@ -256,13 +256,11 @@ class Transformer(Layer):
         rest = (normalize_before, weight_attr, bias_attr)
         self.encoder, self.decoder = custom_encoder, custom_decoder
         if custom_encoder is None:
-            norm = LayerNorm(d_model) if normalize_before else None
             layer = TransformerEncoderLayer(*sizes, *rest)
-            self.encoder = TransformerEncoder(layer, num_encoder_layers, norm)
+            self.encoder = TransformerEncoder(layer, num_encoder_layers, LayerNorm(d_model))
         if custom_decoder is None:
-            norm = LayerNorm(d_model) if normalize_before else None
             one = TransformerDecoderLayer(*sizes, *rest)
-            self.decoder = TransformerDecoder(one, num_decoder_layers, norm)
+            self.decoder = TransformerDecoder(one, num_decoder_layers, LayerNorm(d_model))
 
     def forward(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from refluid.ir.variable import Variable
@@ -56,21 +57,30 @@ class VGG(Layer):
         return x
 
 
-def _features(name: str, batch_norm: bool) -> Sequential:
+def make_layers(cfg: Sequence[int | str], batch_norm: bool = False) -> Sequential:
+    """Convolutions of these widths, each with its activation, and poolings where it says `M`."""
     layers: list[Any] = []
     channels = 3
-    for width, count in zip(_WIDTHS, _CONVOLUTIONS[name], strict=True):
-        for _ in range(count):
-            layers.append(Conv2D(channels, width, 3, padding=1))
-            layers += [BatchNorm2D(width), ReLU()] if batch_norm else [ReLU()]
-            channels = width
-        layers.append(MaxPool2D(2, 2))
+    for width in cfg:
+        if isinstance(width, str):
+            layers.append(MaxPool2D(2, 2))
+            continue
+        layers.append(Conv2D(channels, width, 3, padding=1))
+        layers += [BatchNorm2D(width), ReLU()] if batch_norm else [ReLU()]
+        channels = width
     return Sequential(*layers)
+
+
+def _widths(name: str) -> list[int | str]:
+    found: list[int | str] = []
+    for width, count in zip(_WIDTHS, _CONVOLUTIONS[name], strict=True):
+        found += [*[width] * count, "M"]
+    return found
 
 
 def _made(name: str, pretrained: bool, batch_norm: bool, settings: Any) -> VGG:
     refuse_pretrained(pretrained, name)
-    return VGG(_features(name, batch_norm), **settings)
+    return VGG(make_layers(_widths(name), batch_norm), **settings)
 
 
 def vgg11(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
