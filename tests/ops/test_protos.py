@@ -39,6 +39,7 @@ _OWN = {
 }
 # Where the operators are that Paddle 2 has beside Fluid's.
 _OF_PADDLE_2 = {
+    "detection.counted",
     "loss.transducer",
     "math.accumulating",
     "math.decomposing",

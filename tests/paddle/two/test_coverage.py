@@ -12,6 +12,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 MODULES = ["", "linalg", "fft", "signal", "nn.functional", "vision.transforms", "metric"]
 MODULES += [
+    "vision.ops",
     "nn",
     "nn.initializer",
     "nn.utils",
@@ -37,14 +38,11 @@ REASONS = {
     "Paddle has no such kernel on the CPU": """view nn.functional.margin_cross_entropy
         nn.SyncBatchNorm""",
     "isn't there, as an error says": """nn.functional.class_center_sample
-        nn.functional.sparse_attention optimizer.LBFGS distribution.AbsTransform
-        distribution.AffineTransform distribution.ChainTransform distribution.ExpTransform
-        distribution.Independent distribution.IndependentTransform distribution.PowerTransform
-        distribution.ReshapeTransform distribution.SigmoidTransform distribution.SoftmaxTransform
-        distribution.StackTransform distribution.StickBreakingTransform distribution.TanhTransform
-        distribution.Transform distribution.TransformedDistribution""",
+        nn.functional.sparse_attention optimizer.LBFGS""",
+    "test_vision_ops; its kernel is for GPUs": "vision.ops.decode_jpeg",
     "is a base, which others that are compared are made of": """nn.Layer nn.RNNCellBase
-        optimizer.Optimizer metric.Metric distribution.Distribution distribution.ExponentialFamily
+        optimizer.Optimizer metric.Metric distribution.Transform
+        distribution.Distribution distribution.ExponentialFamily
         vision.transforms.BaseTransform""",
     "is part of nn.Transformer, which is compared": "nn.TransformerEncoder nn.TransformerDecoder",
     "is called by another name in scenarios/layers": "nn.MaxUnPool1D nn.MaxUnPool2D nn.MaxUnPool3D",

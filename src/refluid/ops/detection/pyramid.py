@@ -54,8 +54,22 @@ def distribute_fpn_proposals(
     if not lod_FpnRois:
         raise EnforceNotMet("distribute_fpn_proposals: FpnRois carries no LoD, one image each")
     image, images = lod_FpnRois[-1].owners(FpnRois.device), len(lod_FpnRois[-1])
-    width, height = sides(FpnRois, normalized=False)
-    area = torch.where((width < 1) | (height < 1), 0, width * height)
+    levels = min_level, max_level, refer_level, refer_scale
+    parts, place, bounds = by_level(FpnRois, image, images, levels, normalized=False)
+    return parts, place, [(Offsets(row),) for row in bounds.numpy()]
+
+
+def by_level(
+    rois: Tensor, image: Tensor, images: int, how: tuple[int, int, int, int], *, normalized: bool
+) -> tuple[list[Tensor], Tensor, Tensor]:
+    """(regions by level, the place of each, offsets of images (levels, images + 1)).
+
+    how: the lowest level, the highest, that of regions of a size, and that size.
+    """
+    min_level, max_level, refer_level, refer_scale = how
+    width, height = sides(rois, normalized)
+    least = 0 if normalized else 1
+    area = torch.where((width < least) | (height < least), 0, width * height)
     scale = area.sqrt() / refer_scale
     level = torch.floor(torch.log2(scale + _EPSILON) + refer_level)
     level = level.clamp(min_level, max_level).long() - min_level
@@ -67,8 +81,8 @@ def distribute_fpn_proposals(
     counts = torch.bincount(key, minlength=levels * images).cpu()
     bounds = torch.zeros(levels, images + 1, dtype=torch.int64)
     torch.cumsum(counts.view(levels, images), 1, out=bounds[:, 1:])
-    parts = FpnRois.index_select(0, order).split_with_sizes(bounds[:, -1].tolist())
-    return list(parts), place.unsqueeze(1), [(Offsets(row),) for row in bounds.numpy()]
+    parts = rois.index_select(0, order).split_with_sizes(bounds[:, -1].tolist())
+    return list(parts), place.unsqueeze(1), bounds
 
 
 @operator(

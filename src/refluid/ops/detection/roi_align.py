@@ -33,6 +33,15 @@ def _sampled(start: Tensor, extent: Tensor, bins: int, ratio: int, size: int) ->
     return Taps(pixels.clamp(max=size - 1).long(), weight.masked_fill(beyond, 0))
 
 
+def means_of_samples(
+    X: Tensor, image: Tensor, start: Tensor, extent: Tensor, bins: tuple[int, int], ratio: int
+) -> Tensor:
+    """The bins (height, width) of regions that begin at `start` (R, 2) and are `extent` (R, 2)."""
+    y = _sampled(start[:, 1], extent[:, 1], bins[0], ratio, X.shape[2])
+    x = _sampled(start[:, 0], extent[:, 0], bins[1], ratio, X.shape[3])
+    return pool(X, image, y, x)
+
+
 @operator(
     "roi_align",
     outputs="Out",
@@ -60,6 +69,5 @@ def roi_align(
     image = images_of("roi_align", ROIs, lod_ROIs, X.shape[0], offsets=RoisLod)
     box = ROIs.detach() * spatial_scale
     extent = (box[:, 2:] - box[:, :2]).clamp(min=1)
-    y = _sampled(box[:, 1], extent[:, 1], pooled_height, sampling_ratio, X.shape[2])
-    x = _sampled(box[:, 0], extent[:, 0], pooled_width, sampling_ratio, X.shape[3])
-    return pool(X, image, y, x)
+    bins = pooled_height, pooled_width
+    return means_of_samples(X, image, box[:, :2], extent, bins, sampling_ratio)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.ir.variable import Variable
-from refluid.paddle.tensor import manipulation, math
+from refluid.paddle.tensor import manipulation, math, reduction
 from refluid.paddle.tensor.logic import broadcast_shape
 from refluid.paddle.tensor.making import as_variable
 
@@ -23,6 +23,11 @@ def together(*given: Any) -> list[Variable]:
     return [
         one if list(one.shape) == shape else manipulation.broadcast_to(one, shape) for one in found
     ]
+
+
+def sum_last(value: Any, rank: int) -> Any:
+    """The sum over the last `rank` dimensions; the value itself for 0."""
+    return reduction.sum(value, list(range(-rank, 0))) if rank > 0 else value
 
 
 class Distribution:

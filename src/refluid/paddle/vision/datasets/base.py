@@ -12,7 +12,7 @@ from refluid.feed.datasets import Dataset
 from refluid.paddle.framework.dtypes import get_default_dtype
 from refluid.paddle.vision.images import get_image_backend
 
-Transform = Callable[[Any], Any]
+ImageChange = Callable[[Any], Any]
 
 
 class ImageData(Dataset):
@@ -25,7 +25,7 @@ class ImageData(Dataset):
 
     modes: tuple[str, ...] = ("train", "test")
 
-    def __init__(self, mode: str, transform: Transform | None, backend: str | None) -> None:
+    def __init__(self, mode: str, transform: ImageChange | None, backend: str | None) -> None:
         assert mode.lower() in self.modes, (
             f"mode should be {' or '.join(map(repr, self.modes))}, but got {mode}"
         )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from refluid.paddle.dataset import common, mnist
-from refluid.paddle.vision.datasets.base import ImageData, Transform, found
+from refluid.paddle.vision.datasets.base import ImageChange, ImageData, found
 
 _FASHION = "https://dataset.bj.bcebos.com/fashion_mnist/"
 
@@ -32,7 +32,7 @@ class MNIST(ImageData):
         image_path: str | None = None,
         label_path: str | None = None,
         mode: str = "train",
-        transform: Transform | None = None,
+        transform: ImageChange | None = None,
         download: bool = True,
         backend: str | None = None,
     ) -> None:

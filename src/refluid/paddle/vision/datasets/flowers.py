@@ -11,7 +11,7 @@ import numpy as np
 
 from refluid.paddle.dataset import common
 from refluid.paddle.dataset import flowers as data
-from refluid.paddle.vision.datasets.base import ImageData, Transform, found, opened
+from refluid.paddle.vision.datasets.base import ImageChange, ImageData, found, opened
 
 _LISTS = {"train": data.TRAIN_FLAG, "test": data.TEST_FLAG, "valid": data.VALID_FLAG}
 
@@ -31,7 +31,7 @@ class Flowers(ImageData):
         label_file: str | None = None,
         setid_file: str | None = None,
         mode: str = "train",
-        transform: Transform | None = None,
+        transform: ImageChange | None = None,
         download: bool = True,
         backend: str | None = None,
     ) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from refluid.paddle.dataset import cifar, common
-from refluid.paddle.vision.datasets.base import ImageData, Transform, found
+from refluid.paddle.vision.datasets.base import ImageChange, ImageData, found
 
 
 class Cifar10(ImageData):
@@ -23,7 +23,7 @@ class Cifar10(ImageData):
         self,
         data_file: str | None = None,
         mode: str = "train",
-        transform: Transform | None = None,
+        transform: ImageChange | None = None,
         download: bool = True,
         backend: str | None = None,
     ) -> None:

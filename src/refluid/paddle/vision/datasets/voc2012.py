@@ -9,7 +9,7 @@ import numpy as np
 
 from refluid.paddle.dataset import common
 from refluid.paddle.dataset import voc2012 as data
-from refluid.paddle.vision.datasets.base import ImageData, Transform, found, opened
+from refluid.paddle.vision.datasets.base import ImageChange, ImageData, found, opened
 
 _LISTS = {"train": "trainval", "test": "train", "valid": "val"}
 
@@ -26,7 +26,7 @@ class VOC2012(ImageData):
         self,
         data_file: str | None = None,
         mode: str = "train",
-        transform: Transform | None = None,
+        transform: ImageChange | None = None,
         download: bool = True,
         backend: str | None = None,
     ) -> None:
