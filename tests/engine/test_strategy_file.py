@@ -197,3 +197,10 @@ def test_run_with_a_file(tmp_path: Path) -> None:
 def test_nothing_is_left_chosen() -> None:
     choose(NONE)
     assert overlaid(DEFAULT) is DEFAULT
+
+
+def test_of_fleets_only_exchanges_are_for_a_file() -> None:
+    found = checked({"fleet": {"bucket_megabytes": 8.0, "exchange_type": "bfloat16"}}, "it")
+    assert dict(found.of(KnobScope.FLEET)) == {"bucket_megabytes": 8.0, "exchange_type": "bfloat16"}
+    with pytest.raises(WrongStrategy, match="sharding_stage: is for the script to say"):
+        checked({"fleet": {"sharding_stage": 2}}, "it")

@@ -53,6 +53,10 @@ PLANTED = {
     "memory": seen(peak=50 * 10**9),
     "float32 where bfloat16 may do": seen(half=8.0, flops=4 * 10**8, host=WELL),
     "checks": seen({"FLAGS_check_nan_inf": True}),
+    "exchanges with other trainers": seen(exchanged=0.006),
+    "one trainer slower than the others": seen(
+        lives=tuple(replace(LIFE, exchanged=part) for part in (0.004, 0.0, 0.005, 0.004))
+    ),
 }
 PLANTED["float32 where bfloat16 may do"] = replace(seen(flops=4 * 10**8), half=8.0)
 
@@ -81,6 +85,24 @@ def test_bounds() -> None:
         diagnose(seen(small=OperatorCost("", "", "", 8.0, 10**6, 10**4))).bound
         is BoundBy.SCHEDULING
     )
+
+
+def test_the_slow_trainer_is_told_by_its_number() -> None:
+    (cause,) = diagnose(PLANTED["one trainer slower than the others"]).causes
+    assert "trainer 1 takes 10.2 ms" in cause.fact and "the others 6.2 ms" in cause.fact
+    waiting = tuple(replace(LIFE, exchanged=0.004) for _ in range(4))  # for the link, all of them
+    assert not diagnose(seen(lives=waiting)).causes
+
+
+def test_exchanges_bind() -> None:
+    found = diagnose(seen(exchanged=0.008))
+    assert found.bound is BoundBy.COMMUNICATION
+    assert found.shares[BoundBy.COMMUNICATION] == pytest.approx(0.008 / 0.0102)
+    alone, together = seen(exchanged=0.008), seen(exchanged=0.008, lives=(LIFE,) * 2)
+    assert not any("exchange" in one for one in keys(alone))
+    assert keys(together)[0] == "exchange_type = bfloat16"
+    assert "use_hierarchical_allreduce = True" not in keys(together)
+    assert "CPU_NUM = 8" not in keys(seen(everywhere=True, lives=(LIFE,) * 2))
 
 
 def keys(one: Evidence, learned: dict[str, float] | None = None) -> list[str]:

@@ -14,7 +14,9 @@ import pytest
 
 from refluid.engine.choices import NONE, Choices
 from refluid.engine.knobs import KnobScope
-from refluid.tune.session import NoLoop, Script, Session, TrialFailed
+from refluid.tune import trainers
+from refluid.tune.session import NoLoop, Script, TrialFailed
+from refluid.tune.trainers import AtGate
 from tests.tune import scripts
 
 TIER = NONE.put(KnobScope.FLAG, "FLAGS_refluid_tier", "interpreted")
@@ -48,10 +50,10 @@ def covered() -> bool:
 needs_cover = pytest.mark.skipif(not covered(), reason="no namespaces of mounts here")
 
 
-def at_gate(tmp_path: Path, source: str, choices: Choices = NONE) -> Session:
+def at_gate(tmp_path: Path, source: str, choices: Choices = NONE) -> AtGate:
     path = tmp_path / "train.py"
     path.write_text(source)
-    return Session(Script([str(path)], unprotected=not covered()), choices, patience=100)
+    return trainers.at_gate(Script([str(path)], unprotected=not covered()), choices)
 
 
 @pytest.mark.slow
@@ -92,7 +94,7 @@ def test_what_a_script_writes_goes_nowhere(tmp_path: Path) -> None:
     here = os.getcwd()
     os.chdir(tmp_path)
     try:
-        session = Session(Script(["train.py"]), patience=100)
+        session = trainers.at_gate(Script(["train.py"]))
     finally:
         os.chdir(here)
     session.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,6 +64,10 @@ _Place = Annotated[
     Literal["cpu"] | None,
     typer.Option("--place", help="Run there, whatever places the script names."),
 ]
+_StrategyFile = Annotated[
+    Path | None,
+    typer.Option("--strategy", metavar="FILE.toml", help="Settings in place of the script's."),
+]
 _Servers = Annotated[
     str | None, typer.Option("--servers", help="Servers of tables, host:port,.. on all hosts.")
 ]
@@ -104,6 +109,7 @@ def launch(
     servers: _Servers = None,
     workers: _Workers = None,
     join: _Join = None,
+    strategy: _StrategyFile = None,
 ) -> None:
     """Run a script as several trainers, which find Fluid's PADDLE_* environment.
 
@@ -111,13 +117,13 @@ def launch(
     --print-manifest prints. The first trainer's output is shown; each has a log. Where one fails,
     all end, and its last lines are shown. Servers of tables end when their workers did.
     """
-    command, options = [script, *(arguments or [])], ["--place", place] if place else []
+    command, options = [script, *(arguments or [])], _given(place=place, strategy=strategy)
     devices, port = len([one for one in (gpus or "").split(",") if one.strip()]), started_port
     count, parts = nproc_per_node or devices or 1, (server_num, worker_num, servers, workers)
     with _refusing():
         if print_manifest:
-            said = _given("--gpus", gpus) + _given("--max_restarts", max_restarts) + options
-            served = _given("--server_num", server_num) + _given("--worker_num", worker_num)
+            said = _given(gpus=gpus, max_restarts=max_restarts) + options
+            served = _given(server_num=server_num, worker_num=worker_num)
             _print(print_manifest, command, nodes, count, port, said, devices, image, served)
             return
         how, kept = [*options, *command], (log_dir, max_restarts)
@@ -144,8 +150,9 @@ def _refusing() -> Iterator[None]:
         refuse(str(error))
 
 
-def _given(name: str, value: str | int | None) -> list[str]:
-    return [name, str(value)] if value else []
+def _given(**options: str | int | Path | None) -> list[str]:
+    given = ([f"--{name}", str(value)] for name, value in options.items() if value)
+    return list(itertools.chain.from_iterable(given))
 
 
 def _here(

@@ -32,6 +32,10 @@ _Unprotected = Annotated[
     bool,
     typer.Option("--unprotected", help="Let the script write files, where they can't be covered."),
 ]
+_Trainers = Annotated[
+    int,
+    typer.Option("--trainers", "-n", min=1, help="In so many processes that train together."),
+]
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -44,6 +48,7 @@ def tune(
     memory_limit: _Limit = 0.0,
     tolerance: _Tolerance = None,
     unprotected: _Unprotected = False,
+    trainers: _Trainers = 1,
 ) -> None:
     """Find what binds a training script, and settings that make it faster.
 
@@ -68,7 +73,7 @@ def tune(
 
     try:
         outcome = found_by(
-            Script([script, *(arguments or [])], unprotected),
+            Script([script, *(arguments or [])], unprotected, trainers),
             seconds,
             tell,
             Learned(read_host()),

@@ -18,7 +18,7 @@ from refluid.core import flags
 from refluid.engine.knobs import KnobScope, frozen
 from refluid.engine.strategy import Strategy
 
-_OPTIONS = (KnobScope.BUILD, KnobScope.EXECUTION)
+_OPTIONS = (KnobScope.BUILD, KnobScope.EXECUTION, KnobScope.FLEET)
 _THREADS = "FLAGS_paddle_num_threads"
 
 

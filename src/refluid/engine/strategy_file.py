@@ -29,6 +29,7 @@ from refluid.engine.strategy import NUMBERS
 SECTIONS = {
     "build": KnobScope.BUILD,
     "execution": KnobScope.EXECUTION,
+    "fleet": KnobScope.FLEET,
     "flags": KnobScope.FLAG,
     "reader": KnobScope.READER,
     "precision": KnobScope.PRECISION,
@@ -38,6 +39,8 @@ SECTIONS = {
 # What is for a script to say: it changes what is computed, or is something that it needs.
 _FOR_SCRIPTS = (NEED, NUMBERS)
 _SEVERAL_STEPS = "num_iteration_per_run"
+# Of a fleet's knobs these change only how gradients are exchanged, not who holds what.
+_OF_FLEETS = ("bucket_megabytes", "bucket_gradients", "exchange_type")
 
 
 class WrongStrategy(ValueError):
@@ -123,7 +126,8 @@ def _of_kind(label: str, knob: Knob, value: Any) -> Any:
 
 
 def _is_for_scripts(knob: Knob) -> bool:
-    return knob.unmeasured in _FOR_SCRIPTS or knob.name == _SEVERAL_STEPS
+    holds = knob.scope is KnobScope.FLEET and knob.name not in _OF_FLEETS
+    return holds or knob.unmeasured in _FOR_SCRIPTS or knob.name == _SEVERAL_STEPS
 
 
 def _why_not(scope: KnobScope, name: str) -> str:

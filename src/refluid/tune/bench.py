@@ -10,7 +10,8 @@ from refluid.core import flags
 from refluid.engine.choices import NONE, Choices
 from refluid.engine.knobs import KnobScope
 from refluid.tune.search import BlockFailed, TimedBlock
-from refluid.tune.session import NoLoop, Script, Session, TrialFailed
+from refluid.tune.session import NoLoop, Script, TrialFailed
+from refluid.tune.trainers import AtGate, at_gate
 
 # What acts when a script starts: on processes, readers and programs while they are built.
 _AT_START = (KnobScope.PRECISION, KnobScope.READER, KnobScope.ENVIRONMENT)
@@ -24,9 +25,9 @@ class Sessions:
 
     def __init__(self, script: Script, tell: Callable[[str], None]) -> None:
         self._script, self._tell = script, tell
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, AtGate] = {}
 
-    def default(self) -> Session:
+    def default(self) -> AtGate:
         """The script as it is. NoLoop where it never comes to its gate."""
         return self._session(NONE)
 
@@ -47,14 +48,14 @@ class Sessions:
         losses = found["losses"] if any(found["losses"]) else [found["norm"]]
         return TimedBlock(statistics.median(found["seconds"]), losses, found["peak"])
 
-    def _session(self, choices: Choices) -> Session:
+    def _session(self, choices: Choices) -> AtGate:
         key = repr(choices)
         if key not in self._open:
             while len(self._open) >= _MOST:
                 first = next(iter(self._open))
                 self._open.pop(first).close()
             self._tell("the script starts" + (" anew" if choices else ""))
-            self._open[key] = Session(self._script, choices)
+            self._open[key] = at_gate(self._script, choices)
         else:  # used last
             self._open[key] = self._open.pop(key)
         return self._open[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -21,6 +22,7 @@ _CROWDED = 0.1
 _NEAR = 0.6
 _HALF_PAYS = 1.3
 _HEAVY = 0.2
+_SLOWER = 1.2
 # What lines that copy values out of a scope, or files to it, are seen by.
 _CHECKS = ("FLAGS_check_nan_inf", "FLAGS_fast_check_nan_inf", "FLAGS_benchmark")
 _COPYING = ("get_tensor", "find_var", ".numpy(", "save_", "np.save", "asarray")
@@ -33,6 +35,7 @@ class BoundBy(Enum):
     PYTHON = "Python between steps"
     SCHEDULING = "small operators and what is between them"
     KERNELS = "kernels"
+    COMMUNICATION = "exchanges with other trainers"
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,10 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a diagnosis is made of. half: how many times as fast bfloat16 multiplies."""
+    """All that a diagnosis is made of. half: how many times as fast bfloat16 multiplies.
+
+    life: of the slowest trainer, where there are several; lives: of all, by rank.
+    """
 
     life: Life
     profile: Profile
@@ -72,6 +78,7 @@ class Evidence:
     host: Host
     load: LoadByOthers
     flags: Mapping[str, Any]
+    lives: tuple[Life, ...] = ()
 
 
 def diagnose(seen: Evidence) -> Diagnosis:
@@ -80,19 +87,22 @@ def diagnose(seen: Evidence) -> Diagnosis:
     reads = not profile.fed or profile.reads
     inside = max(1e-9, life.inside - (life.waited if reads else 0.0))
     between = max(0.0, life.outside - (0.0 if reads else life.waited))
+    exchanged = min(inside, life.exchanged)
+    inside -= exchanged
     calling = inside * _small_part(seen)
     spent = {
         BoundBy.READER: life.waited,
         BoundBy.PYTHON: between,
         BoundBy.SCHEDULING: calling,
         BoundBy.KERNELS: inside - calling,
+        BoundBy.COMMUNICATION: exchanged,
     }
     total = sum(spent.values())
     shares = {bound: part / total for bound, part in sorted(spent.items(), key=lambda x: -x[1])}
     least = seen.ceilings.least_seconds(profile.flops, profile.moved)
     causes = tuple(cause for look in _LOOKS for cause in look(seen, shares))
     limit = seen.ceilings.bound(profile.flops, profile.moved)
-    return Diagnosis(shares, min(1.0, least / inside), limit, causes)
+    return Diagnosis(shares, min(1.0, least / max(1e-9, inside)), limit, causes)
 
 
 def _small_part(seen: Evidence) -> float:
@@ -239,6 +249,38 @@ def _checks(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]
         )
 
 
+def _slow_trainer(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    if len(seen.lives) < 2:
+        return
+    own = [one.own for one in seen.lives]
+    rank = max(range(len(own)), key=own.__getitem__)
+    others = statistics.median(own[:rank] + own[rank + 1 :])
+    if own[rank] > _SLOWER * others and own[rank] - others > _NOTABLE * seen.life.period:
+        life = seen.lives[rank]
+        yield Cause(
+            "one trainer slower than the others",
+            f"trainer {rank} takes {own[rank] * 1e3:.3g} ms of its own for a step, the others "
+            f"{others * 1e3:.3g} ms, and then wait for it",
+            "look at what its machine does besides (refluid doctor there), at its share of the "
+            "data, and at what its script does between runs",
+            tuple(_shown(line) for line, _ in life.lines)
+            if life.outside > _HEAVY * life.own
+            else (),
+        )
+
+
+def _exchanges(_seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    share = shares[BoundBy.COMMUNICATION]
+    if share > _HEAVY:
+        yield Cause(
+            "exchanges with other trainers",
+            f"{share:.0%} of a step is spent waiting for gradients of other trainers",
+            "16-bit exchanges (fp16_allreduce), fewer of them (gradient merge, LocalSGD), larger "
+            "batches, a faster link (docs/collective.md, docs/scaling.md)",
+        )
+
+
 _LOOKS: tuple[Callable[[Evidence, Mapping[BoundBy, float]], Iterator[Cause]], ...] = (
     _reader, _python, _fetches, _threads, _load, _updates, _memory, _half, _checks,
+    _slow_trainer, _exchanges,
 )  # fmt: skip

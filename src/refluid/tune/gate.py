@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import math
 import os
 import random
 import socket
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from refluid.comm.world import world
 from refluid.core.random import seed_all
 from refluid.engine.choices import choose
 from refluid.engine.listening import RunCall, heard_by
@@ -38,6 +40,8 @@ _RECOGNISED, _WITHOUT_UPDATES = 3, 20
 # Steps of the loop before it is measured; steps, or seconds, while it is.
 _BEFORE = 6
 _LIVE = 60, 8.0
+# Trainers come to their gates after the same step, however long that takes.
+_TOGETHER = 24, math.inf
 # Different batches of a window, and the most bytes of them.
 _BATCHES, _MOST = 4, 1 << 28
 _OF_DYGRAPH = (
@@ -106,7 +110,7 @@ class Gate:
         for _ in range(_BEFORE):
             tried = yield tried()
         while True:
-            living = Living(_LIVE)
+            living = Living(_LIVE if world().size == 1 else _TOGETHER)
             while not living.is_enough:
                 tried = yield living.run(tried)
             life = living.end()

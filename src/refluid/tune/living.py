@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from refluid.comm.world import attendance
 from refluid.core.own_frames import is_part
 from refluid.core.waiting import Waiting
 from refluid.feed.statistics import ReaderStatistics, Snapshot, measured
@@ -29,7 +30,8 @@ class Life:
     waited: of it, for readers. reader: the one that was waited for most, as it says itself.
     queue: batches that were ready on average, of how many. lines: of the script, with the share of
     the time between runs that was spent in each. fetched: bytes. waiting: threads that had no core,
-    on average. resident: bytes of the process.
+    on average. resident: bytes of the process. exchanged: seconds in which exchanges with other
+    trainers were waited for.
     """
 
     steps: int
@@ -43,6 +45,12 @@ class Life:
     fetched: int
     waiting: float
     resident: int
+    exchanged: float = 0.0
+
+    @property
+    def own(self) -> float:
+        """Seconds that this trainer itself takes for a step."""
+        return self.period - self.exchanged
 
 
 class Living:
@@ -56,6 +64,7 @@ class Living:
         self._waiting = Waiting()
         self._waiting()
         self._readers = measured()
+        self._exchanged = _exchanged()
         self._begin = self._last = time.perf_counter()
         self._lines = _Lines()
 
@@ -98,7 +107,13 @@ class Living:
             self._fetched,
             self._waiting(),
             psutil.Process().memory_info().rss,
+            (_exchanged() - self._exchanged) / len(self._inside),
         )
+
+
+def _exchanged() -> float:
+    there = attendance()
+    return there.waited if there else 0.0
 
 
 def _most_waited(before: dict[ReaderStatistics, Snapshot]) -> Snapshot | None:

@@ -12,8 +12,9 @@ from typing import Protocol
 from refluid.engine.choices import Choices
 from refluid.tune.space import Proposal, TrialKind
 
-# A block of steps takes about so long, and has at least so many; losses are of as many at least.
-_BLOCK, _STEPS, _MOST_STEPS = 0.1, 8, 400
+# A block of steps takes about so long, and has so many at least and at most; the first ones, of
+# which losses are compared, have more.
+_BLOCK, _STEPS, _MOST_STEPS, _FIRST = 0.1, 2, 400, 8
 _ROUNDS, _LAST_ROUNDS, _MOST_ROUNDS = 9, 9, 15
 # After two rounds, what takes so many times as long is given up.
 _HOPELESS = 1.1
@@ -203,10 +204,11 @@ class Search:
         firsts: list[TimedBlock] = []
         seconds: list[TimedBlock] = []
         for number in range(_MOST_ROUNDS if patient else rounds):
+            count = max(steps, _FIRST) if number == 0 else steps
             pair = [(one, firsts), (other, seconds)]
             for choices, blocks in pair if number % 2 == 0 else reversed(pair):
                 memory = number == 0 and (patient or not self.roomy)
-                blocks.append(self.bench.block(choices, steps, live=live, memory=memory))
+                blocks.append(self.bench.block(choices, count, live=live, memory=memory))
             ratios = [b.seconds / a.seconds for a, b in zip(firsts, seconds, strict=True)]
             if not patient and (is_clear(ratios) or self.clock() > self.deadline):
                 break
@@ -216,7 +218,7 @@ class Search:
         return compared(ratios, firsts[0], seconds[0])
 
     def _steps(self, choices: Choices, *, live: bool) -> int:
-        first = self.bench.block(choices, _STEPS, live=live)
+        first = self.bench.block(choices, _FIRST, live=live)
         return max(_STEPS, min(_MOST_STEPS, math.ceil(_BLOCK / max(1e-9, first.seconds))))
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,12 @@ class TrialFailed(Exception):
 
 @dataclass(frozen=True)
 class Script:
-    """What to run. unprotected: with files as they are, where they can't be covered."""
+    """What to run. unprotected: with files as they are, where they can't be covered. trainers: in
+    so many processes, which train together."""
 
     command: Sequence[str]
     unprotected: bool = False
+    trainers: int = 1
 
     @property
     def text(self) -> str:
@@ -51,19 +53,28 @@ class Script:
 
 
 class Session:
-    """One process of the script. choices: what it is started with. patience: seconds to wait.
-
-    NoLoop where it doesn't come to the gate.
+    """One process of the script, which is to arrive at its gate. choices: what it is started with.
+    patience: seconds to wait. more: variables of its environment.
     """
 
-    def __init__(self, script: Script, choices: Choices = NONE, patience: float = 300.0) -> None:
+    life: Life
+
+    def __init__(
+        self,
+        script: Script,
+        choices: Choices = NONE,
+        patience: float = 300.0,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         self._patience = patience
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
         own, theirs = socket.socketpair()
         self._talk, self._rest = own, b""
-        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file, theirs:
-            file.write(written(choices))
-            file.flush()
+        # The process reads it while it starts.
+        self._file = file = tempfile.NamedTemporaryFile("w", suffix=".toml")  # noqa: SIM115
+        file.write(written(choices))
+        file.flush()
+        with theirs:
             apart = [] if script.unprotected else ["-m", "refluid.tune.apart", sys.executable]
             run = ["-m", "refluid.cli.main", "run", "--gate", str(theirs.fileno())]
             self._process = subprocess.Popen(
@@ -72,19 +83,23 @@ class Session:
                 stdout=self._output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[theirs.fileno()],
-                env=flags.whole_environment(),
+                env={**flags.whole_environment(), **(more or {})},
                 start_new_session=True,
             )
-            theirs.close()
-            try:
-                self.life = self._arrived()
-            except BaseException:
-                self.close()
-                raise
+
+    def arrive(self) -> None:
+        """Waits until it is at its gate, and what its steps take is known. NoLoop where it doesn't
+        come there."""
+        try:
+            self.life = self._arrived()
+        except BaseException:
+            self.close()
+            raise
+        self._file.close()
 
     def _arrived(self) -> Life:
         try:
-            said = self._hear()
+            said = self.answer()
         except TrialFailed as error:
             if self._process.poll() == REFUSED:
                 raise NoLoop(
@@ -98,18 +113,23 @@ class Session:
 
     def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
         """What the script answers. TrialFailed where it doesn't."""
+        self.send(do, choices, **more)
+        return self.answer()
+
+    def send(self, do: str, choices: Choices = NONE, **more: Any) -> None:
+        """Asks without waiting for the answer, which `answer` gives. TrialFailed as `ask`."""
         line = json.dumps({"do": do, "choices": tables_of(choices), **more}) + "\n"
         try:
             self._talk.sendall(line.encode())
         except OSError as error:
             raise TrialFailed(f"the script is gone: {error}") from None
-        return self._hear()
 
     def go(self, choices: Choices) -> Life:
         """Lets the loop go on with these choices, and measures it."""
         return Life(**self.ask("go", choices)["life"])
 
-    def _hear(self) -> dict[str, Any]:
+    def answer(self) -> dict[str, Any]:
+        """What the script says next. TrialFailed where it failed, is gone, or says nothing."""
         deadline = time.monotonic() + self._patience
         while b"\n" not in self._rest:
             left = deadline - time.monotonic()
@@ -135,13 +155,23 @@ class Session:
         self._output.seek(max(0, self._output.tell() - _TAIL))
         return self._output.read().decode(errors="replace").strip()
 
-    def close(self) -> None:
+    @property
+    def lives(self) -> Sequence[Life]:
+        """Of the one trainer that there is."""
+        return [self.life]
+
+    def end(self) -> None:
         """Ends the script with all that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Ends it, and what it was asked by."""
+        self.end()
         self._process.wait()
         self._talk.close()
         self._output.close()
+        self._file.close()
 
 
 def script_path(command: Sequence[str]) -> Path:

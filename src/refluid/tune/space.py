@@ -15,6 +15,7 @@ from refluid.tune.diagnosis import BoundBy, Diagnosis, Evidence
 _LEAST, _USUAL = 0.002, 4.0
 _READER, _PYTHON = BoundBy.READER, BoundBy.PYTHON
 _SMALL, _KERNELS = BoundBy.SCHEDULING, BoundBy.KERNELS
+_EXCHANGES = BoundBy.COMMUNICATION
 
 
 class Exactness(Enum):
@@ -114,10 +115,15 @@ def _replicated(*values: Any) -> Callable[[Situation], Sequence[Any]]:
 
 
 def _replicas(now: Situation) -> Sequence[int]:
-    if not now.seen.profile.everywhere:
+    if not now.seen.profile.everywhere or len(now.seen.lives) > 1:
         return ()
     wanted = {1, now.seen.host.cores}
     return sorted(wanted - {now.seen.profile.replicas})
+
+
+def _together(*values: Any, least: int = 2) -> Callable[[Situation], Sequence[Any]]:
+    """Where so many trainers exchange gradients."""
+    return lambda now: values if len(now.seen.lives) >= least else ()
 
 
 def _at_once(now: Situation) -> Sequence[float]:
@@ -139,6 +145,7 @@ _FUSIONS = (
     "fuse_relu_depthwise_conv",
 )  # fmt: skip
 _BUILD, _EXECUTION, _FLAG = KnobScope.BUILD, KnobScope.EXECUTION, KnobScope.FLAG
+_FLEET = KnobScope.FLEET
 
 _ROUNDING, _PRECISION = Exactness.ROUNDING, Exactness.PRECISION
 _STARTED, _LIVE = TrialKind.STARTED, TrialKind.LIVE
@@ -151,8 +158,8 @@ SPACE: tuple[TunableKnob, ...] = (
         (_READER,), 0.6, trial=_LIVE),
     _knob(KnobScope.READER, "capacity", lambda now: [64] if _loads(now) else [],
         (_READER,), 0.1, trial=_LIVE),
-    _knob(_FLAG, "FLAGS_paddle_num_threads", _fewer_threads, (_KERNELS, _SMALL), 0.15,
-        _ROUNDING),
+    _knob(_FLAG, "FLAGS_paddle_num_threads", _fewer_threads, (_KERNELS, _SMALL, _EXCHANGES),
+        0.15, _ROUNDING),
     _knob(_EXECUTION, "num_threads", _operator_threads, (_SMALL,), 0.1, _ROUNDING),
     _knob(_FLAG, "FLAGS_refluid_tier", _tiers, (_SMALL,), 0.2),
     _knob(_BUILD, "enable_auto_fusion", lambda _now: [True], (_SMALL, _KERNELS), 0.15,
@@ -171,6 +178,13 @@ SPACE: tuple[TunableKnob, ...] = (
     _knob(_FLAG, "FLAGS_refluid_replicas", _replicated("threads"), (_SMALL,), 0.05,
         _ROUNDING),
     _knob(_FLAG, "FLAGS_fuse_parameter_memory_size", _replicated(1.0, 100.0), (_KERNELS,), 0.02,
+        _ROUNDING),
+    _knob(_FLEET, "exchange_type", _together("bfloat16"), (_EXCHANGES,), 0.4, _PRECISION),
+    _knob(_FLEET, "bucket_megabytes", _together(1.0, 8.0, 100.0), (_EXCHANGES,), 0.1, _ROUNDING),
+    _knob(_BUILD, "nccl_comm_num", _together(2), (_EXCHANGES,), 0.1, _ROUNDING),
+    _knob(_BUILD, "use_hierarchical_allreduce", _together(True, least=4), (_EXCHANGES,), 0.1,
+        _ROUNDING),
+    _knob(_FLAG, "FLAGS_refluid_overlap_exchange", _together(False), (_EXCHANGES,), 0.05,
         _ROUNDING),
 )  # fmt: skip
 

@@ -18,8 +18,9 @@ from refluid.tune.journal import Journal, journal_of
 from refluid.tune.learned import Learned, MachineRates
 from refluid.tune.profile import profile_of
 from refluid.tune.search import BlockFailed, Compared, Search, Tried
-from refluid.tune.session import Script, Session
-from refluid.tune.space import SPACE, Proposal, Situation, TunableKnob, proposals
+from refluid.tune.session import Script
+from refluid.tune.space import SPACE, Proposal, Situation, TunableKnob, applicable, proposals
+from refluid.tune.trainers import AtGate
 
 # Of the budget, for the last proof.
 _PROOF = 0.15
@@ -70,9 +71,11 @@ def tune(
         search = Search(sessions, deadline, most, tolerance, roomy)
         now = Situation(seen, outcome.diagnosis)
         planned = proposals(now, learned.gains(), space)
-        machine = f"{learned.machine} {limit} {tolerance}"
+        machine = f"{learned.machine} {limit} {tolerance} {script.trainers}"
         journal = journal_of(script.command, script.text, learned.folder, machine)
-        _search(search, outcome, planned, learned, journal, tell)
+        # What is planned differs a little from one diagnosis to the next.
+        before = journal.before(applicable(now, space))
+        _search(search, outcome, planned, before, learned, journal, tell)
     finally:
         sessions.close()
     outcome.seconds = time.monotonic() - start
@@ -83,12 +86,12 @@ def _search(
     search: Search,
     outcome: TuningOutcome,
     planned: Sequence[Proposal],
+    before: Sequence[Tried],
     learned: Learned,
     journal: Journal,
     tell: Callable[[str], None],
 ) -> None:
     tell(f"{len(planned)} settings may help")
-    before = journal.before(planned)
     if before:
         tell(f"{len(before)} trials of a tuning that was ended are known; it goes on")
     try:
@@ -109,11 +112,11 @@ def _search(
     if outcome.proof is None:  # what wasn't proven isn't chosen
         search.best = Choices()
     outcome.tried, outcome.best = search.tried, search.best
-    outcome.left = len(planned) - len({one.proposal.key for one in search.tried})
+    outcome.left = len({one.key for one in planned} - {one.proposal.key for one in search.tried})
 
 
 def seen_by(
-    session: Session, tell: Callable[[str], None], learned: Learned | None = None
+    session: AtGate, tell: Callable[[str], None], learned: Learned | None = None
 ) -> Evidence:
     """What a script at its gate, and the machine, tell. TrialFailed where it can't be profiled."""
     tell(f"a loop of {session.life.period * 1e3:.3g} ms a step was recognised; its operators")
@@ -122,9 +125,9 @@ def seen_by(
     tell("the machine's ceilings")
     rates = learned.ceilings(_measured_rates) if learned else _measured_rates()
     ceilings, half = Ceilings(rates.full, rates.copied), rates.half / rates.full
-    return Evidence(
-        session.life, profile, ceilings, half, read_host(), measure_load(_LOOK), profile.flags
-    )
+    load = measure_load(_LOOK)
+    lives = tuple(session.lives)
+    return Evidence(session.life, profile, ceilings, half, read_host(), load, profile.flags, lives)
 
 
 def _measured_rates() -> MachineRates:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from refluid.comm.world import world
 from refluid.core import random as generators
 from refluid.core.scope import Scope
 from refluid.engine.choices import Choices, choosing
@@ -126,8 +127,12 @@ class StepWindow:
 
     def _until_compiled(self, calls: Sequence[RunCall]) -> None:
         deadline = time.monotonic() + _COMPILING
-        while undecided() and time.monotonic() < deadline:
-            if compiling():  # which steps would only hold up
+        while True:
+            wanted = undecided() and time.monotonic() < deadline
+            goes_on, waits = _of_any(bool(wanted), compiling() > 0)
+            if not goes_on:
+                return
+            if waits:  # for the compiler, which steps would only hold up
                 time.sleep(_POLL)
             else:
                 self._run(calls, len(calls), Replayed([], [], 0.0))
@@ -145,6 +150,14 @@ class StepWindow:
             results = calls[number % len(calls)]()
             into.seconds.append(time.perf_counter() - start)
             into.losses.append(sum(_numbers(results)))
+
+
+def _of_any(*asked: bool) -> list[bool]:
+    """Of each, whether it is so at any trainer: all run the same steps."""
+    told = torch.tensor(asked, dtype=torch.int64)
+    if world().size > 1:
+        world().all_reduce([told], "max")
+    return [bool(one) for one in told.tolist()]
 
 
 def plain_program(program: Any) -> Program:

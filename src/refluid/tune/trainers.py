@@ -1,0 +1,118 @@
+"""Several processes of a script that train together, each at its gate, asked as one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, Protocol, TypeVar
+
+from refluid.collective.launch.cluster import Cluster, free_port
+from refluid.engine.choices import NONE, Choices
+from refluid.tune.living import Life
+from refluid.tune.session import Script, Session
+
+_HOST = "127.0.0.1"
+T = TypeVar("T")
+
+
+class AtGate(Protocol):
+    """A script at its gate, in one process or in several."""
+
+    @property
+    def life(self) -> Life:
+        """Of the loop; of several trainers that of the slowest, for whom the others wait."""
+
+    @property
+    def lives(self) -> Sequence[Life]:
+        """Of all trainers, by rank."""
+
+    def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
+        """As `Session.ask`."""
+
+    def go(self, choices: Choices) -> Life:
+        """As `Session.go`."""
+
+    def close(self) -> None:
+        """Ends the script."""
+
+
+def at_gate(script: Script, choices: Choices = NONE) -> AtGate:
+    """Starts a script, and waits until it is at its gate. NoLoop where it doesn't come there."""
+    if script.trainers > 1:
+        return Trainers(script, choices)
+    session = Session(script, choices)
+    session.arrive()
+    return session
+
+
+class Trainers:
+    """One session for each trainer; all are asked the same at the same time, as they exchange.
+
+    Where one fails all are ended: the others would wait for it.
+    """
+
+    def __init__(self, script: Script, choices: Choices = NONE) -> None:
+        count = script.trainers
+        cluster = Cluster((_HOST,), _HOST, free_port(count + 1), ("",) * count)
+        self._lock = threading.Lock()
+        self._sessions: list[Session] = []
+        try:
+            for rank in range(count):
+                more = cluster.environment(rank)
+                self._sessions.append(Session(script, choices, more=more))
+            self._of_each(Session.arrive)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def lives(self) -> Sequence[Life]:
+        """As of `AtGate`."""
+        return [one.life for one in self._sessions]
+
+    @property
+    def life(self) -> Life:
+        """As of `AtGate`."""
+        return max(self.lives, key=lambda one: one.own)
+
+    def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
+        """What the first trainer answers. Of steps that are run again: the longest time of each,
+        and the mean of all losses. TrialFailed where one fails."""
+        found = self._of_each(lambda one: one.ask(do, choices, **more))
+        if do != "replay":
+            return found[0]
+        return {
+            **found[0],
+            "seconds": [max(each) for each in zip(*(one["seconds"] for one in found), strict=True)],
+            "losses": [_mean(each) for each in zip(*(one["losses"] for one in found), strict=True)],
+            "peak": max(one["peak"] for one in found),
+        }
+
+    def go(self, choices: Choices) -> Life:
+        """Lets all loops go on, as far as the same step."""
+        return max(self._of_each(lambda one: one.go(choices)), key=lambda one: one.period)
+
+    def _of_each(self, does: Callable[[Session], T]) -> list[T]:
+        with ThreadPoolExecutor(len(self._sessions)) as pool:
+            began = [pool.submit(does, one) for one in self._sessions]
+            for one in as_completed(began):
+                if one.exception() is not None:
+                    self._end_all()
+        failed = [error for one in began if (error := one.exception()) is not None]
+        if failed:
+            raise failed[0]
+        return [one.result() for one in began]
+
+    def _end_all(self) -> None:
+        for one in self._sessions:
+            one.end()
+
+    def close(self) -> None:
+        """Ends all."""
+        for one in self._sessions:
+            one.close()
+
+
+def _mean(losses: Sequence[float]) -> float:
+    return sum(losses) / len(losses)
