@@ -58,11 +58,7 @@ def yolo_box(
     iou_aware: bool = False,
     iou_aware_factor: float = 0.5,
 ) -> tuple[Variable, Variable]:
-    """As `fluid.layers.yolo_box`.
-
-    iou_aware: a map for each anchor comes before the others, how well its boxes will overlap; the
-    confidence is confidence^(1 - iou_aware_factor) * overlap^iou_aware_factor.
-    """
+    """As `fluid.layers.yolo_box`. NotImplementedError for `iou_aware`: no predicted overlaps."""
     if iou_aware:
         raise NotImplementedError("refluid's yolo_box knows no predicted overlaps: iou_aware")
     given = (x, img_size, anchors, class_num, conf_thresh, downsample_ratio)
