@@ -196,7 +196,9 @@ def main() -> None:
     print(f"\n{'':12}{'area':>7}{'to one':>9}{'seconds':>9}{'server away':>13}")
     print(f"{'one process':12}{alone:7.4f}{'':>9}{seconds:9.1f}")
     for mode, job in jobs.items():
-        away = f"{job.back - job.killed:.1f} s" if job.killed else "never killed"
+        away = "never killed"
+        if job.killed:
+            away = f"{job.back - job.killed:.1f} s" if job.back else "to the end"
         print(f"{mode:12}{job.reached:7.4f}{job.reached - alone:+9.4f}{job.seconds:9.1f}{away:>13}")
     reached = {mode: job.reached for mode, job in jobs.items()}
     (options.out / "served.json").write_text(json.dumps({"one process": alone, **reached}))
