@@ -35,6 +35,8 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "tuning.json"
 _BLOCKS, _SECONDS, _LEAST = 2, 0.15, 8
 _ROUNDS = 9
+# Of scripts in several processes, how many.
+_TRAINERS = {"fleet": 2}
 # So many combinations follow one another by what their process is started with.
 _CHUNK = 64
 
@@ -100,7 +102,8 @@ def exhaustive(
 
 def measured(name: str, budget: float, limit: float, learned: Learned) -> Result:
     """Both searches for one script, and both results side by side."""
-    script = Script([str(HERE / "tuned_scripts" / f"{name}.py")])
+    path = HERE / "tuned_scripts" / f"{name}.py"
+    script = Script([str(path)], trainers=_TRAINERS.get(name, 1))
     outcome = tune(script, budget, _quiet, learned)
     sessions = Sessions(script, _quiet)
     try:
