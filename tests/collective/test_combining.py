@@ -27,7 +27,7 @@ def plain(names: Sequence[str]) -> tuple[str, ...]:
 def assert_alike(name: str, found: list[Any], wanted: list[Any], loose: float) -> None:
     """Losses, and parameters as they were saved, of some workers and of others or of one."""
     losses, others = (np.mean([one[0] for one in several], 0) for several in (found, wanted))
-    np.testing.assert_allclose(losses, others, rtol=max(loose, 1e-5), err_msg=name)
+    np.testing.assert_allclose(losses, others, rtol=max(loose / 2, 1e-5), err_msg=name)
     for rank, (_, _, saved) in enumerate(found):
         for parameter, value in wanted[rank % len(wanted)][2].items():
             if parameter in saved and ".w_" in parameter and "_0_" not in parameter:
@@ -55,8 +55,8 @@ def check(combinations: list[Combination], folder: Path) -> None:
         assert not any(isinstance(one, str) for one in found), (told, found)
         if key not in by_key:
             by_key[key] = [combining.outcome(*key)]
-        # bfloat16 has 8 bits, sums of 16 bits on the wire 11; both move small weights by more.
-        loose = 0.2 if "amp" in names else 2e-2 if "16 bits" in names else 0.0
+        # bfloat16 has 8 bits, sums of 16 bits on the wire 11, of every step.
+        loose = 2e-2 if {"amp", "16 bits"} & {*names} else 0.0
         assert_alike(told, found, by_key[key], loose)
 
 
