@@ -46,7 +46,7 @@ def test_values_of_variables() -> None:
         main, *_ = _trained()
     weight = main.all_parameters()[0]
     with pytest.raises(ValueError, match="no value"):
-        weight.get_value()
+        weight.get_value(fluid.Scope())
     weight.set_value(np.full([3, 2], 2, "float32"), scope)
     assert np.array(weight.get_value(scope)).tolist() == [[2.0, 2.0]] * 3
     weight.set_value(weight.get_value(scope), scope)
