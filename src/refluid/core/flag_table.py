@@ -98,6 +98,11 @@ _EFFECTIVE: list[_Row] = [
         True,
         "in dygraph, weights taken often are brought in MKL's order once (refluid only)",
     ),
+    (
+        "refluid_rounded_products",
+        True,
+        "oneDNN's products of many sizes are computed with few, as each keeps code (refluid only)",
+    ),
     ("refluid_exchange_seconds", 300.0, "how long a trainer waits for another (refluid only)"),
     ("refluid_meeting_seconds", 900.0, "how long trainers wait for all to come (refluid only)"),
     ("refluid_verify_passes", False, "verify programs before and after each pass (refluid only)"),

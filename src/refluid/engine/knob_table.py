@@ -107,6 +107,7 @@ _UNMEASURED_FLAGS = {
     "refluid_declarative_whole": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_eager_known_updates": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_eager_packed_weights": "gains in dygraph, as well: docs/dygraph.md",
+    "refluid_rounded_products": "gains where sizes vary, which these don't: docs/benchmarks.md",
     "refluid_exchange_seconds": "a bound, not for speed",
     "refluid_overlap_geo": "of parameter servers: see pserver.md",
     "refluid_near_sockets": "of parameter servers: see pserver.md",

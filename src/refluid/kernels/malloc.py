@@ -11,7 +11,7 @@ import ctypes
 import functools
 import platform
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _MEGABYTE = 1 << 20
@@ -22,7 +22,10 @@ _MMAP_THRESHOLD, MAPPED = -3, 32 * _MEGABYTE
 # its end. (With 512 MiB ResNet-50 would take 13% more memory: blocks then share one heap.)
 _TOP_PAD, AHEAD = -2, 128 * _MEGABYTE
 _BLOCK, _BLOCKS = 16 * _MEGABYTE, 1024
+# Sizes of the free blocks for small things, and how many there are of each.
+_SMALL = (_MEGABYTE // 16, 64), (_MEGABYTE, 4)
 _room = 0
+_between: list[int] = []
 
 
 @functools.cache
@@ -42,6 +45,23 @@ def large_blocks_apart() -> Iterator[None]:
         _set(_MMAP_THRESHOLD, MAPPED)
 
 
+def make_room_for_small_things() -> None:
+    """Leaves blocks for small things free, apart from the large ones.
+
+    malloc takes the smallest free block that fits, and divides it. Small things that stay divide
+    these, instead of the memory that large tensors leave behind: nothing large would fit into its
+    parts. Pages of the blocks that lie between them aren't touched.
+    """
+    malloc, free = _malloc_and_free()
+    while _between:
+        free(_between.pop())
+    for size, number in _SMALL:
+        blocks = sorted(malloc(size) for _ in range(2 * number + 1))
+        for block in blocks[1::2]:
+            free(block)
+        _between.extend(blocks[::2])
+
+
 def make_room(size: int) -> None:
     """Has malloc's heap end in so many bytes of free memory, in one piece that nobody touched yet.
 
@@ -59,15 +79,28 @@ def make_room(size: int) -> None:
 
 def _grow() -> None:
     """Takes blocks from malloc until the heap grows, and gives them back."""
-    library = ctypes.CDLL(None)
-    library.malloc.restype = library.sbrk.restype = ctypes.c_void_p
-    malloc, free, sbrk = library.malloc, library.free, library.sbrk
-    taken: list[ctypes.c_void_p] = []
+    malloc, free = _malloc_and_free()
+    sbrk = ctypes.CDLL(None).sbrk
+    sbrk.restype = ctypes.c_void_p
+    taken: list[int] = []
     end = sbrk(0)
     while sbrk(0) == end and len(taken) < _BLOCKS:
-        taken.append(ctypes.c_void_p(malloc(_BLOCK)))
+        taken.append(malloc(_BLOCK))
     for block in taken:
         free(block)
+
+
+@functools.cache
+def _malloc_and_free() -> tuple[Callable[[int], int], Callable[[int], None]]:
+    """With addresses as numbers."""
+    library = ctypes.CDLL(None)
+    malloc, free = library.malloc, library.free
+    malloc.restype, malloc.argtypes, free.argtypes = (
+        ctypes.c_void_p,
+        [ctypes.c_size_t],
+        [ctypes.c_void_p],
+    )
+    return malloc, free
 
 
 def trim() -> None:

@@ -2,8 +2,8 @@
 
 On the CPU torch multiplies by MKL. oneDNN's products are faster on some processors, but cost more
 to call; and of narrow results MKL computes the transpose faster. Which one it is depends on the
-shapes and the processor alone, so that equal steps give equal numbers. What autograd watches stays
-with MKL.
+processor and the shapes, and stays what it was for a shape, so that equal steps give equal numbers.
+What autograd watches stays with MKL.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from refluid.kernels.epilogues import activate_
 from refluid.kernels.onednn import linear
 from refluid.kernels.packed import packed_weights
 from refluid.kernels.processor import onednn_multiplies_faster
+from refluid.kernels.rounded import multiply_sized, sizes
 
 # Multiplications from which oneDNN is worth its call, and the narrowest matrices it is used for.
 # A transposed first factor is copied first.
@@ -42,21 +43,33 @@ def product(a: Tensor, b: Tensor) -> Tensor:
         found = packed_weights.product(a, b)
         if found is not None:
             return found
-    if kind == "onednn" and linear:
-        return linear(a, b.t(), None, "none", _none, "")
     if kind == "narrow":
         return torch.mm(b.t().contiguous(), a.t()).t().contiguous()
-    return torch.mm(a, b)
+    return multiply_sized(kind, a, b, _by_onednn, torch.mm) if kind else torch.mm(a, b)
+
+
+def _by_onednn(a: Tensor, b: Tensor) -> Tensor:
+    assert linear is not None
+    return linear(a, b.t(), None, "none", _none, "")
 
 
 def affine(bias: Tensor, a: Tensor, b: Tensor, activation: str = "") -> Tensor:
     """activation(a · b + bias): bias one number for each column; relu, tanh, sigmoid or none."""
     kind = _kind(a, b)
-    if kind == "onednn" and linear and bias.dim() == 1 and bias.dtype is a.dtype:
-        fused = activation == "relu"
-        out = linear(a, b.t(), bias, "relu" if fused else "none", _none, "")
-        return out if fused else activate_(out, activation)
-    if kind == "narrow" and bias.dim() == 1:
+    flat = bias.dim() == 1 and bias.dtype is a.dtype
+    if kind in ("exact", "rows") and flat:
+        fused = "relu" if activation == "relu" else "none"
+
+        def ours(a: Tensor, b: Tensor) -> Tensor:
+            assert linear is not None
+            out = linear(a, b.t(), bias, fused, _none, "")
+            return out if fused == "relu" else activate_(out, activation)
+
+        def torchs(a: Tensor, b: Tensor) -> Tensor:
+            return activate_(torch.addmm(bias, a, b), activation)
+
+        return multiply_sized(kind, a, b, ours, torchs)
+    if kind in ("narrow", "inner") and flat:
         return activate_(product(a, b).add_(bias), activation)
     return activate_(torch.addmm(bias, a, b), activation)
 
@@ -68,7 +81,7 @@ def add_product_(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _kind(a: Tensor, b: Tensor) -> str:
-    """The kernel for a product: onednn, narrow, or "" for torch's choice."""
+    """How a product is computed: narrow, by oneDNN as `Sizes.which` says, or "" by torch's choice."""
     rows, inner = a.shape
     columns = b.shape[1]
     size = rows * inner * columns
@@ -85,4 +98,4 @@ def _kind(a: Tensor, b: Tensor) -> str:
     if b.stride() not in ((columns, 1), (1, inner)):
         return ""  # oneDNN multiplies by parts of a matrix 1,000 times slower
     large = _LARGE if a.stride(1) == 1 else _LARGE_COPIED
-    return "onednn" if size >= large else ""
+    return sizes.which(rows, inner, columns) if size >= large else ""

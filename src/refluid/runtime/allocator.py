@@ -43,15 +43,18 @@ def keep_freed_blocks() -> bool:
 
 
 def first_run(device: torch.device) -> AbstractContextManager[None]:
-    """For the first run of a plan: large blocks are apart from the heap.
+    """For the first run of a plan: large blocks are apart from the heap, and from small ones.
 
     Kernels make small things in their first run that stay: oneDNN's primitives above all. In a heap
     they would come to lie between the tensors of that run, and divide the memory these leave
     behind forever into pieces that nothing fits into. This way the heap's large blocks begin with
-    the second run, without anything between them.
+    the second run, without anything between them; and the next plan's small things find free
+    blocks of their own.
     """
-    kept = device.type == "cpu" and keep_freed_blocks()
-    return malloc.large_blocks_apart() if kept else nullcontext()
+    if device.type != "cpu" or not keep_freed_blocks():
+        return nullcontext()
+    malloc.make_room_for_small_things()
+    return malloc.large_blocks_apart()
 
 
 def make_room(size: int) -> None:

@@ -16,6 +16,7 @@ from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
+from refluid.kernels.rounded import sizes
 from refluid.kernels.settings import KernelFunction, TorchSettings, in_force, under
 from refluid.ops.registry import facts_of
 
@@ -46,6 +47,7 @@ def asked_for(onednn_types: Iterable[str] = ()) -> KernelSettings:
     """What the flags say at the moment, and a strategy's `mkldnn_enabled_op_types`."""
     if flags.was_set("conv_workspace_size_limit"):
         flags.export(_WORKSPACE, str(flags.value("conv_workspace_size_limit")))
+    sizes.active = bool(flags.value("refluid_rounded_products"))
     return _kernels(
         flags.value("use_mkldnn"),
         frozenset(onednn_types),
