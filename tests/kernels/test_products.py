@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from refluid.kernels import products
-from refluid.kernels.rounded import Sizes
+from refluid.kernels.rounded import RoundedSizes
 
 # Rows, inner size and columns: tiny, large, narrow, a vector, and large with a small side.
 SHAPES = [(3, 4, 5), (160, 120, 130), (500, 64, 10), (10, 900, 64), (2048, 512, 1), (4, 512, 600)]
@@ -16,7 +16,7 @@ LAYOUTS = ["plain", "transposed"]
 
 @pytest.fixture(autouse=True)
 def _no_size_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "sizes", Sizes())
+    monkeypatch.setattr(products, "sizes", RoundedSizes())
 
 
 @pytest.fixture(params=[True, False], ids=["onednn", "mkl"])

@@ -31,7 +31,7 @@ def shapes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
 
     monkeypatch.setattr(products, "linear", linear)
     monkeypatch.setattr(products, "onednn_multiplies_faster", lambda: True)
-    monkeypatch.setattr(products, "sizes", rounded.Sizes())
+    monkeypatch.setattr(products, "sizes", rounded.RoundedSizes())
     return seen
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +107,31 @@ def test_a_plain_training_script_imports_neither_numba_nor_scipy() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "set()"
+
+
+@has_glibc
+@pytest.mark.parametrize("seed", range(4))
+def test_small_things_that_stay_leave_large_blocks_whole(seed: int) -> None:
+    """What is small, of random sizes, lies in a heap where a large block was freed."""
+    script = f"from {__name__} import small_things; assert small_things({seed}, True)"
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+@has_glibc
+def test_small_things_would_divide_large_blocks() -> None:
+    script = f"from {__name__} import small_things; assert not small_things(0, False)"
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+def small_things(seed: int, room: bool) -> bool:
+    """Whether nothing small lies where a large tensor lay."""
+    assert allocator.keep_freed_blocks()
+    numbers = np.random.RandomState(seed)
+    large, after = torch.empty(1 << 22), torch.empty(1 << 22)
+    begin, end = large.data_ptr(), large.data_ptr() + large.nbytes
+    with allocator.first_run(CPU) if room else nullcontext():
+        del large
+        sizes = [int(size) for size in 2 ** numbers.uniform(4, 13, 400)]
+        kept = [torch.empty(size) for size in sizes]
+    assert after.data_ptr() not in range(begin, end)
+    return not any(begin <= small.data_ptr() < end for small in kept)

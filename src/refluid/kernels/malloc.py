@@ -55,11 +55,13 @@ def make_room_for_small_things() -> None:
     malloc, free = _malloc_and_free()
     while _between:
         free(_between.pop())
+    _set(_TOP_PAD, 0)  # no room for large blocks comes with them
     for size, number in _SMALL:
         blocks = sorted(malloc(size) for _ in range(2 * number + 1))
         for block in blocks[1::2]:
             free(block)
         _between.extend(blocks[::2])
+    _set(_TOP_PAD, AHEAD)
 
 
 def make_room(size: int) -> None:

@@ -81,7 +81,7 @@ def add_product_(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _kind(a: Tensor, b: Tensor) -> str:
-    """How a product is computed: narrow, by oneDNN as `Sizes.which` says, or "" by torch's choice."""
+    """How it is computed: narrow, by oneDNN as `RoundedSizes.which` says, or "": by torch."""
     rows, inner = a.shape
     columns = b.shape[1]
     size = rows * inner * columns

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-# Sizes of one product that are computed as they are, and shapes of all products together.
+# RoundedSizes of one product that are computed as they are, and shapes of all products together.
 EXACT, MOST = 4, 256
-# Sizes are multiples of it, or of the eighth of a power of two that is greater.
+# RoundedSizes are multiples of it, or of the eighth of a power of two that is greater.
 _STEP = 8
 
 Multiply = Callable[[Tensor, Tensor], Tensor]
 
 
-class Sizes:
+class RoundedSizes:
     """Which shapes are computed as they are: what was once stays so, and gives equal numbers.
 
     active: whether others are rounded.
@@ -59,7 +59,7 @@ class Sizes:
         return sizes is not None and len(sizes) >= EXACT and size not in sizes
 
 
-sizes = Sizes()
+sizes = RoundedSizes()
 
 
 def multiply_sized(how: str, a: Tensor, b: Tensor, ours: Multiply, torchs: Multiply) -> Tensor:
