@@ -58,6 +58,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--quick", action="store_true", help="small workloads against PyTorch eager, short blocks")
     add("--device", choices=("cpu", "cuda"), default="cpu")
     add("--half", choices=("bfloat16", "float16"), default="", help="mixed precision")
+    add("--processor", choices=("avx2",), default="", help="as on one that has no more than that")
     add("--tier", choices=("auto", "interpreted", "recorded", "compiled"), default="auto")
     add("--blocks", type=int, help="rounds (7; --record needs 5)")
     add("--seconds", type=float, help="length of a block (1)")
@@ -86,13 +87,16 @@ def settings_of(options: argparse.Namespace) -> Settings:
         seconds=options.seconds or base.seconds,
         patience=base.patience,
         fresh=options.fresh,
+        processor=options.processor,
     )
 
 
 def chosen_peers(options: argparse.Namespace) -> list[str]:
     """Peers that run on the device and are installed; a line on stderr says how to get others."""
     wanted = options.peers or (QUICK_PEERS if options.quick else page.PEERS)
-    left_out = ("paddle3", "paddle2", "jax", DYGRAPH, DECLARATIVE) if options.half else (FLOAT32,)
+    left_out = {DYGRAPH, DECLARATIVE} if options.half else {FLOAT32}
+    if options.half or options.processor:
+        left_out |= {"paddle3", "paddle2", "jax"}
     fit = [
         name for name in wanted if options.device in RIVALS[name].devices and name not in left_out
     ]
@@ -126,6 +130,8 @@ def entry_of(work: Workload, found: Found, settings: Settings, old: Any) -> dict
     facts = machine.facts(settings.device) | {"clock": settings.clock, "time": now}
     if settings.threads:
         facts["threads"] = str(settings.threads)
+    if settings.processor:
+        facts["machine"] += f", of which {settings.processor.upper()} is used"
     ours, tier = best_tier(found.measured, settings.tier)
     pairs = {
         name: pair(ours, theirs, facts, tier)
@@ -143,7 +149,7 @@ def entry_of(work: Workload, found: Found, settings: Settings, old: Any) -> dict
 
 
 def kept_in(settings: Settings) -> Path:
-    return KEPT / "-".join(filter(None, (settings.device, settings.half)))
+    return KEPT / "-".join(filter(None, (settings.device, settings.half, settings.processor)))
 
 
 def show(results: dict[str, Any]) -> None:

@@ -38,6 +38,7 @@ class Settings:
     seconds: float = 1.0
     patience: float = 900.0
     fresh: bool = False
+    processor: str = ""
 
 
 @dataclass
@@ -66,7 +67,9 @@ def measure(
             say(f"{work.name}: {RIVALS[name].title}")
             log = folder / f"{name}.log"
             caches = folder / "caches" if settings.fresh else None
-            env = environment(RIVALS[name], settings.threads, settings.tier, caches)
+            env = environment(
+                RIVALS[name], settings.threads, settings.tier, caches, settings.processor
+            )
             rival = stack.enter_context(Running(RIVALS[name], env, log, settings.patience))
             try:
                 found.measured[name] = _start(rival, work, settings, folder)
@@ -109,7 +112,7 @@ def _start(rival: Running, work: Workload, settings: Settings, folder: Path) -> 
 
 def _machine(settings: Settings, folder: Path) -> Running:
     """A process that measures what the machine can do."""
-    env = environment(RIVALS[REFLUID], settings.threads, "auto", None)
+    env = environment(RIVALS[REFLUID], settings.threads, "auto", None, settings.processor)
     return Running(RIVALS[REFLUID], env, folder / "machine.log", settings.patience)
 
 

@@ -153,9 +153,21 @@ class Running:
         self.close()
 
 
-def environment(rival: Rival, threads: int, tier: str, caches: Path | None) -> dict[str, str]:
-    """Environment variables that set threads and tier; `caches` is a folder for compiled code."""
-    found: dict[str, str] = {}
+# What torch and oneDNN use of a processor that has more.
+PROCESSORS: Mapping[str, Mapping[str, str]] = {
+    "": {},
+    "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"},
+}
+
+
+def environment(
+    rival: Rival, threads: int, tier: str, caches: Path | None, processor: str
+) -> dict[str, str]:
+    """Environment variables that set threads, tier and instructions.
+
+    caches: a folder for compiled code.
+    """
+    found = dict(PROCESSORS[processor])
     if threads:
         found |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
         found["FLAGS_paddle_num_threads"] = str(threads)

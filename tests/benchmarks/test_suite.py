@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,14 @@ import numpy as np
 import pytest
 
 from benchmarks.suite import page
-from benchmarks.suite.__main__ import best_tier, rivals_of
+from benchmarks.suite.__main__ import (
+    best_tier,
+    chosen_peers,
+    kept_in,
+    parse_options,
+    rivals_of,
+    settings_of,
+)
 from benchmarks.suite.measure import Settings, _reason
 from benchmarks.suite.missed import missed, missed_lines
 from benchmarks.suite.networks.lstm_weights import cell_parts, lod_parts
@@ -128,8 +137,26 @@ def test_a_missing_peer_says_how_to_install_it() -> None:
 
 
 def test_tier_goes_to_refluid_alone() -> None:
-    assert environment(RIVALS["refluid"], 1, "recorded", None)["FLAGS_refluid_tier"] == "recorded"
-    assert "FLAGS_refluid_tier" not in environment(RIVALS["eager"], 1, "recorded", None)
+    recorded = environment(RIVALS["refluid"], 1, "recorded", None, "")
+    assert recorded["FLAGS_refluid_tier"] == "recorded"
+    assert "FLAGS_refluid_tier" not in environment(RIVALS["eager"], 1, "recorded", None, "")
+
+
+def test_less_of_a_processor_is_for_all() -> None:
+    settings = settings_of(parse_options(["--processor", "avx2"]))
+    assert kept_in(settings).name == "cpu-avx2"
+    assert "paddle3" not in chosen_peers(parse_options(["--processor", "avx2"]))
+    for name in ("refluid", "eager"):
+        limited = environment(RIVALS[name], 1, "auto", None, settings.processor)
+        capability = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+        ran = subprocess.run(
+            [sys.executable, "-c", capability],
+            env=os.environ | limited,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "512" not in ran.stdout
 
 
 def test_the_faster_tier_counts_as_refluid() -> None:
@@ -139,7 +166,7 @@ def test_the_faster_tier_counts_as_refluid() -> None:
     assert (found.median, tier) == (compiled.median, "compiled")
     assert (found.peak, found.first_step) == (7, 0.7)
     assert best_tier({"refluid": compiled, "refluid_compiled": plain}, "auto")[1] == "auto"
-    ran = environment(RIVALS["refluid_compiled"], 1, "auto", None)
+    ran = environment(RIVALS["refluid_compiled"], 1, "auto", None, "")
     assert ran["FLAGS_refluid_tier"] == "compiled"
 
 
