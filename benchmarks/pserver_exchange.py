@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ import psutil
 import torch
 
 HEIGHT = 1_000_001
-_SETTLED = 5
+_BATCHES = 16
+_SETTLED = _BATCHES
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,14 @@ class Load:
     width: int = 10
     servers: int = 2
 
-    def draws(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ids, and a gradient of their rows."""
-        found = torch.from_numpy(np.random.RandomState(0).randint(0, HEIGHT, self.ids))
-        return found, torch.ones(self.ids, self.width)
+    def draws(self) -> list[torch.Tensor]:
+        """Ids of several batches: of one alone processors and caches would know the order."""
+        draws = np.random.RandomState(0)
+        return [torch.from_numpy(draws.randint(0, HEIGHT, self.ids)) for _ in range(_BATCHES)]
+
+    def value(self) -> torch.Tensor:
+        """A gradient of a batch's rows."""
+        return torch.ones(self.ids, self.width)
 
     def split(self) -> Any:
         """The program with the table, split for the servers."""
@@ -113,22 +119,21 @@ def measure(load: Load, repeats: int) -> dict[str, Times]:
     from refluid.pserver.calling import Servers
     from refluid.pserver.table_client import TableClient
 
-    ids, value = load.draws()
-    alone = Alone(load, ids, value)
+    batches, value = load.draws(), load.value()
+    alone = Alone(load, value)
     with servers(load) as (addresses, processes):
         client = TableClient(load.split().layout, 0)
         client.servers = Servers(addresses, 20.0, enter=client._enter_one)
         client.enter()
-        gradient = {"emb@GRAD": SelectedRows(ids, HEIGHT, value)}
-        calls: dict[str, Callable[[], Any]] = {
-            "pull": lambda: client.rows("emb", ids),
-            "push": lambda: client.push(gradient),
+        calls: dict[str, Callable[[torch.Tensor], Any]] = {
+            "pull": lambda ids: client.rows("emb", ids),
+            "push": lambda ids: client.push({"emb@GRAD": SelectedRows(ids, HEIGHT, value)}),
             "tables alone": alone,
         }
         found = {name: Times() for name in calls}
-        for _ in range(repeats + _SETTLED):
+        for number in range(repeats + _SETTLED):
             for name, call in calls.items():
-                _timed(found[name], call, processes)
+                _timed(found[name], partial(call, batches[number % _BATCHES]), processes)
         client.leave()
     return found
 
@@ -136,7 +141,7 @@ def measure(load: Load, repeats: int) -> dict[str, Times]:
 class Alone:
     """The same arithmetic on one table in this process, without servers."""
 
-    def __init__(self, load: Load, ids: torch.Tensor, value: torch.Tensor) -> None:
+    def __init__(self, load: Load, value: torch.Tensor) -> None:
         import refluid.fluid as fluid
         from refluid.pserver.server_making import table_server
 
@@ -144,16 +149,16 @@ class Alone:
         name, scope = parts.layout.servers[0], fluid.Scope()
         fluid.Executor().run(parts.startup(name), scope=scope)
         self.tables = table_server(parts.program(name), parts.layout, scope).tables
-        self.ids, self.value = ids, value
+        self.value = value
 
-    def __call__(self) -> None:
+    def __call__(self, ids: torch.Tensor) -> None:
         from refluid.kernels.rows.ids import merge_ids, unique_ids
         from refluid.kernels.rows.lookup import look_up
 
         table = self.tables.sparse["emb"]
-        own, inverse = unique_ids(self.ids)
+        own, inverse = unique_ids(ids)
         look_up(table.look_up(own), inverse)
-        table.update(*merge_ids(self.ids, self.value), self.tables.dense.value)
+        table.update(*merge_ids(ids, self.value), self.tables.dense.value)
 
 
 def _timed(times: Times, call: Callable[[], Any], processes: list[psutil.Process]) -> None:

@@ -31,6 +31,30 @@ def test_slots_stay_when_a_map_grows() -> None:
     assert not missing
 
 
+def test_ids_that_come_again_have_their_slots() -> None:
+    """In any order of calls, whatever becomes of the arrays that were given."""
+    draws = np.random.RandomState(1)
+    found, slots = IdMap(), dict[int, int]()
+    given: list[torch.Tensor] = []
+    for _ in range(400):
+        if given and draws.rand() < 0.6:
+            ids = given[draws.randint(max(0, len(given) - 6), len(given))]
+            if draws.rand() < 0.3:
+                ids[draws.randint(len(ids))] = int(draws.randint(500))
+        else:
+            ids = torch.from_numpy(draws.randint(0, 500, int(draws.choice([1, 63, 64, 100]))))
+            given.append(ids)
+        if draws.rand() < 0.5:
+            expected = [slots.get(one, -1) for one in ids.tolist()]
+            seen, missing = found.find(ids)
+            assert missing == expected.count(-1)
+        else:
+            expected = [slots.setdefault(one, len(slots)) for one in ids.tolist()]
+            seen = found.add(ids)
+        assert seen.tolist() == expected
+        assert found.count == len(slots)
+
+
 def test_equal_ids_are_one() -> None:
     ids, inverse = unique_ids(WIDE)
     assert ids[inverse].tolist() == WIDE.tolist()

@@ -22,12 +22,11 @@ class DealtIds:
     def __init__(self, ids: Tensor, owners: Tensor, servers: int) -> None:
         count = len(ids)
         size = 1 << max(4, (2 * count - 1).bit_length())
-        keys, slots = np.empty(size, np.int64), np.full(size, -1, np.int32)
+        slots = np.full(size, -1, np.int32)
         starts = np.empty(servers + 1, np.int64)
         found, self.inverse = torch.empty_like(ids), torch.empty_like(ids)
-        out = starts, found.numpy(), self.inverse.numpy()
-        spare = np.empty(count, np.int64), np.empty(count, np.int32), np.empty_like(starts)
-        id_loops().deal_unique(keys, slots, ids.numpy(), owners.numpy(), *out, *spare)
+        out = starts, found.numpy(), self.inverse.numpy(), np.empty(count, np.int32)
+        id_loops().deal_unique(slots, ids.numpy(), owners.numpy(), *out)
         self.starts: Sequence[int] = starts.tolist()
         self.unique = found[: self.starts[-1]]
         self._given, self._any = ids.clone(), int(owners[0])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from refluid.kernels.compiled import compiled
+from refluid.kernels.rows.prefetch import AHEAD, ask_for
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -41,10 +42,20 @@ def place_of(keys: Any, slots: Any, key: Any) -> Any:
 
 
 @compiled
+def ask_for_slot(slots: Any, ids: Any, i: Any) -> Any:
+    """Starts to load the slot at which the id `AHEAD` of `ids[i]` is looked for; where that is."""
+    following = min(i + AHEAD, ids.shape[0] - 1)
+    place = np.int64(mixed(np.uint64(ids[following]))) & (slots.shape[0] - 1)
+    ask_for(slots, place)
+    return place
+
+
+@compiled
 def find(keys: Any, slots: Any, ids: Any, out: Any) -> Any:
     """out[i] = the slot of ids[i], -1 where the map lacks it; how many it lacks."""
     missing = 0
     for i in range(ids.shape[0]):
+        ask_for(keys, ask_for_slot(slots, ids, i))
         slot = slots[place_of(keys, slots, ids[i])]
         out[i] = slot
         missing += slot < 0
@@ -58,6 +69,7 @@ def add(keys: Any, slots: Any, ids: Any, start: Any, out: Any) -> Any:
     The map must have room: no more than half of it taken afterwards.
     """
     for i in range(ids.shape[0]):
+        ask_for(keys, ask_for_slot(slots, ids, i))
         place = place_of(keys, slots, ids[i])
         if slots[place] < 0:
             keys[place] = ids[i]
@@ -68,16 +80,19 @@ def add(keys: Any, slots: Any, ids: Any, start: Any, out: Any) -> Any:
 
 
 @compiled
-def unique(keys: Any, slots: Any, ids: Any, found: Any, inverse: Any) -> Any:
+def unique(slots: Any, ids: Any, found: Any, inverse: Any) -> Any:
     """found: each id once, in the order in which they come; ids[i] == found[inverse[i]].
 
-    The map must be empty, with room. How many different ones there are.
+    slots: of a map without keys, which are in `found`; empty, with room. How many different ones
+    there are.
     """
-    count = 0
+    count, mask = 0, slots.shape[0] - 1
     for i in range(ids.shape[0]):
-        place = place_of(keys, slots, ids[i])
+        ask_for_slot(slots, ids, i)
+        place = np.int64(mixed(np.uint64(ids[i]))) & mask
+        while slots[place] >= 0 and found[slots[place]] != ids[i]:
+            place = (place + 1) & mask
         if slots[place] < 0:
-            keys[place] = ids[i]
             slots[place] = count
             found[count] = ids[i]
             count += 1
@@ -121,51 +136,37 @@ def deal(ids: Any, owners: Any, counts: Any, order: Any, chosen: Any, starts: An
 
 @compiled
 def deal_unique(
-    keys: Any,
-    slots: Any,
-    ids: Any,
-    owners: Any,
-    starts: Any,
-    found: Any,
-    inverse: Any,
-    first: Any,
-    chosen: Any,
-    following: Any,
+    slots: Any, ids: Any, owners: Any, starts: Any, found: Any, inverse: Any, chosen: Any
 ) -> None:
     """`unique` and `deal` in one: found has the ids of server s from starts[s] to starts[s + 1].
 
-    starts: int64, a place more than there are servers. The map must be empty, with room. To work
-    with: first, int64, and chosen, int32, as long as the ids; following, int64, as `starts`.
+    starts: int64, a place more than there are servers. slots: of a map without keys: where in
+    `ids` each one is first; empty, with room. To work with: chosen, int32 as long as the ids.
     """
-    total, mask, count = ids.shape[0], keys.shape[0] - 1, 0
+    total, mask = ids.shape[0], slots.shape[0] - 1
     for server in range(starts.shape[0]):
         starts[server] = 0
+    # Numbered among those of its server, whose first number isn't known yet.
     for i in range(total):
+        ask_for_slot(slots, ids, i)
         stirred = mixed(np.uint64(ids[i]))
         place = np.int64(stirred) & mask
-        while slots[place] >= 0 and keys[place] != ids[i]:
+        while slots[place] >= 0 and ids[slots[place]] != ids[i]:
             place = (place + 1) & mask
+        owner = owners[stirred >> _S48]
+        chosen[i] = owner
         if slots[place] < 0:
-            keys[place] = ids[i]
-            slots[place] = count
-            first[count] = ids[i]
-            owner = owners[stirred >> _S48]
-            chosen[count] = owner
+            slots[place] = i
+            inverse[i] = starts[owner + 1]
             starts[owner + 1] += 1
-            count += 1
-        inverse[i] = slots[place]
-    following[0] = 0
+        else:
+            inverse[i] = inverse[slots[place]]
     for server in range(1, starts.shape[0]):
         starts[server] += starts[server - 1]
-        following[server] = starts[server]
-    for group in range(count):
-        server = chosen[group]
-        place = following[server]
-        found[place] = first[group]
-        first[group] = place
-        following[server] += 1
     for i in range(total):
-        inverse[i] = first[inverse[i]]
+        place = starts[chosen[i]] + inverse[i]
+        found[place] = ids[i]
+        inverse[i] = place
 
 
 @compiled

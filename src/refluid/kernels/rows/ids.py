@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,8 @@ from torch import Tensor
 # Parts that ids are dealt in: which server has an id follows from its part (`deal`).
 PARTS = 65536
 _SMALLEST = 1024
+# A map knows so many of its last calls, of so many ids: fewer are found as soon in the map.
+_REMEMBERED, _FEW, _MANY = 4, 64, 2**18
 
 
 @cache
@@ -24,31 +27,51 @@ def id_loops() -> ModuleType:
 
 
 class IdMap:
-    """A slot for each id, numbered from 0 in the order in which they came."""
+    """A slot for each id, numbered from 0 in the order in which they came.
+
+    Rows are mostly changed by the ids by which they were read a moment ago: the slots of the last
+    few calls are known without the map. What it returns isn't to be written to.
+    """
 
     def __init__(self) -> None:
         self.count = 0
+        self._latest: deque[tuple[Tensor, Tensor]] = deque(maxlen=_REMEMBERED)
         self._keys: Any = np.zeros(_SMALLEST, np.int64)
         self._slots: Any = np.full(_SMALLEST, -1, np.int32)
 
     def find(self, ids: Tensor) -> tuple[Tensor, int]:
         """The slot of each id, int64 [n], -1 where it has none; how many have none."""
+        if (known := self._known(ids)) is not None:
+            return known, 0
         out = torch.empty(len(ids), dtype=torch.int64)
         missing = id_loops().find(self._keys, self._slots, ids.numpy(), out.numpy())
         return out, int(missing)
 
     def add(self, ids: Tensor) -> Tensor:
         """The slot of each id, int64 [n]; those that have none get the next ones."""
+        if (known := self._known(ids)) is not None:
+            return known
         self._make_room(self.count + len(ids))
         out = torch.empty(len(ids), dtype=torch.int64)
         given = self._keys, self._slots, ids.numpy(), self.count, out.numpy()
         self.count = int(id_loops().add(*given))
+        if _FEW <= len(ids) <= _MANY:
+            self._latest.append((ids.clone(), out))
         return out
 
     @property
     def nbytes(self) -> int:
         """What it takes of memory."""
-        return int(self._keys.nbytes + self._slots.nbytes)
+        latest = sum(one.nbytes for pair in self._latest for one in pair)
+        return int(self._keys.nbytes + self._slots.nbytes + latest)
+
+    def _known(self, ids: Tensor) -> Tensor | None:
+        """The slots of these ids, if they were added lately in this order."""
+        if _FEW <= len(ids) <= _MANY:
+            for known, slots in self._latest:
+                if torch.equal(known, ids):
+                    return slots
+        return None
 
     def _make_room(self, count: int) -> None:
         """Makes the map large enough for that many; what is in there keeps its slot."""
@@ -70,9 +93,9 @@ def unique_ids(ids: Tensor) -> tuple[Tensor, Tensor]:
     """Each id once, int64 [m], in the order in which they come, and which of these each is, [n]."""
     count = len(ids)
     size = 1 << max(4, (2 * count - 1).bit_length())
-    keys, slots = np.empty(size, np.int64), np.full(size, -1, np.int32)
+    slots = np.full(size, -1, np.int32)
     found, inverse = torch.empty(count, dtype=torch.int64), torch.empty(count, dtype=torch.int64)
-    number = id_loops().unique(keys, slots, ids.numpy(), found.numpy(), inverse.numpy())
+    number = id_loops().unique(slots, ids.numpy(), found.numpy(), inverse.numpy())
     return found[:number], inverse
 
 

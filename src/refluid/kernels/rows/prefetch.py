@@ -47,3 +47,9 @@ def ask_for_row(table: Any, row: Any) -> None:
     for offset in range(0, size, _LINE):
         _prefetch(table, start + offset)
     _prefetch(table, start + size - 1)
+
+
+@compiled
+def ask_for(array: Any, place: Any) -> None:
+    """Starts to load the element `place`, which must be there, of a contiguous array [n]."""
+    _prefetch(array, place * array.itemsize)
