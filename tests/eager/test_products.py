@@ -54,9 +54,9 @@ def test_both_ways_give_the_same(monkeypatch: pytest.MonkeyPatch, seed: int) -> 
     monkeypatch.setattr(products, "_WORTH_PYTHON", 2**12)
     monkeypatch.setattr(products, "_ENOUGH", 2**12)
     monkeypatch.setattr(products, "_LARGE", 2**14)
-    monkeypatch.setattr(products, "_LARGE_COPIED", 2**15)
-    monkeypatch.setattr(processor, "_faster", bool(torch.backends.mkldnn.is_available()))
-    monkeypatch.setattr(products, "onednn_multiplies_faster", lambda: True)
+    speed = 2.0 if torch.backends.mkldnn.is_available() else 0.0
+    monkeypatch.setattr(processor, "_speed", speed)
+    monkeypatch.setattr(products, "onednn_speed", lambda: speed)
     for one, other in zip(computed(seed), wanted, strict=True):
         assert (one is None) == (other is None)
         if one is not None:

@@ -40,8 +40,8 @@ class Clock:
 )
 def test_the_shortest_times_decide(ours: list[float], others: list[float], faster: bool) -> None:
     clock = Clock()
-    found = processor.clearly_faster(clock.work(ours), clock.work(others), lambda: clock.now)
-    assert found == faster
+    one, other = processor.shortest(clock.work(ours), clock.work(others), lambda: clock.now)
+    assert (other / one >= processor.CLEARLY) == faster
 
 
 class _Seen(TorchDispatchMode):
@@ -55,13 +55,13 @@ class _Seen(TorchDispatchMode):
 
 
 def test_it_is_measured_once_and_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "_faster", None)
-    measured: list[bool] = []
+    monkeypatch.setattr(processor, "_speed", None)
+    measured: list[float] = []
     whole = processor._measured
     monkeypatch.setattr(processor, "_measured", lambda: measured.append(whole()) or measured[-1])
     with _Seen() as seen:
-        first = processor.onednn_multiplies_faster()
-        assert processor.onednn_multiplies_faster() == first
+        first = processor.onednn_speed()
+        assert processor.onednn_speed() == first
     assert seen.calls == 0
     assert len(measured) == int(
         torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
@@ -73,11 +73,11 @@ def test_bfloat16_is_measured_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def first_is_faster(
         one: Callable[[], torch.Tensor], other: Callable[[], torch.Tensor], _: object
-    ) -> bool:
+    ) -> tuple[float, float]:
         seen.append({one().dtype, other().dtype})
-        return one().dtype is torch.bfloat16
+        return (1.0, 2.0) if one().dtype is torch.bfloat16 else (2.0, 1.0)
 
-    monkeypatch.setattr(processor, "clearly_faster", first_is_faster)
+    monkeypatch.setattr(processor, "shortest", first_is_faster)
     processor.bfloat16_multiplies_faster.cache_clear()
     try:
         assert processor.bfloat16_multiplies_faster()

@@ -23,7 +23,7 @@ def _no_size_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
 def faster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param and not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
-    monkeypatch.setattr(products, "onednn_multiplies_faster", lambda: request.param)
+    monkeypatch.setattr(products, "onednn_speed", lambda: 2.0 * request.param)
     return bool(request.param)
 
 
@@ -73,7 +73,7 @@ def test_other_types_are_left_to_torch(faster: bool) -> None:
 
 
 def test_kernels_depend_on_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "onednn_multiplies_faster", lambda: True)
+    monkeypatch.setattr(products, "onednn_speed", lambda: 2.0)
     kinds = [
         products._kind(_matrix(rows, inner, "plain"), _matrix(inner, columns, "plain"))
         for rows, inner, columns in SHAPES
@@ -82,8 +82,18 @@ def test_kernels_depend_on_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parts_of_matrices_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "onednn_multiplies_faster", lambda: True)
+    monkeypatch.setattr(products, "onednn_speed", lambda: 2.0)
     a, whole = torch.rand(160, 120), torch.rand(120, 260)
     kinds = [products._kind(a, b) for b in (whole, whole[:, :130], whole.t()[:120, :120])]
     assert kinds == ["exact", "", ""]
     torch.testing.assert_close(products.product(a, whole[:, :130]), a @ whole[:, :130])
+
+
+def test_where_onednn_is_slightly_faster_larger_products_are_its(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shapes = [(160, 120, 130), (200, 160, 140)]
+    for speed, wanted in ((1.0, ["", ""]), (1.1, ["", "exact"]), (2.0, ["exact", "exact"])):
+        monkeypatch.setattr(products, "onednn_speed", lambda speed=speed: speed)
+        pairs = [(_matrix(m, k, "plain"), _matrix(k, n, "plain")) for m, k, n in shapes]
+        assert [products._kind(a, b) for a, b in pairs] == wanted

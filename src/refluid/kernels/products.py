@@ -17,23 +17,23 @@ from torch import Tensor
 from refluid.kernels.epilogues import activate_
 from refluid.kernels.onednn import linear
 from refluid.kernels.packed import packed_weights
-from refluid.kernels.processor import onednn_multiplies_faster
+from refluid.kernels.processor import CLEARLY, SLIGHTLY, onednn_speed
 from refluid.kernels.rounded import multiply_sized, sizes
 
-# Multiplications from which oneDNN is worth its call, and the narrowest matrices it is used for.
-# A transposed first factor is copied first.
-_LARGE, _LARGE_COPIED, _LEAST = 2**20, 2**21, 8
+# Multiplications from which oneDNN is worth its call, where it is clearly and slightly faster, and
+# the narrowest matrices it is used for. A transposed first factor is copied first.
+_LARGE, _LARGE_SLIGHTLY, _LEAST, _COPIED = 2**20, 2**22, 8, 2
 # Multiplications from which a gradient that Python computes by oneDNN is faster than autograd's.
 _WORTH_PYTHON = 2**23
 # Results that are narrower, of so many multiplications, are computed as their transpose.
-_NARROW, _ENOUGH, _DEEP = 16, 2**18, 32
+_NARROW, _ENOUGH, _DEEP = 12, 2**18, 32
 
 _none: list[Any] = []
 
 
 def torch_derives() -> float:
     """How many multiplications products may have that, with their gradients, are torch's."""
-    return _WORTH_PYTHON if onednn_multiplies_faster() else math.inf
+    return _WORTH_PYTHON if onednn_speed() >= CLEARLY else math.inf
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -87,7 +87,8 @@ def _kind(a: Tensor, b: Tensor) -> str:
     size = rows * inner * columns
     if size < _ENOUGH or a.dtype is not torch.float32 or b.dtype is not torch.float32:
         return ""
-    if a.device.type != "cpu" or not onednn_multiplies_faster():
+    speed = onednn_speed()
+    if a.device.type != "cpu" or speed < SLIGHTLY:
         return ""
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         return ""
@@ -97,5 +98,6 @@ def _kind(a: Tensor, b: Tensor) -> str:
         return ""
     if b.stride() not in ((columns, 1), (1, inner)):
         return ""  # oneDNN multiplies by parts of a matrix 1,000 times slower
-    large = _LARGE if a.stride(1) == 1 else _LARGE_COPIED
+    large = _LARGE if speed >= CLEARLY else _LARGE_SLIGHTLY
+    large *= 1 if a.stride(1) == 1 else _COPIED
     return sizes.which(rows, inner, columns) if size >= large else ""
