@@ -14,9 +14,9 @@ from refluid.kernels.onednn import linear
 
 # Of the products that are compared: rows, inner size and columns; and how often by each.
 _PRODUCTS, _TIMES = ((24, 512, 1024), (512, 256, 512)), 8
-# From which ratio on the difference is one of the kernels rather than of the moment: MKL takes twice
-# as long as oneDNN where it doesn't use the 512 bits that the processor has, as long where it does,
-# and with 256 bits between 1 and 1.2 times as long.
+# From which ratio on the difference is one of the kernels rather than of the moment: MKL takes
+# twice as long as oneDNN where it doesn't use the 512 bits that the processor has, as long where it
+# does, and with 256 bits between 1 and 1.2 times as long.
 CLEARLY, SLIGHTLY = 1.4, 1.07
 _SIZE = 256
 _lock = threading.Lock()
