@@ -21,7 +21,7 @@ class DealtIds:
 
     def __init__(self, ids: Tensor, owners: Tensor, servers: int) -> None:
         count = len(ids)
-        size = 1 << max(4, (2 * count - 1).bit_length())
+        size = 1 << max(4, (4 * count - 1).bit_length())
         slots = np.full(size, -1, np.int32)
         starts = np.empty(servers + 1, np.int64)
         found, self.inverse = torch.empty_like(ids), torch.empty_like(ids)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refluid.kernels.compiled import compiled
-from refluid.kernels.rows.prefetch import AHEAD, ask_for
+from refluid.kernels.rows.prefetch import ask_for
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -21,6 +21,8 @@ _S11, _S48 = np.uint64(11), np.uint64(48)
 _ONE = np.uint64(1)
 _UNIT = 1.0 / 9007199254740992.0  # 2**-53
 _TURN = 2.0 * np.pi
+# So many ids ahead of the one in use: the time that memory takes, in ids.
+_AHEAD = 64
 
 
 @compiled
@@ -32,31 +34,31 @@ def mixed(number: Any) -> Any:
 
 
 @compiled
-def place_of(keys: Any, slots: Any, key: Any) -> Any:
-    """Where in the map an id is, or where it would be put."""
-    mask = keys.shape[0] - 1
-    place = np.int64(mixed(np.uint64(key))) & mask
-    while slots[place] >= 0 and keys[place] != key:
-        place = (place + 1) & mask
-    return place
+def first_places(ids: Any, size: Any, out: Any) -> None:
+    """out[i] = where ids[i] is looked for first in a map of that size."""
+    # By itself, for processors stir several ids at a time.
+    for i in range(ids.shape[0]):
+        out[i] = np.int64(mixed(np.uint64(ids[i]))) & (size - 1)
 
 
 @compiled
-def ask_for_slot(slots: Any, ids: Any, i: Any) -> Any:
-    """Starts to load the slot at which the id `AHEAD` of `ids[i]` is looked for; where that is."""
-    following = min(i + AHEAD, ids.shape[0] - 1)
-    place = np.int64(mixed(np.uint64(ids[following]))) & (slots.shape[0] - 1)
-    ask_for(slots, place)
+def place_of(keys: Any, slots: Any, key: Any, place: Any) -> Any:
+    """Where in the map an id is, or where it would be put; `place` is its first one."""
+    while slots[place] >= 0 and keys[place] != key:
+        place = (place + 1) & (slots.shape[0] - 1)
     return place
 
 
 @compiled
 def find(keys: Any, slots: Any, ids: Any, out: Any) -> Any:
     """out[i] = the slot of ids[i], -1 where the map lacks it; how many it lacks."""
-    missing = 0
+    missing, last = 0, ids.shape[0] - 1
+    first_places(ids, slots.shape[0], out)
     for i in range(ids.shape[0]):
-        ask_for(keys, ask_for_slot(slots, ids, i))
-        slot = slots[place_of(keys, slots, ids[i])]
+        following = out[min(i + _AHEAD, last)]
+        ask_for(slots, following)
+        ask_for(keys, following)
+        slot = slots[place_of(keys, slots, ids[i], out[i])]
         out[i] = slot
         missing += slot < 0
     return missing
@@ -68,9 +70,13 @@ def add(keys: Any, slots: Any, ids: Any, start: Any, out: Any) -> Any:
 
     The map must have room: no more than half of it taken afterwards.
     """
+    last = ids.shape[0] - 1
+    first_places(ids, slots.shape[0], out)
     for i in range(ids.shape[0]):
-        ask_for(keys, ask_for_slot(slots, ids, i))
-        place = place_of(keys, slots, ids[i])
+        following = out[min(i + _AHEAD, last)]
+        ask_for(slots, following)
+        ask_for(keys, following)
+        place = place_of(keys, slots, ids[i], out[i])
         if slots[place] < 0:
             keys[place] = ids[i]
             slots[place] = start
@@ -80,18 +86,24 @@ def add(keys: Any, slots: Any, ids: Any, start: Any, out: Any) -> Any:
 
 
 @compiled
+def place_among(known: Any, slots: Any, key: Any, place: Any) -> Any:
+    """As `place_of`, of a map without keys: its slots are places in `known`, where they are."""
+    while slots[place] >= 0 and known[slots[place]] != key:
+        place = (place + 1) & (slots.shape[0] - 1)
+    return place
+
+
+@compiled
 def unique(slots: Any, ids: Any, found: Any, inverse: Any) -> Any:
     """found: each id once, in the order in which they come; ids[i] == found[inverse[i]].
 
     slots: of a map without keys, which are in `found`; empty, with room. How many different ones
     there are.
     """
-    count, mask = 0, slots.shape[0] - 1
+    count = 0
+    first_places(ids, slots.shape[0], inverse)
     for i in range(ids.shape[0]):
-        ask_for_slot(slots, ids, i)
-        place = np.int64(mixed(np.uint64(ids[i]))) & mask
-        while slots[place] >= 0 and found[slots[place]] != ids[i]:
-            place = (place + 1) & mask
+        place = place_among(found, slots, ids[i], inverse[i])
         if slots[place] < 0:
             slots[place] = count
             found[count] = ids[i]
@@ -143,22 +155,19 @@ def deal_unique(
     starts: int64, a place more than there are servers. slots: of a map without keys: where in
     `ids` each one is first; empty, with room. To work with: chosen, int32 as long as the ids.
     """
-    total, mask = ids.shape[0], slots.shape[0] - 1
+    total = ids.shape[0]
     for server in range(starts.shape[0]):
         starts[server] = 0
+    first_places(ids, slots.shape[0], inverse)
+    for i in range(total):
+        chosen[i] = owners[mixed(np.uint64(ids[i])) >> _S48]
     # Numbered among those of its server, whose first number isn't known yet.
     for i in range(total):
-        ask_for_slot(slots, ids, i)
-        stirred = mixed(np.uint64(ids[i]))
-        place = np.int64(stirred) & mask
-        while slots[place] >= 0 and ids[slots[place]] != ids[i]:
-            place = (place + 1) & mask
-        owner = owners[stirred >> _S48]
-        chosen[i] = owner
+        place = place_among(ids, slots, ids[i], inverse[i])
         if slots[place] < 0:
             slots[place] = i
-            inverse[i] = starts[owner + 1]
-            starts[owner + 1] += 1
+            inverse[i] = starts[chosen[i] + 1]
+            starts[chosen[i] + 1] += 1
         else:
             inverse[i] = inverse[slots[place]]
     for server in range(1, starts.shape[0]):

@@ -92,7 +92,7 @@ class IdMap:
 def unique_ids(ids: Tensor) -> tuple[Tensor, Tensor]:
     """Each id once, int64 [m], in the order in which they come, and which of these each is, [n]."""
     count = len(ids)
-    size = 1 << max(4, (2 * count - 1).bit_length())
+    size = 1 << max(4, (4 * count - 1).bit_length())
     slots = np.full(size, -1, np.int32)
     found, inverse = torch.empty(count, dtype=torch.int64), torch.empty(count, dtype=torch.int64)
     number = id_loops().unique(slots, ids.numpy(), found.numpy(), inverse.numpy())
