@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from refluid.collective.launch.servers import ServerJob
 HERE = Path(__file__).resolve().parent
 PORT, LEASE = 6170, 4
 SERVERS, TRAINERS = (0, 1), (2, 3)
+# Where a server more runs, and how many hosts that makes.
+MORE, HOSTS = 4, 5
 
 
 @dataclass
@@ -33,17 +36,14 @@ class CountingRun:
     processes: dict[int, subprocess.Popen[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        found = [f"{self.hosts.addresses[one]}:{PORT}" for one in (*SERVERS, *TRAINERS)]
-        self.job = ServerJob(tuple(found[:2]), tuple(found[2:]))
+        self.addresses = [f"{one}:{PORT}" for one in self.hosts.addresses]
+        self.job = ServerJob(tuple(self.addresses[:2]), tuple(self.addresses[2:4]))
 
     def start(self, host: int) -> None:
         """Begins, or begins again, what a host runs."""
-        address = f"{self.hosts.addresses[host]}:{PORT}"
+        address = self.addresses[host]
         told = {
-            **self.job.environment(address),
-            "PYTHONPATH": os.pathsep.join(one for one in sys.path if one),
-            "OMP_NUM_THREADS": "1",
-            "REFLUID_PLAIN_NETWORK": "1",
+            **self._environment(host),
             "REFLUID_SERVER_CHECKPOINTS": str(self.folder / "kept"),
             "REFLUID_SERVER_LOG": "1",
             "FLAGS_worker_update_interval_secs": str(LEASE),
@@ -51,7 +51,8 @@ class CountingRun:
             **self.settings,
         }
         said = [sys.executable, "-m", "benchmarks.counting", str(self.folder), self.mode]
-        with (self.folder / f"{self.job.name(address)}.txt").open("ab") as log:
+        name = "serverlog.more" if host == MORE else self.job.name(address)
+        with (self.folder / f"{name}.txt").open("ab") as log:
             self.processes[host] = self.hosts.start(
                 host,
                 [*said, "--steps", str(self.steps), *self.options],
@@ -60,6 +61,38 @@ class CountingRun:
                 stderr=log,
                 cwd=HERE.parent,
             )
+
+    def _environment(self, host: int) -> dict[str, str]:
+        """What a host's processes find; a server more is seen as one of the first ones."""
+        more = host == MORE
+        told = {"REFLUID_SERVER_JOINS": self.addresses[MORE]} if more else {}
+        return {
+            **self.job.environment(self.addresses[SERVERS[-1] if more else host]),
+            **told,
+            "PYTHONPATH": os.pathsep.join(one for one in sys.path if one),
+            "OMP_NUM_THREADS": "1",
+            "REFLUID_PLAIN_NETWORK": "1",
+        }
+
+    def asked(self, *said: str) -> str:
+        """What `refluid servers` says on the host of a trainer about the job's servers."""
+        command = [sys.executable, "-m", "refluid.cli.main", "servers"]
+        host, server = TRAINERS[0], self.addresses[SERVERS[-1]]
+        told = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        with self.hosts.start(
+            host, [*command, server, *said], self._environment(host), **told
+        ) as process:
+            return str(process.communicate(timeout=60)[0])
+
+    def listed(self) -> list[int]:
+        """The numbers of the job's servers."""
+        found = re.findall(r"^\s*(\d+)\s+\S+:\d+", self.asked(), re.MULTILINE)
+        return [int(one) for one in found]
+
+    def ready(self, host: int) -> float:
+        """When the server that runs on a host was about to serve, 0.0 before."""
+        path = self.folder / f"server-{self.processes[host].pid}.json"
+        return float(json.loads(path.read_text())["ready"]) if path.is_file() else 0.0
 
     def signal(self, host: int, what: signal.Signals) -> None:
         """Sends it to what a host runs: `ip netns exec` and `unshare` have become it."""

@@ -112,7 +112,7 @@ def main() -> None:
     if fleet.is_server():
         failing(asked.failing)
         fleet.init_server()
-        tell(asked.folder / f"server-{os.environ['PADDLE_PORT']}.json", {"ready": time.time()})
+        tell(asked.folder / f"server-{os.getpid()}.json", {"ready": time.time()})
         fleet.run_server()
         return
     fleet.init_worker()

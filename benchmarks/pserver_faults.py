@@ -2,7 +2,7 @@
 
     python -m benchmarks.pserver_faults                     # every fault in every mode
     python -m benchmarks.pserver_faults --modes sync --faults kill-server stop-trainer
-    python -m benchmarks.pserver_faults --soak 1200         # random kills, so many seconds
+    python -m benchmarks.pserver_faults --soak 1200 --faults kill-server  # at random, so long
     python -m benchmarks.pserver_faults --page              # docs/pserver.md from results
 
 Two servers and two trainers run `benchmarks/counting.py` on a host each (network namespaces: needs
@@ -15,19 +15,19 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.counted_faults import FAULTS, Fault, NotDone
 from benchmarks.counted_jobs import (
     HERE,
+    HOSTS,
     SERVERS,
     TRAINERS,
     CountingRun,
@@ -38,81 +38,8 @@ from benchmarks.counting import MODES
 from benchmarks.hosts import Hosts, allowed
 
 RESULTS, PAGE = HERE / "results" / "pserver_faults.json", HERE.parent / "docs" / "pserver.md"
-AWAY, STEPS, AT, PATIENCE = 10.0, 150, 30, 150.0
+AT, PATIENCE = 30, 150.0
 MARKS = "<!-- recovery times: python -m benchmarks.pserver_faults -->", "<!-- end -->"
-SERVER, TRAINER = 1, 3  # to whom it happens
-
-
-Does = Callable[[CountingRun], None]
-
-
-def _kill(host: int, *, again: bool) -> Does:
-    def does(run: CountingRun) -> None:
-        run.signal(host, signal.SIGKILL)
-        run.processes[host].wait()
-        if again:
-            run.start(host)
-
-    return does
-
-
-def _restart(run: CountingRun) -> None:
-    run.signal(SERVER, signal.SIGTERM)
-    run.processes[SERVER].wait(30)
-    run.start(SERVER)
-
-
-def _stop(host: int) -> Does:
-    def does(run: CountingRun) -> None:
-        run.signal(host, signal.SIGSTOP)
-        time.sleep(AWAY)
-        run.signal(host, signal.SIGCONT)
-
-    return does
-
-
-def _cut(host: int) -> Does:
-    def does(run: CountingRun) -> None:
-        run.hosts.cut(host)
-        time.sleep(AWAY)
-        run.hosts.mend(host)
-
-    return does
-
-
-def _nothing(run: CountingRun) -> None:
-    del run
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What happens to a job, in words too. alone: trainers may make steps without each other."""
-
-    text: str
-    does: Does = _nothing
-    options: tuple[str, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
-    alone: bool = False
-    full: bool = False
-
-
-FAULTS = {
-    "nothing": Fault("nothing"),
-    "kill-server": Fault("SIGKILL of a server, started again", _kill(SERVER, again=True)),
-    "stop-server": Fault("SIGSTOP of a server for 10 s", _stop(SERVER)),
-    "restart-server": Fault("SIGTERM of a server, started again", _restart),
-    "kill-trainer": Fault("SIGKILL of a trainer", _kill(TRAINER, again=False), alone=True),
-    "stop-trainer": Fault("SIGSTOP of a trainer for 10 s", _stop(TRAINER), alone=True),
-    "cut-server": Fault("link of a server cut for 10 s", _cut(SERVER)),
-    "cut-trainer": Fault("link of a trainer cut for 10 s", _cut(TRAINER), alone=True),
-    "slow-trainer": Fault("a trainer that is 5 times slower", options=("--slow", "5")),
-    "failing-calls": Fault("1% of calls fail", options=("--failing", "0.01")),
-    "full-disk": Fault(
-        "disk full at a checkpoint",
-        settings={"REFLUID_SERVER_CHECKPOINT_SECONDS": "1"},
-        full=True,
-    ),
-}
 
 
 # -- one case -----------------------------------------------------------------
@@ -133,12 +60,12 @@ def small_disk(folder: Path, *, wanted: bool) -> Iterator[None]:
         subprocess.run(["umount", str(kept)], check=True)
 
 
-def case(hosts: Hosts, mode: str, fault: Fault, steps: int = STEPS) -> tuple[str, float]:
+def case(hosts: Hosts, mode: str, fault: Fault, steps: int | None = None) -> tuple[str, float]:
     """(what is wrong, if anything; for how many seconds the first trainer stood still)."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         options = ("--pause", "0.03", *fault.options)
-        run = CountingRun(hosts, mode, folder, options, fault.settings, steps)
+        run = CountingRun(hosts, mode, folder, options, fault.settings, steps or fault.steps)
         with small_disk(folder, wanted=fault.full):
             try:
                 return _case(run, fault)
@@ -163,14 +90,18 @@ def _case(run: CountingRun, fault: Fault) -> tuple[str, float]:
             return f"it didn't begin\n{run.logs()}", 0.0
         time.sleep(0.01)
     since = time.time()
-    happening = _in_background(fault.does, run)
-    while any(run.processes[host].poll() is None for host in TRAINERS):
-        look()
-        if time.monotonic() > until:
-            return f"it hangs\n{run.logs()}", 0.0
-        time.sleep(0.01)
-    happening.join()
-    for host in SERVERS:
+    with ThreadPoolExecutor(1) as background:
+        happening = background.submit(fault.does, run)
+        while any(run.processes[host].poll() is None for host in TRAINERS):
+            look()
+            if time.monotonic() > until:
+                return f"it hangs\n{run.logs()}", 0.0
+            time.sleep(0.01)
+    try:
+        happening.result()
+    except NotDone as error:
+        return f"{error}\n{run.logs()}", 0.0
+    for host in set(run.processes) - set(TRAINERS):
         try:
             run.processes[host].wait(90)
         except subprocess.TimeoutExpired:
@@ -181,24 +112,18 @@ def _case(run: CountingRun, fault: Fault) -> tuple[str, float]:
     return wrong and f"{wrong}\n{run.logs()}", pause(since, times)
 
 
-def _in_background(does: Does, run: CountingRun) -> threading.Thread:
-    thread = threading.Thread(target=does, args=(run,))
-    thread.start()
-    return thread
-
-
 # -- all of them --------------------------------------------------------------
 
 
-def soak(hosts: Hosts, seconds: float) -> int:
-    """Jobs in which somebody is killed at random, one after the other; how many were wrong."""
+def soak(hosts: Hosts, seconds: float, modes: Sequence[str], names: Sequence[str]) -> int:
+    """Jobs to which one of these faults happens, one after the other; how many were wrong."""
     until, done, wrong = time.monotonic() + seconds, 0, 0
-    names = ("kill-server", "restart-server", "kill-trainer")
     while time.monotonic() < until:
-        mode, name = random.choice(("sync", "async")), random.choice(names)
-        found, paused = case(hosts, mode, FAULTS[name], random.randint(60, 400))
+        mode, name = random.choice(modes), random.choice(names)
+        least = FAULTS[name].steps // 2
+        found, paused = case(hosts, mode, FAULTS[name], random.randint(least, 3 * least))
         done, wrong = done + 1, wrong + bool(found)
-        print(f"{done:4} {mode:6} {name:16} {paused:5.1f} s  {found or 'all counted'}", flush=True)
+        print(f"{done:4} {mode:10} {name:21} {paused:5.1f} s  {found or 'all counted'}", flush=True)
     print(f"{done} jobs, {wrong} wrong")
     return wrong
 
@@ -234,13 +159,13 @@ def main() -> int:
     if not allowed():
         sys.exit("hosts can't be emulated here: it needs root, ip, tc and unshare")
     bad = 0
-    with Hosts(4) as hosts:
+    with Hosts(HOSTS) as hosts:
         if asked.soak:
-            return soak(hosts, asked.soak)
+            return soak(hosts, asked.soak, asked.modes, asked.faults)
         for name in asked.faults:
             for mode in asked.modes:
                 wrong, paused = case(hosts, mode, FAULTS[name])
-                print(f"{name:16} {mode:10} {paused:6.1f} s  {wrong or 'all counted'}", flush=True)
+                print(f"{name:21} {mode:10} {paused:6.1f} s  {wrong or 'all counted'}", flush=True)
                 bad += bool(wrong)
                 if not wrong:
                     kept = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}

@@ -36,13 +36,14 @@ from refluid.pserver.messages import (
     encode,
     text_array,
 )
-from refluid.pserver.push_messages import write_push
+from refluid.pserver.push_messages import WANTED, write_push
 from refluid.pserver.refusals import CallRefused
 from refluid.pserver.table_server import TableServer
 from tests.pserver.tables import cluster, divided
 
 REFUSALS = (MalformedMessage, CallRefused, EnforceNotMet)
-CHANGING = (Kind.PUSH, Kind.IMPORT, Kind.ROWS)
+# Rows that a pull or a push wants are made.
+CHANGING = (Kind.PUSH, Kind.PULL, Kind.IMPORT, Kind.ROWS)
 STRANGER, TRAINER = 77, 4711
 _SHAPES = ((), (0,), (3,), (2, 4), (3, 1), (1, 2, 3), (0, 4))
 _KINDS = ("f4", "f8", "i8", "i4", "u1", "f2")
@@ -71,7 +72,10 @@ def ordinary(job: int, session: int) -> list[TableMessage]:
     steps = ({"step": "move"}, {"step": "commit"}, {"step": "freeze", "number": 0, "layout": {}})
     changes = [TableMessage(Kind.CHANGE, **who, arrays=[text_array(one)]) for one in steps]
     made[Kind.CONDUCT] = TableMessage(Kind.CONDUCT, **who, arrays=[text_array({"remove": 0})])
-    return [*made.values(), *changes, TableMessage(Kind.IMPORT, **who, arrays=dense)]
+    wanted = [(f"{WANTED}emb", np.array([3, 4]))]
+    ahead = [TableMessage(Kind.PUSH, **who, sequence=1, arrays=[*push, *wanted])]
+    ahead += [TableMessage(Kind.PULL, **who, sequence=one, arrays=wanted) for one in (0, 1)]
+    return [*made.values(), *changes, *ahead, TableMessage(Kind.IMPORT, **who, arrays=dense)]
 
 
 def strange(message: TableMessage, draws: np.random.RandomState) -> TableMessage:
@@ -90,7 +94,8 @@ def strange(message: TableMessage, draws: np.random.RandomState) -> TableMessage
         value = np.zeros(shape, _KINDS[draws.randint(len(_KINDS))])
         if value.dtype.kind == "f" and draws.randint(3) == 0:
             value = value + np.array(np.nan, value.dtype)
-        names = ["emb", "w", "ids:emb", "rows:emb", "ids", "json", "figures", "value", "steps", ""]
+        names = ["emb", "w", "ids:emb", "rows:emb", "wanted:emb", "wanted:", "ids", "json"]
+        names += ["figures", "value", "steps", ""]
         name = names[draws.randint(len(names))]
         place = draws.randint(len(arrays) + 1)
         arrays[place : place + how % 2] = [(name, value)]

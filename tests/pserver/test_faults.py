@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.counted_jobs import complaint, pause
+from benchmarks.counted_faults import FAULTS
+from benchmarks.counted_jobs import HOSTS, complaint, pause
 from benchmarks.hosts import Hosts, allowed
-from benchmarks.pserver_faults import FAULTS, case
+from benchmarks.pserver_faults import case
 
 CASES = [
     ("sync", "kill-server", 30.0),
@@ -16,6 +17,8 @@ CASES = [
     ("sync", "stop-trainer", 15.0),
     ("geo", "failing-calls", 15.0),
     ("half-async", "full-disk", 15.0),
+    ("async", "comes-without-server", 40.0),
+    ("sync", "first-goes", 15.0),
 ]
 
 
@@ -23,7 +26,7 @@ CASES = [
 @pytest.mark.skipif(not allowed(), reason="network namespaces aren't allowed here")
 @pytest.mark.parametrize("mode, fault, most", CASES, ids=[one[1] for one in CASES])
 def test_every_update_is_there_once(mode: str, fault: str, most: float) -> None:
-    with Hosts(4) as hosts:
+    with Hosts(HOSTS) as hosts:
         wrong, seconds = case(hosts, mode, FAULTS[fault])
     assert not wrong
     assert seconds < most

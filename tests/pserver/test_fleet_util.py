@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,42 @@ def test_models_by_day(util: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert lines[0] == f"20261123\t77\t{output}/20261123/5\t5\t0"
     assert util.get_last_save_model(output, "", "") == [20261124, 0, f"{output}/20261124/0", 77]
     assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
+def test_models_that_serve(util: Any, tmp_path: Path) -> None:
+    output, no_home = str(tmp_path / "out"), ("", "")
+    assert util.get_last_save_xbox(output, *no_home)[:3] == [-1, -1, ""]
+    assert util.get_last_save_xbox_base(output, *no_home)[:2] == [-1, ""]
+    for day, number in ((20261123, 5), (20261123, 6), (20261123, 5), (20261123, -1)):
+        util.write_xbox_donefile(output, day, number, 77, ["a", "b"], *no_home, {"auc": 0.5})
+    lines = (tmp_path / "out" / "xbox_patch_done.txt").read_text().splitlines()
+    assert len(lines) == 2
+    told = json.loads(lines[0])
+    assert told["ins_path"] == "a,b" and json.loads(told["monitor_data"]) == {"auc": 0.5}
+    assert util.get_last_save_xbox(output, *no_home) == [
+        20261123, 6, f"{output}/20261123/delta-6", 77,
+    ]  # fmt: skip
+    assert util.get_last_save_xbox_base(output, *no_home) == [
+        20261123, f"{output}/20261123/base", 77,
+    ]  # fmt: skip
+    with pytest.raises(EnforceNotMet, match="no cache of frequent rows"):
+        util.save_cache_model(output, 20261123, 5)
+
+
+def test_parameters_of_a_pass(util: Any, tmp_path: Path) -> None:
+    program, scope = fluid.Program(), fluid.Scope()
+    for name in ("a", "b"):
+        program.global_block().create_var(name=name, shape=[2], dtype="float32", persistable=True)
+        scope.var(name).get_tensor().set(np.array([1.0, 2.0], "float32"), fluid.CPUPlace())
+    save = [fluid.Executor(), scope, program]
+    util.save_paddle_params(*save, "one", str(tmp_path), 20261123, 6, "", "")
+    folder = tmp_path / "20261123" / "delta-6" / "dnn_plugin"
+    util.save_paddle_params(
+        *save, "many", str(tmp_path), 20261123, 6, "", "", var_names=["b"], save_combine=False
+    )
+    assert sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*")) == [
+        "many", "many/b", "one",
+    ]  # fmt: skip
 
 
 def test_splits_of_passes(util: Any) -> None:

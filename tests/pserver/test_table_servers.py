@@ -1,4 +1,4 @@
-"""Tables behind gRPC: pushes counted once whatever is lost on the way, rows by any server alike."""
+"""Tables behind sockets: pushes counted once whatever is lost, rows by any server alike."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,6 +15,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.messages import Kind, Remedy, TableMessage
+from refluid.pserver.push_messages import WANTED
 from refluid.pserver.table_client import TableClient
 from tests.pserver.tables import Cluster, at_once, cluster, divided
 
@@ -133,6 +135,15 @@ def test_what_does_not_fit_changes_nothing() -> None:
         with pytest.raises(EnforceNotMet, match="table emb has rows of 4"):
             client.push({"w@GRAD": torch.ones(3, 1), "emb@GRAD": wrong})
         assert client.pull()["w"].unique().tolist() == [0.0]
+
+
+def test_rows_are_made_only_where_all_tables_are_there() -> None:
+    with cluster(divided()) as found:
+        client = found.client()
+        wanted = [(f"{WANTED}{name}", np.array([3, 4])) for name in ("emb", "other")]
+        with pytest.raises(EnforceNotMet, match="no table 'other'"):
+            client.ask_all(Kind.PULL, arrays=wanted)
+        assert found.servers[0].tables.sparse["emb"].rows == 0
 
 
 # -- synchronous training -----------------------------------------------------

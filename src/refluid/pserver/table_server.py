@@ -181,6 +181,7 @@ class TableServer:
         with self.changed:
             if message.trainer >= 0:
                 self.members.heard(message.trainer, message.session)
+            self.tables.require(name for name, _ in wanted_of(message))
             message.flags |= MessageFlag.WANTS_DENSE
             return self._when_applied(message)
 

@@ -1,5 +1,5 @@
 """`fluid.incubate.fleet.utils`: files of HDFS, and what scripts of online learning do each pass."""
 
-from refluid.fluid.incubate.fleet.utils import fleet_util, hdfs
+from refluid.fluid.incubate.fleet.utils import fleet_util, hdfs, utils
 
-__all__ = ["fleet_util", "hdfs"]
+__all__ = ["fleet_util", "hdfs", "utils"]

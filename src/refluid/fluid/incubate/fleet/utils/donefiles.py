@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from refluid.fluid.incubate.fleet.utils.hdfs import HDFSClient
 
+HOME = "$HADOOP_HOME"
 # Where nothing was saved yet.
 NOTHING = (-1, -1, "")
 
@@ -19,12 +20,12 @@ def client_of(path: str, name: str, ugi: str, home: str) -> HDFSClient:
     return HDFSClient(None, {})
 
 
-def append_line(client: HDFSClient, path: str, fields: list[Any], key: tuple[str, str]) -> bool:
-    """Adds a line unless one with that day and pass is there; whether it did."""
+def append_line(client: HDFSClient, path: str, line: str, is_same: Callable[[str], bool]) -> bool:
+    """Adds a line unless one is there that means the same; whether it did."""
     lines = client.cat(path).splitlines()
-    if any(tuple(_key(line)) == key for line in lines):
+    if any(map(is_same, lines)):
         return False
-    text = "\n".join([*lines, "\t".join(str(one) for one in fields)]) + "\n"
+    text = "\n".join([*lines, line]) + "\n"
     folder, _, name = path.rpartition("/")
     local = Path(f".{name}.{time.time_ns()}")
     try:
@@ -37,13 +38,7 @@ def append_line(client: HDFSClient, path: str, fields: list[Any], key: tuple[str
     return True
 
 
-def last_line(client: HDFSClient, path: str) -> list[str]:
-    """The fields of the last line; none where there is no line."""
+def last_line(client: HDFSClient, path: str) -> str:
+    """The last line; nothing where there is none."""
     lines = client.cat(path).splitlines()
-    return lines[-1].split("\t") if lines else []
-
-
-def _key(line: str) -> list[str]:
-    """Day and pass, which are the first and the fourth field."""
-    fields = line.split("\t")
-    return [fields[0], fields[3]] if len(fields) > 3 else []
+    return lines[-1] if lines else ""

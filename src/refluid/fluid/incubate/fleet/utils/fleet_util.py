@@ -16,6 +16,7 @@ from refluid.fluid.incubate.fleet.parameter_server.distribute_transpiler import 
 from refluid.fluid.incubate.fleet.parameter_server.pslib import fleet as fleet_pslib
 from refluid.fluid.incubate.fleet.utils import hdfs
 from refluid.fluid.incubate.fleet.utils.donefiles import (
+    HOME,
     NOTHING,
     append_line,
     client_of,
@@ -24,15 +25,16 @@ from refluid.fluid.incubate.fleet.utils.donefiles import (
 from refluid.fluid.incubate.fleet.utils.hdfs import HDFSClient
 from refluid.fluid.incubate.fleet.utils.intervals import pass_intervals
 from refluid.fluid.incubate.fleet.utils.metrics import METRICS, area, global_metrics
+from refluid.fluid.incubate.fleet.utils.online_models import OnlineModels
+from refluid.fluid.incubate.fleet.utils.program_checks import ProgramChecks
 
 __all__ = ["FleetUtil", "HDFSClient", "fleet", "fleet_pslib", "fleet_transpiler", "hdfs"]
 
 fleet = fleet_pslib
 _FLEETS = {"pslib": fleet_pslib, "transpiler": fleet_transpiler}
-_HOME = "$HADOOP_HOME"
 
 
-class FleetUtil:
+class FleetUtil(ProgramChecks, OnlineModels):
     """Logs, metrics over all workers, and models by day and pass.
 
     mode: pslib or transpiler, whose fleet is asked. ValueError for another. Models are
@@ -193,7 +195,7 @@ class FleetUtil:
         xbox_base_key: Any,
         hadoop_fs_name: str,
         hadoop_fs_ugi: str,
-        hadoop_home: str = _HOME,
+        hadoop_home: str = HOME,
         donefile_name: str = "donefile.txt",
     ) -> None:
         """Adds a line for a model: day, key, path, pass, 0. Nothing where it has one."""
@@ -203,7 +205,8 @@ class FleetUtil:
         if self._fleet.worker_index() == 0:
             client = client_of(output_path, hadoop_fs_name, hadoop_fs_ugi, hadoop_home)
             where = f"{output_path.rstrip('/')}/{donefile_name}"
-            if not append_line(client, where, fields, (str(day), str(fields[3]))):
+            line, key = "\t".join(map(str, fields)), (str(day), str(fields[3]))
+            if not append_line(client, where, line, lambda one: _key(one) == key):
                 self.rank0_print(f"{where} has a line for day {day}, pass {pass_id} already")
         self._fleet.barrier_worker()
 
@@ -212,13 +215,14 @@ class FleetUtil:
         output_path: str,
         hadoop_fs_name: str,
         hadoop_fs_ugi: str,
-        hadoop_home: str = _HOME,
+        hadoop_home: str = HOME,
     ) -> list[Any]:
         """Day, pass, path and key of the last line of the donefile; -1, -1, "" and now without."""
         client = client_of(output_path, hadoop_fs_name, hadoop_fs_ugi, hadoop_home)
-        found = last_line(client, f"{output_path.rstrip('/')}/donefile.txt")
-        if not found:
+        line = last_line(client, f"{output_path.rstrip('/')}/donefile.txt")
+        if not line:
             return [*NOTHING, int(time.time())]
+        found = line.split("\t")
         return [int(found[0]), int(found[3]), found[2], int(found[1])]
 
     def pull_all_dense_params(self, scope: Scope, program: Any) -> None:
@@ -241,7 +245,7 @@ class FleetUtil:
         pass_id: Any,
         hadoop_fs_name: str,
         hadoop_fs_ugi: str,
-        hadoop_home: str = _HOME,
+        hadoop_home: str = HOME,
         save_combine: bool = True,
     ) -> None:
         """Saves a model that predicts in one process to OUTPUT/DAY/PASS/dnn_plugin."""
@@ -266,3 +270,9 @@ class FleetUtil:
 
 def _model(output_path: str, day: Any, part: Any) -> str:
     return f"{output_path.rstrip('/')}/{day}/{part}"
+
+
+def _key(line: str) -> tuple[str, ...]:
+    """Day and pass of a donefile's line, which are its first and fourth field."""
+    fields = line.split("\t")
+    return (fields[0], fields[3]) if len(fields) > 3 else ()
