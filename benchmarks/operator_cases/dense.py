@@ -180,6 +180,7 @@ CASES = (
         op("cross_entropy", "Y"),
         lambda x, label: -x.gather(1, label).log(),
         ("X",),
+        reason="ignored labels are looked for, and a probability of 0 costs 1e20",
     ),
     Case(
         "sigmoid_cross_entropy_with_logits",
@@ -195,7 +196,6 @@ CASES = (
         op("huber_loss", delta=1.0),
         _squares,
         ("X",),
-        reason="Fluid's operator also gives the residual: two results, three passes",
     ),
     Case(
         "kldiv_loss",

@@ -28,7 +28,11 @@ def _scaled(**shapes: Any) -> Callable[[Random], Mapping[str, Array]]:
 
 
 def _conv(
-    name: str, filters: tuple[int, ...], images: tuple[int, ...] = IMAGES, **attrs: Any
+    name: str,
+    filters: tuple[int, ...],
+    images: tuple[int, ...] = IMAGES,
+    reason: str = "",
+    **attrs: Any,
 ) -> Case:
     stride, padding, groups = attrs["strides"], attrs["paddings"], attrs.get("groups", 1)
     apply = {4: F.conv2d, 5: F.conv3d}[len(filters)]
@@ -39,6 +43,7 @@ def _conv(
         lambda x, w: apply(x, w, None, stride, padding, 1, groups),
         ("Input", "Filter"),
         ("Filter",),
+        reason=reason,
     )
 
 
@@ -108,7 +113,14 @@ CASES = (
     _conv("conv2d, 3 x 3", (64, 64, 3, 3), strides=[1, 1], paddings=[1, 1]),
     _conv("conv2d, 1 x 1", (128, 64, 1, 1), strides=[1, 1], paddings=[0, 0]),
     _conv("conv2d, in 8 groups", (64, 8, 3, 3), strides=[1, 1], paddings=[1, 1], groups=8),
-    _conv("depthwise_conv2d", (64, 1, 3, 3), strides=[1, 1], paddings=[1, 1], groups=64),
+    _conv(
+        "depthwise_conv2d",
+        (64, 1, 3, 3),
+        reason="images are laid out channels-last first; within a network they are so already",
+        strides=[1, 1],
+        paddings=[1, 1],
+        groups=64,
+    ),
     _conv(
         "conv3d",
         (16, 16, 3, 3, 3),

@@ -132,6 +132,8 @@ def test_candidates_are_counted_from_0() -> None:
     inputs = {"X": [_floats(2, 3), _floats(2, 3)], "Ids": np.array([[0], [-1]], "int32")}
     with pytest.raises(EnforceNotMet, match="multiplex failed: index must be nonnegative"):
         run_op("multiplex", inputs)
+    with pytest.raises(EnforceNotMet, match="candidate 2, counted from 0, of 2"):
+        run_op("multiplex", inputs | {"Ids": np.array([[0], [2]], "int32")})
     with pytest.raises(EnforceNotMet, match="more than one candidate"):
         run_op("multiplex", inputs | {"X": [_floats(2, 3)]})
 

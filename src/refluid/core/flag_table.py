@@ -67,6 +67,7 @@ _EFFECTIVE: list[_Row] = [
         True,
         "processes exchange while they compute (refluid only)",
     ),
+    ("refluid_counted_loops", True, "loops that count do so in Python (refluid only)"),
     ("refluid_kept_loops", True, "compiled loops are loaded without numba (refluid only)"),
     ("refluid_nccl", True, "processes sum gradients on GPUs by NCCL (refluid only)"),
     ("refluid_overlap_geo", True, "GEO exchanges while training goes on (refluid only)"),

@@ -96,16 +96,14 @@ class Offsets:
 
     def length_tensor(self, device: torch.device = _CPU) -> Tensor:
         """The lengths, int64 of shape [sequences]."""
-        return self._once("lengths", device, lambda: self.tensor().diff())
+        return self._once("lengths", device, lambda: torch.from_numpy(np.diff(self.array)))
 
     def owners(self, device: torch.device = _CPU) -> Tensor:
         """For each row the sequence that it is part of, int64 of shape [total]."""
         return self._once(
             "owners",
             device,
-            lambda: torch.repeat_interleave(
-                torch.arange(len(self)), self.length_tensor(), output_size=self.total
-            ),
+            lambda: torch.from_numpy(np.repeat(np.arange(len(self)), np.diff(self.array))),
         )
 
     def positions(self, device: torch.device = _CPU) -> Tensor:
@@ -113,7 +111,9 @@ class Offsets:
         return self._once(
             "positions",
             device,
-            lambda: torch.arange(self.total) - self.tensor()[self.owners()],
+            lambda: torch.from_numpy(
+                np.arange(self.total) - np.repeat(self.array[:-1], np.diff(self.array))
+            ),
         )
 
     def through(self, below: Offsets) -> Offsets:

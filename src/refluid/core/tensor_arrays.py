@@ -12,7 +12,7 @@ from refluid.core.lod_tensor import LoDTensor, LoDTensorArray
 from refluid.core.offsets import Levels
 
 
-def write_item(array: Any, position: Tensor, value: Tensor, levels: Levels) -> LoDTensorArray:
+def write_item(array: Any, position: Tensor | int, value: Tensor, levels: Levels) -> LoDTensorArray:
     """The array with `value` at `position`; None is an array that doesn't exist yet.
 
     Places before it that nobody wrote hold empty tensors.
@@ -25,7 +25,7 @@ def write_item(array: Any, position: Tensor, value: Tensor, levels: Levels) -> L
     return items
 
 
-def read_item(array: Any, position: Tensor, like: Tensor | None) -> tuple[Tensor, Levels]:
+def read_item(array: Any, position: Tensor | int, like: Tensor | None) -> tuple[Tensor, Levels]:
     """The element at `position` and its LoD; zeros shaped as `like` where nobody wrote one."""
     index = int(position)
     item = array[index] if array is not None and index < len(array) else None

@@ -28,7 +28,7 @@ class Conditions:
 
     overlaps: exchanges go on while a plan computes, where the communicator can. bucket: MB of
     gradients that are exchanged together, as flags say. trainers: how many
-    processes train together, this being number `trainer`.
+    processes train together, this being number `trainer`. counts: loops may count in Python.
     """
 
     strategy: Strategy
@@ -41,6 +41,7 @@ class Conditions:
     bucket: float = -1.0
     trainers: int = 1
     trainer: int = 0
+    counts: bool = True
 
     @property
     def replicas(self) -> int:
@@ -91,7 +92,10 @@ def conditions(
     overlaps = bool(flags.value("refluid_overlap_exchange")) and not alone
     bucket = -1.0 if alone else float(flags.value("fuse_parameter_memory_size"))
     exchange = overlaps, bucket, trainers.size, trainers.rank
-    return Conditions(strategy, tuple(devices), memories, kernels, watched, alone, *exchange)
+    counts = bool(flags.value("refluid_counted_loops")) and not watched
+    return Conditions(
+        strategy, tuple(devices), memories, kernels, watched, alone, *exchange, counts
+    )
 
 
 def stage_of(strategy: Strategy, trainers: int, places: int) -> int:

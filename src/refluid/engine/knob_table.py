@@ -99,6 +99,7 @@ _UNMEASURED_FLAGS = {
     "refluid_adaptive_threads": "see benchmarks.md, which measures it beside busy processes",
     "refluid_cuda_graphs": f"{_GPU}; none has measured it yet",
     "refluid_fluid_cpu_faults": "for comparisons with what Fluid computed on a CPU",
+    "refluid_counted_loops": "gains in loops of small operators: see benchmarks.md",
     "refluid_kept_loops": "the first step of a program with sparse tables, or that reads text: "
     "docs/dependencies.md",
     "refluid_eager_direct": "gains in dygraph, which these networks aren't: docs/dygraph.md",

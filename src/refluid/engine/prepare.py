@@ -209,6 +209,7 @@ class Prepared:
                 now.strategy.compiles,
                 lends,
                 now.overlaps and self.group.member(rank).background,
+                now.counts,
             )
             for rank, one in enumerate(programs)
         ]

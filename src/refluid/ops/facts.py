@@ -63,6 +63,9 @@ class Facts:
     - `seeded`: input slot of a seed, given which it draws the same a second time.
     - `reverted`: backward passes take it back, gradients or not, as loops' counters.
     - `reads`: what it gives comes from a reader and follows from nothing that a plan is fed.
+    - `ahead`: by how much Out is more than X, of an operator; None where it doesn't say.
+    - `less_by`: Out says, of whole numbers, whether X and this much is less than Y.
+    - `position`: input slot of the place of an item in an array.
     - `rows`: input slot of a table -> input slot of the numbers of rows that it takes.
     - `layer`: the layer that users call for it, where that has another name.
     - `working`: input or output slot -> how many times its bytes it holds while it runs, by
@@ -106,6 +109,9 @@ class Facts:
     seeded: str = ""
     reverted: bool = False
     reads: bool = False
+    ahead: Callable[[Operator], float | None] | None = None
+    less_by: int | None = None
+    position: str = ""
     rows: Mapping[str, str] = field(default_factory=dict)
     layer: str = ""
     working: Mapping[str, float] = field(default_factory=dict)

@@ -94,7 +94,7 @@ def _pause(writer: Writing, op: Operator) -> None:
 def _write_to_array(writer: Writing, op: Operator) -> None:
     call = writer.source.constant("write_item", write_item)
     array = _local(writer, op, op.output("Out")[0])
-    (position,), (name,) = _locals(writer, op, "I"), op.input("X")
+    position, (name,) = _place(writer, op), op.input("X")
     key = key_of(op.block, name)
     value: Tree = writer.local(op.block, name)
     if key in writer.variables.overwritten or key in writer.variables.state:
@@ -108,7 +108,7 @@ def _read_from_array(writer: Writing, op: Operator) -> None:
     call = writer.source.constant("read_item", read_item)
     name = op.output("Out")[0]
     key = key_of(op.block, name)
-    (array,), (position,) = _locals(writer, op, "X"), _locals(writer, op, "I")
+    (array,), position = _locals(writer, op, "X"), _place(writer, op)
     (like,) = _locals(writer, op, "X_W") or [None]
     target = _local(writer, op, name)
     levels = writer.lods.set_apart(key) if writer.lods.ragged else IGNORED
@@ -122,6 +122,11 @@ def _lod_array_length(writer: Writing, op: Operator) -> None:
     call = writer.source.constant("array_length", array_length)
     (array,) = _locals(writer, op, "X")
     writer.source.add(Call(_local(writer, op, op.output("Out")[0]), call, (array,), op=op))
+
+
+def _place(writer: Writing, op: Operator) -> Tree:
+    """The position in an array: a tensor, or the number that a loop counts."""
+    return writer.places.get(op) or _locals(writer, op, "I")[0]
 
 
 def _local(writer: Writing, op: Operator, name: str) -> Name | None:

@@ -16,10 +16,12 @@ v20 = s5.result(p4)
 from __future__ import annotations
 
 from collections.abc import Set
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch import Tensor, zeros_like
 
+from refluid.analysis.counting import counted
 from refluid.analysis.uses import Key, find_variable, key_of, reads, writes
 from refluid.core.accumulator import Accumulator
 from refluid.core.dtypes import VarType
@@ -36,6 +38,7 @@ from refluid.runtime.blocks import (
     write_forward,
     write_gradient,
 )
+from refluid.runtime.counting import counted_rounds
 from refluid.runtime.steps import Bind, While
 from refluid.runtime.tape import make_tape
 from refluid.runtime.trees import Formula, Name, called, method
@@ -50,9 +53,17 @@ def _while(writer: Writing, op: Operator) -> None:
     if tape.wanted:
         writer.source.add(Bind(record, []))
     fix_lods(writer, op)
-    condition = writer.local(op.block, op.input("Condition")[0])
-    with writer.source.block(While(method(condition, "item"), op=op)):
+    with _rounds(writer, op, {*tape.keys, *tape.carried}):
         write_forward(writer, tape, lambda kept: append(record, kept, op))
+
+
+def _rounds(writer: Writing, op: Operator, needed: Set[Key]) -> AbstractContextManager[object]:
+    """The loop itself. needed: what is kept of each round."""
+    how = counted(op, needed) if writer.request.counts else None
+    if how is not None:
+        return counted_rounds(writer, op, how)
+    condition = writer.local(op.block, op.input("Condition")[0])
+    return writer.source.block(While(method(condition, "item"), op=op))
 
 
 @handles("while_grad")

@@ -44,7 +44,7 @@ def write_operators(
     placeholders = _by_position(block, valued, outside)
     batched = {index for group in groups.values() for index in group}
     for position, op in enumerate(ops):
-        if position in batched and position not in groups:
+        if op in writer.idle or (position in batched and position not in groups):
             continue
         together = [ops[index] for index in groups.get(position, [position])]
         reuse: tuple[str, str] | None = None

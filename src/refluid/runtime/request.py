@@ -40,7 +40,8 @@ class Request:
     """A block, what it is fed and what is fetched, and how it is to be run.
 
     lends: fetched values are only looked at, so they may be what others hold. overlaps: exchanges
-    go on while later operators run, until their results are needed.
+    go on while later operators run, until their results are needed. counts: loops whose rounds are
+    known before the first one count in Python.
     """
 
     block: Block
@@ -57,3 +58,4 @@ class Request:
     compiles: bool = False
     lends: bool = False
     overlaps: bool = False
+    counts: bool = True

@@ -13,7 +13,7 @@ from refluid.runtime.lods import Lods
 from refluid.runtime.request import Request
 from refluid.runtime.source import PlanSource
 from refluid.runtime.tape import Tape
-from refluid.runtime.trees import Name
+from refluid.runtime.trees import Name, Tree
 from refluid.runtime.variables import Variables
 
 
@@ -23,7 +23,8 @@ class Writing:
 
     garbage: what collects dead values. tapes: what blocks keep for their gradient blocks, by block.
     entered: variables of sub-blocks that have a value when the block starts. fresh: variables
-    whose memory nobody else holds.
+    whose memory nobody else holds. idle: operators that are left out. places: numbers that stand
+    for the positions in arrays that operators are given.
     """
 
     request: Request
@@ -35,6 +36,8 @@ class Writing:
     tapes: dict[int, Tape] = field(default_factory=dict)
     entered: set[Key] = field(default_factory=set)
     fresh: set[Key] = field(default_factory=set)
+    idle: set[Operator] = field(default_factory=set)
+    places: dict[Operator, Tree] = field(default_factory=dict)
 
     def local(self, block: Block, name: str) -> Name | None:
         """The local variable that holds a variable's value; None for one that is none."""

@@ -40,8 +40,18 @@ _COLUMN = Attribute("col", AttrType.INT, required=True)
 inline("feed", "X", "Out", _COLUMN)
 inline("fetch", "X", "Out", _COLUMN)
 
-inline("write_to_array", "X I", "Out", maker=_write_gradient, infer=like(Out="X"), effects="state")
-inline("read_from_array", "X I X_W?", "Out", maker=_read_gradient, infer=like(Out="X"))
+inline(
+    "write_to_array",
+    "X I",
+    "Out",
+    maker=_write_gradient,
+    infer=like(Out="X"),
+    effects="state",
+    position="I",
+)
+inline(
+    "read_from_array", "X I X_W?", "Out", maker=_read_gradient, infer=like(Out="X"), position="I"
+)
 inline("lod_array_length", "X", "Out", infer=constant_shape(VarType.INT64, 1))
 # The results X are handed out; when the step goes on, Out is what came back for each.
 inline("pause", "X*", "Out*", effects="host")

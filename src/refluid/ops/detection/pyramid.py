@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +14,6 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Boxes
-from refluid.ops.detection.overlaps import sides
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
@@ -64,25 +64,29 @@ def by_level(
 ) -> tuple[list[Tensor], Tensor, Tensor]:
     """(regions by level, the place of each, offsets of images (levels, images + 1)).
 
-    how: the lowest level, the highest, that of regions of a size, and that size.
+    how: the lowest level, the highest, that of regions of a size, and that size. Done by NumPy,
+    whose calls take a third of the time of torch's for so few numbers.
     """
     min_level, max_level, refer_level, refer_scale = how
-    width, height = sides(rois, normalized)
+    size = rois[:, 2:] - rois[:, :2]
+    width, height = (size if normalized else size + 1).cpu().numpy().T
     least = 0 if normalized else 1
-    area = torch.where((width < least) | (height < least), 0, width * height)
-    scale = area.sqrt() / refer_scale
-    level = torch.floor(torch.log2(scale + _EPSILON) + refer_level)
-    level = level.clamp(min_level, max_level).long() - min_level
-    key = level.mul_(images).add_(image)
-    order = torch.argsort(key, stable=True)
-    place = torch.empty_like(order, dtype=torch.int32)
-    place.index_copy_(0, order, torch.arange(len(order), dtype=torch.int32, device=order.device))
+    area = np.where((width < least) | (height < least), width.dtype.type(0), width * height)
+    scale = torch.from_numpy(np.sqrt(area) / area.dtype.type(refer_scale)).add_(_EPSILON)
+    level = scale.log2_().add_(refer_level).floor_().clamp_(min_level, max_level).numpy()
+    key = level.astype(np.int64) - min_level
+    if images > 1:
+        key = key * images + image.cpu().numpy()
+    order = np.argsort(key, kind="stable")
+    place = np.empty((len(order), 1), np.int32)
+    place[order, 0] = np.arange(len(order), dtype=np.int32)
     levels = max_level - min_level + 1
-    counts = torch.bincount(key, minlength=levels * images).cpu()
-    bounds = torch.zeros(levels, images + 1, dtype=torch.int64)
-    torch.cumsum(counts.view(levels, images), 1, out=bounds[:, 1:])
-    parts = rois.index_select(0, order).split_with_sizes(bounds[:, -1].tolist())
-    return list(parts), place.unsqueeze(1), bounds
+    counts = np.bincount(key, minlength=levels * images).reshape(levels, images)
+    bounds = np.zeros((levels, images + 1), np.int64)
+    np.cumsum(counts, 1, out=bounds[:, 1:])
+    chosen = rois.index_select(0, torch.from_numpy(order).to(rois.device))
+    parts = chosen.split_with_sizes(bounds[:, -1].tolist())
+    return list(parts), torch.from_numpy(place).to(rois.device), torch.from_numpy(bounds)
 
 
 @operator(

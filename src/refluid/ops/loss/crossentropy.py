@@ -30,8 +30,9 @@ def _losses(X: Tensor, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor
     """
     index = Label.unsqueeze(-1) if Label.dim() < X.dim() else Label
     counts = indicator(torch.ne, index, ignore_index)
-    match = X.gather(-1, index * counts)
-    return _tolerable_log(match).neg_().mul_(counts.to(X.dtype)).view(Label.shape), match
+    signs = counts.to(X.dtype).neg_()
+    match = X.gather(-1, counts.mul_(index))
+    return _tolerable_log(match).mul_(signs).view(Label.shape), match
 
 
 def _tolerable_log(x: Tensor) -> Tensor:
@@ -214,7 +215,7 @@ def sigmoid_cross_entropy_with_logits(
 def _counted(label: Tensor, index: int) -> Tensor:
     """0 where a label cut to an integer is that one, else 1. (`trunc` takes 60 times a `floor`.)"""
     if index:
-        return indicator(torch.ne, label.floor() if index > 0 else label.ceil(), index)
+        return (label.floor() if index > 0 else label.ceil()).ne_(index)
     return indicator(torch.ge, label.abs(), 1.0)
 
 

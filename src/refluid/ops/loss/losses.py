@@ -52,9 +52,12 @@ def huber_loss(X: Tensor, Y: Tensor, *, delta: float) -> tuple[Tensor, Tensor]:
 @gradient("huber_loss")
 def huber_loss_grad(
     Residual: Tensor, d_Out: Tensor, *, delta: float, need: Sequence[bool] = (True, True)
-) -> tuple[Tensor | None, Tensor]:
+) -> tuple[Tensor | None, Tensor | None]:
     """d_Y = d_Out times the residual, cut at ±delta; d_X the opposite."""
     zero = Residual.new_zeros(())
+    if not need[1]:  # as if the zero were predicted, and the residual right
+        given = d_Out, zero.expand_as(Residual), Residual
+        return torch.ops.aten.huber_loss_backward(*given, _EACH, delta), None
     grad = torch.ops.aten.huber_loss_backward(d_Out, Residual, zero, _EACH, delta)
     return -grad if need[0] else None, grad
 
@@ -89,15 +92,19 @@ def smooth_l1_loss(
     OutsideWeight: Tensor | None = None,
     *,
     sigma: float = 1.0,
-) -> tuple[Tensor, Tensor]:
+    need: Sequence[bool] = (True, True),
+) -> tuple[Tensor | None, Tensor]:
     """Out (rows, 1): sums of OutsideWeight * f(Diff), with Diff = InsideWeight * (X - Y).
 
-    f(d) is (sigma * d)² / 2 where |d| < 1 / sigma², else |d| - 1 / (2 * sigma²).
+    f(d) is (sigma * d)² / 2 where |d| < 1 / sigma², else |d| - 1 / (2 * sigma²). A Diff that
+    nobody reads isn't made.
     """
     square = sigma * sigma
-    diff = _weighted(X - Y, InsideWeight)
-    zero = diff.new_zeros(())
-    loss = torch.ops.aten.smooth_l1_loss(diff, zero, _EACH, 1.0 / square)
+    diff = None
+    if need[0] or InsideWeight is not None or X.shape != Y.shape:
+        diff = _weighted(X - Y, InsideWeight)
+    given = (X, Y) if diff is None else (diff, diff.new_zeros(()))
+    loss = torch.ops.aten.smooth_l1_loss(*given, _EACH, 1.0 / square)
     loss = _weighted(loss, OutsideWeight)
     return diff, loss.reshape(len(X), X.shape[1:].numel()).sum(1, keepdim=True)
 

@@ -22,6 +22,7 @@ _COMPARE: dict[str, tuple[Compare, str]] = {
     "greater_than": (torch.gt, "X > Y."),
     "greater_equal": (torch.ge, "X >= Y."),
 }
+_LESS_BY = {"less_than": 0, "less_equal": -1}
 _LOGIC: dict[str, tuple[Compare, str]] = {
     "logical_and": (torch.logical_and, "X and Y."),
     "logical_or": (torch.logical_or, "X or Y."),
@@ -34,9 +35,14 @@ def _define_comparison(name: str, compute: Compare, doc: str) -> None:
         return compute(X, align(X, Y, axis))
 
     body.__name__, body.__doc__ = name, doc
-    operator(name, outputs="Out", uses=None, extra={"force_cpu": False}, infer=infer_comparison)(
-        body
-    )
+    operator(
+        name,
+        outputs="Out",
+        uses=None,
+        extra={"force_cpu": False},
+        infer=infer_comparison,
+        less_by=_LESS_BY.get(name),
+    )(body)
 
 
 def _define_logic(name: str, compute: Compare, doc: str) -> None:

@@ -18,7 +18,13 @@ def scale_gradient(op: Operator) -> list[GradOp]:
     return [GradOp("scale", inputs, made.outputs, made.attrs)]
 
 
-@operator("scale", outputs="Out", maker=scale_gradient, by_autograd="always")
+def _ahead(op: Operator) -> float | None:
+    """The bias, where nothing is scaled."""
+    plain = op.attr("scale") == 1.0 and not op.input("ScaleTensor")
+    return float(op.attr("bias")) if plain else None
+
+
+@operator("scale", outputs="Out", maker=scale_gradient, by_autograd="always", ahead=_ahead)
 @keeps_rows()
 def scale(
     X: Tensor,

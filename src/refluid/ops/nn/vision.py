@@ -35,21 +35,16 @@ def pixel_shuffle_grad(d_Out: Tensor, *, upscale_factor: int = 1) -> Tensor:
     return F.pixel_unshuffle(d_Out, upscale_factor)
 
 
-def _shuffled(X: Tensor, outer: int) -> Tensor:
-    parts = X.reshape(X.shape[0], outer, -1, *X.shape[2:])
-    return parts.transpose(1, 2).reshape(X.shape)
-
-
 @operator("shuffle_channel", gradient_lod="none", outputs="Out", uses="", lod="")
 def shuffle_channel(X: Images, *, group: Annotated[int, at_least(1)] = 1) -> Tensor:
     """Channels taken in turn from each of `group` groups."""
-    return _shuffled(X, group)
+    return torch.channel_shuffle(X, group)
 
 
 @gradient("shuffle_channel", views={"d_X": "d_Out"})
 def shuffle_channel_grad(d_Out: Tensor, *, group: int = 1) -> Tensor:
     """The channels put back."""
-    return _shuffled(d_Out, d_Out.shape[1] // group)
+    return torch.channel_shuffle(d_Out, d_Out.shape[1] // group)
 
 
 @operator("space_to_depth", outputs="Out", uses="X")

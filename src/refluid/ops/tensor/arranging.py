@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import torch
 from torch import Tensor
 
@@ -80,7 +82,29 @@ def multiplex(X: list[Tensor], Ids: Tensor) -> Tensor:
         raise EnforceNotMet(
             f"multiplex should have more than one candidate input tensors, but received {len(X)}"
         )
-    if not Ids.is_meta and Ids.numel() and int(Ids.min()) < 0:
+    out = torch.empty_like(X[0], memory_format=torch.contiguous_format)
+    if Ids.is_meta or not Ids.numel():
+        return out
+    lowest, greatest = map(int, Ids.aminmax())
+    if lowest < 0:
         raise EnforceNotMet("index must be nonnegative: Ids name candidates, counted from 0")
-    rows = torch.arange(X[0].shape[0], device=X[0].device)
-    return torch.stack(X)[Ids.reshape(-1).long(), rows]
+    if greatest >= len(X):
+        raise EnforceNotMet(f"Ids name candidate {greatest}, counted from 0, of {len(X)}")
+    for one, rows in zip(X, _rows_of_each(Ids, len(X)), strict=True):
+        out.index_copy_(0, rows, one.index_select(0, rows))
+    return out
+
+
+@gradient("multiplex")
+def multiplex_grad(Ids: Tensor, d_Out: Tensor, *, counts: Sequence[int]) -> list[Tensor]:
+    """The rows of d_Out that were taken of each candidate, zero elsewhere."""
+    return [
+        torch.zeros_like(d_Out).index_copy_(0, rows, d_Out.index_select(0, rows))
+        for rows in _rows_of_each(Ids, counts[0])
+    ]
+
+
+def _rows_of_each(Ids: Tensor, candidates: int) -> Iterator[Tensor]:
+    """The rows that are taken of each candidate."""
+    chosen = Ids.reshape(-1)
+    return ((chosen == number).nonzero().view(-1) for number in range(candidates))

@@ -37,7 +37,7 @@ def assign_gradient(op: Operator) -> list[GradOp]:
     return gradient_through(op, "assign")
 
 
-@operator("assign", outputs="Out", maker=assign_gradient, views={"Out": "X"})
+@operator("assign", outputs="Out", maker=assign_gradient, views={"Out": "X"}, ahead=lambda _: 0.0)
 def assign(X: Tensor) -> Tensor:
     """X."""
     return X
@@ -49,7 +49,13 @@ def increment_gradient(op: Operator) -> list[GradOp]:
     return [GradOp("increment", *slots, {"step": -op.attr("step")})]
 
 
-@operator("increment", outputs="Out", maker=increment_gradient, reverted=True)
+@operator(
+    "increment",
+    outputs="Out",
+    maker=increment_gradient,
+    reverted=True,
+    ahead=lambda op: op.attr("step"),
+)
 def increment(X: Tensor, *, step: float = 1.0) -> Tensor:
     """X + step, for X of one element."""
     if X.numel() != 1 and not any(map(is_unknown, X.shape)):

@@ -254,7 +254,7 @@ def _parts(X: Tensor, Index: Tensor) -> tuple[Tensor, Tensor]:
             columns = [one.remainder(size) for one, size in zip(columns, sizes, strict=True)]
     number = columns[0]
     for column, size in zip(columns[1:], sizes[1:], strict=True):
-        number = number * size + column
+        number = torch.add(column, number, alpha=size)
     return X.flatten(0, len(sizes) - 1), number
 
 
