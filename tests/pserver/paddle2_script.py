@@ -27,6 +27,17 @@ def train(exe: Any, loss: Any) -> list[float]:
     return losses
 
 
+def save(exe: Any, folder: str, predicted: Any) -> None:
+    """Writes all that trains and a model; with servers what is dense too, and reads all back."""
+    saved = os.path.join(folder, "saved")
+    fleet.save_persistables(exe, saved)
+    fleet.save_inference_model(exe, os.path.join(folder, "model"), ["ids"], [predicted])
+    if fleet.server_num():
+        program, dense = paddle.static.default_main_program(), os.path.join(folder, "dense")
+        fleet.save_dense_params(exe, dense, paddle.static.global_scope(), program)
+        fleet.load_model(saved)
+
+
 def main(kind: str, folder: str) -> None:
     paddle.enable_static()
     fleet.init()
@@ -58,12 +69,12 @@ def main(kind: str, folder: str) -> None:
     exe.run(paddle.static.default_startup_program())
     losses = train(exe, loss)
     fleet.barrier_worker()
-    saved = os.path.join(folder, "saved")
     if fleet.is_first_worker():
-        fleet.save_persistables(exe, saved)
-        fleet.save_inference_model(exe, os.path.join(folder, "model"), ["ids"], [predicted])
+        save(exe, folder, predicted)
     told = {
         "losses": losses,
+        "mean": fleet.all_reduce(np.array([fleet.worker_index() + 1.0]), "mean").tolist(),
+        "right": fleet.metrics.acc(np.array([fleet.worker_index()]), np.array([2])),
         "sum": fleet.util.all_reduce(np.array([fleet.worker_index() + 1.0])).tolist(),
         "most": fleet.util.all_reduce(fleet.worker_index(), "max").tolist(),
         "names": fleet.util.all_gather(f"worker {fleet.worker_index()}"),

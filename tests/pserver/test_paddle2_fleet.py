@@ -36,10 +36,12 @@ def test_a_script_trains_with_servers(
     done = [json.loads((tmp_path / f"done-{number}").read_text()) for number in range(2)]
     for number, told in enumerate(done):
         assert (told["sum"], told["most"]) == ([3.0], 1)
+        assert (told["mean"], told["right"]) == ([1.5], 0.25)
         assert told["names"] == ["worker 0", "worker 1"]
         assert told["files"] == [["a", "b"], ["c"]][number]
         assert told["losses"][-1] < told["losses"][0]
     assert (tmp_path / "model" / "__model__").is_file()
+    assert [one.name for one in sorted((tmp_path / "dense").iterdir())] == ["fc_0.b_0", "w"]
     if kind != "sync":
         return
     alone = tmp_path / "alone"

@@ -24,6 +24,7 @@ from refluid.paddle.distributed.exchanges import (
     send,
     wait,
 )
+from refluid.paddle.distributed.fleet.dataset import InMemoryDataset, QueueDataset
 from refluid.paddle.distributed.groups import Group, get_group, get_rank, get_world_size, new_group
 from refluid.paddle.distributed.parallel import ParallelEnv, init_parallel_env, is_initialized
 from refluid.paddle.distributed.spawning import MultiprocessContext, spawn
@@ -31,9 +32,11 @@ from refluid.paddle.distributed.spawning import MultiprocessContext, spawn
 __all__ = [
     "CountFilterEntry",
     "Group",
+    "InMemoryDataset",
     "MultiprocessContext",
     "ParallelEnv",
     "ProbabilityEntry",
+    "QueueDataset",
     "ReduceOp",
     "ShowClickEntry",
     "all_gather",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.core.stub_making import stub
-from refluid.paddle.distributed.fleet import base, utils
+from refluid.paddle.distributed.fleet import base, data_generator, dataset, metrics, utils
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
 from refluid.paddle.distributed.fleet.base.fleet_base import Fleet, fleet
 from refluid.paddle.distributed.fleet.base.role_maker import (
@@ -14,17 +14,38 @@ from refluid.paddle.distributed.fleet.base.role_maker import (
     UserDefinedRoleMaker,
 )
 from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
+from refluid.paddle.distributed.fleet.data_generator import (
+    MultiSlotDataGenerator,
+    MultiSlotStringDataGenerator,
+)
+from refluid.paddle.distributed.fleet.dataset import (
+    BoxPSDataset,
+    DatasetBase,
+    FileInstantDataset,
+    InMemoryDataset,
+    QueueDataset,
+)
 
 __all__ = [
+    "BoxPSDataset",
+    "DatasetBase",
     "DistributedStrategy",
+    "FileInstantDataset",
     "Fleet",
+    "InMemoryDataset",
+    "MultiSlotDataGenerator",
+    "MultiSlotStringDataGenerator",
     "PaddleCloudRoleMaker",
+    "QueueDataset",
     "Role",
     "UserDefinedRoleMaker",
     "UtilBase",
+    "all_reduce",
     "barrier_worker",
     "base",
     "clear_grad",
+    "data_generator",
+    "dataset",
     "distributed_model",
     "distributed_optimizer",
     "get_lr",
@@ -34,13 +55,23 @@ __all__ = [
     "is_first_worker",
     "is_server",
     "is_worker",
+    "load_inference_model",
+    "load_model",
+    "load_one_table",
     "local_rank",
+    "metrics",
     "minimize",
     "node_num",
     "nranks",
     "rank",
     "run_server",
+    "save",
+    "save_cache_model",
+    "save_cache_table",
+    "save_dense_params",
     "save_inference_model",
+    "save_model",
+    "save_one_table",
     "save_persistables",
     "server_endpoints",
     "server_index",
@@ -91,6 +122,16 @@ set_state_dict = fleet.set_state_dict
 save_inference_model = fleet.save_inference_model
 save_persistables = fleet.save_persistables
 shrink = fleet.shrink
+all_reduce = fleet.all_reduce
+load_inference_model = fleet.load_inference_model
+load_model = fleet.load_model
+load_one_table = fleet.load_one_table
+save = fleet.save
+save_cache_model = fleet.save_cache_model
+save_cache_table = fleet.save_cache_table
+save_dense_params = fleet.save_dense_params
+save_model = fleet.save_model
+save_one_table = fleet.save_one_table
 util = fleet.util
 
 

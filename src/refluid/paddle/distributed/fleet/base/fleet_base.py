@@ -211,7 +211,28 @@ class Fleet(FleetTables):
     def _workers(self) -> Workers:
         return Workers(self.worker_index(), self.worker_endpoints() or [_ALONE])
 
+    def all_reduce(self, input: Any, mode: str = "sum") -> Any:
+        """The `sum`, `mean`, `max` or `min` over all workers, an array of the input's shape."""
+        if mode != "mean":
+            return self.util.all_reduce(input, mode)
+        return self.util.all_reduce(input, "sum") / self.worker_num()
+
     # -- files ------------------------------------------------------------------
+
+    def save(
+        self, dirname: str, feed: Sequence[Any] = (), fetch: Sequence[Any] = (), **configs: Any
+    ) -> None:
+        """A model that predicts, of feeds (names or variables) and fetches; else all that trains.
+
+        configs: executor, program, and mode of `save_persistables`.
+        """
+        executor = configs.get("executor") or Executor()
+        program = configs.get("program")
+        if feed or fetch:
+            names = [str(getattr(one, "name", one)) for one in feed]
+            self.save_inference_model(executor, dirname, names, list(fetch), program)
+        else:
+            self.save_persistables(executor, dirname, program, configs.get("mode", 0))
 
     def save_inference_model(
         self,
