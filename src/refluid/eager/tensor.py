@@ -261,11 +261,7 @@ class VarBase(AsTensor, Variable):
 
     def add_rows(self, rows: SelectedRows) -> None:
         """Adds rows to the gradient."""
-        known = self.rows
-        if known is not None:
-            index = torch.cat([known.index, rows.index])
-            rows = SelectedRows(index, rows.height(), torch.cat([known.value, rows.value]))
-        self.rows = rows
+        self.rows = rows if self.rows is None else SelectedRows.sum([self.rows, rows])
 
     def gradient(self) -> Any:
         """A copy of the gradient as an array, of rows alone as [values, rows]; None without one."""
@@ -276,7 +272,10 @@ class VarBase(AsTensor, Variable):
 
     def _grad_ivar(self) -> VarBase | None:
         """The gradient as a variable."""
-        found = self.gradient_value
+        return self.as_gradient(self.gradient_value)
+
+    def as_gradient(self, found: Any) -> VarBase | None:
+        """What was `gradient_value`, as a variable."""
         if found is None:
             return None
         made = VarBase._plain(found, stops=True)

@@ -109,46 +109,42 @@ def watched(kind: type[VarBase]) -> type[VarBase]:
 
 
 class LaterPairs(list[Any]):
-    """(parameter, gradient) pairs of an update that waits: who looks has it happen."""
+    """(parameter, gradient) pairs that few look at: they are made for who does.
+
+    made: called once, then, for the pairs; None where an update waits that fills them.
+    """
+
+    def __init__(self, made: Callable[[], Iterable[Any]] | None = None) -> None:
+        super().__init__()
+        self._made = made
 
     def fill(self, pairs: Iterable[Any]) -> None:
         """Puts the pairs in, once."""
         list.extend(self, pairs)
+
+    def __radd__(self, before: list[Any]) -> list[Any]:
+        return [*before, *self]
+
+    def looked_at(self) -> None:
+        """Has them there."""
+        made, self._made = self._made, None
+        if made is not None:
+            self.fill(made())
+        else:
+            waiting.happen()
 
 
 def _looking(name: str) -> Callable[..., Any]:
     plain = getattr(list, name)
 
     def look(self: LaterPairs, *given: Any) -> Any:
-        waiting.happen()
+        self.looked_at()
         return plain(self, *given)
 
     return look
 
 
-for _name in [
-    "__add__",
-    "__bool__",
-    "__contains__",
-    "__copy__",
-    "__eq__",
-    "__getitem__",
-    "__iter__",
-    "__len__",
-    "__ne__",
-    "__reduce_ex__",
-    "__repr__",
-    "__reversed__",
-    "append",
-    "copy",
-    "count",
-    "extend",
-    "index",
-    "insert",
-    "pop",
-    "remove",
-    "reverse",
-    "sort",
-]:
-    if hasattr(list, _name):
-        setattr(LaterPairs, _name, _looking(_name))
+# What there is to a list before anybody looks at it.
+_UNSEEN = {"__new__", "__init__", "__getattribute__", "__class_getitem__", "__hash__", "__doc__"}
+for _name in vars(list).keys() - _UNSEEN | {"__reduce_ex__"}:
+    setattr(LaterPairs, _name, _looking(_name))

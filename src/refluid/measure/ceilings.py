@@ -53,7 +53,8 @@ def matrix_rate(
     """Floating-point operations per second of the fastest kernel, by a clock that gives seconds.
 
     On the CPU three libraries' kernels multiply: those of `torch.mm`, of `torch.nn.Linear` where
-    oneDNN has it, of convolutions. None is the fastest on every processor.
+    oneDNN has it, of convolutions. None is the fastest on every processor, and without instructions
+    for `dtype` some can't compute it; these have no rate.
     """
     size = _SIZE[_kind(device)]
     left = torch.rand(size, size, device=device, dtype=dtype)
@@ -63,11 +64,21 @@ def matrix_rate(
     if linear and device.type == "cpu" and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         kernels.append(lambda: linear(left, right, None, "none", [], ""))
     with torch.no_grad():
-        rates = [2 * size**3 / _fastest(kernel, device, clock) for kernel in kernels]
+        rates = [
+            2 * size**3 / _fastest(kernel, device, clock) for kernel in kernels if _runs(kernel)
+        ]
         images, filters = _layer(device, dtype)
         flops = 2 * images[:, 0].numel() * filters.numel()
         seconds = _fastest(lambda: torch.conv2d(images, filters, padding=1), device, clock)
         return max(*rates, flops / seconds)
+
+
+def _runs(kernel: Callable[[], object]) -> bool:
+    try:
+        kernel()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _layer(device: torch.device, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:

@@ -15,7 +15,7 @@ from refluid.core.scope import Cell, Scope
 from refluid.eager import ParamBase, Updates, VarBase, current
 from refluid.eager.handed import handed
 from refluid.eager.updates import Update
-from refluid.eager.waiting import waiting
+from refluid.eager.waiting import LaterPairs, waiting
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
@@ -68,6 +68,17 @@ class UpdatesAtOnce:
         if found is None:
             waiting.happen()
         return found
+
+    @staticmethod
+    def pairs(parameters: Sequence[ParamBase]) -> LaterPairs:
+        """(parameter, gradient) pairs of the gradients of now."""
+        found = [one.gradient_value for one in parameters]
+
+        def made() -> list[Any]:
+            known = zip(parameters, found, strict=True)
+            return [(one, one.as_gradient(gradient)) for one, gradient in known]
+
+        return LaterPairs(made)
 
     def next_rate(self) -> float:
         """The learning rate of a step that comes next."""

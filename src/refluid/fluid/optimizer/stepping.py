@@ -63,7 +63,8 @@ class Stepping(Accumulators):
         if later is not None:
             return later
         self._at_once.step(chosen)
-        return [(one, one._grad_ivar()) for one in chosen]
+        pairs: list[Any] = self._at_once.pairs(chosen)
+        return pairs
 
     @cached_property
     def _at_once(self) -> Any:
