@@ -106,8 +106,10 @@ FUSIONS = [
     Fusion(
         "fuse_bn_add_act_ops",
         lambda x: _residual(_residual_first(conv(x))),
-        _both("batch_norm", "elementwise_add", "relu", "batch_norm", "elementwise_add", "relu"),
-        _both("fused_bn_add_activation", "fused_bn_add_activation"),
+        "batch_norm elementwise_add relu batch_norm elementwise_add relu "
+        "relu_grad elementwise_add_grad relu_grad elementwise_add_grad",
+        "fused_bn_add_activation fused_bn_add_activation "
+        "fused_elemwise_activation_grad fused_elemwise_activation_grad",
     ),
     Fusion(
         "fuse_relu_depthwise_conv",

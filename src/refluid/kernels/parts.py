@@ -54,6 +54,7 @@ PARTS: dict[str, str] = {
     "torch.autograd.Variable._execution_engine.run_backward": "torch.autograd.backward",
     "torch._compile._disable_dynamo": "torch._dynamo is imported where torch wants it",
     "torch._inductor.compile_fx.compile_fx": "recorded steps aren't compiled",
+    "torch._inductor.decomposition.select_decomp_table": "a fused sum and relu stays a call",
     "torch._subclasses.fake_tensor.FakeTensorMode": "examples with memory",
     "torch.fx.experimental": _SYMPY,
     **dict.fromkeys(IMPORTING_RULES, _SYMPY),

@@ -42,7 +42,8 @@ def _never(_match: Match) -> str | None:
 class Rule:
     """forward -> fused and, in training programs, backward -> fused_backward.
 
-    attrs: the attributes of both fused operators. check: the reason not to fire, or None.
+    attrs: the attributes of both fused operators. backward_attrs: of the backward one, where it has
+    others. check: the reason not to fire, or None.
     early: the fused operator stands where the first of the found ones stood, not the last.
     Without `backward` the backward pass stays as it is.
     """
@@ -54,6 +55,7 @@ class Rule:
     attrs: Callable[[Match], Mapping[str, Any]]
     check: Objection = _never
     early: bool = False
+    backward_attrs: Callable[[Match], Mapping[str, Any]] | None = None
 
     @cached_property
     def halves(self) -> tuple[tuple[tuple[PatternNode, ...], PatternNode], ...]:
@@ -182,7 +184,8 @@ def _fused(rule: Rule, match: Match, nodes: Sequence[PatternNode], fused: Patter
     common = {name: ops[0].attrs.get(name) for name in (ROLE, NAMESCOPE, CALLSTACK, DEVICE)}
     pairs = [pair for op in ops for pair in op.role_pairs]
     common[ROLE_VAR] = [name for pair in dict.fromkeys(pairs) for name in pair]
-    own = {name: value for name, value in rule.attrs(match).items() if name not in COMMON}
+    attrs = rule.attrs if nodes is rule.halves[0][0] else rule.backward_attrs or rule.attrs
+    own = {name: value for name, value in attrs(match).items() if name not in COMMON}
     made = ops[0].block.make_op(
         fused.types.format_map(match.types) if "{" in fused.types else fused.types,
         _arguments_of(match, fused.inputs),

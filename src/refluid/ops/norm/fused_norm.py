@@ -51,6 +51,7 @@ def fused_batch_norm_act(
     amp="keep",
     activation=True,
     recomputable="X Z",
+    made_of="batch_norm fused_elemwise_activation",
     mutates=_WRITES,
 )
 def fused_bn_add_activation(
