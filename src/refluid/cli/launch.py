@@ -85,6 +85,8 @@ _Join = Annotated[
     typer.Option("--join", help="One server of tables more, of the job of the one at host:port."),
 ]
 
+_LOGS = Path("log")
+
 
 def launch(
     script: _Script,
@@ -94,7 +96,7 @@ def launch(
     ips: _Hosts = "127.0.0.1",
     node_ip: _Host = None,
     started_port: _Port = None,
-    log_dir: _Folder = Path("log"),
+    log_dir: _Folder = _LOGS,
     print_config: _Print = True,
     max_restarts: _Restarts = 0,
     place: _Place = None,
@@ -122,9 +124,9 @@ def launch(
     count, parts = nproc_per_node or devices or 1, (server_num, worker_num, servers, workers)
     with _refusing():
         if print_manifest:
-            said = _given(gpus=gpus, max_restarts=max_restarts) + options
+            options += _shown(log_dir, print_config) + _given(gpus=gpus, max_restarts=max_restarts)
             served = _given(server_num=server_num, worker_num=worker_num)
-            _print(print_manifest, command, nodes, count, port, said, devices, image, served)
+            _print(print_manifest, command, nodes, count, port, options, devices, image, served)
             return
         how, kept = [*options, *command], (log_dir, max_restarts)
         if join or (any(parts) and not on):
@@ -148,6 +150,11 @@ def _refusing() -> Iterator[None]:
         yield
     except EnforceNotMet as error:
         refuse(str(error))
+
+
+def _shown(folder: Path, prints: bool) -> list[str]:
+    """Options of what is shown and kept, where they aren't the usual ones."""
+    return _given(log_dir=folder if folder != _LOGS else None) + ["--quiet"] * (not prints)
 
 
 def _given(**options: str | int | Path | None) -> list[str]:

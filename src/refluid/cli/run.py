@@ -18,6 +18,7 @@ from refluid.cli.missing import advise
 from refluid.core.data_ends import end_of_data
 from refluid.core.fetched import keep_when_copied
 from refluid.core.importing import import_many
+from refluid.core.job_variables import export_job
 from refluid.paddle import beside
 from refluid.porting import loading
 
@@ -119,14 +120,16 @@ def run(
 def prepare() -> None:
     """Imports what programs need, before the script's folder is on the path.
 
-    All of it stays until the end: the collector need not go through it, neither while the script
-    runs nor, several times, when Python ends.
+    Fluid's variables then say which trainer this is, if anything does. What was imported stays
+    until the end: the collector need not go through it, neither while the script runs nor, several
+    times, when Python ends.
     """
     import_many("refluid.fluid.public")
     import_many("refluid.porting.given_back")  # of scripts that are rewritten: most old ones
     from refluid.core.values import LoDTensor
 
     keep_when_copied(LoDTensor)
+    export_job()
     gc.freeze()
 
 

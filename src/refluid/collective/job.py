@@ -17,7 +17,8 @@ from refluid.comm.pulse import Pulse
 from refluid.comm.world import attendance, enter, leave, world
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.core.flags import environment_int, environment_str
+from refluid.core.flags import environment_str
+from refluid.core.job_variables import job_int, job_str
 
 if TYPE_CHECKING:
     from refluid.comm.processes import Processes
@@ -58,38 +59,9 @@ class TrainingJob:
 
 def job_of_environment() -> TrainingJob | None:
     """As the environment says; None where it says nothing of several trainers."""
-    endpoints = _listed("PADDLE_TRAINER_ENDPOINTS")
-    if endpoints:
-        return TrainingJob(environment_int("PADDLE_TRAINER_ID", 0) or 0, endpoints)
-    return _of_torchrun() or _of_slurm()
-
-
-def _listed(name: str) -> tuple[str, ...]:
-    return tuple(one.strip() for one in (environment_str(name) or "").split(",") if one.strip())
-
-
-def _of_torchrun() -> TrainingJob | None:
-    rank, size = environment_int("RANK", None), environment_int("WORLD_SIZE", None)
-    host, port = environment_str("MASTER_ADDR"), environment_int("MASTER_PORT", None)
-    if rank is None or size is None or host is None or port is None:
-        return None
-    # torchrun's own store listens at that port.
-    return _numbered(rank, size, host, port + 1)
-
-
-def _of_slurm() -> TrainingJob | None:
-    rank, size = environment_int("SLURM_PROCID", None), environment_int("SLURM_NTASKS", None)
-    host, job = environment_str("SLURM_LAUNCH_NODE_IPADDR"), environment_int("SLURM_JOB_ID", None)
-    if rank is None or size is None or host is None or job is None:
-        return None
-    return _numbered(rank, size, host, 20000 + job % 20000)
-
-
-def _numbered(rank: int, size: int, host: str, port: int) -> TrainingJob:
-    """Trainers of whom only the first listens; the others' endpoints only name them."""
-    return TrainingJob(
-        rank, (f"{host}:{port}", *(f"trainer-{one}:{port}" for one in range(1, size)))
-    )
+    listed = (job_str("PADDLE_TRAINER_ENDPOINTS") or "").split(",")
+    endpoints = tuple(one.strip() for one in listed if one.strip())
+    return TrainingJob(job_int("PADDLE_TRAINER_ID", 0), endpoints) if endpoints else None
 
 
 def joined(job: TrainingJob) -> Communicator:

@@ -211,12 +211,25 @@ class Strategy:
     ] = ()
 
     # -- without effect -------------------------------------------------------
+    allow_cuda_graph_capture: Annotated[
+        bool, _build(ignored="`FLAGS_refluid_cuda_graphs` asks for graphs of recorded steps")
+    ] = False
     async_mode: Annotated[
         bool, _build(ignored="the replicas of one process always work in step")
     ] = False
     cache_runtime_context: Annotated[
         bool, _build(ignored="plans keep what their operators need between runs anyhow")
     ] = False
+    enable_addto: Annotated[
+        bool, _build(ignored="gradients of several sources are added up in place anyhow")
+    ] = False
+    fix_op_run_order: Annotated[
+        bool, _build(ignored="a plan of one thread runs in the order of the program")
+    ] = False
+    fused_attention: Annotated[
+        bool, _build(ignored="`incubate.nn`'s operators are fused ones; no other are made so")
+    ] = False
+    fused_feedforward: Annotated[bool, _build(ignored="as `fused_attention`")] = False
     is_distribution: Annotated[
         bool, _build(ignored="`num_trainers` says whether there are several processes")
     ] = False

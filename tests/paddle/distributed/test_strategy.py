@@ -26,6 +26,43 @@ LARS = """
 """
 
 
+# As Paddle 2.6.2 writes it, once build_strategy and execution_strategy were set.
+OF_PADDLE = """sharding: true
+sharding_configs {
+  segment_broadcast_MB: 3.5
+  sharding_degree: 4
+  stage: 2
+}
+build_strategy {
+  enable_sequential_execution: false
+  fuse_elewise_add_act_ops: true
+  fuse_bn_act_ops: false
+  fuse_relu_depthwise_conv: false
+  fuse_broadcast_ops: false
+  fuse_all_optimizer_ops: false
+  enable_inplace: false
+  enable_backward_optimizer_op_deps: true
+  cache_runtime_context: false
+  fuse_bn_add_act_ops: true
+  enable_auto_fusion: false
+  enable_addto: true
+  fix_op_run_order: false
+  allow_cuda_graph_capture: false
+  reduce_strategy: 1
+  fuse_gemm_epilogue: false
+  debug_graphviz_path: ""
+  fused_attention: false
+  fused_feedforward: false
+}
+execution_strategy {
+  num_threads: 3
+  num_iteration_per_drop_scope: 7
+  num_iteration_per_run: 1
+  use_thread_barrier: false
+}
+"""
+
+
 def test_defaults() -> None:
     strategy = DistributedStrategy()
     for name, field in {**SWITCHES, **FLAGS}.items():
@@ -103,6 +140,10 @@ def test_files(tmp_path: Path) -> None:
     Path(path).write_text("mode: COLLECTIVE\namp: true\namp_configs { incr_ratio: 3 }\n")
     other.load_from_prototxt(path)
     assert other.amp and other.amp_configs["incr_ratio"] == 3.0 and not other.dgc
+    Path(path).write_text(OF_PADDLE)
+    other.load_from_prototxt(path)
+    assert other.sharding_configs["stage"] == 2 and other.build_strategy.reduce_strategy == 1
+    assert other.build_strategy.enable_addto and other.execution_strategy.num_threads == 3
     Path(path).write_text("amp: true\nampp: true\n")
     with pytest.raises(ValueError, match=r"2:1(.|\n)*ampp"):
         other.load_from_prototxt(path)

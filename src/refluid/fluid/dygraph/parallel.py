@@ -7,7 +7,7 @@ from typing import Any
 from refluid.collective.job import joined_as
 from refluid.collective.layer_gradients import LARGEST, LAST, LayerGradients
 from refluid.comm.world import world
-from refluid.core.flags import environment_int, environment_str
+from refluid.core.job_variables import job_int, job_str
 from refluid.fluid.dygraph.layers import Layer
 
 __all__ = ["DataParallel", "ParallelEnv", "prepare_context"]
@@ -17,11 +17,11 @@ class ParallelEnv:
     """Which process this is, from the launcher's variables of the environment."""
 
     def __init__(self) -> None:
-        self._nranks = environment_int("PADDLE_TRAINERS_NUM", 1) or 1
-        self._local_rank = environment_int("PADDLE_TRAINER_ID", 0) or 0
-        self._dev_id = int((environment_str("FLAGS_selected_gpus") or "0").split(",")[0])
-        self._trainer_endpoints = (environment_str("PADDLE_TRAINER_ENDPOINTS") or "").split(",")
-        self._current_endpoint = environment_str("PADDLE_CURRENT_ENDPOINT") or ""
+        self._nranks = job_int("PADDLE_TRAINERS_NUM", 1) or 1
+        self._local_rank = job_int("PADDLE_TRAINER_ID", 0)
+        self._dev_id = int((job_str("FLAGS_selected_gpus") or "0").split(",")[0])
+        self._trainer_endpoints = (job_str("PADDLE_TRAINER_ENDPOINTS") or "").split(",")
+        self._current_endpoint = job_str("PADDLE_CURRENT_ENDPOINT") or ""
 
     @property
     def nranks(self) -> int:

@@ -6,13 +6,16 @@ those of `refluid launch`.
 
 from __future__ import annotations
 
+import logging
 import runpy
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from refluid.collective.launch.cluster import Cluster, table
 from refluid.core import flags
+from refluid.core.flags import environment_int, environment_str
 from refluid.paddle import beside
 
 _PORT = 6170
@@ -25,13 +28,17 @@ def parse_args(arguments: Sequence[str] | None = None) -> Namespace:
         description="Run a training script in one or several processes, as Fluid's launcher does.",
     )
     parser.add_argument("--cluster_node_ips", "--ips", default="127.0.0.1", help="hosts: a,b,..")
-    parser.add_argument("--node_ip", help="this host")
-    parser.add_argument("--use_paddlecloud", action="store_true", help="takes no effect")
+    parser.add_argument("--node_ip", "--host", help="this host")
+    parser.add_argument(
+        "--use_paddlecloud", action="store_true", help="PADDLE_TRAINERS, POD_IP say which hosts"
+    )
     parser.add_argument("--started_port", "--start_port", type=int, help="the first trainer's port")
     parser.add_argument("--print_config", type=_truth, default=True, help="print the environment")
-    parser.add_argument("--selected_gpus", "--gpus", help="devices, a process for each: 0,1,..")
+    parser.add_argument(
+        "--selected_gpus", "--gpus", "--devices", help="devices, a process for each: 0,1,.."
+    )
     parser.add_argument("--nproc_per_node", type=int, help="processes on this host")
-    parser.add_argument("--log_level", type=int, default=20, help="20 prints, 30 is quiet")
+    parser.add_argument("--log_level", type=_level, default=20, help="20 prints, 30 is quiet")
     parser.add_argument("--log_dir", help="where several trainers write their logs: log")
     parser.add_argument("--max_restarts", "--max_restart", type=int, default=0, help="failures")
     parser.add_argument("--run_mode", help="takes no effect: servers are asked for by number")
@@ -44,8 +51,24 @@ def parse_args(arguments: Sequence[str] | None = None) -> Namespace:
     return parser.parse_args(arguments)
 
 
+def _level(text: str) -> int:
+    """A level of the log, by its number or its name."""
+    named = logging.getLevelNamesMapping()
+    return int(text) if text.isdigit() else named[text.upper()]
+
+
 def _truth(text: str) -> bool:
     return text.lower() in ("1", "true", "t", "yes", "y")
+
+
+def of_cloud(options: Namespace) -> None:
+    """The hosts are those of PaddleCloud's variables."""
+    told = {name: environment_str(name) for name in ("PADDLE_TRAINERS", "POD_IP")}
+    for name, value in told.items():
+        if value is None:
+            raise SystemExit(f"paddle.distributed.launch: --use_paddlecloud needs {name}")
+    options.cluster_node_ips, options.node_ip = told.values()
+    options.started_port = environment_int("PADDLE_PORT", options.started_port)
 
 
 def _several(options: Namespace) -> bool:
@@ -75,6 +98,7 @@ def launch_with_servers(options: Namespace) -> int:
             options.started_port,
             Path(options.log_dir or "log"),
             options.max_restarts,
+            options.cluster_node_ips.split(","),
         )
     except EnforceNotMet as error:
         raise SystemExit(f"paddle.distributed.launch: {error}") from None
@@ -100,32 +124,23 @@ def _launch_several(options: Namespace) -> int:
         raise SystemExit(f"paddle.distributed.launch: {error}") from None
 
 
-def _environment(options: Namespace) -> dict[str, str]:
-    endpoint = f"{options.node_ip or '127.0.0.1'}:{options.started_port or _PORT}"
-    found = {
-        "PADDLE_TRAINER_ID": "0",
-        "PADDLE_TRAINERS_NUM": "1",
-        "PADDLE_CURRENT_ENDPOINT": endpoint,
-        "PADDLE_TRAINER_ENDPOINTS": endpoint,
-    }
-    if options.selected_gpus is not None:
-        found["FLAGS_selected_gpus"] = options.selected_gpus
-    return found
-
-
 def launch(args: Sequence[str] | None = None) -> None:
     """Runs the script: a single trainer as `__main__` of this process, several in their own."""
     options = parse_args(args)
+    if options.use_paddlecloud:
+        of_cloud(options)
     if _with_servers(options):
         raise SystemExit(launch_with_servers(options))
     if _several(options):
         raise SystemExit(_launch_several(options))
-    environment = _environment(options)
+    host = options.node_ip or options.cluster_node_ips
+    alone = Cluster((host,), host, options.started_port or _PORT, (options.selected_gpus or "",))
+    environment = alone.environment(0)
     for name, value in environment.items():
         flags.export(name, value)
     flags.load_environment(environment)
     if options.print_config and options.log_level <= 20:
-        print("\n".join(f"{name}: {value}" for name, value in environment.items()), flush=True)
+        print(table(alone), flush=True)
     script = options.training_script
     if not Path(script).is_file():
         raise SystemExit(f"paddle.distributed.launch: no such script: {script}")

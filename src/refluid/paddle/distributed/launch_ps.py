@@ -15,7 +15,7 @@ def parse_args() -> Namespace:
         prog="python -m paddle.distributed.launch_ps",
         description="Run a training script as servers of tables and workers.",
     )
-    parser.add_argument("--cluster_node_ips", default="", help="takes no effect: see --servers")
+    parser.add_argument("--cluster_node_ips", default="", help="hosts: a,b,..")
     parser.add_argument("--node_ip", help="this host, of those in the lists")
     parser.add_argument("--start_port", "--started_port", type=int, help="the first server's port")
     parser.add_argument("--print_config", default=True, help="takes no effect")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from refluid.core import flags
+from refluid.core.job_variables import job_int
 
 __all__ = ["distributed_batch_reader"]
 
@@ -20,8 +20,8 @@ def distributed_batch_reader(batch_reader: Reader) -> Reader:
     (PADDLE_TRAINER_ID). Batches at the end that don't suffice for all trainers are left out, so
     that all take the same number of steps. Raises AssertionError for an id out of range.
     """
-    count = flags.environment_int("PADDLE_TRAINERS_NUM", 1) or 1
-    own = flags.environment_int("PADDLE_TRAINER_ID", 0) or 0
+    count = job_int("PADDLE_TRAINERS_NUM", 1) or 1
+    own = job_int("PADDLE_TRAINER_ID", 0)
     assert 0 <= own < count, f"PADDLE_TRAINER_ID is {own}, but there are {count} trainers"
 
     def batches() -> Iterator[Any]:

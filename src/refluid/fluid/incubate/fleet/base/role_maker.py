@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.core.flags import environment_int, environment_str
+from refluid.core.job_variables import job_int, job_str
 from refluid.fluid.incubate.fleet.base.mpi_roles import MPIRoleMaker, MPISymetricRoleMaker
 from refluid.fluid.incubate.fleet.base.roles import MockBarrier, Role, RoleMakerBase
 
@@ -39,7 +39,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
             return
         if self._is_collective:
             self._role = Role.WORKER
-            self._current_id = environment_int("PADDLE_TRAINER_ID", 0) or 0
+            self._current_id = job_int("PADDLE_TRAINER_ID", 0)
             self._worker_endpoints = _endpoints("PADDLE_TRAINER_ENDPOINTS")
             self._trainers_num = len(self._worker_endpoints)
         else:
@@ -99,7 +99,7 @@ class GeneralRoleMaker(PaddleCloudRoleMaker):
 
 
 def _variable(name: str) -> str:
-    found = environment_str(name)
+    found = job_str(name)
     if found is None:
         raise ValueError(
             f"The role of this process can't be told: the environment has no {name}, which "

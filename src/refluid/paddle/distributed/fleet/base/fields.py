@@ -142,9 +142,14 @@ BUILD = by_name(
         StrategyField("cache_runtime_context", False),
         StrategyField("fuse_bn_add_act_ops", False),
         StrategyField("enable_auto_fusion", False),
+        StrategyField("enable_addto", False),
+        StrategyField("fix_op_run_order", False),
+        StrategyField("allow_cuda_graph_capture", False),
         StrategyField("fuse_gemm_epilogue", False),
         StrategyField("reduce_strategy", 0),
         StrategyField("debug_graphviz_path", ""),
+        StrategyField("fused_attention", False),
+        StrategyField("fused_feedforward", False),
     ]
 )
 EXECUTION = by_name(
