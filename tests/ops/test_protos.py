@@ -55,6 +55,7 @@ _OF_PADDLE_2 = {
     "tensor.complexes",
     "tensor.diagonals",
     "tensor.drawing",
+    "tensor.segments",
     "tensor.spreading",
     "tensor.writing",
 }

@@ -131,9 +131,9 @@ class VarBase(AsTensor, Variable):
     @property  # type: ignore[override]
     def shape(self) -> list[int]:
         """Sizes of all dimensions."""
-        if isinstance(self._value, torch.Tensor):
-            return list(self._value.shape)
-        return list(self._shape or ())
+        value = self._value
+        value = value.value if isinstance(value, SelectedRows) else value
+        return list(value.shape if isinstance(value, torch.Tensor) else self._shape or ())
 
     @shape.setter
     def shape(self, shape: Sequence[int]) -> None:
@@ -185,8 +185,9 @@ class VarBase(AsTensor, Variable):
         """What a program would be told of its shape; here it has one."""
 
     def numpy(self) -> Array:
-        """A copy of the value. EnforceNotMet if there is none yet."""
-        value = self.tensor
+        """A copy of the value, of rows alone that of the rows. EnforceNotMet if there is none."""
+        rows = self._value
+        value = rows.value if isinstance(rows, SelectedRows) else self.tensor
         if value.dtype is torch.bfloat16:
             value = value.float()  # NumPy has none
         found = value.numpy(force=True)

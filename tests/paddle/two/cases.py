@@ -12,7 +12,10 @@ import numpy as np
 
 
 class Given(NamedTuple):
-    """An argument to be drawn: float, complex, int or bool, in [low, high), parts alike."""
+    """An argument to be drawn: float, complex, int or bool, in [low, high), parts alike.
+
+    The kind `ordered` is int64, each no less than the one before.
+    """
 
     kind: str
     shape: tuple[int, ...]
@@ -29,6 +32,8 @@ class Given(NamedTuple):
             drawn = parts[0] + 1j * parts[1]
         else:
             drawn = random.randint(int(self.low), int(self.high), self.shape)
+        if self.kind == "ordered":
+            return np.sort(drawn).astype("int64")
         return np.asarray(drawn).astype(self.kind)
 
 

@@ -62,9 +62,8 @@ def _shown(default: Any) -> str:
 def _parsed(text: str) -> inspect.Signature:
     """A signature that was recorded as text; a default that is an object stands for its text."""
     plain = re.sub(r"(<[^>]*>)", lambda match: repr(match[0]), re.sub(r"->.*", "", text))
-    plain = re.sub(r"(\w+): [\w.\[\]]+(?=[,)=]| =)", r"\1", plain)
     namespace: dict[str, Any] = {}
-    exec(f"def recorded{plain}: pass", namespace)
+    exec(f"from __future__ import annotations\ndef recorded{plain}: pass", namespace)
     return inspect.signature(namespace["recorded"])
 
 

@@ -5,6 +5,7 @@ from refluid.paddle.naming import name_table
 name_table(
     __name__,
     """
+    refluid.paddle.autograd.derivatives: hessian jacobian
     refluid.paddle.autograd.layers: PyLayer PyLayerContext
     refluid.paddle.autograd.running: backward saved_tensors_hooks
     """,
