@@ -2,7 +2,8 @@
 
 Each script of benchmarks/tuned_scripts is tuned; then every combination of all that applies to it
 is measured, in an order of chance, for as long as `--limit` says. What both found runs beside each
-other, and beside the default, in turns.
+other, and beside the default, in turns. `--record` keeps the results beside those of other scripts
+and machines (`results/tuning.json`), and writes the table of docs/tune.md.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.machine import facts
+from benchmarks.report import record
 from refluid.engine.choices import NONE, Choices
 from refluid.tune.bench import Sessions, started_with
 from refluid.tune.doctor.host import read_host
@@ -32,6 +35,7 @@ from refluid.tune.space import Proposal, Situation, TrialKind, applicable
 from refluid.tune.tuner import tune
 
 HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "docs" / "tune.md"
 RESULTS = HERE / "results" / "tuning.json"
 _BLOCKS, _SECONDS, _LEAST = 2, 0.15, 8
 _ROUNDS = 9
@@ -57,6 +61,11 @@ class Result:
     exhaustive_seconds: float
     found: str
     fastest: str
+
+    @property
+    def whole_search(self) -> float:
+        """Seconds that measuring every combination would take, at the pace of those measured."""
+        return self.exhaustive_seconds * self.combinations / max(1, self.measured)
 
 
 def combinations(planned: Sequence[Proposal]) -> list[Choices]:
@@ -127,6 +136,49 @@ def measured(name: str, budget: float, limit: float, learned: Learned) -> Result
     )  # fmt: skip
 
 
+def keep(result: Result, where: dict[str, str]) -> None:
+    """Puts a result in the place of an older one of the same script and processor."""
+    others = [one for one in kept() if _whose(one) != (result.script, where["machine"])]
+    every = sorted([*others, {"result": asdict(result), "facts": where}], key=_whose)
+    RESULTS.write_text(json.dumps(every, indent=1) + "\n")
+
+
+def kept() -> list[dict[str, Any]]:
+    """All results, each with the facts of its machine."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+
+
+def _whose(one: dict[str, Any]) -> tuple[str, str]:
+    return one["result"]["script"], one["facts"]["machine"]
+
+
+def table(every: Sequence[dict[str, Any]]) -> str:
+    """Results as a table of Markdown, machine by machine."""
+    lines = [
+        "| script | combinations | tuned / default | best / default | tuned / best | tuning, s "
+        "| whole search, s | found |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    machines = dict.fromkeys(one["facts"]["machine"] for one in every)
+    for machine in machines:
+        lines.append(f"| **{machine}** | | | | | | | |")
+        for one in every:
+            if one["facts"]["machine"] == machine:
+                lines.append(_row(Result(**one["result"])))
+    taken = sorted({one["facts"]["date"] for one in every})
+    versions = sorted({one["facts"]["refluid"] for one in every})
+    return "\n".join(lines) + f"\n\nMeasured: {', '.join(taken)}; refluid {', '.join(versions)}."
+
+
+def _row(result: Result) -> str:
+    ratios = (result.tuned, result.best, result.beside)
+    figures = [f"{ratio:.2f} ({low:.2f} to {high:.2f})" for ratio, low, high in ratios]
+    search = f"{result.whole_search:,.0f} ({result.measured} measured)"
+    cells = [result.script, f"{result.combinations:,}", *figures]
+    cells += [f"{result.tuning_seconds:.0f}", search, result.found.replace("_", "\\_")]
+    return f"| {' | '.join(cells)} |"
+
+
 def _figures(found: Compared) -> list[float]:
     return [found.ratio, found.low, found.high]
 
@@ -155,8 +207,8 @@ def main() -> None:
             found.append(measured(name, asked.budget, asked.limit, learned))
             print(json.dumps(asdict(found[-1])), flush=True)
             if asked.record:
-                told = {"facts": facts("cpu"), "results": list(map(asdict, found))}
-                RESULTS.write_text(json.dumps(told, indent=1))
+                keep(found[-1], facts("cpu"))
+                record(PAGE, "tuning", table(kept()))
 
 
 if __name__ == "__main__":

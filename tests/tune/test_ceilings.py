@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -22,6 +24,19 @@ def test_kernels_that_cannot_compute_a_type_have_no_rate(
 ) -> None:
     monkeypatch.setattr(ceilings.onednn, "linear", _refuse)
     assert ceilings.matrix_rate(torch.device("cpu"), dtype) > 0
+
+
+def test_what_is_slow_is_not_measured_at_length() -> None:
+    """By a clock on which a small run takes longer than a large one may."""
+    ticks = itertools.count(0.0, 10.0)
+    runs = []
+
+    def prepared(smaller: int) -> tuple[Callable[[], object], int]:
+        return (lambda: runs.append(smaller)), 1000 // smaller
+
+    rate = ceilings._rate(prepared, torch.device("cpu"), lambda: next(ticks))
+    assert set(runs) == {ceilings._SMALLER}
+    assert rate == 1000 // ceilings._SMALLER / 10.0
 
 
 def test_bfloat16_has_a_rate_without_its_instructions() -> None:

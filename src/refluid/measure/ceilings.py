@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -14,6 +15,11 @@ _SIZE = {"cpu": 1024, "accelerator": 8192}
 _LAYER = {"cpu": (8, 128, 28), "accelerator": (64, 512, 56)}
 _BYTES = {"cpu": 1 << 27, "accelerator": 1 << 31}
 _REPEATS = 12
+# What is tried first has sides this many times smaller; what would take more seconds isn't tried.
+_SMALLER, _LONGEST = 8, 0.25
+
+# What is measured, and its floating-point operations.
+Prepared = tuple[Callable[[], object], int]
 
 
 @dataclass(frozen=True)
@@ -53,41 +59,56 @@ def matrix_rate(
     """Floating-point operations per second of the fastest kernel, by a clock that gives seconds.
 
     On the CPU three libraries' kernels multiply: those of `torch.mm`, of `torch.nn.Linear` where
-    oneDNN has it, of convolutions. None is the fastest on every processor, and without instructions
-    for `dtype` some can't compute it; these have no rate.
+    oneDNN has it, of convolutions. None is the fastest on every processor. Without instructions for
+    `dtype` some can't compute it, which have no rate, and some take a thousand times as long.
     """
-    size = _SIZE[_kind(device)]
+    with torch.no_grad():
+        return max(_rate(partial(one, device, dtype), device, clock) for one in _KERNELS)
+
+
+def _rate(
+    prepared: Callable[[int], Prepared], device: torch.device, clock: Callable[[], float]
+) -> float:
+    """Of a large run; of a small one where the large one would take long, 0 where there is none."""
+    try:
+        work, flops = prepared(_SMALLER)
+        rate = flops / _fastest(work, device, clock)
+    except RuntimeError:
+        return 0.0
+    work, flops = prepared(1)
+    return rate if flops > rate * _LONGEST else flops / _fastest(work, device, clock)
+
+
+def _product(device: torch.device, dtype: torch.dtype, smaller: int) -> Prepared:
+    size = _SIZE[_kind(device)] // smaller
     left = torch.rand(size, size, device=device, dtype=dtype)
     right, out = torch.rand_like(left), torch.empty_like(left)
-    kernels: list[Callable[[], object]] = [lambda: torch.mm(left, right, out=out)]
+    return (lambda: torch.mm(left, right, out=out)), 2 * size**3
+
+
+def _linear(device: torch.device, dtype: torch.dtype, smaller: int) -> Prepared:
     linear = onednn.linear
-    if linear and device.type == "cpu" and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        kernels.append(lambda: linear(left, right, None, "none", [], ""))
-    with torch.no_grad():
-        rates = [
-            2 * size**3 / _fastest(kernel, device, clock) for kernel in kernels if _runs(kernel)
-        ]
-        images, filters = _layer(device, dtype)
-        flops = 2 * images[:, 0].numel() * filters.numel()
-        seconds = _fastest(lambda: torch.conv2d(images, filters, padding=1), device, clock)
-        return max(*rates, flops / seconds)
+    if not linear or device.type != "cpu" or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        raise RuntimeError("oneDNN isn't there")
+    size = _SIZE["cpu"] // smaller
+    left, right = torch.rand(2, size, size, dtype=dtype)
+    return (lambda: linear(left, right, None, "none", [], "")), 2 * size**3
 
 
-def _runs(kernel: Callable[[], object]) -> bool:
-    try:
-        kernel()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _layer(device: torch.device, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Images and filters of a convolution that computes about as much as the products."""
+def _convolution(device: torch.device, dtype: torch.dtype, smaller: int) -> Prepared:
+    """About as much to compute as the products."""
     rows, channels, extent = _LAYER[_kind(device)]
+    channels, extent = channels // smaller, extent // smaller
     images = torch.rand(rows, channels, extent, extent, device=device, dtype=dtype)
     filters = torch.rand(channels, channels, 3, 3, device=device, dtype=dtype)
-    last = torch.channels_last
-    return images.contiguous(memory_format=last), filters.contiguous(memory_format=last)
+    images, filters = (
+        one.contiguous(memory_format=torch.channels_last) for one in (images, filters)
+    )
+    flops = 2 * images[:, 0].numel() * filters.numel()
+    return (lambda: torch.conv2d(images, filters, padding=1)), flops
+
+
+_KERNELS = (_product, _linear, _convolution)
 
 
 def _fastest(work: Callable[[], object], device: torch.device, clock: Callable[[], float]) -> float:
