@@ -19,7 +19,7 @@ _REPEATS = 12
 _SMALLER, _LONGEST = 8, 0.25
 
 # What is measured, and its floating-point operations.
-Prepared = tuple[Callable[[], object], int]
+Measurable = tuple[Callable[[], object], int]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def matrix_rate(
 
 
 def _rate(
-    prepared: Callable[[int], Prepared], device: torch.device, clock: Callable[[], float]
+    prepared: Callable[[int], Measurable], device: torch.device, clock: Callable[[], float]
 ) -> float:
     """Of a large run; of a small one where the large one would take long, 0 where there is none."""
     try:
@@ -79,14 +79,14 @@ def _rate(
     return rate if flops > rate * _LONGEST else flops / _fastest(work, device, clock)
 
 
-def _product(device: torch.device, dtype: torch.dtype, smaller: int) -> Prepared:
+def _product(device: torch.device, dtype: torch.dtype, smaller: int) -> Measurable:
     size = _SIZE[_kind(device)] // smaller
     left = torch.rand(size, size, device=device, dtype=dtype)
     right, out = torch.rand_like(left), torch.empty_like(left)
     return (lambda: torch.mm(left, right, out=out)), 2 * size**3
 
 
-def _linear(device: torch.device, dtype: torch.dtype, smaller: int) -> Prepared:
+def _linear(device: torch.device, dtype: torch.dtype, smaller: int) -> Measurable:
     linear = onednn.linear
     if not linear or device.type != "cpu" or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         raise RuntimeError("oneDNN isn't there")
@@ -95,7 +95,7 @@ def _linear(device: torch.device, dtype: torch.dtype, smaller: int) -> Prepared:
     return (lambda: linear(left, right, None, "none", [], "")), 2 * size**3
 
 
-def _convolution(device: torch.device, dtype: torch.dtype, smaller: int) -> Prepared:
+def _convolution(device: torch.device, dtype: torch.dtype, smaller: int) -> Measurable:
     """About as much to compute as the products."""
     rows, channels, extent = _LAYER[_kind(device)]
     channels, extent = channels // smaller, extent // smaller
