@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
+import numpy as np
 import pytest
 import torch
 
 import refluid.ops  # noqa: F401
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.rows.draws import RowDraws
 from refluid.ops.registry import find
 
 HEIGHT, WIDTH = 7, 3
@@ -114,6 +119,38 @@ def test_a_table_grows_by_what_it_meets() -> None:
     again = run("lookup_sparse_table", table, ids, padding_idx=4, random=lambda seed: None)
     assert torch.equal(dense(again)[0], found[0])
     assert dense(again)[1].tolist() == [0.0, 0.0]
+
+
+def test_a_table_reads_what_it_has_not_met() -> None:
+    source = np.random.RandomState(0)
+    for count in (0, 1, 300):
+        known = torch.from_numpy(source.randint(-(2**62), 2**62, count))
+        known = torch.cat([known, known[: count // 3]])  # the first of equal rows is read
+        table = SelectedRows(known, 100, torch.from_numpy(source.rand(len(known), 3)))
+        others = torch.from_numpy(source.randint(-(2**62), 2**62, 40))
+        ids = torch.cat([known, others])[torch.from_numpy(source.permutation(len(known) + 40))]
+        draws = RowDraws("uniform", -1.0, 1.0, 5)
+        begun = torch.empty(len(ids), 3, dtype=torch.float64)
+        draws.fill(ids, begun)
+        rows = dict(zip(reversed(known.tolist()), reversed(table.value.tolist()), strict=True))
+        pairs = zip(ids.tolist(), begun.tolist(), strict=True)
+        wanted = [rows.get(one, first) for one, first in pairs]
+        for shape, version in (((-1, 2, 1), "lookup_table"), ((-1, 2), "lookup_table_v2")):
+            even = ids[: len(ids) // 2 * 2]
+            found = dense(
+                run(
+                    "lookup_sparse_table",
+                    table,
+                    even.reshape(shape),
+                    auto_grown_table=False,
+                    lookup_table_version=version,
+                    first_rows=json.dumps(asdict(draws)),
+                    random=lambda seed: None,
+                )
+            )
+            assert found.shape == (len(even) // 2, 2, 3)
+            assert found.reshape(-1, 3).tolist() == wanted[: len(even)]
+        assert len(table.rows()) == len(known)
 
 
 @pytest.mark.parametrize("op_type", ["lookup_table", "lookup_table_v2"])

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 import refluid.fluid as fluid
+from refluid.fluid.core import AnalysisConfig, PaddleTensor, create_paddle_predictor
 from refluid.pserver.loading import load_server
+from refluid.pserver.reading import TableReader
 from refluid.pserver.server_making import table_server
+from refluid.pserver.sharding import save_shards
 from tests.pserver.jobs import Job, Trainer
 from tests.pserver.tables import network
 
@@ -59,6 +62,60 @@ def test_what_is_saved_is_what_one_process_would_have(tmp_path: Path) -> None:
     split = job.trainers[0].main._servers.split
     job.run(train)
     assert loaded_rows(split, tmp_path / "all") == 1000
+
+
+def test_a_model_of_rows_predicts_by_itself(tmp_path: Path) -> None:
+    """A table of any ids is rows in the model; what has none is read as it would begin."""
+    most = 2**62
+    feeds = [
+        {"ids": np.array([[3], [most], [3]]), "x": np.ones((3, 3), "float32")},
+        {"ids": np.array([[-7], [most], [5]]), "x": np.ones((3, 3), "float32")},
+    ]
+
+    def train(trainer: Trainer) -> None:
+        trainer.step(feeds[0])
+        executor, link = trainer.executor, trainer.main._servers
+        folders = {str(tmp_path / "model"): None, str(tmp_path / "one"): "parameters"}
+        with fluid.scope_guard(trainer.scope):
+            given = ["ids", "x"], [trainer.loss], executor, trainer.main
+            for folder, file in folders.items():
+                fluid.io.save_inference_model(folder, *given, params_filename=file)
+            save_shards(link, tmp_path / "shards", parameters_only=True)
+        with TableReader(link.split.layout.servers) as reader:
+            sums = [reader.rows("emb", one["ids"]).sum() for one in feeds]
+            wanted = [rows + (feeds[0]["x"] @ trainer.value("w")).sum() for rows in sums]
+            for folder, file in folders.items():
+                predictor = create_paddle_predictor(config_of(folder, file))
+                for shards in (False, True):
+                    scope = fluid.Scope()
+                    with fluid.scope_guard(scope):
+                        program, _, targets = fluid.io.load_inference_model(
+                            folder, executor, params_filename=file
+                        )
+                        assert sorted(scope.find_var("emb").value.rows()) == [3, most]
+                        if shards:
+                            load = fluid.io.load_persistables
+                            load(executor, str(tmp_path / "shards"), program)
+                        for feed, expected in zip(feeds, wanted, strict=True):
+                            (found,) = executor.run(program, feed=feed, fetch_list=targets)
+                            np.testing.assert_allclose(found.item(), expected, rtol=1e-6)
+                for feed, expected in zip(feeds, wanted, strict=True):
+                    (told,) = predictor.run([PaddleTensor(feed[one]) for one in given[0]])
+                    np.testing.assert_allclose(told.as_ndarray().item(), expected, rtol=1e-6)
+            asking = reader.connected(program)
+            assert "distributed_lookup_table" in [op.type for op in asking.global_block().ops]
+            reader.refresh(asking, scope)
+            (found,) = executor.run(asking, feed=feeds[1], fetch_list=targets, scope=scope)
+            np.testing.assert_allclose(found.item(), wanted[1], rtol=1e-6)
+
+    Job(built, 2, 1, True, min_block_size=1).run(train)
+
+
+def config_of(folder: str, file: str | None) -> AnalysisConfig:
+    """Of a predictor of a folder, whose parameters may be in one file."""
+    if file is None:
+        return AnalysisConfig(folder)
+    return AnalysisConfig(f"{folder}/__model__", f"{folder}/{file}")
 
 
 def loaded_rows(split: Any, folder: Path) -> int:

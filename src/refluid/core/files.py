@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from refluid.core.codec import Buffer, decode_lod_tensor, decode_selected_rows
 from refluid.core.errors import EnforceNotMet
@@ -36,20 +36,26 @@ def decode_selected_rows_file(path: PathLike) -> SelectedRows:
     return value
 
 
-def decode_combined_file(path: PathLike, names: Sequence[str]) -> dict[str, LoDTensor]:
-    """The LoDTensors of a combined file, which holds no names: they must be given in its order.
+def decode_combined_file(
+    path: PathLike, names: Sequence[str], rows: Container[str] = ()
+) -> dict[str, LoDTensor | SelectedRows]:
+    """The values of a combined file, which holds no names: they must be given in its order.
 
-    (Fluid's order is by name.) Errors as for `decode_file`, naming the variable too.
+    (Fluid's order is by name.) rows: which of them are SelectedRows, others are LoDTensors. Errors
+    as for `decode_file`, naming the variable too.
     """
-    return decode_combined(map_file(path), names, path)
+    return decode_combined(map_file(path), names, path, rows)
 
 
-def decode_combined(data: Buffer, names: Sequence[str], path: PathLike) -> dict[str, LoDTensor]:
+def decode_combined(
+    data: Buffer, names: Sequence[str], path: PathLike, rows: Container[str] = ()
+) -> dict[str, LoDTensor | SelectedRows]:
     """As `decode_combined_file`, of its bytes. path: what errors call them."""
     end = 0
-    values: dict[str, LoDTensor] = {}
+    values: dict[str, LoDTensor | SelectedRows] = {}
     for name in names:
-        values[name], end = decode_lod_tensor(data, end, f"{path} (variable {name})")
+        decode = decode_selected_rows if name in rows else decode_lod_tensor
+        values[name], end = decode(data, end, f"{path} (variable {name})")
     check_end(data, end, path)
     return values
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor
 from refluid.kernels.rows.merging import merge_rows
+
+if TYPE_CHECKING:
+    from refluid.kernels.rows.ids import RowPlaces
 
 
 class SelectedRows:
@@ -17,7 +21,7 @@ class SelectedRows:
     `rows` is a list or an int64 tensor of n row numbers, `value` a tensor of shape [n, ...].
     """
 
-    __slots__ = ("_data", "_height", "index")
+    __slots__ = ("_data", "_height", "_places", "index")
 
     index: torch.Tensor
 
@@ -48,6 +52,18 @@ class SelectedRows:
             raise EnforceNotMet(
                 f"SelectedRows takes a flat list of rows, not shape {tuple(self.index.shape)}"
             )
+        self._places: RowPlaces | None = None
+
+    def find(self, ids: torch.Tensor) -> torch.Tensor:
+        """Where `value` has the rows of these ids, int64 [n], the first of equal ones; -1: nowhere.
+
+        What it takes to know is made once for the rows that there are.
+        """
+        if self._places is None:
+            from refluid.kernels.rows.ids import RowPlaces  # gradients are never looked up
+
+            self._places = RowPlaces(self.index)
+        return self._places.find(ids).to(ids.device)
 
     def height(self) -> int:
         """The number of rows of the dense tensor this stands for."""

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from refluid.build import apply
+from refluid.core.dtypes import VarType
 from refluid.core.scope import Scope, global_scope
+from refluid.core.selected_rows import SelectedRows
+from refluid.ir.attributes import OpRole
+from refluid.ir.editor import Editor
+from refluid.ir.operator import Operator
+from refluid.ir.program import Program
 from refluid.kernels.rows.draws import RowDraws
 from refluid.pserver.layout import SparseParameter
 from refluid.pserver.saved_files import whole_table
 from refluid.pserver.server_programs import own_name, row_state
 from refluid.pserver.split import Split
 from refluid.pserver.table_client import TableClient
-from refluid.pserver.updates import draws_of, initial_op
+from refluid.pserver.updates import draws_of, initial_op, lookups_of
 
 
 def whole_scope(connection: Any, *, parameters_only: bool) -> Scope:
@@ -30,6 +39,43 @@ def whole_scope(connection: Any, *, parameters_only: bool) -> Scope:
     for name, value in values.items():
         scope.var(name).value = value
     return scope
+
+
+def predicting(split: Split, scope: Scope) -> Program:
+    """lookup_table(W) -> lookup_sparse_table(W) where the scope has the table W as rows.
+
+    The program as the user made it, or a copy: unknown ids are read as their rows would begin.
+    """
+    held = {one: scope.find_var(one.name) for one in split.layout.sparse}
+    draws = {
+        table.name: json.dumps(asdict(table.draws))
+        for table, cell in held.items()
+        if cell is not None and isinstance(cell.value, SelectedRows)
+    }
+    if not draws:
+        return split.side.main
+    made = split.side.main.clone()
+    for name in draws:
+        made.global_block().var(name).type = VarType.SELECTED_ROWS
+        for op in lookups_of(made).get(name, []):
+            _look_up_rows(op, draws[name])
+    return made
+
+
+def _look_up_rows(op: Operator, first_rows: str) -> None:
+    block, place = op.block, op.idx
+    ends = {"W": op.input("W"), "Ids": op.input("Ids")}, {"Out": op.output("Out")}
+    attrs = {
+        "lookup_table_version": op.type,
+        "padding_idx": op.attr("padding_idx"),
+        "first_rows": first_rows,
+        "auto_grown_table": False,
+        "is_test": True,
+        "is_distributed": True,
+    }
+    Editor(block).remove(op)
+    with block.program.roles(OpRole.FORWARD):
+        apply("lookup_sparse_table", *ends, attrs, block=block, index=place)
 
 
 def dense_state(client: TableClient, split: Split) -> dict[str, Tensor]:

@@ -123,9 +123,15 @@ def make_lookups_remote(block: Block, layout: JobLayout, where: Mapping[str, Any
 
 
 def _fits(block: Block, first: Operator, op: Operator) -> bool:
-    alike = op.type == first.type and op.attr("padding_idx") == first.attr("padding_idx")
+    alike = _read(op) == _read(first)
     (ids,), start, end = op.input("Ids"), first.idx, op.idx
     return alike and not any(ids in one.output_arg_names for one in block.ops[start:end])
+
+
+def _read(op: Operator) -> dict[str, Any]:
+    """How a lookup's ids are to be read."""
+    version = op.attrs.get("lookup_table_version", op.type)
+    return {"lookup_table_version": version, "padding_idx": op.attr("padding_idx")}
 
 
 def _join(block: Block, where: Mapping[str, Any], table: str, ops: Sequence[Operator]) -> None:
@@ -134,8 +140,7 @@ def _join(block: Block, where: Mapping[str, Any], table: str, ops: Sequence[Oper
     attrs: Mapping[str, Any] = {
         **where,
         "table_names": [table],
-        "lookup_table_version": first.type,
-        "padding_idx": first.attr("padding_idx"),
+        **_read(first),
     }
     inputs = {"Ids": [op.input("Ids")[0] for op in ops], "W": table}
     outputs = {"Outputs": [op.output("Out")[0] for op in ops]}

@@ -101,7 +101,7 @@ def lookups_of(program: Program) -> dict[str, list[Operator]]:
     """Operators that look rows up, by table, where the program asks for sparse gradients."""
     found: dict[str, list[Operator]] = {}
     for op in program.global_block().ops:
-        if is_lookup(op) and (op.attr("is_sparse") or op.attr("is_distributed")):
+        if is_lookup(op) and (op.attr("is_distributed") or op.attrs.get("is_sparse")):
             found.setdefault(op.input("W")[0], []).append(op)
     return found
 

@@ -150,12 +150,12 @@ def load_vars(
     device = getattr(getattr(executor, "place", None), "device", "cpu")
     if filename is not None:
         path = folder / filename
-        values = decode_combined_file(path, sorted(var.name for var in chosen))
+        values = decode_combined_file(path, sorted(var.name for var in chosen), rows_of(chosen))
         store([Loaded(var, values[var.name], path) for var in chosen], device)
     elif (folder / SHARDS).is_file():
         store(_of_shards(folder, chosen), device)
     else:
-        store([_read(file_of(folder, var.name), var) for var in chosen], device)
+        store([read_variable(file_of(folder, var.name), var) for var in chosen], device)
 
 
 def _of_shards(folder: Path, chosen: Iterable[Variable]) -> list[Loaded]:
@@ -170,8 +170,14 @@ def _of_shards(folder: Path, chosen: Iterable[Variable]) -> list[Loaded]:
     ]
 
 
-def _read(path: Path, var: Variable) -> Loaded:
-    sparse = var.type == VarType.SELECTED_ROWS
+def rows_of(variables: Iterable[Variable]) -> set[str]:
+    """The names of those whose files hold rows."""
+    return {var.name for var in variables if var.type == VarType.SELECTED_ROWS}
+
+
+def read_variable(path: Path, var: Variable) -> Loaded:
+    """The value of a variable from a file of its own."""
+    sparse = bool(rows_of([var]))
     return Loaded(var, decode_selected_rows_file(path) if sparse else decode_file(path), path)
 
 

@@ -89,6 +89,26 @@ class IdMap:
         id_loops().add(self._keys, self._slots, ordered, 0, again)
 
 
+class RowPlaces:
+    """Where each of some numbers of rows, int64 [n], is among them."""
+
+    def __init__(self, index: Tensor) -> None:
+        self._map, count = IdMap(), len(index)
+        slots = self._map.add(index.cpu().contiguous())
+        first = torch.full((self._map.count,), count)
+        self._first = first.scatter_reduce_(0, slots, torch.arange(count), "amin")
+
+    def find(self, ids: Tensor) -> Tensor:
+        """The first place of each id, int64 [n], -1 where it is nowhere."""
+        slots, missing = self._map.find(ids.cpu().contiguous())
+        if not missing:
+            return self._first[slots]
+        found = torch.full_like(slots, -1)
+        there = slots >= 0
+        found[there] = self._first[slots[there]]
+        return found
+
+
 def unique_ids(ids: Tensor) -> tuple[Tensor, Tensor]:
     """Each id once, int64 [m], in the order in which they come, and which of these each is, [n]."""
     count = len(ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
+from refluid.ops.comm.servers import flat_ids
 from refluid.ops.infer import infer_like, no_inference
 from refluid.ops.registry import GradOp, operator
 from refluid.ops.signature import Long, Longs, Random
@@ -98,24 +100,46 @@ def lookup_sparse_table(
     padding_idx: Long = -1,
     auto_grown_table: bool = True,
     is_test: bool = False,
+    is_distributed: bool = False,
+    lookup_table_version: str = "lookup_table",
+    first_rows: str = "",
     random: Random,
 ) -> Tensor:
-    """The values of the rows Ids (n, 1) of a table that holds only the rows it has met.
+    """The values of the rows Ids (.., 1) of a table that holds only the rows it has met.
 
     An unknown id gets a new row of small random values; in test, or where the table may not
-    grow, it reads as zeros. padding_idx always reads as zeros.
+    grow, it reads as zeros, or as what rows begin as, of which first_rows tells (`RowDraws` as
+    JSON). padding_idx always reads as zeros. lookup_table_version: `lookup_table_v2` has Ids (..).
+    is_distributed: servers that have the table may be asked instead.
     """
-    ids = Ids.reshape(-1)
-    known = torch.isin(ids, W.index)
-    if auto_grown_table and not is_test:
-        new = torch.unique(ids[~known])
+    ids = flat_ids(Ids, lookup_table_version)
+    wanted = ids.reshape(-1)
+    places = W.find(wanted)
+    if auto_grown_table and not is_test and bool((places < 0).any()):
+        new = torch.unique(wanted[places < 0])
         fresh = W.value.new_empty((new.numel(), *W.value.shape[1:]))
         fresh.uniform_(-0.1, 0.1, generator=random(0))
         W.set_rows(torch.cat([W.index, new]))
         W.get_tensor().tensor = torch.cat([W.value, fresh])
-        known = torch.ones_like(known)
-    order = torch.argsort(W.index)
-    place = torch.searchsorted(W.index[order], ids).clamp(max=max(W.index.numel() - 1, 0))
-    out = W.value[order[place]] if W.index.numel() else W.value.new_zeros(ids.numel(), 1)
-    hidden = ~known | (ids == padding_idx) if padding_idx != -1 else ~known
-    return out.masked_fill(hidden.reshape(-1, *[1] * (out.dim() - 1)), 0.0)
+        places = W.find(wanted)
+    out = W.value.new_zeros((wanted.numel(), *W.value.shape[1:]))
+    absent = (places < 0).nonzero().view(-1)
+    if not absent.numel():
+        torch.index_select(W.value, 0, places, out=out)
+    else:
+        there = (places >= 0).nonzero().view(-1)
+        out[there] = W.value[places[there]]
+        out[absent] = _begun(wanted[absent], out, first_rows)
+    if padding_idx != -1:
+        out[wanted == padding_idx] = 0.0
+    return out.reshape(*ids.shape, *out.shape[1:])
+
+
+def _begun(ids: Tensor, like: Tensor, first_rows: str) -> Tensor:
+    """The rows of ids that a table has not met, as wide as others."""
+    rows = like.new_zeros((ids.numel(), *like.shape[1:]))
+    if first_rows:
+        from refluid.kernels.rows.draws import RowDraws  # few programs have such tables
+
+        RowDraws(**json.loads(first_rows)).fill(ids, rows)
+    return rows

@@ -11,7 +11,12 @@ from refluid.core.files import decode_combined
 from refluid.core.writing import write_file
 from refluid.fluid.saving import checkpoint
 from refluid.fluid.saving import inference_model as fluid
-from refluid.fluid.saving.persistence import initialized_cell, is_persistable, write_cells
+from refluid.fluid.saving.persistence import (
+    initialized_cell,
+    is_persistable,
+    rows_of,
+    write_cells,
+)
 from refluid.fluid.saving.storing import Loaded, store
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
@@ -134,6 +139,7 @@ def deserialize_program(data: bytes) -> Program:
 def deserialize_persistables(program: Program, data: bytes, executor: Any) -> None:
     """Puts the parameters of what `serialize_persistables` gave into the current scope."""
     kept = _kept(program)
-    values = decode_combined(data, [var.name for var in kept], "the bytes given")
+    names, rows = [var.name for var in kept], rows_of(kept)
+    values = decode_combined(data, names, "the bytes given", rows)
     device = getattr(getattr(executor, "place", None), "device", "cpu")
     store([Loaded(var, values[var.name], "the bytes given") for var in kept], device)

@@ -135,15 +135,17 @@ class DistributedTranspiler(FleetTables, Fleet):
     ) -> Any:
         """As `fluid.io.save_inference_model`, of the program as the user made it: tables too."""
         split = self._saved(executor, main_program)
-        from refluid.pserver.saved_models import whole_scope
+        from refluid.pserver.saved_models import predicting, whole_scope
 
-        with io_scope(whole_scope(self._connection(), parameters_only=True)):
+        scope = whole_scope(self._connection(), parameters_only=True)
+        program = predicting(split, scope)
+        with io_scope(scope):
             return io.save_inference_model(
                 dirname,
                 feeded_var_names,
-                [split.side.main.global_block().var(_name(one)) for one in target_vars],
+                [program.global_block().var(_name(one)) for one in target_vars],
                 executor,
-                split.side.main,
+                program,
                 None,
                 None,
                 export_for_deployment,
