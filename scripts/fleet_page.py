@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.report import record
 from refluid.paddle.distributed.fleet.base.configs import CONFIGS
+from refluid.paddle.distributed.fleet.base.excluding import unheeded, why_not
 from refluid.paddle.distributed.fleet.base.fields import FLAGS, SWITCHES, StrategyField
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "fleet.md"
@@ -32,9 +33,33 @@ def table(title: str, fields: Iterable[StrategyField]) -> list[str]:
     return head + [row(one) for one in fields]
 
 
+# The options that change how workers train together; `build_strategy` may ask for Reduce mode.
+PAIRED = (
+    "amp", "recompute", "gradient_merge", "lars", "lamb", "dgc", "localsgd", "adaptive_localsgd",
+    "sharding", "fp16_allreduce", "use_hierarchical_allreduce", "sync_batch_norm", "build_strategy",
+)  # fmt: skip
+
+
+def beside(one: str, other: str) -> str:
+    """What becomes of two options that are set together."""
+    if one == other:
+        return ""
+    if why_not([one, other]):
+        return "no"
+    idle = unheeded([one, other])
+    return f"without `{idle[0]}`" if idle else "both"
+
+
+def pairs() -> list[str]:
+    """A section that says which options go together, as the code has it."""
+    head = ["", "## Options together", "", "| | " + " | ".join(f"`{one}`" for one in PAIRED) + " |"]
+    rows = [f"| `{one}` | " + " | ".join(beside(one, b) for b in PAIRED) + " |" for one in PAIRED]
+    return [*head, "|---" * (len(PAIRED) + 1) + "|", *rows]
+
+
 def markdown() -> str:
     """All tables."""
-    lines = table("Switches", SWITCHES.values())
+    lines = [*pairs(), *table("Switches", SWITCHES.values())]
     for name, fields in CONFIGS.items():
         lines += table(f"`{name}`", fields.values())
     return "\n".join([*lines, *table("Other fields", FLAGS.values())])

@@ -7,9 +7,18 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import refluid.fluid as fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.paddle.distributed import fleet
 from tests.collective import fleets
+
+
+def _reducing() -> Any:
+    """Reduce mode: each worker updates the parameters that it owns."""
+    options = fluid.BuildStrategy()
+    options.reduce_strategy = options.ReduceStrategy.Reduce
+    return options
+
 
 # name: the optimizers it goes with ("" for any), fields of the strategy.
 OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -33,6 +42,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "",
         {"fuse_grad_size_in_MB": 1, "_fuse_grad_size_in_TFLOPS": 2, "nccl_comm_num": 2},
     ),
+    "reduce": ("", {"build_strategy": _reducing()}),
     "sync norm": ("", {"sync_batch_norm": True}),
 }
 OPTIMIZERS = {"momentum": fleets.MOMENTUM, "adam": fleets.ADAM, "clipped": fleets.CLIPPED}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import refluid.fluid as fluid
 from refluid.paddle.distributed import fleet
-from tests.collective.fleets import CASES, strategy_of
-from tests.collective.networks import batches, built, share
+from tests.collective.fleets import CASES, MOMENTUM, strategy_of
+from tests.collective.networks import batches, built, parameters, share
 
 AMP = {
     "amp": True,
@@ -22,15 +22,24 @@ AMP = {
 }
 STEPS, WHEN = 7, 3
 # Workers update alone in these, and so each has a scale of its own.
-APART = {"local sgd of 1"}
-# What shares of merged gradients need isn't found yet within mixed precision's branch.
-LEFT = {"stage 3 merged"}
-KINDS = [name for name in CASES if name not in APART | LEFT]
+APART: dict[str, tuple[Any, dict[str, Any]]] = {
+    "local sgd of 1": CASES["local sgd of 1"],
+    "local sgd of 2": (MOMENTUM, {"localsgd": True, "localsgd_configs": {"k_steps": 2}}),
+    "adaptive": (MOMENTUM, {"adaptive_localsgd": True}),
+}
+KINDS = {name: case for name, case in CASES.items() if name not in APART}
 
 
-def scales(name: str) -> tuple[list[float], list[bool]]:
-    """The scale after each step, and whether losses were finite; one isn't."""
-    optimizer, fields = CASES[name]
+class Course(NamedTuple):
+    """The scale after each step, whether losses were finite, and the parameters at the end."""
+
+    scales: list[float]
+    finite: list[bool]
+    learned: dict[str, Any]
+
+
+def course(optimizer: Any, fields: dict[str, Any]) -> Course:
+    """This worker's steps, of which one of worker 1 has an infinite loss."""
     rank, size = fleet.worker_index(), fleet.worker_num()
 
     def made() -> Any:
@@ -50,10 +59,11 @@ def scales(name: str) -> tuple[list[float], list[bool]]:
             cell = fluid.global_scope().find_var(scale)
             found.append(float(np.array(cell.get_tensor())[0]))
             finite.append(bool(np.isfinite(value).all()))
-        return found, finite
+        learned, own = parameters(main), {one.name for one in main.all_parameters()}
+        return Course(found, finite, {k: v for k, v in learned.items() if k in own})
 
 
-def planted() -> dict[str, tuple[list[float], list[bool]]]:
+def planted() -> dict[str, Course]:
     """By each strategy."""
     fleet.init(is_collective=True)
-    return {name: scales(name) for name in KINDS}
+    return {name: course(*case) for name, case in {**KINDS, **APART}.items()}

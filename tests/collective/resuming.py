@@ -16,7 +16,7 @@ from refluid.collective.job import job_of_environment
 from refluid.collective.saving import folders
 from refluid.collective.saving.checkpoints import Checkpointing
 from refluid.core.random import set_states
-from tests.collective.training import REDUCE
+from tests.collective.compiled_cases import REDUCE
 
 EPOCHS, BATCHES = 2, 4
 KINDS: dict[str, dict[str, Any]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from refluid.paddle.distributed import fleet
+from refluid.paddle.distributed.fleet.base.excluding import why_not
 from tests.collective import combining
 from tests.collective.combining import Combination
 from tests.collective.jobs import as_trainers
@@ -63,6 +65,21 @@ def check(combinations: list[Combination], folder: Path) -> None:
 def field_of(name: str) -> str:
     """The switch of the strategy by which an option is set."""
     return next(iter(combining.OPTIONS[name][1]))
+
+
+@pytest.mark.parametrize("pair", [*itertools.combinations(combining.OPTIONS, 2)], ids=" and ".join)
+def test_what_excludes_what(pair: tuple[str, str]) -> None:
+    fields = [field_of(one) for one in pair]
+    if fields[0] != fields[1]:
+        assert bool(why_not(fields)) == bool(combining.excluded(pair)), why_not(fields)
+        assert all(one in why_not(fields) for one in fields) or not why_not(fields)
+
+
+def test_what_local_steps_do_without(caplog: pytest.LogCaptureFixture) -> None:
+    fleet.init(is_collective=True)
+    combining.outcome("momentum", ("localsgd", "16 bits", "reduce", "sync norm"))
+    said = [line for line in caplog.messages if "has no effect with LocalSGD" in line]
+    assert len(said) == 3 and "sync_batch_norm" in said[0]
 
 
 def test_some_options_together(tmp_path: Path) -> None:

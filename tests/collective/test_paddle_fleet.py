@@ -190,7 +190,7 @@ def test_what_is_wrong_is_said(caplog: pytest.LogCaptureFixture) -> None:
         with pytest.raises(NotImplementedError, match=match):
             built(lambda made=optimizer: made)
     for fields, match in (
-        ({"dgc": True, "lars": True}, "one of lars, dgc"),
+        ({"dgc": True, "lars": True}, "one of lars and dgc"),
         ({"localsgd": True, "gradient_merge": True}, "gradient_merge doesn't go with localsgd"),
         ({"gradient_scale_configs": {"scale_strategy": "mean"}}, "scale_strategy"),
     ):

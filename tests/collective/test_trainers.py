@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.collective.compiled_cases import CASES
 from tests.collective.jobs import as_trainers
-from tests.collective.training import CASES, train, train_all
+from tests.collective.training import train, train_all
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -10,6 +10,7 @@ import numpy as np
 
 import refluid.fluid as fluid
 from refluid.collective.job import job_of_environment
+from tests.collective.compiled_cases import CASES
 from tests.collective.networks import batches, built, parameters, share
 
 OPTIMIZERS = {
@@ -54,22 +55,6 @@ def _trained(
         (found,) = executor.run(compiled, feed=fed, fetch_list=[loss])
         losses.append(float(np.mean(found)))
     return losses, parameters(main)
-
-
-REDUCE = {"reduce_strategy": fluid.BuildStrategy.ReduceStrategy.Reduce}
-HIERARCHICAL = {
-    "use_hierarchical_allreduce": True,
-    "hierarchical_allreduce_inter_nranks": 2,
-    "nccl_comm_num": 2,
-}
-CASES: dict[str, tuple[str, dict[str, Any], int, bool]] = {
-    "plain": ("momentum", {}, 1, False),
-    "one by one": ("momentum", {"fuse_all_reduce_ops": False}, 1, True),
-    "reduce": ("adam", REDUCE, 1, False),
-    "two places": ("adam", {}, 2, True),
-    "two places, reduce": ("adam", REDUCE, 2, False),
-    "hierarchical": ("momentum", HIERARCHICAL, 1, True),
-}
 
 
 def train_all(cases: list[str]) -> list[tuple[list[float], dict[str, Any]]]:

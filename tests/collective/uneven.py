@@ -10,8 +10,9 @@ import numpy as np
 import refluid.fluid as fluid
 from refluid.collective.job import job_of_environment
 from refluid.collective.uneven import Join
+from tests.collective.compiled_cases import REDUCE
 from tests.collective.networks import batches, built, parameters
-from tests.collective.training import OPTIMIZERS, REDUCE, at_once
+from tests.collective.training import OPTIMIZERS, at_once
 
 ROWS, EPOCHS = 4, 2
 COUNTS = {2: (2, 4), 3: (4, 1, 3)}

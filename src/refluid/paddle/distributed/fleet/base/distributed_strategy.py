@@ -102,6 +102,11 @@ class DistributedStrategy:
         """The switches that are on and have a configuration."""
         return (name for name in SWITCHES if getattr(self, name) and f"{name}_configs" in CONFIGS)
 
+    def _asked(self) -> set[str]:
+        """The fields that ask for something: switches that are on, options that were changed."""
+        options = {name for name, one in self._objects.items() if changed(one)}
+        return options | {name for name in _FLAT if getattr(self, name) is True}
+
     def _given(self) -> Iterator[tuple[str, StrategyField, Any]]:
         """(where, field, value) of all that was set to something else than its default.
 

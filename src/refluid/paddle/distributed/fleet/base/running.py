@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +19,6 @@ from refluid.paddle.distributed.fleet.base.distributed_strategy import (
     changed,
 )
 
-_log = logging.getLogger("refluid")
 _SCALES = {
     "avg": GradientScaleStrategy.CoeffNumDevice,
     "sum": GradientScaleStrategy.One,
@@ -62,31 +60,15 @@ class Workers:
 def together(
     strategy: DistributedStrategy, workers: Workers, loss: str, main: Program, startup: Program
 ) -> Program | WorkerProgram:
-    """What to run: a program with exchanges of its own, or one that the engine adds them to.
-
-    ValueError where fields of the strategy exclude each other.
-    """
-    _require_compatible(strategy)
+    """What to run: a program with exchanges of its own, or one that the engine adds them to."""
     if strategy.localsgd or strategy.adaptive_localsgd:
         if workers.count > 1:
             _transpile(strategy, workers, loss, main, startup)
-        for name in ("build_strategy", "execution_strategy"):
-            if changed(getattr(strategy, name)):
-                _log.warning(f"DistributedStrategy.{name} has no effect with LocalSGD.")
         return main
     build = _build(strategy, workers)
     made = WorkerProgram(main, _options(strategy, workers.count))
     made.with_data_parallel(loss, build, strategy.execution_strategy)
     return made
-
-
-def _require_compatible(strategy: DistributedStrategy) -> None:
-    alone = ("localsgd", "adaptive_localsgd", "dgc", "sharding")
-    asked = [name for name in alone if getattr(strategy, name)]
-    if len(asked) > 1:
-        raise ValueError(f"a fleet trains by one of {' and '.join(asked)}, not by both")
-    if asked and asked[0] != "sharding" and strategy.gradient_merge:
-        raise ValueError(f"gradient_merge doesn't go with {asked[0]}, which has steps of its own")
 
 
 def _transpile(

@@ -20,6 +20,7 @@ from refluid.fluid.optimizer import (
 from refluid.fluid.optimizer.base import Optimizer
 from refluid.ir.variable import Parameter
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
+from refluid.paddle.distributed.fleet.base.excluding import unheeded, why_not
 
 _log = logging.getLogger("refluid")
 
@@ -71,8 +72,6 @@ def _in_half(inner: Any, config: Mapping[str, Any]) -> Any:
 def _changed(optimizer: Any, strategy: DistributedStrategy, workers: int) -> Any:
     """The user's optimizer, or that of another kind with the user's numbers."""
     asked = [name for name in ("lars", "lamb", "dgc") if getattr(strategy, name)]
-    if len(asked) > 1:
-        raise ValueError(f"a fleet trains by one of {', '.join(asked)}, not by all of them")
     for name in asked:
         needed, kind, make = _KINDS[name]
         if isinstance(optimizer, kind) and optimizer.type.removesuffix("_v2") == needed:
@@ -161,10 +160,15 @@ def updates_locally(optimizer: Any) -> bool:
 def complaints(strategy: DistributedStrategy) -> Iterator[str]:
     """What to say of fields that were set and have no effect.
 
-    NotImplementedError for one that can't be trained by.
+    NotImplementedError for one that can't be trained by, ValueError where some exclude each other.
     """
     for where, field, value in strategy._given():
         if field.refused:
             raise NotImplementedError(f"DistributedStrategy.{where} = {value!r}: {field.refused}")
         if field.idle:
             yield f"DistributedStrategy.{where} has no effect here: {field.idle}."
+    on = strategy._asked()
+    if why := why_not(on):
+        raise ValueError(why)
+    for name in unheeded(on):
+        yield f"DistributedStrategy.{name} has no effect with LocalSGD."
