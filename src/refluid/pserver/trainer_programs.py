@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from refluid.build import apply
+from refluid.core.dtypes import as_dtype, to_torch
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
@@ -41,6 +44,7 @@ def rewrite_main(program: Program, side: TrainerSide) -> None:
     """
     block = program.global_block()
     if side.layout.mode == TrainingMode.GEO:
+        _require_room(side.layout)
         _exchange_at_end(block, side)
         return
     make_lookups_remote(block, side.layout, side.where)
@@ -87,6 +91,20 @@ def _push_and_pull(block: Block, side: TrainerSide) -> None:
         apply("recv", {"X": parameters}, {"Out": parameters}, named, block=block)
     if layout.mode == TrainingMode.SYNC:
         apply("fetch_barrier", {}, {}, {**where, **_RPC}, block=block)
+
+
+def _require_room(layout: JobLayout) -> None:
+    """EnforceNotMet for a table that this machine has no memory for: GEO keeps each whole."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for one in layout.sparse:
+        size = one.height * one.width * to_torch(as_dtype(one.dtype)).itemsize
+        if size > memory:
+            raise EnforceNotMet(
+                f"GEO keeps table {one.name!r} whole in each trainer, and {one.height:,} rows of "
+                f"{one.width} numbers take {size / 2**30:,.0f} GiB, of which this machine has "
+                f"{memory / 2**30:,.0f}; in asynchronous mode (a_sync without k_steps, "
+                "create_async_strategy) trainers hold no table"
+            )
 
 
 def _exchange_at_end(block: Block, side: TrainerSide) -> None:
