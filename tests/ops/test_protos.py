@@ -15,7 +15,8 @@ PROTOS = json.loads((GOLDEN / "op_protos.json").read_text())["ops"] if GOLDEN.is
 # The protos and recordings are those of a Fluid without CUDA.
 _CUDA_ONLY = {"dgc"}
 # What replicas of one process do, and fusions, which Fluid 1.8 has no CPU operators for;
-# softmax_loss is dygraph's, and pause is where a program that takes gradients hands out results.
+# softmax_loss is dygraph's, pause is where a program that takes gradients hands out results, and
+# lookup_rows is of models whose tables no process has whole.
 _OWN = {
     kind + suffix
     for kind in (
@@ -26,6 +27,7 @@ _OWN = {
         "fused_batch_norm_act",
         "fused_bn_add_activation",
         "fused_gemm_epilogue",
+        "lookup_rows",
         "pause",
         "replica_barrier",
         "shard_gather",

@@ -139,13 +139,11 @@ def test_a_table_reads_what_it_has_not_met() -> None:
             even = ids[: len(ids) // 2 * 2]
             found = dense(
                 run(
-                    "lookup_sparse_table",
+                    "lookup_rows",
                     table,
                     even.reshape(shape),
-                    auto_grown_table=False,
                     lookup_table_version=version,
                     first_rows=json.dumps(asdict(draws)),
-                    random=lambda seed: None,
                 )
             )
             assert found.shape == (len(even) // 2, 2, 3)

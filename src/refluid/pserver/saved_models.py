@@ -42,7 +42,7 @@ def whole_scope(connection: Any, *, parameters_only: bool) -> Scope:
 
 
 def predicting(split: Split, scope: Scope) -> Program:
-    """lookup_table(W) -> lookup_sparse_table(W) where the scope has the table W as rows.
+    """lookup_table(W) -> lookup_rows(W) where the scope has the table W as rows.
 
     The program as the user made it, or a copy: unknown ids are read as their rows would begin.
     """
@@ -69,13 +69,10 @@ def _look_up_rows(op: Operator, first_rows: str) -> None:
         "lookup_table_version": op.type,
         "padding_idx": op.attr("padding_idx"),
         "first_rows": first_rows,
-        "auto_grown_table": False,
-        "is_test": True,
-        "is_distributed": True,
     }
     Editor(block).remove(op)
     with block.program.roles(OpRole.FORWARD):
-        apply("lookup_sparse_table", *ends, attrs, block=block, index=place)
+        apply("lookup_rows", *ends, attrs, block=block, index=place)
 
 
 def dense_state(client: TableClient, split: Split) -> dict[str, Tensor]:

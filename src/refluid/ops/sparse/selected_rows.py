@@ -13,6 +13,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
+from refluid.kernels.rows.draws import RowDraws
 from refluid.ops.comm.servers import flat_ids
 from refluid.ops.infer import infer_like, no_inference
 from refluid.ops.registry import GradOp, operator
@@ -85,14 +86,10 @@ def merge_ids(Ids: list[Tensor], Rows: list[Tensor], X: list[Tensor]) -> list[Te
     return found
 
 
-@operator(
-    "lookup_sparse_table",
-    outputs="Out",
-    uses=None,
-    lod="Ids",
-    infer=no_inference,
-    rows={"W": "Ids"},
-)
+_LOOKUP: dict[str, Any] = {"uses": None, "lod": "Ids", "infer": no_inference, "rows": {"W": "Ids"}}
+
+
+@operator("lookup_sparse_table", outputs="Out", **_LOOKUP)
 def lookup_sparse_table(
     W: SelectedRows,
     Ids: Tensor,
@@ -100,46 +97,63 @@ def lookup_sparse_table(
     padding_idx: Long = -1,
     auto_grown_table: bool = True,
     is_test: bool = False,
-    is_distributed: bool = False,
-    lookup_table_version: str = "lookup_table",
-    first_rows: str = "",
     random: Random,
 ) -> Tensor:
-    """The values of the rows Ids (.., 1) of a table that holds only the rows it has met.
+    """The values of the rows Ids (n, 1) of a table that holds only the rows it has met.
 
     An unknown id gets a new row of small random values; in test, or where the table may not
-    grow, it reads as zeros, or as what rows begin as, of which first_rows tells (`RowDraws` as
-    JSON). padding_idx always reads as zeros. lookup_table_version: `lookup_table_v2` has Ids (..).
-    is_distributed: servers that have the table may be asked instead.
+    grow, it reads as zeros. padding_idx always reads as zeros.
     """
-    ids = flat_ids(Ids, lookup_table_version)
-    wanted = ids.reshape(-1)
-    places = W.find(wanted)
+    ids = Ids.reshape(-1)
+    places = W.find(ids)
     if auto_grown_table and not is_test and bool((places < 0).any()):
-        new = torch.unique(wanted[places < 0])
+        new = torch.unique(ids[places < 0])
         fresh = W.value.new_empty((new.numel(), *W.value.shape[1:]))
         fresh.uniform_(-0.1, 0.1, generator=random(0))
         W.set_rows(torch.cat([W.index, new]))
         W.get_tensor().tensor = torch.cat([W.value, fresh])
-        places = W.find(wanted)
-    out = W.value.new_zeros((wanted.numel(), *W.value.shape[1:]))
-    absent = (places < 0).nonzero().view(-1)
-    if not absent.numel():
-        torch.index_select(W.value, 0, places, out=out)
-    else:
-        there = (places >= 0).nonzero().view(-1)
-        out[there] = W.value[places[there]]
-        out[absent] = _begun(wanted[absent], out, first_rows)
-    if padding_idx != -1:
-        out[wanted == padding_idx] = 0.0
+        places = W.find(ids)
+    return _rows_at(W, ids, places, padding_idx)
+
+
+@operator("lookup_rows", outputs="Out", **_LOOKUP)
+def lookup_rows(
+    W: SelectedRows,
+    Ids: Tensor,
+    *,
+    padding_idx: Long = -1,
+    is_distributed: bool = True,
+    lookup_table_version: str = "lookup_table",
+    first_rows: str,
+) -> Tensor:
+    """The values of the rows Ids (.., 1) of a table of which only the rows that were trained exist.
+
+    Others read as what they would begin as, of which first_rows tells (`RowDraws` as JSON);
+    padding_idx reads as zeros. lookup_table_version: `lookup_table_v2` has Ids (..).
+    is_distributed: servers that have the table may be asked instead.
+    """
+    ids = flat_ids(Ids, lookup_table_version)
+    wanted = ids.reshape(-1)
+    draws = RowDraws(**json.loads(first_rows))
+    out = _rows_at(W, wanted, W.find(wanted), padding_idx, draws)
     return out.reshape(*ids.shape, *out.shape[1:])
 
 
-def _begun(ids: Tensor, like: Tensor, first_rows: str) -> Tensor:
-    """The rows of ids that a table has not met, as wide as others."""
-    rows = like.new_zeros((ids.numel(), *like.shape[1:]))
-    if first_rows:
-        from refluid.kernels.rows.draws import RowDraws  # few programs have such tables
-
-        RowDraws(**json.loads(first_rows)).fill(ids, rows)
-    return rows
+def _rows_at(
+    table: SelectedRows, ids: Tensor, places: Tensor, padding: int, draws: RowDraws | None = None
+) -> Tensor:
+    """The rows of ids at their places in a table; what begins as draws say, or zeros, at -1."""
+    out = table.value.new_zeros((ids.numel(), *table.value.shape[1:]))
+    absent = (places < 0).nonzero().view(-1)
+    if not absent.numel():
+        torch.index_select(table.value, 0, places, out=out)
+    else:
+        there = (places >= 0).nonzero().view(-1)
+        out[there] = table.value[places[there]]
+        if draws is not None:
+            begun = torch.empty((absent.numel(), *out.shape[1:]), dtype=out.dtype)
+            draws.fill(ids[absent].cpu(), begun)
+            out[absent] = begun.to(out.device)
+    if padding != -1:
+        out[ids == padding] = 0.0
+    return out

@@ -13,7 +13,7 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from refluid.collective.launch.cluster import Cluster, table
+from refluid.collective.launch import cluster
 from refluid.core import flags
 from refluid.core.flags import environment_int, environment_str
 from refluid.paddle import beside
@@ -134,13 +134,14 @@ def launch(args: Sequence[str] | None = None) -> None:
     if _several(options):
         raise SystemExit(_launch_several(options))
     host = options.node_ip or options.cluster_node_ips
-    alone = Cluster((host,), host, options.started_port or _PORT, (options.selected_gpus or "",))
+    port, gpus = options.started_port or _PORT, (options.selected_gpus or "",)
+    alone = cluster.Cluster((host,), host, port, gpus)
     environment = alone.environment(0)
     for name, value in environment.items():
         flags.export(name, value)
     flags.load_environment(environment)
     if options.print_config and options.log_level <= 20:
-        print(table(alone), flush=True)
+        print(cluster.table(alone), flush=True)
     script = options.training_script
     if not Path(script).is_file():
         raise SystemExit(f"paddle.distributed.launch: no such script: {script}")
