@@ -248,8 +248,7 @@ class ChangingServer:
         for name, value in fill.arrays.items():
             if name.startswith(GATHERED):
                 sequence, trainer = map(int, name.removeprefix(GATHERED).split(":"))
-                held = server.gathered.setdefault(sequence, {})
-                held.setdefault(trainer, value.clone().numpy())
+                server.gathers.bring(sequence, trainer, value.clone().numpy())
                 continue
             server.tables.dense.scope.var(name).value = value.clone()
         for number, told in fill.values["members"].items():

@@ -175,7 +175,6 @@ class RowMover:
         }
         arrays = {name: value for name, value in state.items() if name in kept}
         if self._leads:  # for who leads next
-            for sequence, held in self._server.gathered.items():
-                for trainer, value in held.items():
-                    arrays[f"{GATHERED}{sequence}:{trainer}"] = torch.from_numpy(value)
+            for sequence, trainer, value in self._server.gathers:
+                arrays[f"{GATHERED}{sequence}:{trainer}"] = torch.from_numpy(value)
         return TableFill({"members": members, "leads": leads}, arrays)

@@ -13,6 +13,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.applying import Applying, ServedTables
 from refluid.pserver.figures import read_figures
+from refluid.pserver.gathering import Gathers
 from refluid.pserver.layout import JobLayout, described
 from refluid.pserver.members import TrainerRoll
 from refluid.pserver.messages import (
@@ -64,7 +65,7 @@ class TableServer:
         self.restore: Callable[[JobLayout, Any], None] = lambda _layout, _change: None
         # Called with each message that changed something, in their order.
         self.accepted: Callable[[TableMessage], None] = lambda _message: None
-        self.gathered: dict[int, dict[int, Any]] = {}
+        self.gathers = Gathers(members)
         self.changed = threading.Condition()
         self.pushes = self.pulled_rows = 0
         self._failure: Exception | None = None
@@ -246,20 +247,16 @@ class TableServer:
 
     def _gather(self, message: TableMessage) -> TableMessage:
         """The arrays of all trainers, named by their numbers, once each has brought its own."""
-        trainer, sequence = message.trainer, message.sequence
+        sequence = message.sequence
         with self.changed:
-            self.members.heard(trainer, message.session)
-            held = self.gathered.setdefault(sequence, {})
-            if trainer not in held:
-                held[trainer] = message.array("value")
+            self.members.heard(message.trainer, message.session)
+            if self.gathers.bring(sequence, message.trainer, message.array("value")):
                 self.accepted(message)
                 self.changed.notify_all()
-            done = self.changed.wait_for(lambda: self.members.awaited <= held.keys(), self.hold)
-            if not done:
+            if not self.changed.wait_for(lambda: self.gathers.complete(sequence), self.hold):
+                self.gathers.require_progress(sequence, self.applying.holds, self.pushes)
                 return TableMessage(Kind.ANSWER, flags=MessageFlag.PENDING)
-            self.gathered.pop(sequence - 2, None)
-            found = [(str(number), held[number]) for number in sorted(held)]
-        return TableMessage(Kind.ANSWER, arrays=found)
+            return TableMessage(Kind.ANSWER, arrays=self.gathers.handed_out(sequence))
 
     # -- others ---------------------------------------------------------------
 
