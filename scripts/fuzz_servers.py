@@ -164,7 +164,7 @@ def fuzz(count: int, seed: int) -> Counter[str]:
                 table = server.tables.sparse["emb"]
                 table.clear()
                 server.tables.dense.value("w").zero_()
-                server.gathered.clear()
+                server.gathers.clear()
     return told
 
 

@@ -39,6 +39,10 @@ class Gathers:
         self._brought.pop(sequence - 2, None)
         return [(str(number), value) for number, value in sorted(self._brought[sequence].items())]
 
+    def clear(self) -> None:
+        """Drops all that was brought."""
+        self._brought.clear()
+
     def __iter__(self) -> Iterator[tuple[int, int, Any]]:
         """(sequence, trainer, array) of each that is kept."""
         for sequence, held in self._brought.items():
