@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from refluid.core.selected_rows import SelectedRows
-from refluid.pserver.layout import TrainingMode
+from refluid.pserver.layout import JobLayout, TrainingMode
+from refluid.pserver.lookout import present_layout
+from refluid.pserver.messages import Kind
 from refluid.pserver.table_client import TableClient
 from tests.pserver.changing import ChangingJob, changing_job
 
@@ -63,7 +65,8 @@ def change(job: ChangingJob, draws: np.random.RandomState) -> str:
 def run(mode: TrainingMode, seed: int, folder: Path, changes: int) -> Any:
     draws = np.random.RandomState(seed)
     with changing_job(mode, 2, folder, logs=True) as job:
-        clients = [job.client(number) for number in range(2)]
+        # They beat, as trainers of a job do: who is done early still hears where servers are.
+        clients = [job.client(number, beats=0.1) for number in range(2)]
         delta = mode == TrainingMode.GEO
         trainers = [
             CountingTrainer(one, seed + number, delta=delta) for number, one in enumerate(clients)
@@ -91,6 +94,24 @@ TOTAL = {TrainingMode.SYNC: -STEPS, TrainingMode.ASYNC: -2 * STEPS, TrainingMode
 def test_each_update_counts_once(mode: TrainingMode, tmp_path: Path) -> None:
     made, found = run(mode, 3 + mode, tmp_path, 4)
     assert found == [TOTAL[mode]], made
+
+
+def test_calls_that_another_thread_overtook_are_dealt_anew(tmp_path: Path) -> None:
+    with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:
+        client, dealt = job.client(0), list[int]()
+
+        def asked(layout: JobLayout) -> Any:
+            dealt.append(layout.epoch)
+            if len(dealt) == 1:
+                job.add()
+                job.remove(0)
+                client.adopt(present_layout(job.addresses, 10.0))
+            return client.servers.ask(
+                {one: client.message(Kind.STATE, layout) for one in layout.numbers}
+            )
+
+        assert sorted(client.steadily(asked)) == [1, 2]
+        assert dealt == [0, 2]
 
 
 @pytest.mark.slow

@@ -32,6 +32,10 @@ class LayoutChanged(Exception):
         self.layout = layout
 
 
+class ServerGone(EnforceNotMet):
+    """A number that no server has any more: servers went, and the call was dealt before."""
+
+
 class Servers:
     """Connections to all servers of a job, by their numbers; some may lack. For several threads.
 
@@ -77,7 +81,7 @@ class Servers:
         """The answers of servers, by number, all asked at once.
 
         Raises ServerUnreachable where one doesn't answer in time, EnforceNotMet where one refuses,
-        LayoutChanged where servers came or went.
+        LayoutChanged where servers came or went, ServerGone where another thread knew so before.
         """
         patience = self.patience if patience is None else patience
         left, answers = dict(messages), dict[int, TableMessage]()
@@ -99,11 +103,15 @@ class Servers:
         seconds: float,
     ) -> dict[int, Exception | TableMessage]:
         """Moves answers from `left` to `answers`; what else each server said, or didn't."""
+        addresses = self.addresses
+        for server in left:
+            if not addresses[server]:
+                raise ServerGone(f"server {server} isn't one of the job's any more")
         end = time.monotonic() + seconds
         failed: dict[int, Exception | TableMessage] = {}
         under_way: dict[int, tuple[str, MessageSocket]] = {}
         for server, message in left.items():
-            until, address = max(end, time.monotonic() + _LEAST), self.addresses[server]
+            until, address = max(end, time.monotonic() + _LEAST), addresses[server]
             try:
                 under_way[server] = address, self._sent(address, message, until)
             except OSError as error:

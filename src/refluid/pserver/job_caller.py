@@ -6,10 +6,11 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from refluid.core.errors import EnforceNotMet
-from refluid.pserver.calling import LayoutChanged, Servers
+from refluid.pserver.calling import LayoutChanged, ServerGone, Servers
 from refluid.pserver.figures import FigureBook
 from refluid.pserver.layout import JobLayout
 from refluid.pserver.lookout import LayoutLookout
@@ -54,13 +55,25 @@ class JobCaller:
                 self.servers.move(layout.servers)
                 self.layout = layout
 
+    def follow(self, layout: JobLayout, addresses: tuple[str, ...]) -> None:
+        """The servers of a layout are at other addresses, unless it isn't the present one."""
+        with self._adopting:
+            if self.layout is layout:
+                self.servers.move(addresses)
+                self.layout = replace(layout, servers=addresses)
+
     def steadily(self, does: Callable[[JobLayout], _Found]) -> _Found:
         """What `does` gives by the present layout; begun anew where that changes meanwhile."""
         while True:
+            layout = self.layout
             try:
-                return does(self.layout)
+                return does(layout)
             except LayoutChanged as change:
                 self.adopt(change.layout)
+            except ServerGone:
+                with self._adopting:
+                    if self.layout is layout:
+                        raise
 
     # -- coming and going -----------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -28,6 +27,9 @@ class FollowingCaller(Protocol):
 
     layout: JobLayout
     servers: Servers
+
+    def follow(self, layout: JobLayout, addresses: tuple[str, ...]) -> None:
+        """Servers of a layout are at other addresses."""
 
 
 class LayoutLookout:
@@ -55,8 +57,7 @@ class LayoutLookout:
         layout = self._client.layout
         found = servers_of_file(layout)
         if found != layout.servers:
-            self._client.servers.move(found)
-            self._client.layout = replace(layout, servers=found)
+            self._client.follow(layout, found)
             raise LayoutChanged(self._client.layout)
 
     def _ask_others(self, server: int) -> None:
