@@ -11,6 +11,8 @@ import torch
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.attributes import OpRole
+from refluid.ir.editor import Editor
 from tests.fluid.once import Array, fed, loss, own_programs, run, values
 
 L = fluid.layers
@@ -201,8 +203,8 @@ def test_a_memory_starts_with_what_is_computed_within_the_step() -> None:
     assert np.abs(found[0][1]).max() > 0
 
 
-def test_a_loop_that_is_differentiated_twice_is_an_error() -> None:
-    """Each of its rounds is kept once, so the second gradient would find nothing, and be 0."""
+def _differentiated_once() -> Any:
+    """A loss of a StaticRNN over `x` (5, 2, 3) from `begin` (2, 3), whose gradient is appended."""
     x, begin = fluid.data("x", [5, 2, 3]), fluid.data("begin", [2, 3])
     begin.stop_gradient = False
     rnn = L.StaticRNN()
@@ -213,6 +215,12 @@ def test_a_loop_that_is_differentiated_twice_is_an_error() -> None:
         rnn.step_output(new)
     total = L.reduce_mean(rnn())
     fluid.gradients(total, [begin])
+    return total
+
+
+def test_a_loop_that_is_differentiated_twice_is_an_error() -> None:
+    """Each of its rounds is kept once, so the second gradient would find nothing, and be 0."""
+    total = _differentiated_once()
     fluid.optimizer.SGD(0.1).minimize(total)
     executor = fluid.Executor()
     executor.run(fluid.default_startup_program())
@@ -220,3 +228,42 @@ def test_a_loop_that_is_differentiated_twice_is_an_error() -> None:
     with pytest.raises(EnforceNotMet, match="recurrent is differentiated 2 times") as caught:
         executor.run(feed=given, fetch_list=[total])
     assert "test_recurrent_networks.py" in str(caught.value)
+
+
+def test_blocks_that_nothing_runs_do_not_count() -> None:
+    """Gradients that were taken away leave their blocks; new ones are the loop's only ones."""
+
+    def rounds(body: Callable[[Any], Any], value: Any) -> Any:
+        start, end = (L.fill_constant([1], "int64", number) for number in (0, 3))
+        step = lambda i, now: [i + 1, body(now)]  # noqa: E731
+        return L.while_loop(lambda i, now: i < end, step, [start, value * 2.0])[1]
+
+    x = fluid.data("x", [2])
+    x.stop_gradient = False
+    total = L.reduce_sum(rounds(lambda outer: rounds(lambda inner: inner * 2.0, outer), x))
+    fluid.gradients(total, [x])
+    Editor(total.block).keep(lambda op: not op.role & OpRole.BACKWARD)
+    for name in [name for name in total.block.vars if "@GRAD" in name]:
+        del total.block.vars[name]
+    (slope,) = fluid.gradients(total, [x])
+    (found,) = fluid.Executor().run(feed={"x": np.ones(2, "float32")}, fetch_list=[slope])
+    np.testing.assert_array_equal(found, [8192.0, 8192.0])
+
+
+def test_names_of_operators_are_not_those_that_loops_use() -> None:
+    """A plan's loop counts by Python's `range`, also beside an operator of that name."""
+    x = fluid.data("x", [3, 2, 1])
+    numbers = L.range(0, 3, 1, "float32")
+    rnn = L.StaticRNN()
+    with rnn.step():
+        word, memory = (
+            rnn.step_input(x),
+            rnn.memory(shape=[2], batch_ref=numbers, ref_batch_dim_idx=0),
+        )
+        new = L.elementwise_add(memory, word)
+        rnn.update_memory(memory, new)
+        rnn.step_output(new)
+    given = {"x": np.ones((3, 2, 1), "float32")}
+    found = fluid.Executor().run(feed=given, fetch_list=[rnn(), numbers])
+    np.testing.assert_array_equal(found[0][:, 1, 0], [1, 2, 3])
+    np.testing.assert_array_equal(found[1], [0, 1, 2])

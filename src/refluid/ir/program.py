@@ -127,6 +127,14 @@ class Program(Described):
 
     _create_block, _rollback = create_block, rollback
 
+    def blocks_run(self) -> list[Block]:
+        """Block 0 and those that its operators run: what took operators away may leave others."""
+        found = [self.global_block()]
+        for block in found:
+            for op in block.ops:
+                found += [one for one in op.sub_blocks() if one not in found]
+        return found
+
     def list_vars(self) -> Iterator[Variable]:
         """All variables of all blocks."""
         for block in self.blocks:

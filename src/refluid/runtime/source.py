@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -47,10 +48,14 @@ class PlanSource:
     def constant(self, name: str, value: Any) -> Known:
         """A name under which the function finds `value`; the same value gets the same name."""
         candidate, number = name, 1
-        while candidate in self.constants and self.constants[candidate] is not value:
+        while self._taken(candidate, value):
             candidate, number = f"{name}_{number}", number + 1
         self.constants[candidate] = value
         return Known(candidate)
+
+    def _taken(self, name: str, value: Any) -> bool:
+        """Whether a name is another constant's or Python's: loops count by Python's `range`."""
+        return hasattr(builtins, name) or self.constants.get(name, value) is not value
 
     @cached_property
     def _printed(self) -> tuple[str, dict[int, Step]]:

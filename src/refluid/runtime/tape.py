@@ -110,7 +110,7 @@ def _gradient_block(op: Operator, block: Block) -> Block | None:
     kind = op.type + "_grad"
     found = [
         sub_block
-        for other in block.program.blocks
+        for other in block.program.blocks_run()
         for one in other.ops
         if one.type == kind and (sub_block := one.attr("sub_block")).forward_block_idx == block.idx
     ]

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from refluid.fluid.dygraph.base import no_grad
-from refluid.fluid.dygraph.parallel import DataParallel, ParallelStrategy
 from refluid.paddle.amp.casting import auto_cast
 from refluid.paddle.amp.decorating import decorate
 from refluid.paddle.amp.scaling import GradScaler
+from refluid.paddle.distributed.data_parallel import DataParallel
 from refluid.paddle.hapi.given import as_array, listed
 from refluid.paddle.tensor.creation import to_tensor
 
@@ -41,7 +41,7 @@ class StepsAtOnce:
             given = {"models": model.network, "optimizers": model._optimizer, "level": "O2"}
             decorate(**given, dtype=settings.get("dtype", "float16"))
         if model.processes > 1:
-            self._parallel = DataParallel(model.network, ParallelStrategy())
+            self._parallel = DataParallel(model.network)
 
     def _cast(self) -> AbstractContextManager[Any]:
         return nullcontext() if self._scaler is None else auto_cast(**self._casting)
@@ -73,8 +73,6 @@ class StepsAtOnce:
 
     def _update(self) -> None:
         optimizer = self._model._optimizer
-        if self._parallel is not None:
-            self._parallel.apply_collective_grads()
         if self._scaler is None:
             optimizer.step()
         else:
