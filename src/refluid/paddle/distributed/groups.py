@@ -8,6 +8,7 @@ from typing import Any
 
 from refluid.collective.job import job_of_environment
 from refluid.comm import ALONE, Communicator
+from refluid.comm.rings import add_ring
 from refluid.comm.world import world
 
 __all__ = ["Group", "get_group", "get_rank", "get_world_size", "new_group"]
@@ -42,7 +43,7 @@ class Group:
         return self.ranks.index(rank) if rank in self.ranks else -1
 
 
-_groups: list[Group] = []
+_groups: dict[int, Group] = {}
 
 
 def everyone() -> Group:
@@ -63,8 +64,23 @@ def new_group(
     if chosen and not 0 <= chosen[0] <= chosen[-1] < comm.size:
         raise ValueError(f"the job has processes 0 to {comm.size - 1}, not {list(chosen)}")
     own = ALONE if comm.size == 1 else comm.split(0 if comm.rank in chosen else None)
-    made = Group(len(_groups) + 1, chosen, own if comm.rank in chosen else None)
-    _groups.append(made)
+    return _added(chosen, own if comm.rank in chosen else None)
+
+
+def own_part(parts: Sequence[Sequence[int]]) -> Group:
+    """The group of this process, of those that have each of the job's processes once.
+
+    All processes must call this, in the same order.
+    """
+    comm = world()
+    at, own = next((at, part) for at, part in enumerate(parts) if comm.rank in part)
+    alone = all(len(part) == 1 for part in parts)
+    return _added(tuple(own), ALONE if alone else comm.split(at))
+
+
+def _added(ranks: tuple[int, ...], comm: Communicator | None) -> Group:
+    made = Group(add_ring(comm), ranks, comm)
+    _groups[made.id] = made
     return made
 
 
@@ -72,9 +88,9 @@ def get_group(id: int = 0) -> Group:
     """The group of that number; ValueError where there is none."""
     if id == 0:
         return everyone()
-    if not 0 < id <= len(_groups):
+    if id not in _groups:
         raise ValueError(f"there is no group {id}")
-    return _groups[id - 1]
+    return _groups[id]
 
 
 def get_rank(group: Group | None = None) -> int:

@@ -24,6 +24,7 @@ from refluid.paddle.distributed.exchanges import (
     send,
     wait,
 )
+from refluid.paddle.distributed.fleet.base.topology import ParallelMode
 from refluid.paddle.distributed.fleet.dataset import InMemoryDataset, QueueDataset
 from refluid.paddle.distributed.groups import Group, get_group, get_rank, get_world_size, new_group
 from refluid.paddle.distributed.parallel import ParallelEnv, init_parallel_env, is_initialized
@@ -35,6 +36,7 @@ __all__ = [
     "InMemoryDataset",
     "MultiprocessContext",
     "ParallelEnv",
+    "ParallelMode",
     "ProbabilityEntry",
     "QueueDataset",
     "ReduceOp",

@@ -13,6 +13,10 @@ from refluid.paddle.distributed.fleet.base.role_maker import (
     Role,
     UserDefinedRoleMaker,
 )
+from refluid.paddle.distributed.fleet.base.topology import (
+    CommunicateTopology,
+    HybridCommunicateGroup,
+)
 from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
 from refluid.paddle.distributed.fleet.data_generator import (
     MultiSlotDataGenerator,
@@ -28,10 +32,12 @@ from refluid.paddle.distributed.fleet.dataset import (
 
 __all__ = [
     "BoxPSDataset",
+    "CommunicateTopology",
     "DatasetBase",
     "DistributedStrategy",
     "FileInstantDataset",
     "Fleet",
+    "HybridCommunicateGroup",
     "InMemoryDataset",
     "MultiSlotDataGenerator",
     "MultiSlotStringDataGenerator",
@@ -48,6 +54,7 @@ __all__ = [
     "dataset",
     "distributed_model",
     "distributed_optimizer",
+    "get_hybrid_communicate_group",
     "get_lr",
     "init",
     "init_server",
@@ -112,6 +119,7 @@ run_server = fleet.run_server
 stop_worker = fleet.stop_worker
 distributed_optimizer = fleet.distributed_optimizer
 distributed_model = fleet.distributed_model
+get_hybrid_communicate_group = fleet.get_hybrid_communicate_group
 minimize = fleet.minimize
 step = fleet.step
 clear_grad = fleet.clear_grad

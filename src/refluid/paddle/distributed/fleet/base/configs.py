@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refluid.paddle.distributed.fleet.base.fields import StrategyField, by_name
+from refluid.paddle.distributed.fleet.base.grid import ORDER
 
 _GPU_MEMORY = "moves values between a GPU and its host, which refluid doesn't"
 _HYBRID = "refluid trains by data parallelism and sharding only"
@@ -60,6 +61,9 @@ _HYBRID_CONFIGS = [
         "sharding_degree", 1, refused="sharding=True, sharding_configs say so in programs"
     ),
     StrategyField("sep_degree", 1, refused=_HYBRID),
+    StrategyField(
+        "order", list(ORDER), "along which degrees workers are numbered, outermost first"
+    ),
 ]
 
 CONFIGS = {

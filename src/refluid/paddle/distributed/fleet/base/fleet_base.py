@@ -14,6 +14,7 @@ from refluid.fluid.executor import Executor
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
+from refluid.paddle.distributed.fleet.base.gridded import FleetGrid
 from refluid.paddle.distributed.fleet.base.optimizing import FleetOptimizer
 from refluid.paddle.distributed.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
 from refluid.paddle.distributed.fleet.base.running import Workers
@@ -25,7 +26,7 @@ __all__ = ["Fleet"]
 _ALONE = "127.0.0.1:6170"
 
 
-class Fleet(FleetTables):
+class Fleet(FleetTables, FleetGrid):
     """The processes of a job. `init` must be called first.
 
     fleet.init(is_collective=True, strategy=strategy)
@@ -43,7 +44,6 @@ class Fleet(FleetTables):
         self._role_maker: Any = None
         self._is_collective = False
         self._servers: Any = None
-        self._user_strategy: DistributedStrategy | None = None
         self._optimizer: FleetOptimizer | None = None
 
     def init(
@@ -84,6 +84,7 @@ class Fleet(FleetTables):
             self.util._set_role_maker(RoleThroughServers(role_maker, self._servers))
         if self._is_collective and self.worker_num() > 1:
             joined_as(self.worker_index(), self.worker_num(), self.worker_endpoints())
+        self._settle()
 
     # -- who the processes are ------------------------------------------------
 
