@@ -108,6 +108,38 @@ dataset.set_filelist([os.path.join(folder, "part")])
 for epoch in range(10000):
     exe.train_from_dataset(dataset=dataset, fetch_list=[loss], print_period=1000)
 """
+# From four files, which as many threads could read.
+DATASETS = (
+    DATASET.replace(
+        'with open(os.path.join(folder, "part"), "w") as file:\n    for _ in range(2000):',
+        "parts = [os.path.join(folder, str(number)) for number in range(4)]\n"
+        'with open(parts[0], "w") as file:\n    for _ in range(2000):',
+    )
+    .replace(
+        'set_filelist([os.path.join(folder, "part")])\n',
+        "set_filelist(parts)\nfor part in parts[1:]:\n    shutil.copy(parts[0], part)\n",
+    )
+    .replace("import os, random", "import os, random, shutil")
+)
+WORKERS = (
+    HEAD
+    + """\
+fluid.optimizer.SGD(1e-2).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+
+class Pictures(fluid.io.Dataset if hasattr(fluid.io, "Dataset") else object):
+    def __len__(self):
+        return 4000
+    def __getitem__(self, number):
+        time.sleep(0.001)
+        return np.full(32, number % 7, "float32"), np.full(1, number % 10, "int64")
+
+while True:
+    for data in fluid.io.DataLoader(Pictures(), [x, y], fluid.CPUPlace(), batch_size=16):
+        exe.run(feed=data, fetch_list=[loss])
+"""
+)
 DYGRAPH = """\
 import numpy as np
 import paddle.fluid as fluid
@@ -116,7 +148,8 @@ with fluid.dygraph.guard():
     layer = fluid.dygraph.Linear(3, 1)
     sgd = fluid.optimizer.SGD(0.1, parameter_list=layer.parameters())
     for step in range(STEPS):
-        loss = fluid.layers.reduce_mean(layer(fluid.dygraph.to_variable(np.ones((2, 3), "f"))))
+        x = fluid.dygraph.to_variable(np.random.rand(2, 3).astype("float32"))
+        loss = fluid.layers.reduce_mean(fluid.layers.square(layer(x)))
         loss.backward()
         sgd.minimize(loss)
         layer.clear_gradients()

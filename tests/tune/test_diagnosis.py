@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from refluid.measure.ceilings import Ceilings
-from refluid.tune.diagnosis import BoundBy, Evidence, diagnose
+from refluid.tune.diagnosis import diagnose
 from refluid.tune.doctor.load import LoadByOthers
+from refluid.tune.evidence import BoundBy, Evidence
 from refluid.tune.living import Life
 from refluid.tune.profile import OperatorCost, Profile
 from refluid.tune.space import Situation, proposals

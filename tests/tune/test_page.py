@@ -12,7 +12,8 @@ import pytest
 from refluid.cli.tune_page import report_page
 from refluid.engine.choices import NONE
 from refluid.engine.knobs import KnobScope
-from refluid.tune.diagnosis import Cause, Evidence, diagnose
+from refluid.tune.diagnosis import diagnose
+from refluid.tune.evidence import Cause, Evidence
 from refluid.tune.profile import OperatorCost
 from refluid.tune.report import report_text
 from refluid.tune.search import Compared, TimedBlock, Tried

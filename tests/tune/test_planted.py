@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from refluid.tune.bench import Sessions
-from refluid.tune.diagnosis import Diagnosis, diagnose
+from refluid.tune.diagnosis import diagnose
+from refluid.tune.evidence import Diagnosis
 from refluid.tune.session import Script
 from refluid.tune.tuner import seen_by
 from tests.tune.test_window import covered

@@ -233,4 +233,6 @@ def test_rows_of_the_space_can_be_written_in_a_file() -> None:
     for row in SPACE:
         assert row.name in known(row.scope), row.name
     live: Callable[[TunableKnob], bool] = lambda row: row.trial is TrialKind.LIVE  # noqa: E731
-    assert {row.scope for row in SPACE if live(row)} == {KnobScope.READER}
+    assert {row.scope for row in SPACE if live(row)} == {
+        KnobScope.READER, KnobScope.LOADER, KnobScope.DATASET,
+    }  # fmt: skip

@@ -60,6 +60,7 @@ def test_what_is_no_script_or_budget_is_refused(tmp_path: Path) -> None:
     for arguments, said in (
         (["none.py"], "no such script: none.py"),
         (["--budget", "soon", "train.py"], "--budget is like 90s"),
+        (["--ips", "10.0.0.1,10.0.0.2", "train.py"], "trainers are tuned on one host"),
         (["train.py"], "nothing to tune: the script ended before"),
     ):
         ran = subprocess.run(

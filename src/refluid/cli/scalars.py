@@ -45,9 +45,9 @@ class _Scalars:
         self._write_now_and_then()
         return results
 
-    def step(self) -> None:
+    def step(self, loss: object) -> None:
         """A step of dygraph ended."""
-        self._figures.step()
+        self._figures.step(loss)
         self._write_now_and_then()
 
     def _write_now_and_then(self) -> None:

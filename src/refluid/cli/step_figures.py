@@ -77,7 +77,7 @@ class StepFigures:
             program.ended = end
         return results
 
-    def step(self) -> None:
+    def step(self, _loss: object) -> None:
         """A step of dygraph ended, as `listening.step_listener` says; its time is all of it."""
         end = time.perf_counter()
         with self._lock:

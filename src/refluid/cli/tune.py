@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from refluid.tune.session import Script
     from refluid.tune.tuner import TuningOutcome
 
 _Script = Annotated[str, typer.Argument(help="A Python file.")]
@@ -34,8 +35,19 @@ _Unprotected = Annotated[
 ]
 _Trainers = Annotated[
     int,
-    typer.Option("--trainers", "-n", min=1, help="In so many processes that train together."),
+    typer.Option(
+        "--trainers", "-n", "--worker_num", min=1, help="In so many processes that train together."
+    ),
 ]
+_Servers = Annotated[
+    int,
+    typer.Option("--servers", "--server_num", min=0, help="Beside so many servers of tables."),
+]
+_Hosts = Annotated[str, typer.Option("--ips", "--cluster_node_ips", hidden=True)]
+_ON_ONE_HOST = (
+    "trainers are tuned on one host: --trainers N starts as many here, and what is found is "
+    "applied on all hosts by refluid launch --ips .. --strategy strategy.toml SCRIPT (docs/tune.md)"
+)
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -49,45 +61,53 @@ def tune(
     tolerance: _Tolerance = None,
     unprotected: _Unprotected = False,
     trainers: _Trainers = 1,
+    servers: _Servers = 0,
+    ips: _Hosts = "",
 ) -> None:
     """Find what binds a training script, and settings that make it faster.
 
     The script runs until its loop is recognised, in a process whose writes to files go nowhere.
     Settings are then tried on its own steps, in turns with those that it has.
     """
-    from refluid.cli.console import messages, refuse, results
+    from refluid.cli.console import refuse, results
     from refluid.cli.tune_page import report_page
-    from refluid.tune.doctor.host import read_host
-    from refluid.tune.learned import Learned
     from refluid.tune.report import report_text
-    from refluid.tune.session import NoLoop, Script
-    from refluid.tune.tuner import tune as found_by
+    from refluid.tune.session import Script
 
     if not Path(script).exists():
         refuse(f"no such script: {script}")
     seconds = _seconds(budget) or refuse(f"--budget is like 90s, 10m or 1h, not {budget!r}")
+    if ips:
+        refuse(_ON_ONE_HOST)
+    asked = Script([script, *(arguments or [])], unprotected, trainers, servers)
+    outcome = _found(asked, seconds, int(memory_limit * 1e9), tolerance)
+    file = _write(outcome, out) if outcome.best else ""
+    if report is not None:
+        report.write_text(report_page(outcome, file), encoding="utf-8")
+    results().print(report_text(outcome, file), markup=False, soft_wrap=True)
+
+
+def _found(script: Script, seconds: float, limit: int, tolerance: float | None) -> TuningOutcome:
+    from refluid.cli.console import messages, refuse
+    from refluid.tune.doctor.host import read_host
+    from refluid.tune.learned import Learned
+    from refluid.tune.session import NoLoop, TrialFailed
+    from refluid.tune.tuner import tune as found_by
+
     console = messages()
 
     def tell(text: str) -> None:
         console.print(f"refluid: {text}", markup=False, soft_wrap=True)
 
+    learned = Learned(read_host())
     try:
-        outcome = found_by(
-            Script([script, *(arguments or [])], unprotected, trainers),
-            seconds,
-            tell,
-            Learned(read_host()),
-            limit=int(memory_limit * 1e9),
-            tolerance=tolerance,
-        )
+        return found_by(script, seconds, tell, learned, limit=limit, tolerance=tolerance)
     except NoLoop as error:
         refuse(f"there is nothing to tune: {error}")
+    except TrialFailed as error:
+        refuse(f"steps of the loop can't be looked at: {error}")
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    file = _write(outcome, out) if outcome.best else ""
-    if report is not None:
-        report.write_text(report_page(outcome, file), encoding="utf-8")
-    results().print(report_text(outcome, file), markup=False, soft_wrap=True)
 
 
 def _seconds(text: str) -> float:

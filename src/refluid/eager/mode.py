@@ -8,10 +8,12 @@ from contextlib import ExitStack, contextmanager
 from refluid.build import backend, using
 from refluid.core.places import Place
 from refluid.eager.backend import Eager
+from refluid.eager.casting import Casts
 from refluid.eager.waiting import waiting
 
 _entered: ExitStack | None = None
 _backends: dict[str, Eager] = {}
+_casting: Casts | None = None
 
 
 def current() -> Eager | None:
@@ -25,6 +27,7 @@ def on(place: Place, promotes: bool = False) -> Eager:
     key = f"{place.device} {promotes}"
     if key not in _backends:
         _backends[key] = Eager(place, promotes)
+        _backends[key].casting = _casting
     return _backends[key]
 
 
@@ -41,6 +44,14 @@ def eager(place: Place) -> Iterator[None]:
                 waiting.happen()
     finally:
         place_backend.training = former
+
+
+def cast_by(casts: Casts | None) -> None:
+    """All operators that run at once from here on take their inputs as it says; None: as given."""
+    global _casting
+    _casting = casts
+    for one in _backends.values():
+        one.casting = casts
 
 
 def train(training: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from refluid.core import flags
+from refluid.core.dtypes import VarType
 from refluid.engine.knobs import KnobScope, frozen
 from refluid.engine.strategy import Strategy
 
@@ -69,9 +70,20 @@ def choose(choices: Choices) -> None:
     if _THREADS in {**choices.of(KnobScope.FLAG), **_chosen.of(KnobScope.FLAG)}:
         asked = choices.of(KnobScope.FLAG).get(_THREADS, _threads)
         torch.set_num_threads(int(asked))
+    _cast_at_once(choices)
     found = (item for scope in _OPTIONS for item in choices.of(scope).items())
     _options = tuple((name, frozen(value)) for name, value in found)
     _chosen = choices
+
+
+def _cast_at_once(choices: Choices) -> None:
+    """Has what runs at once compute in bfloat16, or no longer, where that changes."""
+    half, before = (bool(one.of(KnobScope.PRECISION).get("decorate")) for one in (choices, _chosen))
+    if half != before:
+        from refluid.eager.casting import Casts  # most programs are static
+        from refluid.eager.mode import cast_by
+
+        cast_by(Casts(VarType.BF16) if half else None)
 
 
 @contextmanager

@@ -58,11 +58,14 @@ class Trainer:
     """Thread `number`. Parameters are the scope's own, so all threads share them (Hogwild).
 
     Only thread 0 fetches and prints. `rows` and `batches` count what was trained. plans: gives the
-    plan back when it is closed.
+    plan back when it is closed. threads: how many there are; possible: how many could be.
     """
 
-    def __init__(self, job: Job, number: int, plans: ExitStack) -> None:
+    def __init__(
+        self, job: Job, number: int, plans: ExitStack, threads: int = 1, possible: int = 1
+    ) -> None:
         self.job, self.number = job, number
+        self._threads = threads, possible
         self.rows = self.batches = 0
         self.reading = self.computing = 0.0
         self.latest: dict[str, Fetched] = {}
@@ -123,8 +126,9 @@ class Trainer:
             values = map(LoDTensor, tensors, lods)
             feed = dict(zip(self._names, values, strict=True))
             call = listening.RunCall(
-                self._as_asked, self.job.program, feed, list(self._fetched), self.job.scope, False
-            )
+                self._as_asked, self.job.program, feed, list(self._fetched), self.job.scope, False,
+                True, *self._threads,
+            )  # fmt: skip
             results = list(map(_fetched, heard(call)))
         if self._fetched:
             self.latest = dict(zip(self._fetched, results, strict=True))

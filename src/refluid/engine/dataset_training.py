@@ -13,15 +13,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
+from refluid.core.bounds import MOST_THREADS
 from refluid.core.data_ends import end_of_data, steps_together
 from refluid.core.errors import EnforceNotMet
 from refluid.core.fetched import fetched
 from refluid.core.scope import Scope
 from refluid.core.threads import begin_thread
-from refluid.engine import listening
+from refluid.engine.choices import chosen
 from refluid.engine.dataset_progress import Progress
 from refluid.engine.dataset_trainer import Job, Trainer
 from refluid.engine.group import Group
+from refluid.engine.knobs import KnobScope
 from refluid.engine.monitor import Handler, Monitor
 from refluid.engine.strategy import DEFAULT, Strategy
 from refluid.feed.live import told
@@ -93,10 +95,11 @@ def run_from_dataset(
         print_period,
         debug,
     )
+    thread = chosen(KnobScope.DATASET).get("thread", thread)
     threads, begun = dataset.usable_threads(thread), steps_together()
-    threads = 1 if listening.in_turn else threads
+    possible = dataset.usable_threads(MOST_THREADS)
     with ExitStack() as plans:
-        trainers = [Trainer(job, number, plans) for number in range(threads)]
+        trainers = [Trainer(job, number, plans, threads, possible) for number in range(threads)]
         if threads > 1 and trainers[0].exchanges:
             raise EnforceNotMet(
                 f"{threads} threads of a trainer can't each exchange gradients with other "

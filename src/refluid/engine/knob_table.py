@@ -35,6 +35,27 @@ _READER = {
     ),
     "drop_last": (True, "whether a last batch that is too small is left out", NUMBERS),
 }
+_LOADER = {
+    "num_workers": (
+        0,
+        "processes that load a dataset's samples",
+        "pays where samples are slow to make: timed in feeding.md",
+    ),
+}
+_DATASET = {
+    "thread": (
+        0,
+        "threads that train at once, each on files of its own; they share parameters",
+        "pays with many files and small steps: see tune.md",
+    ),
+}
+_DYGRAPH = {
+    "declarative": (
+        False,
+        "the `forward` of outermost layers runs as a program, as under `declarative`",
+        "pays where Python between small operators takes the time: see tune.md",
+    ),
+}
 _PRECISION = {
     "decorate": (False, "half precision where it pays, float32 elsewhere", ""),
     "amp_lists": (None, "which operators are half precision", "see `decorate`"),
@@ -142,6 +163,9 @@ def _all() -> Iterator[Knob]:
     yield from (_of_flag(name, flag) for name, flag in sorted(FLAGS.items()))
     for scope, table in (
         (KnobScope.READER, _READER),
+        (KnobScope.LOADER, _LOADER),
+        (KnobScope.DATASET, _DATASET),
+        (KnobScope.DYGRAPH, _DYGRAPH),
         (KnobScope.PRECISION, _PRECISION),
         (KnobScope.WRAPPER, _WRAPPERS),
         (KnobScope.ENVIRONMENT, _ENVIRONMENT),

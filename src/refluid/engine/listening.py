@@ -14,7 +14,8 @@ from refluid.core.scope import Scope
 class RunCall:
     """A call of `Executor.run`: `call()` does what was asked for.
 
-    program: plain or compiled. feed: as the user gave it. fetches: names or variables.
+    program: plain or compiled. feed: as the user gave it. fetches: names or variables. beside: how
+    many threads train at once, of which this is the first one's; possible: how many could.
     """
 
     run: Callable[..., list[Any]]
@@ -24,6 +25,8 @@ class RunCall:
     scope: Scope
     return_numpy: bool = True
     return_merged: bool = True
+    beside: int = 1
+    possible: int = 1
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,30 +52,28 @@ listener: Listener | None = None
 
 Of several threads that train on a dataset it hears of the first one's batches.
 """
-step_listener: Callable[[], None] | None = None
-"""Called after each update of dygraph's parameters, where a step of its loop ends."""
-in_turn = False
-"""Whether whoever listens needs all steps one after the other: a dataset then has one thread."""
+StepListener = Callable[[Any], None]
+step_listener: StepListener | None = None
+"""Called with the loss, None where it isn't known, after each update of dygraph's parameters, where
+a step of its loop ends.
+"""
 
 
 @contextmanager
-def heard_by(
-    one: Listener, *, all_in_turn: bool = False, steps: Callable[[], None] | None = None
-) -> Iterator[None]:
+def heard_by(one: Listener, *, steps: StepListener | None = None) -> Iterator[None]:
     """Within the block it hears of each run; who heard of them before hears what it runs.
 
     steps: called after each step of dygraph.
     """
-    global listener, in_turn, step_listener
-    former = listener, in_turn, step_listener
+    global listener, step_listener
+    former = listener, step_listener
     listener = one if listener is None else _through(listener, one)
-    in_turn = in_turn or all_in_turn
     if steps is not None:
         step_listener = steps if step_listener is None else _both(step_listener, steps)
     try:
         yield
     finally:
-        listener, in_turn, step_listener = former
+        listener, step_listener = former
 
 
 def _through(former: Listener, one: Listener) -> Listener:
@@ -83,9 +84,9 @@ def _through(former: Listener, one: Listener) -> Listener:
     return hear
 
 
-def _both(one: Callable[[], None], other: Callable[[], None]) -> Callable[[], None]:
-    def call() -> None:
-        one()
-        other()
+def _both(one: StepListener, other: StepListener) -> StepListener:
+    def call(loss: Any) -> None:
+        one(loss)
+        other(loss)
 
     return call

@@ -32,6 +32,9 @@ SECTIONS = {
     "fleet": KnobScope.FLEET,
     "flags": KnobScope.FLAG,
     "reader": KnobScope.READER,
+    "loader": KnobScope.LOADER,
+    "dataset": KnobScope.DATASET,
+    "dygraph": KnobScope.DYGRAPH,
     "precision": KnobScope.PRECISION,
     "environment": KnobScope.ENVIRONMENT,
 }

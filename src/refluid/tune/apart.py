@@ -1,15 +1,17 @@
-"""Runs a command whose writes to files go nowhere: `python -m refluid.tune.apart COMMAND ...`.
+"""Runs a command whose writes to files go nowhere: `python -m refluid.tune.apart KEPT COMMAND ...`.
 
 Every mounted file system that can be written is covered by an overlay in a mount namespace of its
 own: what the command, or anything that it starts, writes it also reads, and all is gone when it
-ends, however it ends. Needs a kernel that lets this user have namespaces; exits with `REFUSED`
-otherwise, and says why. Imports nothing but the standard library: namespaces come before threads.
+ends, however it ends, but what it writes to the folder KEPT. Needs a kernel that lets this user
+have namespaces; exits with `REFUSED` otherwise, and says why. Imports nothing but the standard
+library: namespaces come before threads.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ REFUSED = 78
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _NOSUID, _NODEV, _REMOUNT, _READ_ONLY, _BIND = 2, 4, 32, 1, 4096
 _REC, _PRIVATE = 16384, 1 << 18
+_PARENT_ENDS = 1
 # What is no file that anybody keeps, and what can't be covered.
 _SYSTEM = ("/proc", "/sys", "/dev")
 _KINDS = """
@@ -27,9 +30,11 @@ squashfs vfat exfat ceph lustre gpfs bcachefs
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def cover() -> None:
-    """From now on this process writes to memory instead of files. OSError where it may not."""
+def cover(kept: str) -> None:
+    """From now on this process writes to memory instead of files, but for those in a folder (none:
+    empty). OSError where it may not."""
     _own_namespace()
+    folder = os.open(kept, os.O_DIRECTORY) if kept else -1
     _mount("none", "/", "", _REC | _PRIVATE)
     upper = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/mnt")
     _mount("refluid", str(upper), "tmpfs", _NOSUID | _NODEV)
@@ -39,8 +44,16 @@ def cover() -> None:
         for name in ("new", "work"):
             (over / name).mkdir(parents=True)
         _overlay(place, over)
+    if kept:
+        _mount(f"/proc/self/fd/{folder}", kept, "", _BIND)
+        os.close(folder)
     _mount("none", "/", "", _REMOUNT | _BIND | _READ_ONLY)
     os.chdir(here)  # into what covers it
+
+
+def end_with_parent() -> None:
+    """Has this process be killed when the one that started it ends, also while it is stopped."""
+    _libc.prctl(_PARENT_ENDS, signal.SIGKILL)
 
 
 def _own_namespace() -> None:
@@ -92,13 +105,14 @@ def _failed(what: str) -> OSError:
 
 
 def main(command: Sequence[str]) -> Iterator[str]:
-    """Becomes the command; what to say where that can't be."""
+    """Becomes the command, after a folder's name; what to say where that can't be."""
+    kept, *rest = command
     try:
-        cover()
+        cover(kept)
     except OSError as error:
         yield f"files can't be covered ({error.strerror})"
         return
-    os.execvp(command[0], list(command))
+    os.execvp(rest[0], rest)
 
 
 if __name__ == "__main__":

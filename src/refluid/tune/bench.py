@@ -14,10 +14,15 @@ from refluid.tune.session import NoLoop, Script, TrialFailed
 from refluid.tune.trainers import AtGate, at_gate
 
 # What acts when a script starts: on processes, readers and programs while they are built.
-_AT_START = (KnobScope.PRECISION, KnobScope.READER, KnobScope.ENVIRONMENT)
+_AT_START = (
+    KnobScope.PRECISION, KnobScope.READER, KnobScope.LOADER, KnobScope.DATASET, KnobScope.DYGRAPH,
+    KnobScope.ENVIRONMENT,
+)  # fmt: skip
 _START_FLAGS = ("FLAGS_use_system_allocator",)
 # Two sides are compared, and each may need a process of its own.
 _MOST = 2
+# Blocks of steps that can't be run again are so many times as long: others happen in them.
+_LONGER = 3
 
 
 class Sessions:
@@ -26,6 +31,7 @@ class Sessions:
     def __init__(self, script: Script, tell: Callable[[str], None]) -> None:
         self._script, self._tell = script, tell
         self._open: dict[str, AtGate] = {}
+        self._passes = False
 
     def default(self) -> AtGate:
         """The script as it is. NoLoop where it never comes to its gate."""
@@ -35,18 +41,30 @@ class Sessions:
         self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
     ) -> TimedBlock:
         """As `Bench.block`."""
+        key = self._key(choices)
         try:
-            session = self._session(started_with(choices))
-            if live:
-                life = session.go(choices)
-                return TimedBlock(life.period)
+            session = self._session(key)
+            passes = session.life.kind.passes
+            if live or passes:
+                life = session.go(choices, 0 if live or not passes else _LONGER * steps)
+                losses, exact = session.first.losses, session.first.kind.is_exact
+                shown = losses if exact and not live else [statistics.fmean(losses or [0.0])]
+                return TimedBlock(life.period, shown, life.resident if memory else 0)
             found = session.ask("replay", choices, steps=steps, memory=memory)
         except (NoLoop, TrialFailed) as error:
-            self._drop(started_with(choices))
+            self._drop(key)
             raise BlockFailed(str(error).splitlines()[0]) from None
         # Where no loss is fetched, what is trained tells whether it trains alike.
         losses = found["losses"] if any(found["losses"]) else [found["norm"]]
         return TimedBlock(statistics.median(found["seconds"]), losses, found["peak"])
+
+    def _key(self, choices: Choices) -> Choices:
+        """With what the process that runs these choices is started: steps that can't be run again
+        must be so from the first one on."""
+        default = self._open.get(repr(NONE))
+        self._passes = self._passes or (default is not None and default.life.kind.passes)
+        threads = bool(choices.of(KnobScope.DATASET))
+        return choices if self._passes or threads else started_with(choices)
 
     def _session(self, choices: Choices) -> AtGate:
         key = repr(choices)

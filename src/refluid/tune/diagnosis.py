@@ -5,15 +5,8 @@ from __future__ import annotations
 import linecache
 import statistics
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any
 
-from refluid.measure.ceilings import Ceilings
-from refluid.tune.doctor.host import Host
-from refluid.tune.doctor.load import LoadByOthers
-from refluid.tune.living import Life
-from refluid.tune.profile import Profile
+from refluid.tune.evidence import BoundBy, Cause, Diagnosis, Evidence
 
 _NOTABLE = 0.1
 _LARGE_FETCH = 1 << 20
@@ -23,62 +16,10 @@ _NEAR = 0.6
 _HALF_PAYS = 1.3
 _HEAVY = 0.2
 _SLOWER = 1.2
+_BY_PYTHON = 0.3
 # What lines that copy values out of a scope, or files to it, are seen by.
 _CHECKS = ("FLAGS_check_nan_inf", "FLAGS_fast_check_nan_inf", "FLAGS_benchmark")
 _COPYING = ("get_tensor", "find_var", ".numpy(", "save_", "np.save", "asarray")
-
-
-class BoundBy(Enum):
-    """What a part of a step is spent on."""
-
-    READER = "waiting for data"
-    PYTHON = "Python between steps"
-    SCHEDULING = "small operators and what is between them"
-    KERNELS = "kernels"
-    COMMUNICATION = "exchanges with other trainers"
-
-
-@dataclass(frozen=True)
-class Cause:
-    """One thing that a person can change: what it is, what it costs, what to do, where."""
-
-    name: str
-    fact: str
-    advice: str
-    lines: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """shares: parts of a step, which add up to 1, the largest first. efficiency: the time that a
-    perfect machine of these ceilings needs, of that which runs take."""
-
-    shares: dict[BoundBy, float]
-    efficiency: float
-    limit: str
-    causes: tuple[Cause, ...]
-
-    @property
-    def bound(self) -> BoundBy:
-        """What most of a step is spent on."""
-        return next(iter(self.shares))
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """All that a diagnosis is made of. half: how many times as fast bfloat16 multiplies.
-
-    life: of the slowest trainer, where there are several; lives: of all, by rank.
-    """
-
-    life: Life
-    profile: Profile
-    ceilings: Ceilings
-    half: float
-    host: Host
-    load: LoadByOthers
-    flags: Mapping[str, Any]
-    lives: tuple[Life, ...] = ()
 
 
 def diagnose(seen: Evidence) -> Diagnosis:
@@ -87,7 +28,7 @@ def diagnose(seen: Evidence) -> Diagnosis:
     reads = not profile.fed or profile.reads
     inside = max(1e-9, life.inside - (life.waited if reads else 0.0))
     between = max(0.0, life.outside - (0.0 if reads else life.waited))
-    exchanged = min(inside, life.exchanged)
+    exchanged = min(inside, life.exchanged + profile.exchanged_ms / 1e3 * life.kind.servers)
     inside -= exchanged
     calling = inside * _small_part(seen)
     spent = {
@@ -160,6 +101,18 @@ def _python(seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
         )
 
 
+def _one_by_one(seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+    share = shares[BoundBy.SCHEDULING]
+    if seen.life.kind.at_once and share > _BY_PYTHON:
+        yield Cause(
+            "operators one by one from Python",
+            f"{share:.0%} of a step is what calling {seen.profile.operators} small operators takes",
+            "fluid.dygraph.declarative over `forward` has all of it run as one program; larger "
+            "batches share what calling costs (docs/dygraph.md)",
+            tuple(_shown(line) for line, _ in seen.life.lines),
+        )
+
+
 def _fetches(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
     size = seen.life.fetched
     if size > _LARGE_FETCH:
@@ -228,7 +181,7 @@ def _memory(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[Cause]
 
 def _half(seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
     profile = seen.profile
-    products = profile.flops / seen.ceilings.rate / max(1e-9, seen.life.inside)
+    products = min(1.0, profile.flops / seen.ceilings.rate / max(1e-9, seen.life.inside))
     worth = seen.half > _HALF_PAYS and products > _HEAVY and shares[BoundBy.KERNELS] > _HEAVY
     if worth and not profile.half:
         yield Cause(
@@ -269,9 +222,16 @@ def _slow_trainer(seen: Evidence, _shares: Mapping[BoundBy, float]) -> Iterator[
         )
 
 
-def _exchanges(_seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
+def _exchanges(seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cause]:
     share = shares[BoundBy.COMMUNICATION]
-    if share > _HEAVY:
+    if share > _HEAVY and seen.life.kind.servers:
+        yield Cause(
+            "exchanges with servers of tables",
+            f"{share:.0%} of a step is spent pushing gradients and pulling parameters",
+            "asynchronous training or GEO (docs/pserver.md), more servers, fewer bytes: sparse "
+            "tables for what is looked up, larger batches",
+        )
+    elif share > _HEAVY:
         yield Cause(
             "exchanges with other trainers",
             f"{share:.0%} of a step is spent waiting for gradients of other trainers",
@@ -281,6 +241,6 @@ def _exchanges(_seen: Evidence, shares: Mapping[BoundBy, float]) -> Iterator[Cau
 
 
 _LOOKS: tuple[Callable[[Evidence, Mapping[BoundBy, float]], Iterator[Cause]], ...] = (
-    _reader, _python, _fetches, _threads, _load, _updates, _memory, _half, _checks,
+    _reader, _python, _one_by_one, _fetches, _threads, _load, _updates, _memory, _half, _checks,
     _slow_trainer, _exchanges,
 )  # fmt: skip

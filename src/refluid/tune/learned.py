@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from refluid.tune.search import Tried
 _LATEST = 8
 # Ceilings are measured by so many tunings.
 _RATED = 2
+# Most bytes that are kept of what was compiled.
+_COMPILED = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,14 @@ class Learned:
         self._path = self.folder / f"{self.machine}.json"
         self._rates_path = self.folder / f"ceilings-{self.machine}.json"
         self._gains: dict[str, list[float]] = self._read()
+
+    def compiled(self) -> str:
+        """A folder for what was compiled, which other scripts and tunings may find again."""
+        folder = self.folder / f"compiled-{self.machine}"
+        if sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()) > _COMPILED:
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder)
 
     def ceilings(self, measured: Callable[[], MachineRates]) -> MachineRates:
         """The highest that was measured in the first tunings; `measured` is called in those.

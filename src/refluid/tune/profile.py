@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from refluid.fluid.compiler import CompiledProgram
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 from refluid.measure.step_profile import Spent, step_profile, work_of
+from refluid.ops.effects import Effect
 from refluid.ops.registry import facts_of
 from refluid.passes.mixed_precision import HALVES
 from refluid.runtime.meter import Meter, OperatorWork, arm
@@ -23,8 +25,10 @@ from refluid.tune.window import StepWindow, plain_program
 
 _STEPS = 8
 _EVENTS = 200_000
-_SLOWEST = 12
-_SMALL = 0.1
+SLOWEST = 12
+"""Operators that are told of."""
+SMALL = 0.1
+"""Milliseconds of what is called small."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Profile:
     peak: bytes that tensors held at once. flops, moved: of the whole step. operators: how many.
     updates: how many of them update parameters, in how many milliseconds. fed: shapes. reads:
     whether the program reads by itself. half: whether anything in it is in half precision.
+    exchanged_ms: of operators that exchange values with other processes.
     replicas, threads: as the script says. everywhere: whether the environment says on how many
     CPUs it runs. fusions: passes that a strategy may ask for and that would change it. flags: set.
     """
@@ -70,6 +75,7 @@ class Profile:
     flags: dict[str, Any]
     slowest: list[OperatorCost]
     by_line: list[tuple[str, float]]
+    exchanged_ms: float = 0.0
 
 
 def profile_of(told: dict[str, Any]) -> Profile:
@@ -105,7 +111,7 @@ def profiled(window: StepWindow, program: Any) -> Profile:
     return Profile(
         ms=found.compute,
         between=found.ms - found.compute,
-        small=_together(costs),
+        small=together([one for one in costs if one.ms < SMALL]),
         operators=len(ops),
         updates=sum(op.role == OpRole.OPTIMIZE for op in ops),
         updates_ms=sum(one.ms for one in found.operators if _updates(one)),
@@ -119,16 +125,22 @@ def profiled(window: StepWindow, program: Any) -> Profile:
         threads=replicated.strategy.num_threads if replicated else 0,
         everywhere=compiled is not None and compiled._is_data_parallel and not compiled._places,
         fusions=fusions_of(plain),
-        flags={f"FLAGS_{name}": flags.value(name) for name in FLAGS if flags.was_set(name)},
-        slowest=costs[:_SLOWEST],
+        flags=flags_set(),
+        slowest=costs[:SLOWEST],
         by_line=[(line, ms) for line, ms, _ in found.by(lambda watched: watched.line)[:6]],
+        exchanged_ms=sum(one.ms for one in found.operators if _exchanges(one)),
     )
 
 
-def _together(costs: list[OperatorCost]) -> OperatorCost:
-    small = [one for one in costs if one.ms < _SMALL]
-    flops, moved = sum(one.flops for one in small), sum(one.moved for one in small)
-    return OperatorCost("", "", "", sum(one.ms for one in small), flops, moved)
+def together(costs: Sequence[OperatorCost]) -> OperatorCost:
+    """The sums of some."""
+    flops, moved = sum(one.flops for one in costs), sum(one.moved for one in costs)
+    return OperatorCost("", "", "", sum(one.ms for one in costs), flops, moved)
+
+
+def flags_set() -> dict[str, Any]:
+    """The flags that somebody set, with their values."""
+    return {f"FLAGS_{name}": flags.value(name) for name in FLAGS if flags.was_set(name)}
 
 
 def _cost_of(spent: Spent, work: dict[tuple[str, str], OperatorWork]) -> OperatorCost:
@@ -139,6 +151,10 @@ def _cost_of(spent: Spent, work: dict[tuple[str, str], OperatorWork]) -> Operato
 
 def _updates(spent: Spent) -> bool:
     return any(op.role == OpRole.OPTIMIZE for op in spent.watched.ops)
+
+
+def _exchanges(spent: Spent) -> bool:
+    return any(Effect.COMM in facts_of(op.type).effects for op in spent.watched.ops)
 
 
 def _with(name: str) -> Strategy:

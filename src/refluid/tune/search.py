@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from refluid.engine.choices import Choices
-from refluid.tune.space import Proposal, TrialKind
+from refluid.tune.space import Exactness, Proposal, TrialKind
 
 # A block of steps takes about so long, and has so many at least and at most; the first ones, of
 # which losses are compared, have more.
@@ -96,13 +96,15 @@ def _ratio(one: Tried) -> float:
 class Search:
     """What was tried so far. limit: bytes that a step may hold; 0: any. tolerance: of losses, over
     that which a knob states; None: as knobs state. roomy: whether the limit is so far away that
-    only the proof need measure memory, which takes a second in each process."""
+    only the proof need measure memory, which takes a second in each process. spread: by how much
+    losses of a process started anew differ."""
 
     bench: Bench
     deadline: float
     limit: int = 0
     tolerance: float | None = None
     roomy: bool = False
+    spread: float = 0.0
     clock: Callable[[], float] = time.monotonic
     best: Choices = field(default_factory=Choices)
     tried: list[Tried] = field(default_factory=list)
@@ -165,7 +167,8 @@ class Search:
     def _judged(self, one: Proposal, found: Compared) -> tuple[bool, str]:
         """Whether it is kept, and why."""
         most = self._tolerance(one)
-        if one.row.trial is not TrialKind.LIVE and not found.off <= most:
+        same = one.row.trial is TrialKind.LIVE and one.row.numbers is Exactness.SAME
+        if not same and not found.off <= most:
             return False, f"losses differ by {found.off:.2g}, more than {most:g}"
         if self.limit and found.peak > self.limit:
             return False, f"a step holds {found.peak / 1e6:.4g} MB, more than the limit"
@@ -177,6 +180,7 @@ class Search:
         """Of losses: what rounds in half precision differs by as much in all that follows."""
         kept = [one.proposal for one in self.tried if one.kept]
         stated = max((one.row.numbers.value for one in (*kept, *more)), default=0.0)
+        stated = max(stated, self.spread)
         return stated if self.tolerance is None else self.tolerance
 
     def proven(self) -> Compared | None:

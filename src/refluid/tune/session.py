@@ -21,9 +21,10 @@ from refluid.core import flags
 from refluid.engine.choices import NONE, Choices
 from refluid.engine.strategy_file import tables_of, written
 from refluid.tune.apart import REFUSED
-from refluid.tune.living import Life
+from refluid.tune.living import Life, life_of
 
 _TAIL = 2000
+_COMPILER = "TORCHINDUCTOR_CACHE_DIR"
 
 
 class NoLoop(Exception):
@@ -37,11 +38,19 @@ class TrialFailed(Exception):
 @dataclass(frozen=True)
 class Script:
     """What to run. unprotected: with files as they are, where they can't be covered. trainers: in
-    so many processes, which train together."""
+    so many processes, which train together. servers: so many processes more hold tables. kept:
+    folder for what is compiled, so that it is compiled once; empty: none."""
 
     command: Sequence[str]
     unprotected: bool = False
     trainers: int = 1
+    servers: int = 0
+    kept: str = ""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is one process."""
+        return self.trainers == 1 and not self.servers
 
     @property
     def text(self) -> str:
@@ -54,10 +63,14 @@ class Script:
 
 class Session:
     """One process of the script, which is to arrive at its gate. choices: what it is started with.
-    patience: seconds to wait. more: variables of its environment.
+    patience: seconds to wait. more: variables of its environment. gated: whether it has a gate; a
+    server of tables has none.
+
+    first: what its first steps took and gave; life: the latest ones.
     """
 
     life: Life
+    first: Life
 
     def __init__(
         self,
@@ -65,25 +78,32 @@ class Session:
         choices: Choices = NONE,
         patience: float = 300.0,
         more: Mapping[str, str] | None = None,
+        *,
+        gated: bool = True,
     ) -> None:
-        self._patience = patience
+        self._patience, self._is_alone, self._rests = patience, script.is_alone, False
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
         own, theirs = socket.socketpair()
-        self._talk, self._rest = own, b""
+        self._talk, self._left = own, b""
         # The process reads it while it starts.
         self._file = file = tempfile.NamedTemporaryFile("w", suffix=".toml")  # noqa: SIM115
         file.write(written(choices))
         file.flush()
         with theirs:
-            apart = [] if script.unprotected else ["-m", "refluid.tune.apart", sys.executable]
-            run = ["-m", "refluid.cli.main", "run", "--gate", str(theirs.fileno())]
+            apart = (
+                []
+                if script.unprotected
+                else ["-m", "refluid.tune.apart", script.kept, sys.executable]
+            )
+            gate = str(theirs.fileno() if gated else 0)
+            run = ["-m", "refluid.cli.main", "run", "--gate", gate]
             self._process = subprocess.Popen(
                 [sys.executable, *apart, *run, "--strategy", file.name, *script.command],
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[theirs.fileno()],
-                env={**flags.whole_environment(), **(more or {})},
+                env={**flags.whole_environment(), **_compiled_in(script.kept), **(more or {})},
                 start_new_session=True,
             )
 
@@ -91,11 +111,14 @@ class Session:
         """Waits until it is at its gate, and what its steps take is known. NoLoop where it doesn't
         come there."""
         try:
-            self.life = self._arrived()
+            self.life = self.first = self._arrived()
         except BaseException:
             self.close()
             raise
         self._file.close()
+        # What goes on in threads would disturb whoever is measured meanwhile.
+        self._rests = self.life.kind.passes and self._is_alone
+        self._rest()
 
     def _arrived(self) -> Life:
         try:
@@ -109,7 +132,7 @@ class Session:
             raise NoLoop(f"{error}\n{self.tail()}") from None
         if "ended" in said:
             raise NoLoop("the script ended before it had run a program often enough")
-        return Life(**said["life"])
+        return life_of(said["life"])
 
     def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
         """What the script answers. TrialFailed where it doesn't."""
@@ -118,20 +141,26 @@ class Session:
 
     def send(self, do: str, choices: Choices = NONE, **more: Any) -> None:
         """Asks without waiting for the answer, which `answer` gives. TrialFailed as `ask`."""
+        self._rest(signal.SIGCONT)
         line = json.dumps({"do": do, "choices": tables_of(choices), **more}) + "\n"
         try:
             self._talk.sendall(line.encode())
         except OSError as error:
             raise TrialFailed(f"the script is gone: {error}") from None
 
-    def go(self, choices: Choices) -> Life:
-        """Lets the loop go on with these choices, and measures it."""
-        return Life(**self.ask("go", choices)["life"])
+    def go(self, choices: Choices, steps: int = 0) -> Life:
+        """Lets the loop go on with these choices, for so many steps (0: as at first)."""
+        self.life = life_of(self.ask("go", choices, steps=steps)["life"])
+        return self.life
+
+    def _rest(self, how: signal.Signals = signal.SIGSTOP) -> None:
+        if self._rests and self._process.poll() is None:
+            self._process.send_signal(how)
 
     def answer(self) -> dict[str, Any]:
         """What the script says next. TrialFailed where it failed, is gone, or says nothing."""
         deadline = time.monotonic() + self._patience
-        while b"\n" not in self._rest:
+        while b"\n" not in self._left:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._talk], [], [], left)[0]:
                 raise TrialFailed(f"no answer within {self._patience:.0f} s")
@@ -142,8 +171,9 @@ class Session:
             if not more:
                 self._process.wait()
                 raise TrialFailed(f"the script ended ({self._process.returncode})")
-            self._rest += more
-        line, self._rest = self._rest.split(b"\n", 1)
+            self._left += more
+        line, self._left = self._left.split(b"\n", 1)
+        self._rest()
         found: dict[str, Any] = json.loads(line)
         if "failed" in found:
             raise TrialFailed(found["failed"])
@@ -172,6 +202,12 @@ class Session:
         self._talk.close()
         self._output.close()
         self._file.close()
+
+
+def _compiled_in(folder: str) -> dict[str, str]:
+    """Has the compiler keep what it made there, unless it is told to keep it elsewhere."""
+    told = flags.environment_str(_COMPILER)
+    return {_COMPILER: folder} if folder and not told else {}
 
 
 def script_path(command: Sequence[str]) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 from refluid.engine.choices import Choices
 from refluid.engine.knobs import KnobScope
-from refluid.tune.diagnosis import BoundBy, Diagnosis, Evidence
+from refluid.tune.evidence import BoundBy, Diagnosis, Evidence
 
 # A smaller part of a step wouldn't be noticed. Blocks of a trial take about so many seconds.
 _LEAST, _USUAL = 0.002, 4.0
@@ -97,7 +97,7 @@ def _fewer_threads(now: Situation) -> Sequence[int]:
 
 def _operator_threads(now: Situation) -> Sequence[int]:
     said, cores = now.seen.profile.threads, now.seen.host.cores
-    many = [cores] if cores > 1 and said != cores else []
+    many = [cores] if cores > 1 and said != cores and not now.seen.life.kind.at_once else []
     return ([1] if said > 1 else []) + many
 
 
@@ -123,10 +123,12 @@ def _replicas(now: Situation) -> Sequence[int]:
 
 def _together(*values: Any, least: int = 2) -> Callable[[Situation], Sequence[Any]]:
     """Where so many trainers exchange gradients."""
-    return lambda now: values if len(now.seen.lives) >= least else ()
+    return lambda now: (
+        values if len(now.seen.lives) >= least and not now.seen.life.kind.servers else ()
+    )
 
 
-def _at_once(now: Situation) -> Sequence[float]:
+def _freed_at_once(now: Situation) -> Sequence[float]:
     keeps = float(now.seen.flags.get("FLAGS_eager_delete_tensor_gb", 0.0)) != 0.0
     return [0.0] if keeps else []
 
@@ -134,6 +136,36 @@ def _at_once(now: Situation) -> Sequence[float]:
 def _on(flag: str, default: Any) -> Callable[[Situation], Sequence[Any]]:
     """Back to the default where a script or the environment set something else."""
     return lambda now: [default] if now.seen.flags.get(flag, default) != default else []
+
+
+def _in_programs(*values: Any) -> Callable[[Situation], Sequence[Any]]:
+    """Where the loop runs programs."""
+    return lambda now: () if now.seen.life.kind.at_once else values
+
+
+def _at_once(*values: Any) -> Callable[[Situation], Sequence[Any]]:
+    """Where the loop is one of dygraph."""
+    return lambda now: values if now.seen.life.kind.at_once else ()
+
+
+def _served(name: str, usual: Any, *values: Any) -> Callable[[Situation], Sequence[Any]]:
+    """Where steps talk to servers of tables; other values of a flag than it has."""
+    return lambda now: (
+        [one for one in values if now.seen.flags.get(name, usual) != one]
+        if now.seen.life.kind.servers
+        else ()
+    )
+
+
+def _dataset_threads(now: Situation) -> Sequence[int]:
+    kind, cores = now.seen.life.kind, now.seen.host.cores
+    wanted = {1, min(cores, kind.possible), min(2 * cores, kind.possible)}
+    return sorted(wanted - {kind.beside}) if kind.possible > 1 and not kind.servers else ()
+
+
+def _workers(now: Situation) -> Sequence[int]:
+    return [1, now.seen.host.cores] if _loads(now) and now.seen.life.reader.startswith(
+        "DataLoader") else ()  # fmt: skip
 
 
 def _loads(now: Situation) -> bool:
@@ -144,6 +176,21 @@ _FUSIONS = (
     "fuse_bn_add_act_ops", "fuse_bn_act_ops", "fuse_elewise_add_act_ops", "fuse_gemm_epilogue",
     "fuse_relu_depthwise_conv",
 )  # fmt: skip
+_EAGER = (
+    "FLAGS_refluid_eager_packed_weights", "FLAGS_refluid_eager_shared_weights",
+    "FLAGS_refluid_eager_known_updates", "FLAGS_refluid_eager_direct",
+)  # fmt: skip
+# Flags of parameter servers, their defaults, and what else is worth trying.
+_OF_SERVERS = (
+    ("FLAGS_refluid_near_sockets", False, (True,)),
+    ("FLAGS_refluid_prefetch_rows", True, (False,)),
+    ("FLAGS_refluid_overlap_geo", True, (False,)),
+    ("FLAGS_communicator_independent_recv_thread", True, (False,)),
+    ("FLAGS_communicator_max_merge_var_num", 20, (4, 100)),
+    ("FLAGS_communicator_send_queue_size", 20, (100,)),
+    ("FLAGS_communicator_send_wait_times", 5, (1,)),
+    ("FLAGS_communicator_min_send_grad_num_before_recv", 20, (4, 100)),
+)
 _BUILD, _EXECUTION, _FLAG = KnobScope.BUILD, KnobScope.EXECUTION, KnobScope.FLAG
 _FLEET = KnobScope.FLEET
 
@@ -156,18 +203,27 @@ SPACE: tuple[TunableKnob, ...] = (
         _PRECISION, _STARTED, 3.0),
     _knob(KnobScope.READER, "use_multiprocess", lambda now: [True] if _loads(now) else [],
         (_READER,), 0.6, trial=_LIVE),
+    _knob(KnobScope.LOADER, "num_workers", _workers, (_READER,), 0.5, trial=_LIVE, seconds=4.0),
     _knob(KnobScope.READER, "capacity", lambda now: [64] if _loads(now) else [],
         (_READER,), 0.1, trial=_LIVE),
     _knob(_FLAG, "FLAGS_paddle_num_threads", _fewer_threads, (_KERNELS, _SMALL, _EXCHANGES),
         0.15, _ROUNDING),
     _knob(_EXECUTION, "num_threads", _operator_threads, (_SMALL,), 0.1, _ROUNDING),
     _knob(_FLAG, "FLAGS_refluid_tier", _tiers, (_SMALL,), 0.2),
-    _knob(_BUILD, "enable_auto_fusion", lambda _now: [True], (_SMALL, _KERNELS), 0.15,
+    _knob(KnobScope.DYGRAPH, "declarative", _at_once(True), (_SMALL,), 0.4,
+        _ROUNDING, seconds=3.0),
+    *(_knob(_FLAG, one, _at_once(False), (_SMALL, _KERNELS), 0.03, _ROUNDING, seconds=3.0)
+        for one in _EAGER),
+    *(_knob(_FLAG, one, _served(one, usual, *others), (_EXCHANGES,), 0.1, _PRECISION, seconds=5.0)
+        for one, usual, others in _OF_SERVERS),
+    _knob(KnobScope.DATASET, "thread", _dataset_threads, (_PYTHON, _SMALL, _KERNELS), 0.3,
+        _PRECISION, _LIVE, 12.0),
+    _knob(_BUILD, "enable_auto_fusion", _in_programs(True), (_SMALL, _KERNELS), 0.15,
         _ROUNDING, seconds=8.0, compiles=True),
     *(_knob(_BUILD, one, _fusion(one), (_KERNELS,), 0.05, _ROUNDING) for one in _FUSIONS),
     _knob(_FLAG, "FLAGS_use_mkldnn", lambda now: [] if now.seen.flags.get("FLAGS_use_mkldnn")
         else [True], (_KERNELS,), 0.05, _ROUNDING),
-    _knob(_FLAG, "FLAGS_eager_delete_tensor_gb", _at_once, (_KERNELS,), 0.1),
+    _knob(_FLAG, "FLAGS_eager_delete_tensor_gb", _freed_at_once, (_KERNELS,), 0.1),
     _knob(_FLAG, "FLAGS_use_system_allocator", _on("FLAGS_use_system_allocator", False),
         (_KERNELS,), 0.3, trial=_STARTED),
     _knob(_FLAG, "FLAGS_refluid_adaptive_threads", _on("FLAGS_refluid_adaptive_threads", True),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from refluid.collective.launch.cluster import Cluster, free_port
+from refluid.collective.launch.servers import ServerJob, addresses_of
 from refluid.engine.choices import NONE, Choices
 from refluid.tune.living import Life
 from refluid.tune.session import Script, Session
@@ -24,13 +25,17 @@ class AtGate(Protocol):
         """Of the loop; of several trainers that of the slowest, for whom the others wait."""
 
     @property
+    def first(self) -> Life:
+        """Of the first steps."""
+
+    @property
     def lives(self) -> Sequence[Life]:
         """Of all trainers, by rank."""
 
     def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
         """As `Session.ask`."""
 
-    def go(self, choices: Choices) -> Life:
+    def go(self, choices: Choices, steps: int = 0) -> Life:
         """As `Session.go`."""
 
     def close(self) -> None:
@@ -39,7 +44,7 @@ class AtGate(Protocol):
 
 def at_gate(script: Script, choices: Choices = NONE) -> AtGate:
     """Starts a script, and waits until it is at its gate. NoLoop where it doesn't come there."""
-    if script.trainers > 1:
+    if not script.is_alone:
         return Trainers(script, choices)
     session = Session(script, choices)
     session.arrive()
@@ -49,17 +54,18 @@ def at_gate(script: Script, choices: Choices = NONE) -> AtGate:
 class Trainers:
     """One session for each trainer; all are asked the same at the same time, as they exchange.
 
-    Where one fails all are ended: the others would wait for it.
+    Servers of tables, if there are any, are started with them. Where one fails all are ended: the
+    others would wait for it.
     """
 
     def __init__(self, script: Script, choices: Choices = NONE) -> None:
-        count = script.trainers
-        cluster = Cluster((_HOST,), _HOST, free_port(count + 1), ("",) * count)
-        self._lock = threading.Lock()
         self._sessions: list[Session] = []
+        self._servers: list[Session] = []
+        servers, trainers = _environments(script)
         try:
-            for rank in range(count):
-                more = cluster.environment(rank)
+            for more in servers:
+                self._servers.append(Session(script, choices, more=more, gated=False))
+            for more in trainers:
                 self._sessions.append(Session(script, choices, more=more))
             self._of_each(Session.arrive)
         except BaseException:
@@ -76,6 +82,13 @@ class Trainers:
         """As of `AtGate`."""
         return max(self.lives, key=lambda one: one.own)
 
+    @property
+    def first(self) -> Life:
+        """As of `AtGate`; losses are means over all trainers."""
+        firsts = [one.first for one in self._sessions]
+        losses = [_mean(each) for each in zip(*(one.losses for one in firsts), strict=False)]
+        return replace(firsts[0], losses=losses)
+
     def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
         """What the first trainer answers. Of steps that are run again: the longest time of each,
         and the mean of all losses. TrialFailed where one fails."""
@@ -89,9 +102,9 @@ class Trainers:
             "peak": max(one["peak"] for one in found),
         }
 
-    def go(self, choices: Choices) -> Life:
+    def go(self, choices: Choices, steps: int = 0) -> Life:
         """Lets all loops go on, as far as the same step."""
-        return max(self._of_each(lambda one: one.go(choices)), key=lambda one: one.period)
+        return max(self._of_each(lambda one: one.go(choices, steps)), key=lambda one: one.period)
 
     def _of_each(self, does: Callable[[Session], T]) -> list[T]:
         with ThreadPoolExecutor(len(self._sessions)) as pool:
@@ -105,13 +118,27 @@ class Trainers:
         return [one.result() for one in began]
 
     def _end_all(self) -> None:
-        for one in self._sessions:
+        for one in (*self._sessions, *self._servers):
             one.end()
 
     def close(self) -> None:
         """Ends all."""
-        for one in self._sessions:
+        for one in (*self._sessions, *self._servers):
             one.close()
+
+
+def _environments(script: Script) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """What servers and trainers find in theirs, as launchers set it."""
+    count = script.trainers
+    port = free_port(script.servers + count + 1)
+    if not script.servers:
+        cluster = Cluster((_HOST,), _HOST, port, ("",) * count)
+        return [], [cluster.environment(rank) for rank in range(count)]
+    addresses = addresses_of(None, script.servers + count, port, [_HOST])
+    job = ServerJob(addresses[: script.servers], addresses[script.servers :])
+    return [job.environment(one) for one in job.servers], [
+        job.environment(one) for one in job.workers
+    ]
 
 
 def _mean(losses: Sequence[float]) -> float:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from refluid.engine.choices import Choices
-from refluid.measure.ceilings import Ceilings, matrix_rate, measure
+from refluid.measure.ceilings import Ceilings, copy_rate, matrix_rate
 from refluid.tune.bench import Sessions
-from refluid.tune.diagnosis import Diagnosis, Evidence, diagnose
+from refluid.tune.diagnosis import diagnose
 from refluid.tune.doctor.host import read_host
 from refluid.tune.doctor.load import measure_load
+from refluid.tune.evidence import Diagnosis, Evidence
 from refluid.tune.journal import Journal, journal_of
 from refluid.tune.learned import Learned, MachineRates
 from refluid.tune.profile import profile_of
 from refluid.tune.search import BlockFailed, Compared, Search, Tried
 from refluid.tune.session import Script
-from refluid.tune.space import SPACE, Proposal, Situation, TunableKnob, applicable, proposals
+from refluid.tune.space import (
+    SPACE,
+    Exactness,
+    Proposal,
+    Situation,
+    TunableKnob,
+    applicable,
+    proposals,
+)
 from refluid.tune.trainers import AtGate
 
 # Of the budget, for the last proof.
@@ -60,7 +69,7 @@ def tune(
     to tune.
     """
     start = time.monotonic()
-    sessions = Sessions(script, tell)
+    sessions = Sessions(replace(script, kept=script.kept or learned.compiled()), tell)
     try:
         seen = seen_by(sessions.default(), tell, learned)
         outcome = TuningOutcome(script, seen, diagnose(seen))
@@ -68,10 +77,12 @@ def tune(
         deadline = start + budget * (1 - _PROOF)
         most = limit or seen.host.available
         roomy = seen.life.resident + _ROOM * seen.profile.peak < most
-        search = Search(sessions, deadline, most, tolerance, roomy)
+        spread = 0.0 if seen.life.kind.is_exact else Exactness.PRECISION.value
+        search = Search(sessions, deadline, most, tolerance, roomy, spread)
         now = Situation(seen, outcome.diagnosis)
         planned = proposals(now, learned.gains(), space)
-        machine = f"{learned.machine} {limit} {tolerance} {script.trainers}"
+        processes = f"{script.trainers} {script.servers}"
+        machine = f"{learned.machine} {limit} {tolerance} {processes}"
         journal = journal_of(script.command, script.text, learned.folder, machine)
         # What is planned differs a little from one diagnosis to the next.
         before = journal.before(applicable(now, space))
@@ -120,16 +131,21 @@ def seen_by(
 ) -> Evidence:
     """What a script at its gate, and the machine, tell. TrialFailed where it can't be profiled."""
     tell(f"a loop of {session.life.period * 1e3:.3g} ms a step was recognised; its operators")
-    found = session.ask("profile")
+    life, found = session.life, session.ask("profile")
     profile = profile_of(found)
     tell("the machine's ceilings")
     rates = learned.ceilings(_measured_rates) if learned else _measured_rates()
     ceilings, half = Ceilings(rates.full, rates.copied), rates.half / rates.full
     load = measure_load(_LOOK)
     lives = tuple(session.lives)
-    return Evidence(session.life, profile, ceilings, half, read_host(), load, profile.flags, lives)
+    return Evidence(life, profile, ceilings, half, read_host(), load, profile.flags, lives)
 
 
 def _measured_rates() -> MachineRates:
-    found = measure(_CPU)
-    return MachineRates(found.rate, matrix_rate(_CPU, torch.bfloat16), found.bandwidth)
+    full, half = (matrix_rate(_CPU, dtype, _computing) for dtype in (torch.float32, torch.bfloat16))
+    return MachineRates(full, half, copy_rate(_CPU))
+
+
+def _computing() -> float:
+    """Seconds in which this process computes, by all threads: others' work isn't in them."""
+    return time.process_time() / torch.get_num_threads()

@@ -28,11 +28,10 @@ from refluid.ir.program import Program
 from refluid.measure.peak import peak_bytes
 from refluid.measure.timing import no_collection
 from refluid.runtime.recorded.trial import compiling, undecided
+from refluid.tune.living import numbers_of
 
 # Steps until a plan is as it stays: shapes that come for the fourth time are recorded.
 _WARM = 6
-# A fetch of so many elements is a number for each replica.
-_FEW = 64
 # Programs that read by themselves get what waits in their queue again and again.
 _SAME_BATCH = KnobScope.FLAG, "FLAGS_reader_queue_speed_test_mode", True
 # How long compiling may take, and how often it is asked whether it has ended.
@@ -149,7 +148,7 @@ class StepWindow:
             start = time.perf_counter()
             results = calls[number % len(calls)]()
             into.seconds.append(time.perf_counter() - start)
-            into.losses.append(sum(_numbers(results)))
+            into.losses.append(sum(numbers_of(results)))
 
 
 def _of_any(*asked: bool) -> list[bool]:
@@ -166,15 +165,14 @@ def plain_program(program: Any) -> Program:
     return found
 
 
-def _numbers(results: Sequence[Any]) -> list[float]:
-    """The means of what was fetched as one number for each replica: losses, accuracies."""
-    arrays = [np.asarray(one) for one in results]
-    return [float(one.mean()) for one in arrays if one.dtype.kind == "f" and 0 < one.size <= _FEW]
-
-
 def _end(twin: CompiledProgram) -> None:
     if twin._replicated is not None:
         twin._replicated.close()
+
+
+def _stands_in(tensor: torch.Tensor) -> bool:
+    """Whether all of it is one place in memory, as of a table whose rows are on servers."""
+    return tensor.numel() > 1 and 0 in tensor.stride()
 
 
 class _Kept:
@@ -185,8 +183,9 @@ class _Kept:
         self._values: dict[str, torch.Tensor] = {}
         for var in program.list_vars():
             cell = scope.find_var(var.name) if var.persistable else None
-            if cell is not None and isinstance(cell.value, torch.Tensor):
-                self._values[var.name] = cell.value.clone()
+            held = cell.value if cell is not None else None
+            if isinstance(held, torch.Tensor) and not _stands_in(held):
+                self._values[var.name] = held.clone()
         self._scope = scope
         self._random = generators.states(), torch.get_rng_state(), np.random.get_state()
         self._python = random.getstate()

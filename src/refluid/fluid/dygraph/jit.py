@@ -12,7 +12,10 @@ from refluid.build import Blocks, using
 from refluid.core.scope import Scope
 from refluid.eager import VarBase
 from refluid.eager.tracing import trace
+from refluid.engine.choices import chosen
+from refluid.engine.knobs import KnobScope
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from refluid.fluid.dygraph import layers
 from refluid.fluid.dygraph.dygraph_to_static.program_translator import (
     DeclarativeFunction,
     ProgramTranslator,
@@ -41,6 +44,16 @@ def declarative(dygraph_func: Callable[..., Any]) -> Any:
     flow through it to arguments and parameters. `ProgramTranslator().enable(False)` turns it off.
     """
     return DeclarativeFunction(dygraph_func)
+
+
+def _as_chosen(layer: Any) -> None:
+    """Makes the `forward` of a layer declarative, where that was chosen: of the outermost ones,
+    since those within are called by a program then."""
+    if chosen(KnobScope.DYGRAPH).get("declarative"):
+        layer.forward = declarative(layer.forward)
+
+
+layers.at_first = _as_chosen
 
 
 def dygraph_to_static_func(dygraph_func: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,9 @@ from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
 from refluid.fluid.param_attr import ParamAttr
 
 __all__ = ["Layer"]
+
+# What is done, where operators run at once, with the layer whose first call begins.
+at_first: Callable[[Layer], None] | None = None
 
 
 class Layer:
@@ -97,6 +100,8 @@ class Layer:
         if not self._built:
             self._build_once(*inputs, **kwargs)
             self._built = True
+            if at_first is not None and at_once():
+                at_first(self)
         forward = self.forward if at_once() else while_building(self.forward)
         outputs = forward(*inputs, **kwargs)
         if self._forward_post_hooks:

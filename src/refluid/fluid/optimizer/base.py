@@ -96,7 +96,7 @@ class Optimizer(Stepping):
             with one_update(partial(self._step, parameter_list)):
                 found = self._step(parameter_list)
             if listening.step_listener is not None:
-                listening.step_listener()
+                listening.step_listener(loss)
             return [], found
         loss = in_chosen_precision(loss)
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)

@@ -68,6 +68,7 @@ class DataLoader(DataLoaderBase):
             "feed_list should be set when return_list=False"
         )
         assert num_workers >= 0, f"num_workers should be a non-negative value, not {num_workers}"
+        num_workers = chosen(KnobScope.LOADER).get("num_workers", num_workers)
         num_workers = whole_number("num_workers", num_workers, MOST_PROCESSES)
         assert timeout >= 0, f"timeout should be a non-negative value, not {timeout}"
         self.dataset = dataset

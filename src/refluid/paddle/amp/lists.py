@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
+from refluid.eager.casting import AGREE
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from refluid.ops.registry import find, operators
-from refluid.passes.mixed_precision import FAST, FOLLOW, KEEP, PROMOTE, registered_class
+from refluid.passes.mixed_precision import FAST, FOLLOW, KEEP, PROMOTE, Classify, registered_class
 
-# Half unless one of its inputs, parameters too, is float32.
-AGREE = "agree"
 LEVELS = ("O0", "OD", "O1", "O2")
-Classify = Callable[[str], str]
 
 
 def _ours(given: Iterable[str] | None) -> set[str]:

@@ -14,6 +14,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.places import CPUPlace
 from refluid.core.scope import global_scope
 from refluid.eager import VarBase
+from refluid.engine import listening
 from refluid.fluid import layers
 from refluid.fluid.clipping.gradients import GradientClipBase
 from refluid.fluid.optimizer.kept import KeepingOptimizer
@@ -196,6 +197,8 @@ class Optimizer(KeepingOptimizer):
         """One update by the gradients that the parameters have; where functions run at once."""
         with one_update(self.step):
             self._step(None)
+        if listening.step_listener is not None:
+            listening.step_listener(None)
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Forgets the gradients of all parameters that it updates."""
