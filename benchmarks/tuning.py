@@ -3,7 +3,9 @@
 Each script of benchmarks/tuned_scripts is tuned; then every combination of all that applies to it
 is measured, in an order of chance, for as long as `--limit` says. What both found runs beside each
 other, and beside the default, in turns. `--record` keeps the results beside those of other scripts
-and machines (`results/tuning.json`), and writes the table of docs/tune.md.
+and machines (`results/tuning.json`), and writes the table of docs/tune.md. `--learned` is where
+what was learned of the machine is kept from one script to the next, as `refluid tune` does.
+`--link` has trainers meet over a loopback of that rate (needs root, `ip` and `tc`).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import itertools
 import json
 import math
+import os
 import random
 import sys
 import tempfile
@@ -43,6 +46,7 @@ _ROUNDS = 9
 _TRAINERS = {"fleet": 2}
 # So many combinations follow one another by what their process is started with.
 _CHUNK = 64
+_LINKED = "BENCHMARKS_LINK"
 
 
 @dataclass(frozen=True)
@@ -69,10 +73,9 @@ class Result:
 
 
 def combinations(planned: Sequence[Proposal]) -> list[Choices]:
-    """Every one of what can be tried on a window, in an order of chance."""
-    tried = [one for one in planned if one.row.trial is not TrialKind.LIVE]
-    rows = list(dict.fromkeys(one.row.name for one in tried))
-    sides = [[None, *(one for one in tried if one.row.name == name)] for name in rows]
+    """Every one of what can be tried, in an order of chance."""
+    rows = list(dict.fromkeys(one.row.name for one in planned))
+    sides = [[None, *(one for one in planned if one.row.name == name)] for name in rows]
     every = []
     for chosen in itertools.product(*sides):
         choices = NONE
@@ -87,12 +90,12 @@ def combinations(planned: Sequence[Proposal]) -> list[Choices]:
 
 
 def exhaustive(
-    sessions: Sessions, every: Sequence[Choices], tolerance: float, limit: float
+    sessions: Sessions, every: Sequence[Choices], tolerance: float, limit: float, *, live: bool
 ) -> tuple[Choices, int]:
     """The combination with the shortest steps whose losses are those of the default, and how many
-    were measured in so many seconds."""
+    were measured in so many seconds. live: as the loop goes on, with its readers."""
     deadline = time.monotonic() + limit
-    usual = sessions.block(NONE, _LEAST)
+    usual = sessions.block(NONE, _LEAST, live=live)
     steps = max(_LEAST, math.ceil(_SECONDS / usual.seconds))
     best, shortest, count = NONE, math.inf, 0
     for choices in every:
@@ -100,7 +103,7 @@ def exhaustive(
             break
         count += 1
         try:
-            blocks = [sessions.block(choices, steps) for _ in range(_BLOCKS)]
+            blocks = [sessions.block(choices, steps, live=live) for _ in range(_BLOCKS)]
         except BlockFailed:
             continue
         seconds = min(one.seconds for one in blocks)
@@ -112,7 +115,7 @@ def exhaustive(
 def measured(name: str, budget: float, limit: float, learned: Learned) -> Result:
     """Both searches for one script, and both results side by side."""
     path = HERE / "tuned_scripts" / f"{name}.py"
-    script = Script([str(path)], trainers=_TRAINERS.get(name, 1))
+    script = Script([str(path)], trainers=_TRAINERS.get(name, 1), kept=learned.compiled())
     outcome = tune(script, budget, _quiet, learned)
     sessions = Sessions(script, _quiet)
     try:
@@ -120,12 +123,13 @@ def measured(name: str, budget: float, limit: float, learned: Learned) -> Result
         planned = applicable(Situation(outcome.seen, outcome.diagnosis))
         every = combinations(planned)
         tolerance = max(one.row.numbers.value for one in planned)
-        best, count = exhaustive(sessions, every, tolerance, limit)
+        live = any(one.row.trial is TrialKind.LIVE for one in planned)
+        best, count = exhaustive(sessions, every, tolerance, limit, live=live)
         seconds = time.monotonic() - start
         side_by_side = Search(sessions, math.inf)
         pairs = ((NONE, outcome.best), (NONE, best), (best, outcome.best))
         tuned, fastest, beside = (
-            _figures(side_by_side.compare(one, other, _ROUNDS, patient=True))
+            _figures(side_by_side.compare(one, other, _ROUNDS, patient=True, live=live))
             for one, other in pairs
         )
     finally:
@@ -192,17 +196,29 @@ def _quiet(_text: str) -> None:
     pass
 
 
+def _over_a_link(rate: str) -> None:
+    """Begins this program anew where the loopback has that rate; what others send isn't shaped."""
+    shape = f"tc qdisc add dev lo root tbf rate {rate} burst 128kb latency 20ms"
+    shell = f'ip link set lo up && {shape} && exec "$@"'
+    command = ["unshare", "-n", "sh", "-c", shell, "sh", sys.executable, *sys.argv]
+    os.execvpe(command[0], command, {**os.environ, _LINKED: rate})
+
+
 def main() -> None:
     names = sorted(one.stem for one in (HERE / "tuned_scripts").glob("*.py"))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[*names, []], help="scripts; all by default")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for tuning one")
     parser.add_argument("--record", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--learned", type=Path, help="folder; else one that is taken away")
+    parser.add_argument("--link", default="", help="rate of the loopback, such as 500mbit")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds of every search")
     asked = parser.parse_args()
+    if asked.link and _LINKED not in os.environ:
+        _over_a_link(asked.link)
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        learned = Learned(read_host(), Path(folder))
+        learned = Learned(read_host(), asked.learned or Path(folder))
         for name in asked.names or names:
             found.append(measured(name, asked.budget, asked.limit, learned))
             print(json.dumps(asdict(found[-1])), flush=True)

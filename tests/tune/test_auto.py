@@ -186,8 +186,8 @@ def test_what_rounds_otherwise_is_not_taken(
                 executor.run(main, feed=feed, fetch_list=[loss])
     auto.end()
     by_name = {one.way.name: one for one in auto.tried}
-    assert by_name["1 threads an operator"].found is None
-    assert "round" in str(by_name["1 threads an operator"])
+    assert by_name["1 thread an operator"].found is None
+    assert "round" in str(by_name["1 thread an operator"])
 
 
 def test_the_faster_number_of_threads_is_kept(two_threads: None) -> None:
@@ -215,7 +215,7 @@ def test_the_faster_number_of_threads_is_kept(two_threads: None) -> None:
     assert used[-1] == 2  # nothing is known of these shapes
     auto.end()
     (line, *_) = auto.told()
-    assert line == "steps take 0.50 of their time, by 1 threads an operator"
+    assert line == "steps take 0.50 of their time, by 1 thread an operator"
 
 
 def test_an_error_in_a_step_is_the_scripts(two_threads: None) -> None:

@@ -58,7 +58,7 @@ def found() -> TuningOutcome:
 def test_the_text_says_everything() -> None:
     text = report_text(found(), "strategy.toml")
     for part in (
-        "1.67 times as fast (1.52 to 1.82), by 1 choices",
+        "1.67 times as fast (1.52 to 1.82), by 1 choice",
         "waiting for data",
         "slow reader",
         "copy each step: 5 ms",

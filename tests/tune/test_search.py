@@ -101,6 +101,30 @@ def test_a_gain_that_the_proof_denies_is_dropped() -> None:
     assert proof is not None and proof.ratio > 1 and not found.best
 
 
+def test_where_steps_wait_for_readers_all_is_tried_as_the_loop_goes_on() -> None:
+    """There the window's figures are wrong: it has no reader that takes a core."""
+
+    class Reading(Machine):
+        asked: set[bool]
+
+        def block(
+            self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
+        ) -> TimedBlock:
+            self.asked.add(live)
+            found = super().block(choices, steps, live=live, memory=memory)
+            alone = "crowded" in choices.of(FLAG) and not live
+            return replace(found, seconds=2 * found.seconds if alone else found.seconds)
+
+    for live, best in ((True, {"crowded"}), (False, set())):
+        machine = Reading({"crowded": 0.7, "wrong": 0.7}, losses={"wrong": 0.1})
+        machine.asked = set()
+        found = search(machine, live=live)
+        list(found.run(NONE, [proposal("crowded"), proposal("wrong", trial=TrialKind.WINDOW)]))
+        found.proven()
+        # Losses are compared by the window in any case.
+        assert kept(found) == best and machine.asked == ({True, False} if live else {False})
+
+
 def test_hopeless_choices_take_two_rounds() -> None:
     machine = Machine({"slow": 3.0})
     list(search(machine).run(NONE, [proposal("slow")]))

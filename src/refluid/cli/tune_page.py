@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from refluid.cli.page import Share, document, section, table, tiles
+from refluid.cli.page import Share, Spread, card, document, section, table, tiles, two_curves
 from refluid.engine.strategy_file import known, written
+from refluid.tune.evidence import BoundBy
 from refluid.tune.report import denied, gain, how_to_apply, verdict
 from refluid.tune.search import Tried
 from refluid.tune.tuner import TuningOutcome
 
-_WIDTH, _ROW, _LEFT = 900, 26, 330
-_CURVE, _HEIGHT, _MARGIN = 200, 180, 70
+_CURVE = 200
+_MEANING = {
+    BoundBy.READER: "the next batch isn't ready yet",
+    BoundBy.PYTHON: "the script's own lines between two steps",
+    BoundBy.SCHEDULING: "calling operators so small that it takes longer than what they compute",
+    BoundBy.KERNELS: "arithmetic, and numbers that go through memory",
+    BoundBy.COMMUNICATION: "gradients and parameters that come from other processes",
+}
 
 
 def report_page(outcome: TuningOutcome, file: str) -> str:
@@ -41,14 +46,15 @@ def _tiles(outcome: TuningOutcome) -> str:
 
 def _bound(outcome: TuningOutcome) -> str:
     rows = [
-        (bound.value, f"{share:.0%}", Share(share))
+        (bound.value, _MEANING[bound], f"{share:.0%}", Share(share))
         for bound, share in outcome.diagnosis.shares.items()
     ]
     return section(
         "What bound the run",
-        "Parts of a step of the script as it is. Kernels are arithmetic and memory traffic; small "
-        "operators cost what calling them takes.",
-        table(("part", "share", ""), rows, "share"),
+        "A step is one batch: data come, the network computes a loss and gradients, parameters are "
+        "updated. This is what a step of the script, as it is, spends its time on. What takes most "
+        "is worth mending first.",
+        table(("part", "what that is", "share", ""), rows, "share", stacks=True),
     )
 
 
@@ -64,34 +70,17 @@ def _gains(outcome: TuningOutcome) -> str:
         bars.append((one.proposal.key, time, before * one.found.low, before * one.found.high))
     proof = outcome.proof
     bars.append(("all together, once more", proof.ratio, proof.low, proof.high))
+    most = max(high for *_, high in bars)
+    rows = [
+        (name, f"{value:.2f}", f"{low:.2f} to {high:.2f}" if low < high else "",
+         Spread(value / most, low / most, high / most))
+        for name, value, low, high in bars
+    ]  # fmt: skip
     return section(
         "Gains",
-        "Time of a step after each choice that was kept, the one before being part of it; thin "
-        f"lines are the range over rounds of A B B A. Together: {gain(proof)}.",
-        _waterfall(bars),
-    )
-
-
-def _waterfall(bars: Sequence[tuple[str, float, float, float]]) -> str:
-    most = max(1.0, *(high for *_, high in bars))
-    scale = (_WIDTH - _LEFT - 60) / most
-    shown = []
-    for number, (name, value, low, high) in enumerate(bars):
-        y = 8 + number * _ROW
-        end = _LEFT + value * scale
-        middle = y + _ROW / 2 - 3
-        shown.append(
-            f'<text x="{_LEFT - 10}" y="{middle + 4:.1f}" text-anchor="end">{escape(name)}</text>'
-            f'<rect class="area" x="{_LEFT}" y="{y}" width="{value * scale:.1f}" '
-            f'height="{_ROW - 8}"/><line class="mark" x1="{_LEFT + low * scale:.1f}" '
-            f'x2="{_LEFT + high * scale:.1f}" y1="{middle:.1f}" y2="{middle:.1f}"/>'
-            f'<text x="{max(end, _LEFT + high * scale) + 6:.1f}" y="{middle + 4:.1f}">{value:.2f}'
-            "</text>"
-        )
-    height = 16 + len(bars) * _ROW
-    return (
-        f'<div class="wide"><svg viewBox="0 0 {_WIDTH} {height}" style="min-width:40rem" '
-        f'role="img" aria-label="time of a step after each choice">{"".join(shown)}</svg></div>'
+        "The time of a step as a part of what it was, after each choice that was kept; a row has "
+        f"those above it. The dark line is the range that was measured. Together: {gain(proof)}.",
+        table(("choice", "time", "range", ""), rows, "time|range", stacks=True),
     )
 
 
@@ -103,58 +92,31 @@ def _losses(outcome: TuningOutcome) -> str:
     return section(
         "Losses before and after",
         f"{len(before)} steps on the same batches from the same state; the greatest difference of "
-        f"the first eight is {proof.off:.2g} of the loss. Before: the area; after: dashed.",
+        f"the first eight is {proof.off:.2g} of the loss.",
         two_curves(before, after),
     )
 
 
-def two_curves(before: Sequence[float], after: Sequence[float]) -> str:
-    """Both over the same axes."""
-    finite = [one for one in (*before, *after) if math.isfinite(one)]
-    low, high = min(finite, default=0.0), max(finite, default=1.0)
-    span = (high - low) or 1.0
-
-    def points(values: Sequence[float]) -> list[str]:
-        step = (_WIDTH - _MARGIN - 10) / max(1, len(values) - 1)
-        tall = (_HEIGHT - 40) / span
-        return [
-            f"{_MARGIN + number * step:.1f},{_HEIGHT - 20 - (one - low) * tall:.1f}"
-            for number, one in enumerate(values)
-            if math.isfinite(one)
-        ]
-
-    floor = _HEIGHT - 10
-    area = [f"{_MARGIN},{floor}", *points(before), f"{_WIDTH - 10},{floor}"]
-    ends = "".join(
-        f'<text x="{_MARGIN - 8}" y="{y}" text-anchor="end">{value:.4g}</text>'
-        for y, value in ((24, high), (_HEIGHT - 16, low))
-    )
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="losses before and after">'
-        f'{ends}<polygon class="area" points="{" ".join(area)}"/>'
-        f'<polyline class="mark" fill="none" points="{" ".join(points(after))}"/></svg>'
-    )
-
-
 def _memory(outcome: TuningOutcome) -> str:
-    rows = [("before", f"{outcome.seen.profile.peak / 1e6:.4g} MB")]
+    sides = [("before", outcome.seen.profile.peak)]
     if outcome.proof and outcome.best and outcome.proof.peak:
-        sides = ("before", outcome.proof.usual.peak), ("after", outcome.proof.peak)
-        rows = [(name, f"{peak / 1e6:.4g} MB") for name, peak in sides]
+        sides = [("before", outcome.proof.usual.peak), ("after", outcome.proof.peak)]
+    most = max(1, *(peak for _, peak in sides))
+    rows = [(name, f"{peak / 1e6:.4g} MB", Share(peak / most)) for name, peak in sides]
+    whole = outcome.seen.life.kind.passes and len(sides) > 1
     return section(
-        "Memory", "What tensors of a step hold at its peak.", table(("", "peak"), rows, "peak")
+        "Memory",
+        "What the process holds." if whole else "What tensors of a step hold at its peak.",
+        table(("", "peak", " "), rows, "peak"),
     )
 
 
 def _advice(outcome: TuningOutcome) -> str:
-    causes = outcome.diagnosis.causes
-    rows = [(one.name, one.fact, "\n".join(one.lines), one.advice) for one in causes]
-    if not rows:
+    cards = [card(one.name, one.fact, one.lines, one.advice) for one in outcome.diagnosis.causes]
+    if not cards:
         return ""
     return section(
-        "What a person can do",
-        "No setting mends these; the lines are those of the script.",
-        table(("what", "how much", "where", "what to do"), rows, codes="where"),
+        "What a person can do", "No setting mends these; the lines are those of the script.", *cards
     )
 
 
@@ -188,23 +150,29 @@ def _row(one: Tried) -> tuple[str, ...]:
 
 def _slowest(outcome: TuningOutcome) -> str:
     ceilings = outcome.seen.ceilings
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in outcome.seen.profile.slowest:
         seconds = one.ms * 1e-3
         least = ceilings.least_seconds(one.flops, one.moved)
         reached = f"{min(1.0, least / seconds):.0%}" if seconds and least else ""
         rows.append((one.type, one.line, f"{one.ms:.3g}", reached))
+    heads: tuple[str, ...] = ("operator", "your line", "ms a step", "of ceiling")
+    if not any(line for _, line, *_ in rows):  # of torch's own operators none is known
+        rows, heads = [(row[0], *row[2:]) for row in rows], (heads[0], *heads[2:])
     return section(
         "The slowest operators",
-        f"Against the measured ceilings: {ceilings.rate / 1e9:.4g} GFLOP/s, "
-        f"{ceilings.bandwidth / 1e9:.3g} GB/s.",
-        table(("operator", "your line", "ms a step", "of ceiling"), rows,
-              "ms a step|of ceiling", "your line"),
-    )  # fmt: skip
+        "How near each comes to what the machine can do at most: "
+        f"{ceilings.rate / 1e9:.4g} GFLOP/s, {ceilings.bandwidth / 1e9:.3g} GB/s.",
+        table(heads, rows, "ms a step|of ceiling", "your line"),
+    )
 
 
 def _apply(outcome: TuningOutcome, file: str) -> str:
-    lines = list(how_to_apply(outcome, file))
-    shown = "".join(f"<p>{escape(line)}</p>" for line in lines if not line.startswith("  "))
-    text = f"<pre>{escape(written(outcome.best))}</pre>" if outcome.best else ""
-    return f"<h2>How to apply it</h2>{shown}{text}"
+    lines = [line for line in how_to_apply(outcome, file) if not line.startswith("  ")]
+    shown = ""
+    for line in lines:
+        text, _, command = line.partition(":  ")
+        shown += f"<p>{escape(text)}</p>" + (f"<pre>{escape(command)}</pre>" if command else "")
+    if outcome.best:
+        shown += f"<p>The file says:</p><pre>{escape(written(outcome.best).strip())}</pre>"
+    return f"<h2>How to apply it</h2>{shown}"

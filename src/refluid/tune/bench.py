@@ -23,6 +23,8 @@ _START_FLAGS = ("FLAGS_use_system_allocator",)
 _MOST = 2
 # Blocks of steps that can't be run again are so many times as long: others happen in them.
 _LONGER = 3
+# Steps of a loop that goes on: more than batches wait for it.
+_GOES_ON = 16
 
 
 class Sessions:
@@ -46,9 +48,10 @@ class Sessions:
             session = self._session(key)
             passes = session.life.kind.passes
             if live or passes:
-                life = session.go(choices, 0 if live or not passes else _LONGER * steps)
+                readers = choices.of(KnobScope.READER) or choices.of(KnobScope.LOADER)
+                life = session.go(choices, 0 if readers else max(_GOES_ON, _LONGER * steps))
                 losses, exact = session.first.losses, session.first.kind.is_exact
-                shown = losses if exact and not live else [statistics.fmean(losses or [0.0])]
+                shown = losses if exact else [statistics.fmean(losses or [0.0])]
                 return TimedBlock(life.period, shown, life.resident if memory else 0)
             found = session.ask("replay", choices, steps=steps, memory=memory)
         except (NoLoop, TrialFailed) as error:

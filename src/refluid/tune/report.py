@@ -49,8 +49,12 @@ def _lines(outcome: TuningOutcome, file: str) -> Iterator[str]:
 def verdict(outcome: TuningOutcome) -> str:
     """In one sentence."""
     if outcome.best and outcome.proof:
-        return f"{gain(outcome.proof)}, by {outcome.best.count} choices"
+        return f"{gain(outcome.proof)}, by {_counted(outcome.best.count)}"
     return "the settings are as fast as any that was tried"
+
+
+def _counted(count: int) -> str:
+    return f"{count} choice" + ("s" if count > 1 else "")
 
 
 def denied(proof: Compared) -> str:

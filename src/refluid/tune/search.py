@@ -6,11 +6,11 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from refluid.engine.choices import Choices
-from refluid.tune.space import Exactness, Proposal, TrialKind
+from refluid.tune.space import Proposal, TrialKind
 
 # A block of steps takes about so long, and has so many at least and at most; the first ones, of
 # which losses are compared, have more.
@@ -97,7 +97,8 @@ class Search:
     """What was tried so far. limit: bytes that a step may hold; 0: any. tolerance: of losses, over
     that which a knob states; None: as knobs state. roomy: whether the limit is so far away that
     only the proof need measure memory, which takes a second in each process. spread: by how much
-    losses of a process started anew differ."""
+    losses of a process started anew differ. live: whether all is tried as the loop goes on, since
+    its readers take time of what computes."""
 
     bench: Bench
     deadline: float
@@ -105,6 +106,7 @@ class Search:
     tolerance: float | None = None
     roomy: bool = False
     spread: float = 0.0
+    live: bool = False
     clock: Callable[[], float] = time.monotonic
     best: Choices = field(default_factory=Choices)
     tried: list[Tried] = field(default_factory=list)
@@ -157,9 +159,10 @@ class Search:
                     yield one.proposal
 
     def _try(self, one: Proposal, base: Choices) -> Tried:
-        live = one.row.trial is TrialKind.LIVE
+        live = self.live or one.row.trial is TrialKind.LIVE
         try:
-            found = self.compare(base, one.on(base), _ROUNDS, live=live)
+            again = live and one.row.trial is TrialKind.WINDOW
+            found = self.compare(base, one.on(base), _ROUNDS, live=live, again=again)
         except BlockFailed as error:
             return Tried(one, None, False, f"can't be run: {error}", base)
         return Tried(one, found, *self._judged(one, found), base)
@@ -167,8 +170,7 @@ class Search:
     def _judged(self, one: Proposal, found: Compared) -> tuple[bool, str]:
         """Whether it is kept, and why."""
         most = self._tolerance(one)
-        same = one.row.trial is TrialKind.LIVE and one.row.numbers is Exactness.SAME
-        if not same and not found.off <= most:
+        if not found.off <= most:
             return False, f"losses differ by {found.off:.2g}, more than {most:g}"
         if self.limit and found.peak > self.limit:
             return False, f"a step holds {found.peak / 1e6:.4g} MB, more than the limit"
@@ -187,9 +189,13 @@ class Search:
         """The best beside the default, once more; the default is best where it isn't faster."""
         if not self.best:
             return None
-        live = any(one.kept and one.proposal.row.trial is TrialKind.LIVE for one in self.tried)
-        found = self.compare(Choices(), self.best, _LAST_ROUNDS, live=live, patient=True)
-        if not found.is_faster or (not live and not found.off <= self._tolerance()):
+        trials = {one.proposal.row.trial for one in self.tried if one.kept}
+        live = self.live or TrialKind.LIVE in trials
+        again = live and trials == {TrialKind.WINDOW}
+        found = self.compare(
+            Choices(), self.best, _LAST_ROUNDS, live=live, patient=True, again=again
+        )
+        if not found.is_faster or not found.off <= self._tolerance():
             self.best = Choices()
         return found
 
@@ -201,9 +207,11 @@ class Search:
         *,
         live: bool = False,
         patient: bool = False,
+        again: bool = False,
     ) -> Compared:
         """Rounds of a block each, in turns, until it is clear. patient: to the last one, and to
-        half as many more where a disturbed machine hides a gain."""
+        half as many more where a disturbed machine hides a gain. again: losses are those of a
+        window, run again by both; else of the loop, from its begin."""
         steps = self._steps(one, live=live)
         firsts: list[TimedBlock] = []
         seconds: list[TimedBlock] = []
@@ -219,7 +227,15 @@ class Search:
             found = compared(ratios)
             if patient and number + 1 >= rounds and (found.is_faster or found.ratio >= _WORTH):
                 break
-        return compared(ratios, firsts[0], seconds[0])
+        usual, changed = firsts[0], seconds[0]
+        if again:
+            usual, changed = self._again(one, usual), self._again(other, changed)
+        return compared(ratios, usual, changed)
+
+    def _again(self, choices: Choices, seen: TimedBlock) -> TimedBlock:
+        """The losses of the same batches, where steps can be run again."""
+        block = self.bench.block(choices, _FIRST)
+        return replace(seen, losses=block.losses, peak=seen.peak or block.peak)
 
     def _steps(self, choices: Choices, *, live: bool) -> int:
         first = self.bench.block(choices, _FIRST, live=live)
@@ -268,6 +284,10 @@ def difference(usual: Sequence[float], others: Sequence[float]) -> float:
     """The greatest difference, relative to the largest loss; infinite where one isn't finite."""
     if not all(map(math.isfinite, others)):
         return math.inf if all(map(math.isfinite, usual)) else 0.0
+    if (
+        usual and others and len(usual) != len(others) and 1 in (len(usual), len(others))
+    ):  # of threads: a mean
+        usual, others = [statistics.fmean(usual)], [statistics.fmean(others)]
     scale = max((abs(one) for one in usual), default=0.0) or 1.0
     pairs = zip(usual[:_ALIKE], others[:_ALIKE], strict=False)
     return max((abs(a - b) for a, b in pairs), default=0.0) / scale

@@ -133,6 +133,12 @@ def _freed_at_once(now: Situation) -> Sequence[float]:
     return [0.0] if keeps else []
 
 
+def _computed_again(now: Situation) -> Sequence[bool]:
+    """Where memory binds; a loop of dygraph keeps what it keeps."""
+    binds = any(one.name in ("memory", "garbage kept") for one in now.diagnosis.causes)
+    return [True] if binds and not now.seen.life.kind.at_once else []
+
+
 def _on(flag: str, default: Any) -> Callable[[Situation], Sequence[Any]]:
     """Back to the default where a script or the environment set something else."""
     return lambda now: [default] if now.seen.flags.get(flag, default) != default else []
@@ -164,11 +170,12 @@ def _dataset_threads(now: Situation) -> Sequence[int]:
 
 
 def _workers(now: Situation) -> Sequence[int]:
-    return [1, now.seen.host.cores] if _loads(now) and now.seen.life.reader.startswith(
+    return [1, now.seen.host.cores] if loads(now) and now.seen.life.reader.startswith(
         "DataLoader") else ()  # fmt: skip
 
 
-def _loads(now: Situation) -> bool:
+def loads(now: Situation) -> bool:
+    """Whether steps wait for a reader, so that only the loop as it goes on tells what is faster."""
     return bool(now.seen.life.reader) and now.diagnosis.shares[BoundBy.READER] > 0.05
 
 
@@ -201,10 +208,10 @@ _knob = TunableKnob
 SPACE: tuple[TunableKnob, ...] = (
     _knob(KnobScope.PRECISION, "decorate", _half, (_KERNELS,), 0.3,
         _PRECISION, _STARTED, 3.0),
-    _knob(KnobScope.READER, "use_multiprocess", lambda now: [True] if _loads(now) else [],
+    _knob(KnobScope.READER, "use_multiprocess", lambda now: [True] if loads(now) else [],
         (_READER,), 0.6, trial=_LIVE),
     _knob(KnobScope.LOADER, "num_workers", _workers, (_READER,), 0.5, trial=_LIVE, seconds=4.0),
-    _knob(KnobScope.READER, "capacity", lambda now: [64] if _loads(now) else [],
+    _knob(KnobScope.READER, "capacity", lambda now: [64] if loads(now) else [],
         (_READER,), 0.1, trial=_LIVE),
     _knob(_FLAG, "FLAGS_paddle_num_threads", _fewer_threads, (_KERNELS, _SMALL, _EXCHANGES),
         0.15, _ROUNDING),
@@ -223,6 +230,9 @@ SPACE: tuple[TunableKnob, ...] = (
     *(_knob(_BUILD, one, _fusion(one), (_KERNELS,), 0.05, _ROUNDING) for one in _FUSIONS),
     _knob(_FLAG, "FLAGS_use_mkldnn", lambda now: [] if now.seen.flags.get("FLAGS_use_mkldnn")
         else [True], (_KERNELS,), 0.05, _ROUNDING),
+    _knob(_BUILD, "enable_inplace", _in_programs(False), (_KERNELS,), 0.02),
+    _knob(_BUILD, "memory_optimize", _computed_again, (_KERNELS,), 0.02, _ROUNDING),
+    _knob(_EXECUTION, "num_iteration_per_drop_scope", _replicated(1), (_SMALL, _KERNELS), 0.02),
     _knob(_FLAG, "FLAGS_eager_delete_tensor_gb", _freed_at_once, (_KERNELS,), 0.1),
     _knob(_FLAG, "FLAGS_use_system_allocator", _on("FLAGS_use_system_allocator", False),
         (_KERNELS,), 0.3, trial=_STARTED),

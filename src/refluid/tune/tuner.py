@@ -27,6 +27,7 @@ from refluid.tune.space import (
     Situation,
     TunableKnob,
     applicable,
+    loads,
     proposals,
 )
 from refluid.tune.trainers import AtGate
@@ -78,8 +79,8 @@ def tune(
         most = limit or seen.host.available
         roomy = seen.life.resident + _ROOM * seen.profile.peak < most
         spread = 0.0 if seen.life.kind.is_exact else Exactness.PRECISION.value
-        search = Search(sessions, deadline, most, tolerance, roomy, spread)
         now = Situation(seen, outcome.diagnosis)
+        search = Search(sessions, deadline, most, tolerance, roomy, spread, loads(now))
         planned = proposals(now, learned.gains(), space)
         processes = f"{script.trainers} {script.servers}"
         machine = f"{learned.machine} {limit} {tolerance} {processes}"

@@ -50,7 +50,8 @@ def ways(call: RunCall, best: Way) -> Iterator[Way]:
     most = 1 if several else free_threads()
     while most > 1:
         most //= 2
-        yield Way(f"{most} threads an operator", best.choices, most, is_exact=False)
+        words = "1 thread" if most == 1 else f"{most} threads"
+        yield Way(f"{words} an operator", best.choices, most, is_exact=False)
     if several and not flags.was_set(_BUCKET.removeprefix("FLAGS_")):
         for size in (1.0, 100.0):
             yield Way(f"buckets of {size:g} MB", _with(best, _BUCKET, size), is_exact=False)
