@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from refluid.cli.page import two_curves
 from refluid.cli.tune_page import report_page
 from refluid.engine.choices import NONE
 from refluid.engine.knobs import KnobScope
@@ -85,6 +86,13 @@ def test_the_page_says_everything() -> None:
     nothing = Checker()
     nothing.feed(report_page(replace(found(), best=NONE, proof=None, tried=[]), ""))
     assert "Gains" not in nothing.text and "nothing to apply" in nothing.text
+
+
+def test_a_step_stands_at_one_place_in_both_curves() -> None:
+    drawn = two_curves([3.0, 2.0, 1.0], [3.0, float("nan")])
+    before, after = (part.split('"')[0] for part in drawn.split('points="')[1:])
+    assert before == "0.0,5.00 500.0,50.00 1000.0,95.00" and after == "0.0,5.00"
+    assert "step 3" in drawn
 
 
 @pytest.mark.skipif(bool(browser_lacks()), reason=browser_lacks())

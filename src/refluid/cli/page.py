@@ -157,14 +157,14 @@ def card(title: str, text: str, lines: Sequence[str], advice: str) -> str:
 
 
 def two_curves(before: Sequence[float], after: Sequence[float]) -> str:
-    """Both over the same axes; the first value that isn't finite ends one."""
+    """Both over the same axes, without what isn't finite."""
     finite = [one for one in (*before, *after) if math.isfinite(one)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
-    span = (high - low) or 1.0
+    span, most = (high - low) or 1.0, max(len(before), len(after))
     lines = ""
     for name, values in (("before", before), ("after", after)):
         points = " ".join(
-            f"{1000 * number / max(1, len(values) - 1):.1f},{95 - 90 * (one - low) / span:.2f}"
+            f"{1000 * number / max(1, most - 1):.1f},{95 - 90 * (one - low) / span:.2f}"
             for number, one in enumerate(values)
             if math.isfinite(one)
         )
@@ -174,7 +174,7 @@ def two_curves(before: Sequence[float], after: Sequence[float]) -> str:
         f'<div class="plot"><div class="sides"><span>{high:.4g}</span><span>{low:.4g}</span></div>'
         f'<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" '
         f'aria-label="losses before and after">{lines}</svg><div class="foot"><span>step 1</span>'
-        f"<span>step {max(len(before), len(after))}</span></div></div>"
+        f"<span>step {most}</span></div></div>"
     )
 
 
