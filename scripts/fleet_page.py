@@ -36,7 +36,8 @@ def table(title: str, fields: Iterable[StrategyField]) -> list[str]:
 # The options that change how workers train together; `build_strategy` may ask for Reduce mode.
 PAIRED = (
     "amp", "recompute", "gradient_merge", "lars", "lamb", "dgc", "localsgd", "adaptive_localsgd",
-    "sharding", "fp16_allreduce", "use_hierarchical_allreduce", "sync_batch_norm", "build_strategy",
+    "sharding", "pipeline", "fp16_allreduce", "use_hierarchical_allreduce", "sync_batch_norm",
+    "build_strategy",
 )  # fmt: skip
 
 
@@ -46,8 +47,8 @@ def beside(one: str, other: str) -> str:
         return ""
     if why_not([one, other]):
         return "no"
-    idle = unheeded([one, other])
-    return f"without `{idle[0]}`" if idle else "both"
+    idle = next(iter(unheeded([one, other])), "")
+    return f"without `{idle}`" if idle else "both"
 
 
 def pairs() -> list[str]:

@@ -39,6 +39,7 @@ ALLOWED: list[tuple[str, str, str]] = [
         INSERTED,
     ),
     ("passes/mixed_precision.py", "cast", INSERTED),
+    ("passes/pipeline_stages.py", "pause", INSERTED),
     ("passes/sharded_parameters.py", "shard_gather", INSERTED),
     ("passes/sharding.py", "shard_reduce shard_spread", INSERTED),
     ("passes/time_steps/__init__.py", "recurrent", PATTERN),

@@ -25,6 +25,9 @@ class _Alone:
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
         raise EnforceNotMet("a group of one has nobody to receive from")
 
+    def take(self, count: int, source: int, tag: int = 0) -> list[Tensor]:
+        raise EnforceNotMet("a group of one has nobody to receive from")
+
     def all_reduce(
         self, tensors: Sequence[Tensor], reduction: str = "sum", *, wait: bool = True
     ) -> Work:

@@ -27,6 +27,9 @@ class Around:
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
         self._inner.recv(tensors, source, tag)
 
+    def take(self, count: int, source: int, tag: int = 0) -> list[Tensor]:
+        return self._inner.take(count, source, tag)
+
     def all_reduce(
         self, tensors: Sequence[Tensor], reduction: str = "sum", *, wait: bool = True
     ) -> Work:

@@ -74,6 +74,9 @@ class Communicator(Protocol):
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
         """Overwrites tensors with what `source` sent by that tag, first sent first."""
 
+    def take(self, count: int, source: int, tag: int = 0) -> list[Tensor]:
+        """The next tensors that `source` sent by that tag, of any shapes and types, on the CPU."""
+
     def all_reduce(
         self, tensors: Sequence[Tensor], reduction: str = "sum", *, wait: bool = True
     ) -> Work:

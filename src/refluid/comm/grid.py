@@ -96,6 +96,10 @@ class ReplicaGrid:
         process, number = divmod(source, self._row.size)
         self._way(process, number).recv(tensors, self._end(process, number), tag)
 
+    def take(self, count: int, source: int, tag: int = 0) -> list[Tensor]:
+        process, number = divmod(source, self._row.size)
+        return self._way(process, number).take(count, self._end(process, number), tag)
+
     def _way(self, process: int, number: int) -> Communicator:
         """The row or the column in which that member is."""
         if process == self._column.rank:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, as_dtype, to_torch
+from refluid.core.errors import EnforceNotMet
 
 # The most dimensions that a tensor may have.
 _DIMS = 14
@@ -32,3 +35,12 @@ def tensor_for(head: Tensor) -> Tensor:
     """A tensor of that type and of those sizes, to be overwritten."""
     kind, dims, *sizes = head.tolist()
     return torch.empty(sizes[:dims], dtype=to_torch(VarType(kind)))
+
+
+def fill(tensors: Sequence[Tensor], found: Sequence[Tensor], sender: str) -> None:
+    """Overwrites tensors with what came; EnforceNotMet where that is of other shapes or types."""
+    if [(one.shape, one.dtype) for one in found] != [(one.shape, one.dtype) for one in tensors]:
+        shapes = [tuple(one.shape) for one in found]
+        raise EnforceNotMet(f"{sender} sent other shapes or types: {shapes}")
+    for mine, theirs in zip(tensors, found, strict=True):
+        mine.copy_(theirs)

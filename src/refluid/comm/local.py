@@ -12,6 +12,7 @@ from torch import Tensor
 
 from refluid.comm.agreeing import require_alike
 from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
+from refluid.comm.layouts import fill
 from refluid.comm.reducing import part, reduce_all, reduced
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.core.selected_rows import SelectedRows
@@ -153,6 +154,16 @@ class LocalMember:
             group.changed.notify_all()
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
+        fill(tensors, self._next(source, tag), f"replica {source}")
+
+    def take(self, count: int, source: int, tag: int = 0) -> list[Tensor]:
+        found = self._next(source, tag)
+        if len(found) != count:
+            raise EnforceNotMet(f"replica {source} sent {len(found)} tensors, not {count}")
+        return [one.cpu() for one in found]
+
+    def _next(self, source: int, tag: int) -> list[Tensor]:
+        """What a member sent at once."""
         group = self.group
         _require_member(source, self)
         with group.changed:
@@ -161,12 +172,7 @@ class LocalMember:
             if not waiting:
                 late = f"replica {source} of {self.size} sent nothing within {group.timeout} s"
                 raise PeerFailed(group.why or late)
-            found = waiting.popleft()
-        if [(one.shape, one.dtype) for one in found] != [(one.shape, one.dtype) for one in tensors]:
-            shapes = [tuple(one.shape) for one in found]
-            raise EnforceNotMet(f"replica {source} sent other shapes or types: {shapes}")
-        for mine, theirs in zip(tensors, found, strict=True):
-            mine.copy_(theirs)
+            return waiting.popleft()
 
     def all_reduce(
         self, tensors: Sequence[Tensor], reduction: str = "sum", *, wait: bool = True

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from refluid.comm.agreeing import described, in_short, require_alike
 from refluid.comm.communicator import DONE, Beside, Communicator, Exchanged, Work, share_of
-from refluid.comm.layouts import bytes_of, empty_head, head_of, tensor_for
+from refluid.comm.layouts import bytes_of, empty_head, fill, head_of, tensor_for
 from refluid.comm.link import PeerLink, Purpose, UnderWay, said
 from refluid.comm.meeting import Address, Meeting, meet_at
 from refluid.comm.reducing import as_one, by_type, take_apart
@@ -258,17 +258,17 @@ class Processes:
             self.link.finish([(other, work)])
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int = 0) -> None:
+        fill(tensors, self.take(len(tensors), source, tag), f"trainer {source}")
+
+    def take(self, count: int, source: int, tag: int = 0) -> list[Tensor]:
         self._require_other(source)
-        link, purpose = self.link, Purpose(tag + _SENT)
-        for tensor in tensors:
+        link, purpose, found = self.link, Purpose(tag + _SENT), []
+        for _ in range(count):
             head = empty_head()
             link.finish([(source, link.receiving(head, source, purpose))])
-            found = tensor_for(head)
-            link.finish([(source, link.receiving(bytes_of(found), source, purpose))])
-            if found.shape != tensor.shape or found.dtype is not tensor.dtype:
-                shape = tuple(found.shape)
-                raise EnforceNotMet(f"trainer {source} sent another shape or type: {shape}")
-            tensor.copy_(found)
+            found.append(tensor_for(head))
+            link.finish([(source, link.receiving(bytes_of(found[-1]), source, purpose))])
+        return found
 
     def _require_other(self, rank: int) -> None:
         if not 0 <= rank < self.size or rank == self.rank:

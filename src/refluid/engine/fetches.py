@@ -30,8 +30,10 @@ def join(values: Sequence[Fetched]) -> Fetched:
     return Fetched(joined, as_levels(lengths_to_offsets(merged)))
 
 
-def returned(result: Fetched, return_numpy: bool) -> Any:
-    """A fetched value as users get it: an array, or a LoDTensor."""
+def returned(result: Fetched | None, return_numpy: bool) -> Any:
+    """A fetched value as users get it: an array, or a LoDTensor; None where others compute it."""
+    if result is None:
+        return None
     value = result.value
     if value is None:  # a variable that this run didn't write, such as a branch not taken
         return fetched(np.array([])) if return_numpy else LoDTensor()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
+from refluid.fluid.clipping.dealt import over_all
 from refluid.ir.ambient import name_scope
 from refluid.ir.attributes import NAMESCOPE, ROLE_VAR
 from refluid.ir.defaults import default_main_program
@@ -181,7 +182,7 @@ def _sum_of_squares(grad: Variable) -> Variable:
 
 
 def _norm(squares: list[Variable]) -> Variable:
-    return layers.sqrt(layers.sums(squares))
+    return layers.sqrt(over_all(layers.sums(squares)))
 
 
 def _factor(limit: Variable, norm: Variable) -> Variable:

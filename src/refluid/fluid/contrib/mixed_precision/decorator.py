@@ -9,6 +9,7 @@ from refluid.build import op
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
+from refluid.fluid.clipping.dealt import over_all
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from refluid.fluid.contrib.mixed_precision.fp16_utils import (
     append_scale_update,
@@ -121,6 +122,7 @@ class OptimizerWithMixedPrecision:
             makes = {"FoundInfinite": VarType.BOOL, "Out": grads}
             inputs = {"X": grads, "Scale": state[0]}
             found = op("check_finite_and_unscale", inputs, None, makes, stop_gradient=True)[0]
+            found = over_all(found, "max")
             append_scale_update(
                 grads, found, state, self._how, adapt=self._use_dynamic_loss_scaling
             )

@@ -8,7 +8,6 @@ from refluid.paddle.distributed.fleet.base.grid import ORDER
 _GPU_MEMORY = "moves values between a GPU and its host, which refluid doesn't"
 _HYBRID = "refluid trains by data parallelism and sharding only"
 _GUARD = "with use_pure_fp16 only, which refluid doesn't have"
-_PIPELINE = "of pipelines between processes, which refluid doesn't have"
 _TUNER = "refluid doesn't choose a strategy by itself yet"
 
 _DEGREES = [
@@ -131,11 +130,13 @@ CONFIGS = {
     ),
     "pipeline_configs": by_name(
         [
-            StrategyField("micro_batch_size", 1, refused=_PIPELINE),
-            StrategyField("accumulate_steps", 1, refused=_PIPELINE),
-            StrategyField("schedule_mode", "1F1B", refused=_PIPELINE),
-            StrategyField("p2p_cache_shape", True, refused=_PIPELINE),
-            StrategyField("enable_partial_send_recv", True, refused=_PIPELINE),
+            StrategyField("micro_batch_size", 1, "samples of each micro-batch, any if not set"),
+            StrategyField("accumulate_steps", 1, "micro-batches of each step"),
+            StrategyField(
+                "schedule_mode", "1F1B", "1F1B: backward as soon as can be; F-then-B: afterwards"
+            ),
+            StrategyField("p2p_cache_shape", True, idle="shapes go with each message"),
+            StrategyField("enable_partial_send_recv", True, idle="of tensor_parallel, not there"),
         ]
     ),
     "gradient_scale_configs": by_name(

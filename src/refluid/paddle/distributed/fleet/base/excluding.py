@@ -1,13 +1,16 @@
-"""Which switches of `DistributedStrategy` exclude each other, and what LocalSGD doesn't heed."""
+"""Which switches of `DistributedStrategy` exclude each other, and what some of them don't heed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 # Of each of these a fleet trains by one: kinds of updates, and of what is exchanged.
-_ONE_OF = (("lars", "lamb", "dgc"), ("localsgd", "adaptive_localsgd", "dgc", "sharding"))
+_ONE_OF = (
+    ("lars", "lamb", "dgc"),
+    ("localsgd", "adaptive_localsgd", "dgc", "sharding", "pipeline"),
+)
 _LOCAL = ("localsgd", "adaptive_localsgd")
-_OWN_STEPS = (*_LOCAL, "dgc")
+_OWN_STEPS = (*_LOCAL, "dgc", "pipeline")
 # Workers that update alone exchange nothing during a step.
 _DURING_STEPS = (
     "sync_batch_norm",
@@ -16,6 +19,11 @@ _DURING_STEPS = (
     "build_strategy",
     "execution_strategy",
 )
+# What has no effect beside each of these.
+_UNHEEDED = {
+    **dict.fromkeys(_LOCAL, ("LocalSGD", _DURING_STEPS)),
+    "pipeline": ("pipeline, whose stages have statistics of micro-batches", ("sync_batch_norm",)),
+}
 
 
 def why_not(on: Collection[str]) -> str:
@@ -30,7 +38,7 @@ def why_not(on: Collection[str]) -> str:
     return ""
 
 
-def unheeded(on: Collection[str]) -> list[str]:
-    """Those of these fields, which were set, that have no effect beside the others."""
-    local = any(name in on for name in _LOCAL)
-    return [name for name in _DURING_STEPS if local and name in on]
+def unheeded(on: Collection[str]) -> dict[str, str]:
+    """Those of these fields, which were set, that have no effect beside others, and beside what."""
+    asked = [_UNHEEDED[name] for name in _UNHEEDED if name in on]
+    return {name: beside for beside, names in asked for name in names if name in on}

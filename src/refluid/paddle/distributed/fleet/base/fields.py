@@ -66,7 +66,9 @@ SWITCHES = by_name(
         StrategyField(
             "sharding", False, "each worker owns a share of parameters and optimizer state"
         ),
-        StrategyField("pipeline", False, refused="refluid's pipelines are within one process"),
+        StrategyField(
+            "pipeline", False, "each worker trains the layers on one device, on micro-batches"
+        ),
         StrategyField("tensor_parallel", False, refused=_TENSOR),
         StrategyField(
             "a_sync", False, "with servers: workers wait for no other, or exchange every k_steps"

@@ -57,6 +57,11 @@ class FleetOptimizer:
             )
         main, startup = loss.block.program, startup_program or default_startup_program()
         inner = wrapped(self.user_defined_optimizer, strategy, workers.count)
+        if strategy.pipeline:
+            from refluid.paddle.distributed.fleet.base.pipelining import minimize_stage
+
+            given = parameter_list, no_grad_set
+            return minimize_stage(inner, strategy, workers, loss, startup, *given)
         done = inner.minimize(loss, startup, parameter_list, no_grad_set)
         run = together(strategy, workers, loss.name, main, startup)
         main._run_as = None if run is main else run

@@ -65,9 +65,15 @@ def together(
         if workers.count > 1:
             _transpile(strategy, workers, loss, main, startup)
         return main
-    build = _build(strategy, workers)
-    made = WorkerProgram(main, _options(strategy, workers.count))
-    made.with_data_parallel(loss, build, strategy.execution_strategy)
+    return compiled(WorkerProgram(main, {}), strategy, workers, loss)
+
+
+def compiled(
+    made: WorkerProgram, strategy: DistributedStrategy, workers: Workers, loss: str
+) -> WorkerProgram:
+    """The same, to be run as the strategy says."""
+    made._fleet_options = _options(strategy, workers.count)
+    made.with_data_parallel(loss, _build(strategy, workers), strategy.execution_strategy)
     return made
 
 

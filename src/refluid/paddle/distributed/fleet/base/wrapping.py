@@ -170,5 +170,5 @@ def complaints(strategy: DistributedStrategy) -> Iterator[str]:
     on = strategy._asked()
     if why := why_not(on):
         raise ValueError(why)
-    for name in unheeded(on):
-        yield f"DistributedStrategy.{name} has no effect with LocalSGD."
+    for name, beside in unheeded(on).items():
+        yield f"DistributedStrategy.{name} has no effect with {beside}."
