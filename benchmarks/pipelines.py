@@ -2,9 +2,9 @@
 
     python -m benchmarks.pipelines [--rounds 5] [--record]
 
-Eight layers of 512, batch 4096, Momentum. The ways take turns; a round's time is the median of three
-steps of the slower stage. Memory is the most that a step of either stage holds beyond what it began
-with.
+Eight layers of 512, batch 4096, Momentum. The ways take turns; a round's time is the median of
+three steps of the slower stage. Memory is the most that a step of either stage holds beyond what it
+began with.
 """
 
 from __future__ import annotations
