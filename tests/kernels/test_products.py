@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import torch
 from torch import Tensor
@@ -79,6 +81,40 @@ def test_kernels_depend_on_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
         for rows, inner, columns in SHAPES
     ]
     assert kinds == ["", "exact", "narrow", "", "", ""]
+
+
+def test_narrow_results_are_transposes_whichever_kernel_is_faster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a, b = _matrix(500, 64, "plain"), _matrix(64, 10, "plain")
+    for speed, wanted in ((0.9, "narrow"), (2.0, "narrow"), (0.0, "")):
+        monkeypatch.setattr(products, "onednn_speed", lambda speed=speed: speed)
+        assert products._kind(a, b) == wanted
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_narrow_products_at_random(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "onednn_speed", lambda: 0.9)
+    draw = random.Random(seed)
+    columns = draw.randint(2, 11)
+    inner = draw.randint(32, 300)
+    rows = max(13, -(-products._ENOUGH // (inner * columns)) + draw.randint(0, 200))
+    a, b = (
+        _matrix(*shape, draw.choice(LAYOUTS))[:: draw.choice((1, 1, 2))]
+        for shape in ((rows * 2, inner), (inner * 2, columns))
+    )
+    b = b[:inner]
+    assert products._kind(a, b) == "narrow"
+    out, bias = products.product(a, b), torch.linspace(-1.0, 1.0, columns)
+    exact = a.double() @ b.double()
+    assert out.is_contiguous()
+    torch.testing.assert_close(out, exact.float(), rtol=1e-5, atol=1e-4)
+    added = products.add_product_(torch.ones_like(out), a, b)
+    torch.testing.assert_close(added, (exact + 1.0).float(), rtol=1e-5, atol=1e-4)
+    moved = products.affine(bias, a, b, "relu")
+    torch.testing.assert_close(
+        moved, torch.relu(exact + bias.double()).float(), rtol=1e-5, atol=1e-4
+    )
 
 
 def test_parts_of_matrices_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,9 @@
 """Products of two matrices, by the fastest of the kernels that torch has for them.
 
 On the CPU torch multiplies by MKL. oneDNN's products are faster on some processors, but cost more
-to call; and of narrow results MKL computes the transpose faster. Which one it is depends on the
-processor and the shapes, and stays what it was for a shape, so that equal steps give equal numbers.
-What autograd watches stays with MKL.
+to call; and of narrow results MKL computes the transpose faster, on every processor. Which one it
+is depends on the processor and the shapes, and stays what it was for a shape, so that equal steps
+give equal numbers. What autograd watches stays with MKL.
 """
 
 from __future__ import annotations
@@ -87,13 +87,15 @@ def _kind(a: Tensor, b: Tensor) -> str:
     size = rows * inner * columns
     if size < _ENOUGH or a.dtype is not torch.float32 or b.dtype is not torch.float32:
         return ""
-    speed = onednn_speed()
-    if a.device.type != "cpu" or speed < SLIGHTLY:
+    if a.device.type != "cpu":
         return ""
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         return ""
-    if 1 < columns < _NARROW and rows > _NARROW and inner >= _DEEP:
+    speed = onednn_speed()
+    if speed and 1 < columns < _NARROW and rows > _NARROW and inner >= _DEEP:
         return "narrow"
+    if speed < SLIGHTLY:
+        return ""
     if min(rows, columns, inner) < _LEAST or not torch.backends.mkldnn.enabled:
         return ""
     if b.stride() not in ((columns, 1), (1, inner)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from refluid.kernels.rows.lookup import look_up
 from refluid.kernels.rows.merging import ascending, merge_rows
-from refluid.kernels.rows.updates import adam_rows, descend_rows, takes
+from refluid.kernels.rows.updates import adam_rows, adam_step_rows, descend_rows, takes
 
 Array = NDArray[Any]
 SEEDS = range(40)
@@ -88,6 +89,24 @@ def test_adam(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_a_step_of_adam_is_its_powers_and_its_rows(seed: int) -> None:
+    case = drawn(seed)
+    betas, epsilon = (0.8 + 0.19 * case.draws.random(), 0.999), 1e-6
+    one, other = (
+        tensors(case.table, 0.1 * case.table, case.table**2, case.rows, case.value) for _ in "ab"
+    )
+    kind = one[0].dtype
+    rate = torch.tensor([0.3], dtype=kind)
+    for _ in range(3):
+        powers = [torch.tensor([beta], dtype=kind) for beta in betas]
+        twins = [power * beta for power, beta in zip(powers, betas, strict=True)]
+        now = rate.item() * math.sqrt(1.0 - twins[1].item()) / (1.0 - twins[0].item())
+        adam_step_rows(*one[:3], *powers, *one[3:], rate, betas, epsilon)
+        adam_rows(*other, now, betas, epsilon)
+        assert all(map(torch.equal, (*one, *powers), (*other, *twins)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_order_and_sums(seed: int) -> None:
     case = drawn(seed)
     rows, value = tensors(case.rows, case.value)
@@ -116,6 +135,9 @@ def test_rows_that_are_none_change_nothing(seed: int, outside: int) -> None:
         descend_rows(param, rows, ones, 1.0)
     with pytest.raises(IndexError, match=f"the parameter has {case.height} rows"):
         adam_rows(param, one, two, rows, ones, 1.0, (0.9, 0.9), 1e-8)
+    state = [torch.ones(1, dtype=param.dtype) for _ in range(3)]
+    with pytest.raises(IndexError, match=f"the parameter has {case.height} rows"):
+        adam_step_rows(param, one, two, *state[:2], rows, ones, state[2], (0.9, 0.9), 1e-8)
     with pytest.raises(IndexError, match=f"a table of {case.height} rows"):
         ascending(rows, case.height)
     with pytest.raises(IndexError):

@@ -107,3 +107,30 @@ def adam_rows(
             moment2[row, column] = second
             param[row, column] -= rate * first / (np.sqrt(second) + epsilon)
     return True
+
+
+@compiled
+def adam_step_rows(
+    param: Any,
+    moment1: Any,
+    moment2: Any,
+    index: Any,
+    value: Any,
+    power1: Any,
+    power2: Any,
+    rate: Any,
+    numbers: Any,
+    spare: Any,
+    total: Any,
+) -> Any:
+    """power1[0] *= beta1, power2[0] *= beta2, then `adam_rows` by rate[0] corrected for bias.
+
+    numbers: beta1, beta2, 1 - beta1, 1 - beta2, epsilon.
+    """
+    power1[0] *= power1.dtype.type(numbers[0])
+    power2[0] *= power2.dtype.type(numbers[1])
+    # As Python has it, in double precision whatever the elements are.
+    left1, left2 = 1.0 - np.float64(power1[0]), 1.0 - np.float64(power2[0])
+    corrected = np.float64(rate[0]) * np.sqrt(left2) / left1
+    now = (corrected, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
+    return adam_rows(param, moment1, moment2, index, value, now, spare, total)

@@ -16,16 +16,17 @@ def takes(rows: Tensor, value: Tensor, *tables: Tensor) -> bool:
 
     Those are contiguous, equal in shape, as wide as `value`, and of its type: float32 or float64.
     """
-    if value.dim() != 2 or value.dtype not in _TAKEN or not value.is_cpu:
+    kind, shape = value.dtype, tables[0].shape
+    if value.dim() != 2 or kind not in _TAKEN or not value.is_cpu or len(shape) != 2:
         return False
-    count, width = value.shape
-    equal = all(one.shape == tables[0].shape for one in tables)
-    return equal and count == len(rows) and all(_is_like(one, value, width) for one in tables)
-
-
-def _is_like(table: Tensor, value: Tensor, width: int) -> bool:
-    alike = table.dtype is value.dtype and table.is_cpu and table.is_contiguous()
-    return alike and table.dim() == 2 and table.shape[1] == width
+    if value.shape != (rows.shape[0], shape[1]):
+        return False
+    for one in tables:
+        if one.shape != shape or one.dtype is not kind:
+            return False
+        if not (one.is_cpu and one.is_contiguous()):
+            return False
+    return True
 
 
 def descend_rows(param: Tensor, rows: Tensor, value: Tensor, rate: float) -> None:
@@ -56,8 +57,33 @@ def adam_rows(
     one, two = betas
     numbers = float(rate), one, two, 1.0 - one, 1.0 - two, epsilon
     given = param, moment1, moment2, rows.contiguous(), value.contiguous()
-    spare, total = spare_room(2 * len(rows)), value.new_empty(value.shape[1])
+    spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
     _done(loops().adam_rows(*given, numbers, spare, total), rows, param)
+
+
+def adam_step_rows(
+    param: Tensor,
+    moment1: Tensor,
+    moment2: Tensor,
+    power1: Tensor,
+    power2: Tensor,
+    rows: Tensor,
+    value: Tensor,
+    rate: Tensor,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> None:
+    """Powers one step on, then `adam_rows` with the rate corrected by them: all in one call.
+
+    power1, power2, rate: [1], on the CPU; the rest as `adam_rows` has it. Raises IndexError where
+    the parameter lacks a row, and then changes the powers alone.
+    """
+    state = power1, power2, rate
+    given = param, moment1, moment2, rows.contiguous(), value.contiguous()
+    spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
+    one, two = betas
+    numbers = one, two, 1.0 - one, 1.0 - two, epsilon
+    _done(loops().adam_step_rows(*given, *state, numbers, spare, total), rows, param)
 
 
 def _done(well: int, rows: Tensor, param: Tensor) -> None:

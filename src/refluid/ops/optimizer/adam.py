@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
-from refluid.kernels.rows.updates import adam_rows, takes
+from refluid.kernels.rows.updates import adam_step_rows, takes
 from refluid.ops.optimizer.fused import adam_step, groups_by_rate, scale_all
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
@@ -18,6 +18,7 @@ from refluid.ops.sparse.sparse import update_rows
 Tensors = list[Tensor]
 # 0.999 as Fluid's attributes hold it; 1 - beta2 shows the difference.
 BETA2 = 0.9990000128746033
+_TAKEN = (torch.float32, torch.float64)
 KEPT = ("Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
 
 
@@ -61,20 +62,25 @@ def adam(
     def step(grad: Tensor, param: Tensor, moment1: Tensor, moment2: Tensor) -> None:
         step_all([param], [grad], [LearningRate], [moment1], [moment2], *powers, betas, epsilon)
 
-    kept = Param, Moment1, Moment2
+    kept, state = (Param, Moment1, Moment2), (Beta1Pow, Beta2Pow, LearningRate)
     if isinstance(Grad, Tensor):
         step(Grad, *kept)
         multiply(*powers, betas)
+    elif lazy_mode and takes(Grad.index, Grad.value, *kept) and _are_numbers(*state):
+        rows = Grad.index, Grad.value
+        adam_step_rows(*kept, Beta1Pow, Beta2Pow, *rows, LearningRate, betas, epsilon)
     else:
         multiply(*powers, betas)
-        if lazy_mode and takes(Grad.index, Grad.value, *kept):
-            rate = corrected(LearningRate.item(), Beta1Pow.item(), Beta2Pow.item())
-            adam_rows(*kept, Grad.index, Grad.value, rate, betas, epsilon)
-        elif lazy_mode:
+        if lazy_mode:
             update_rows(step, Grad, *kept)
         else:
             step(Grad.to_dense(), *kept)
     return *kept, Beta1Pow, Beta2Pow
+
+
+def _are_numbers(*state: Tensor) -> bool:
+    """Whether each is one number that compiled loops take, in an array of its own."""
+    return all(one.shape == (1,) and one.is_cpu and one.dtype in _TAKEN for one in state)
 
 
 @many("adam")
