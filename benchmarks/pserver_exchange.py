@@ -31,6 +31,14 @@ _BATCHES = 16
 _SETTLED = _BATCHES
 
 
+# How servers are called, and the flags that say so.
+WAYS = {
+    "by TCP": {"FLAGS_refluid_near_sockets": False},
+    "by near sockets": {"FLAGS_refluid_near_sockets": True, "FLAGS_refluid_near_memory": False},
+    "by memory": {"FLAGS_refluid_near_sockets": True, "FLAGS_refluid_near_memory": True},
+}
+
+
 @dataclass(frozen=True)
 class Load:
     """What is exchanged: so many ids of rows so wide, over so many servers."""
@@ -52,7 +60,7 @@ class Load:
         """The program with the table, split for the servers."""
         from tests.pserver.tables import divided
 
-        return divided(servers=self.servers, width=self.width)
+        return divided(servers=self.servers, trainers=len(WAYS), width=self.width)
 
 
 @dataclass
@@ -80,7 +88,9 @@ def serve(load: Load, number: int) -> None:
     import refluid.fluid as fluid
     from refluid.pserver.server_making import table_server
     from refluid.pserver.service import Service
+    from refluid.runtime.allocator import keep_freed_blocks
 
+    keep_freed_blocks()  # as a server's program does
     torch.set_num_threads(1)
     parts, scope = load.split(), fluid.Scope()
     name = parts.layout.servers[number]
@@ -114,28 +124,44 @@ def servers(load: Load) -> Iterator[tuple[list[str], list[psutil.Process]]]:
 
 
 def measure(load: Load, repeats: int) -> dict[str, Times]:
-    """Pull, push, and the tables alone, in turns."""
-    from refluid.core.selected_rows import SelectedRows
+    """Pull and push by each way, and the tables alone, in turns."""
+    batches, value = load.draws(), load.value()
+    # Each way has ids of its own in a turn: servers remember where those of their last calls are.
+    calls: dict[str, tuple[int, Callable[[torch.Tensor], Any]]]
+    calls = {"tables alone": (0, Alone(load, value))}
+    with servers(load) as (addresses, processes):
+        clients = [_connected(load, addresses, number) for number in range(len(WAYS))]
+        for number, (way, client) in enumerate(zip(WAYS, clients, strict=True)):
+            first = number * _BATCHES // len(WAYS)
+            calls[f"pull {way}"] = first, partial(client.rows, "emb")
+            calls[f"push {way}"] = first, partial(_push, client, value)
+        found = {name: Times() for name in calls}
+        for number in range(repeats + _SETTLED):
+            for name, (first, call) in calls.items():
+                ids = batches[(first + number) % _BATCHES]
+                _timed(found[name], partial(call, ids), processes)
+        for client in clients:
+            client.leave()
+    return found
+
+
+def _connected(load: Load, addresses: list[str], number: int) -> Any:
+    """A trainer that calls servers in one of the ways."""
+    from refluid.core import flags
     from refluid.pserver.calling import Servers
     from refluid.pserver.table_client import TableClient
 
-    batches, value = load.draws(), load.value()
-    alone = Alone(load, value)
-    with servers(load) as (addresses, processes):
-        client = TableClient(load.split().layout, 0)
-        client.servers = Servers(addresses, 20.0, enter=client._enter_one)
-        client.enter()
-        calls: dict[str, Callable[[torch.Tensor], Any]] = {
-            "pull": lambda ids: client.rows("emb", ids),
-            "push": lambda ids: client.push({"emb@GRAD": SelectedRows(ids, HEIGHT, value)}),
-            "tables alone": alone,
-        }
-        found = {name: Times() for name in calls}
-        for number in range(repeats + _SETTLED):
-            for name, call in calls.items():
-                _timed(found[name], partial(call, batches[number % _BATCHES]), processes)
-        client.leave()
-    return found
+    client = TableClient(load.split().layout, number)
+    client.servers = Servers(addresses, 20.0, enter=client._enter_one)
+    flags.set_flags(list(WAYS.values())[number])
+    client.enter()  # it keeps the connections
+    return client
+
+
+def _push(client: Any, value: torch.Tensor, ids: torch.Tensor) -> None:
+    from refluid.core.selected_rows import SelectedRows
+
+    client.push({"emb@GRAD": SelectedRows(ids, HEIGHT, value)})
 
 
 class Alone:
@@ -189,15 +215,19 @@ def told(load: Load, repeats: int) -> str:
     lines = [f"{load.ids} ids x {load.width}, {load.servers} servers"]
     for name, (wall, own, _) in found.items():
         lines.append(f"  {name}: {wall:.2f} ms, CPU {own:.2f} ms of the trainer's")
-    for name in ("pull", "push"):
-        rows = 1000 * load.ids / measured[name].processor()
-        share = rows * 4 * load.width / bandwidth
+    alone = found["tables alone"][0]
+    for way in WAYS:
+        for name in (f"pull {way}", f"push {way}"):
+            rows = 1000 * load.ids / measured[name].processor()
+            share = rows * 4 * load.width / bandwidth
+            lines.append(
+                f"  {name}: {rows / 1e6:.1f} million rows/s of a core, all processes counted: "
+                f"{100 * share:.1f}% of a copy ({bandwidth / 1e9:.1f} GB/s)"
+            )
+        wall = found[f"pull {way}"][0] + found[f"push {way}"][0]
         lines.append(
-            f"  {name}: {rows / 1e6:.1f} million rows/s of a core, all processes counted: "
-            f"{100 * share:.1f}% of a copy ({bandwidth / 1e9:.1f} GB/s)"
+            f"  pull and push {way}: {wall:.2f} ms, {wall / alone:.2f} of the tables alone"
         )
-    wall, alone = found["pull"][0] + found["push"][0], found["tables alone"][0]
-    lines.append(f"  pull and push: {wall:.2f} ms, {wall / alone:.2f} of the tables alone")
     return "\n".join(lines)
 
 

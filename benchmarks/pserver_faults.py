@@ -3,6 +3,7 @@
     python -m benchmarks.pserver_faults                     # every fault in every mode
     python -m benchmarks.pserver_faults --modes sync --faults kill-server stop-trainer
     python -m benchmarks.pserver_faults --soak 1200 --faults kill-server  # at random, so long
+    python -m benchmarks.pserver_faults --near              # all on this host: shared memory
     python -m benchmarks.pserver_faults --page              # docs/pserver.md from results
 
 Two servers and two trainers run `benchmarks/counting.py` on a host each (network namespaces: needs
@@ -35,7 +36,7 @@ from benchmarks.counted_jobs import (
     pause,
 )
 from benchmarks.counting import MODES
-from benchmarks.hosts import Hosts, allowed
+from benchmarks.hosts import Hosts, OneHost, allowed
 
 RESULTS, PAGE = HERE / "results" / "pserver_faults.json", HERE.parent / "docs" / "pserver.md"
 AT, PATIENCE = 30, 150.0
@@ -151,6 +152,7 @@ def main() -> int:
     given.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     given.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS))
     given.add_argument("--soak", type=float, help="kill at random for so many seconds")
+    given.add_argument("--near", action="store_true", help="on this host; results aren't kept")
     given.add_argument("--page", action="store_true", help="write the page from kept results")
     asked = given.parse_args()
     if asked.page:
@@ -159,15 +161,16 @@ def main() -> int:
     if not allowed():
         sys.exit("hosts can't be emulated here: it needs root, ip, tc and unshare")
     bad = 0
-    with Hosts(HOSTS) as hosts:
+    names = [one for one in asked.faults if not (asked.near and one.startswith("cut-"))]
+    with OneHost(HOSTS) if asked.near else Hosts(HOSTS) as hosts:
         if asked.soak:
-            return soak(hosts, asked.soak, asked.modes, asked.faults)
-        for name in asked.faults:
+            return soak(hosts, asked.soak, asked.modes, names)
+        for name in names:
             for mode in asked.modes:
                 wrong, paused = case(hosts, mode, FAULTS[name])
                 print(f"{name:21} {mode:10} {paused:6.1f} s  {wrong or 'all counted'}", flush=True)
                 bad += bool(wrong)
-                if not wrong:
+                if not wrong and not asked.near:
                     kept = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
                     kept.setdefault(name, {})[mode] = round(paused, 1)
                     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")

@@ -33,6 +33,7 @@ STEP, IDS, ROWS, DENSE = 1 / 41.1, 26_000, 6_200, 431_202
 COPIES = 4
 LINK = 25e9 / 8
 SIZES = (2_600, 26_000, 104_000)
+CALLS = ("pull by TCP", "push by TCP")
 SERVERS, TRAINERS = (1, 10, 100), (10, 100, 1000)
 
 
@@ -67,7 +68,7 @@ def fitted(found: Mapping[int, Mapping[str, Times]], servers: int, bandwidth: fl
     for which in ("served", "own"):
         times = []
         for size in sorted(found):
-            kept = [np.mean(getattr(found[size][name], which)[5:]) for name in ("pull", "push")]
+            kept = [np.mean(getattr(found[size][name], which)[5:]) for name in CALLS]
             times.append(float(np.mean(kept)) / 1000)
         row, call = np.polyfit(sizes, times, 1, w=1 / sizes)
         lines += [max(0.0, call) / servers, row]

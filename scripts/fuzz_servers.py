@@ -5,30 +5,34 @@
 
 Half of them by strangers, half by one who knows a trainer's session. Each is a message of one of
 all kinds with bytes changed, cut off, repeated or made up, or with other arrays, numbers and flags
-than its kind has. After each the tables are compared with how they began, bit for bit; what the
-trainer in good standing may change (pushes and rows that fit) is put back.
+than its kind has. Every other one comes as from a caller of the same host, through memory that it
+shares with the server and in which others were before. After each the tables are compared with how
+they began, bit for bit; what the trainer in good standing may change (pushes and rows that fit) is
+put back.
 """
 
 from __future__ import annotations
 
 import argparse
+import socket
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-import torch
 
 from refluid.core.errors import EnforceNotMet
-from refluid.pserver.applying import Push
 from refluid.pserver.elastic import changing_server, conductor
 from refluid.pserver.figures import FigureBook
 from refluid.pserver.layout import JobLayout
 from refluid.pserver.messages import (
+    HEAD_BYTES,
     Kind,
     MalformedMessage,
     TableMessage,
@@ -36,9 +40,11 @@ from refluid.pserver.messages import (
     encode,
     text_array,
 )
-from refluid.pserver.push_messages import WANTED, write_push
+from refluid.pserver.near_memory import greeted
+from refluid.pserver.push_messages import WANTED, steps_array
 from refluid.pserver.refusals import CallRefused
 from refluid.pserver.table_server import TableServer
+from refluid.pserver.wire import NEAR, MessageSocket
 from tests.pserver.tables import cluster, divided
 
 REFUSALS = (MalformedMessage, CallRefused, EnforceNotMet)
@@ -52,8 +58,8 @@ _KINDS = ("f4", "f8", "i8", "i4", "u1", "f2")
 def ordinary(job: int, session: int) -> list[TableMessage]:
     """One message of each kind as a trainer sends it, and some variants."""
     who: dict[str, Any] = {"trainer": 0, "session": session, "job": job}
-    rows = torch.tensor([1, 2]), torch.ones(2, 4)
-    push = list(write_push(Push({"w": torch.ones(3, 1)}, {"emb": rows}, 2)))
+    rows = [("ids:emb", np.array([1, 2])), ("rows:emb", np.ones((2, 4), "f4"))]
+    push = [("w", np.ones((3, 1), "f4")), *rows, *steps_array(2)]
     ids = [("emb", np.array([1, 2, 3]))]
     export = text_array({"table": "emb", "start": 0, "rows": 10})
     given = [text_array({"table": "emb"}), ("ids", np.array([5])), ("emb", np.ones((1, 4), "f4"))]
@@ -144,17 +150,18 @@ def fuzz(count: int, seed: int) -> Counter[str]:
     AssertionError for one that a server fails of, or that changes what it may not.
     """
     told: Counter[str] = Counter()
-    with cluster(divided()) as found:
+    with cluster(divided()) as found, SharedWay() as way:
         server = found.servers[0]
         changing = changing_server(server, found.split.side, None)
         conductor(changing, None, _no_stand_in)
         server.hold = 0.0
         first = contents(server)
-        for raw in messages(server.job, count, seed):
+        arrived = {True: decode, False: way.arrived}
+        for number, raw in enumerate(messages(server.job, count, seed)):
             server.members.known.clear()
             server.members._former.clear()
             server.members.enter(0, TRAINER)
-            what = _one(server, raw)
+            what = _one(server, raw, arrived[number % 4 < 2])
             told[what] += 1
             assert server._failure is None, (raw, server._failure)
             assert changing.change is None and not server.frozen, raw
@@ -172,10 +179,29 @@ def _no_stand_in(_number: int, _layout: JobLayout) -> Any:
     raise AssertionError("no server is lost")
 
 
-def _one(server: TableServer, raw: bytes) -> str:
+class SharedWay(ExitStack):
+    """A server's end of a connection within the host, and the other end in a stranger's hands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._caller, served = map(self.enter_context, socket.socketpair(socket.AF_UNIX))
+        self._server = MessageSocket.accepted(served, "127.0.0.1:1", None, 5.0)
+        memory = greeted(self._caller)
+        assert memory is not None, "this system shares no memory between processes"
+        self._memory = memory
+
+    def arrived(self, raw: bytes) -> TableMessage:
+        """What the server makes of bytes whose head comes through the socket. MalformedMessage."""
+        head = raw[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+        self._memory.write([raw[HEAD_BYTES:]])
+        self._caller.sendall(NEAR + head[len(NEAR) :])
+        return self._server.receive(time.monotonic() + 5.0)
+
+
+def _one(server: TableServer, raw: bytes, arrived: Callable[[bytes], TableMessage]) -> str:
     """What became of it: `fit` where a trainer in good standing may change something by it."""
     try:
-        message = decode(raw)
+        message = arrived(raw)
         server.answer(message)
     except REFUSALS:
         return "refused"

@@ -16,6 +16,7 @@ import torch
 
 from refluid.core import flags
 from refluid.kernels import machine_code
+from refluid.kernels.argument_kinds import address_of
 from refluid.kernels.compiled import CompiledLoop
 
 _SOURCE = """
@@ -179,3 +180,11 @@ def test_numba_is_not_imported_where_code_is_kept() -> None:
         for _ in range(2)
     ]
     assert said[-1].stdout.strip() == "False", said[-1].stderr
+
+
+def test_addresses_are_those_of_the_arrays() -> None:
+    whole = np.arange(12.0)
+    fixed = whole.copy()
+    fixed.flags.writeable = False
+    for one in (whole, whole[3:], whole.reshape(3, 4), fixed, np.empty(0), np.array(3.5)):
+        assert address_of(one) == one.ctypes.data

@@ -144,10 +144,10 @@ def test_the_name_goes_with_the_server() -> None:
 def test_a_trainer_loads_no_compiler() -> None:
     """Ids are dealt by loops that are kept: numba isn't imported once they are."""
     code = (
-        "import sys, torch; from refluid.kernels.rows.dealing import DealtIds;"
+        "import sys, numpy as np; from refluid.kernels.rows.dealing import DealtIds;"
         "from refluid.pserver.ring import owners_of;"
-        "ids = torch.arange(50) % 7; found = DealtIds(ids, owners_of(['0', '1']), 2);"
-        "assert torch.equal(found.unique[found.inverse], ids);"
+        "ids = np.arange(50) % 7; found = DealtIds(ids, owners_of(['0', '1']), 2);"
+        "assert (found.unique[found.inverse] == ids).all();"
         "print('numba' in sys.modules)"
     )
     for _ in range(2):

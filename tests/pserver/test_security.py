@@ -9,10 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from refluid.core.errors import EnforceNotMet
-from refluid.pserver.applying import Push
 from refluid.pserver.calling import Servers, ServerUnreachable
 from refluid.pserver.messages import (
     Kind,
@@ -23,7 +21,7 @@ from refluid.pserver.messages import (
     encode,
     text_array,
 )
-from refluid.pserver.push_messages import write_push
+from refluid.pserver.push_messages import steps_array
 from refluid.pserver.refusals import CallRefused, NotEntered
 from refluid.pserver.table_server import TableServer
 from refluid.pserver.wire import Keys, require_keys
@@ -34,8 +32,8 @@ REFUSALS = (MalformedMessage, CallRefused, EnforceNotMet)
 
 def kinds(job: int) -> list[TableMessage]:
     """Calls of one who knows the job but never entered."""
-    rows = torch.tensor([1, 2]), torch.ones(2, 4)
-    push = list(write_push(Push({"w": torch.ones(3, 1)}, {"emb": rows}, 2)))
+    rows = [("ids:emb", np.array([1, 2])), ("rows:emb", np.ones((2, 4), "f4"))]
+    push = [("w", np.ones((3, 1), "f4")), *rows, *steps_array(2)]
     ids = [("emb", np.array([1, 2, 3]))]
     who = {"trainer": 0, "session": 77, "job": job}
     values = text_array({"table": "emb", "start": 0, "rows": 10})

@@ -133,6 +133,7 @@ _UNMEASURED_FLAGS = {
     "refluid_exchange_seconds": "a bound, not for speed",
     "refluid_overlap_geo": "of parameter servers: see pserver.md",
     "refluid_near_sockets": "of parameter servers: see pserver.md",
+    "refluid_near_memory": "of parameter servers: see pserver.md",
     "refluid_prefetch_rows": "of parameter servers: see pserver.md",
     "refluid_meeting_seconds": "a bound, not for speed",
     "refluid_nccl": "several GPUs were not there to measure it",

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.kernels.argument_kinds import Elements
+from refluid.kernels.argument_kinds import Elements, address_of
 from refluid.kernels.by_numba import Late, NumbaLoop
 
 _LOGGER = logging.getLogger("refluid")
@@ -75,7 +75,7 @@ class _CannotBeKept(Exception):
 # What must hold of a tensor, its address and sizes; the same of an array.
 _TENSOR = "{0}.dtype is {1} and {0}.dim() == {2} and {0}.is_contiguous() and {0}.is_cpu"
 _ARRAY = "{0}.dtype == {1} and {0}.ndim == {2} and {0}.flags.c_contiguous"
-_ADDRESS = {True: "{0}.data_ptr(), *{0}.shape", False: "{0}.ctypes.data, *{0}.shape"}
+_ADDRESS = {True: "{0}.data_ptr(), *{0}.shape", False: "address({0}), *{0}.shape"}
 _CALL = """
 def call({0}):
     if not ({1}):
@@ -115,7 +115,7 @@ def _caller(entry: Any, otherwise: Callable[..., Any], kinds: Any) -> Callable[.
     for name, kind in zip(names, kinds, strict=True):
         put(name, kind)
     entry.argtypes, entry.restype = [ctypes.c_char_p], ctypes.c_int64
-    known |= {"entry": entry, "otherwise": otherwise, "failed": _FAILED}
+    known |= {"entry": entry, "otherwise": otherwise, "failed": _FAILED, "address": address_of}
     known["pack"] = struct.Struct("".join(layout)).pack
     exec(_CALL.format(", ".join(names), " and ".join(checks), ", ".join(passed)), known)
     made: Callable[..., Any] = known["call"]

@@ -20,6 +20,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _LEAST = 0.05
 
 
+Take = Callable[[int, TableMessage], None]
+
+
 class ServerUnreachable(EnforceNotMet):
     """A server that doesn't answer; the text names it, and says for how long it was asked."""
 
@@ -76,10 +79,14 @@ class Servers:
             connection.close()
 
     def ask(
-        self, messages: Mapping[int, TableMessage], patience: float | None = None
+        self,
+        messages: Mapping[int, TableMessage],
+        patience: float | None = None,
+        take: Take | None = None,
     ) -> dict[int, TableMessage]:
         """The answers of servers, by number, all asked at once.
 
+        take: called with each answer's number and the answer, whose arrays are gone afterwards.
         Raises ServerUnreachable where one doesn't answer in time, EnforceNotMet where one refuses,
         LayoutChanged where servers came or went, ServerGone where another thread knew so before.
         """
@@ -88,7 +95,7 @@ class Servers:
         start, pause = time.monotonic(), _FIRST_PAUSE
         while True:
             waits = min(self.one_try, start + patience - time.monotonic())
-            failed = self._try(left, answers, waits)
+            failed = self._try(left, answers, waits, take)
             if not left:
                 return answers
             for server, reason in sorted(failed.items(), key=_settles):
@@ -101,6 +108,7 @@ class Servers:
         left: dict[int, TableMessage],
         answers: dict[int, TableMessage],
         seconds: float,
+        take: Take | None,
     ) -> dict[int, Exception | TableMessage]:
         """Moves answers from `left` to `answers`; what else each server said, or didn't."""
         addresses = self.addresses
@@ -118,17 +126,20 @@ class Servers:
                 failed[server] = error
         for server, (address, connection) in under_way.items():
             try:
-                answer = connection.receive(max(end, time.monotonic() + _LEAST))
+                until = max(end, time.monotonic() + _LEAST)
+                answer = connection.receive(until, borrowed=take is not None)
+                if answer.kind == Kind.REFUSAL:
+                    failed[server] = answer.kept()
+                else:
+                    if take is not None:
+                        take(server, answer)
+                    answers[server] = answer
+                    del left[server]
             except (OSError, MalformedMessage) as error:
                 connection.close()
                 failed[server] = error
                 continue
             self._put_back(address, connection)
-            if answer.kind == Kind.REFUSAL:
-                failed[server] = answer
-            else:
-                answers[server] = answer
-                del left[server]
         return failed
 
     def _sent(self, address: str, message: TableMessage, until: float) -> MessageSocket:

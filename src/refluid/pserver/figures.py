@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,14 +64,15 @@ class FigureBook:
             self._steps += 1
             self._rows += rows
 
-    @contextmanager
-    def timing(self, what: str) -> Iterator[None]:
+    def timing(self, what: str) -> AbstractContextManager[None]:
         """The block is a `pull` or a `push`."""
-        begun = time.perf_counter()
-        yield
+        return _Timing(self, what)
+
+    def took(self, what: str, seconds: float) -> None:
+        """A `pull` or a `push` took so long."""
         with self._lock:
             self._calls[what] += 1
-            self._seconds[what] += time.perf_counter() - begun
+            self._seconds[what] += seconds
 
     def now(self) -> TrainerFigures:
         """The figures as they are."""
@@ -93,3 +94,15 @@ class FigureBook:
     def array(self) -> tuple[str, np.ndarray[Any, Any]]:
         """The same, as an array of a message."""
         return "figures", np.array(self.now(), np.float64)
+
+
+class _Timing(AbstractContextManager[None]):
+    def __init__(self, book: FigureBook, what: str) -> None:
+        self._book, self._what = book, what
+
+    def __enter__(self) -> None:
+        self._begun = time.perf_counter()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._book.took(self._what, time.perf_counter() - self._begun)

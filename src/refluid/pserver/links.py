@@ -81,7 +81,7 @@ class WaitingLink(TableLink):
 
     def _rows(self, table: str, ids: Tensor) -> Tensor:
         known = self._step.known.pop(table, None)
-        if known is not None and known.dealt.is_of(ids.reshape(-1)):
+        if known is not None and known.is_of(ids):
             return known.of(ids)
         return super()._rows(table, ids)
 

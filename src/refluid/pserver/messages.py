@@ -13,9 +13,9 @@ import json
 import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,12 +23,16 @@ from torch import Tensor
 
 _HEAD = struct.Struct("<4sBBHiIQQQIIQ")
 _ENTRY = struct.Struct("<HBB")
-_MAGIC, _VERSION = b"RFPS", 2
+MAGIC, _VERSION = b"RFPS", 2
 HEAD_BYTES = _HEAD.size
 _MOST_ARRAYS, _MOST_RANK, _MOST_NAME, _MOST_JSON = 2**17, 8, 1024, 2**26
 _TYPES: tuple[Any, ...] = (np.float32, np.float64, np.int64, np.int32, np.uint8, np.float16)
 _NUMBER = {np.dtype(one): number for number, one in enumerate(_TYPES)}
 _VALUES = "json"
+
+
+Array = np.ndarray[Any, Any]
+NamedArray = tuple[str, Array]
 
 
 class MalformedMessage(ValueError):
@@ -55,6 +59,9 @@ class Kind(IntEnum):
     CONDUCT = 15
     ANSWER = 64
     REFUSAL = 65
+
+
+_KINDS = {int(one): one for one in Kind}
 
 
 class MessageFlag(IntEnum):
@@ -90,7 +97,7 @@ class TableMessage:
     sequence: int = 0
     job: int = 0
     flags: int = 0
-    arrays: Sequence[tuple[str, np.ndarray[Any, Any]]] = field(default_factory=list)
+    arrays: Sequence[NamedArray] = field(default_factory=list)
     epoch: int = 0
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
@@ -98,7 +105,11 @@ class TableMessage:
         for name, array in self.arrays:
             yield name, torch.from_numpy(array)
 
-    def array(self, name: str) -> np.ndarray[Any, Any]:
+    def kept(self) -> TableMessage:
+        """The message with arrays of its own."""
+        return replace(self, arrays=[(name, array.copy()) for name, array in self.arrays])
+
+    def array(self, name: str) -> Array:
         """The first array of that name. MalformedMessage where there is none."""
         for one, found in self.arrays:
             if one == name:
@@ -119,15 +130,21 @@ class TableMessage:
         return found
 
 
-def text_array(values: Mapping[str, Any]) -> tuple[str, np.ndarray[Any, Any]]:
+def text_array(values: Mapping[str, Any]) -> NamedArray:
     """Numbers, text, and lists and dicts of them, as an array of a message."""
     raw = json.dumps(values).encode()
     return _VALUES, np.frombuffer(raw, np.uint8)
 
 
-def named(values: Mapping[str, Tensor]) -> list[tuple[str, np.ndarray[Any, Any]]]:
+def as_array(value: Tensor) -> Array:
+    """A tensor as an array of a message."""
+    found: Array = value.detach().contiguous().numpy()
+    return found
+
+
+def named(values: Mapping[str, Tensor]) -> list[NamedArray]:
     """Tensors as arrays of a message."""
-    return [(name, value.detach().contiguous().numpy()) for name, value in values.items()]
+    return [(name, as_array(value)) for name, value in values.items()]
 
 
 def refusal(meaning: Remedy, text: str, **others: Any) -> TableMessage:
@@ -154,12 +171,12 @@ def pieces(message: TableMessage) -> list[Any]:
         if array.size:
             if end % 8:
                 data.append(bytes(-end % 8))
-            data.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            data.append(np.ascontiguousarray(array).view(np.uint8).data.cast("B"))
             end += -end % 8 + array.nbytes
     told = b"".join(entries)
     start = HEAD_BYTES + len(told)
     head = _HEAD.pack(
-        _MAGIC,
+        MAGIC,
         _VERSION,
         message.kind,
         message.epoch,
@@ -180,12 +197,29 @@ def encode(message: TableMessage) -> bytes:
     return b"".join(pieces(message))
 
 
-def size_of(head: Any) -> int:
-    """How many bytes a message has that begins with these `HEAD_BYTES`; MalformedMessage."""
-    magic, version, *_, size = _HEAD.unpack_from(head)
-    if (magic, version) != (_MAGIC, _VERSION):
-        raise MalformedMessage(f"begins with {magic!r} and version {version}")
-    return int(size)
+class Head(NamedTuple):
+    """What a message begins with; size: of the whole message, in bytes."""
+
+    magic: bytes
+    version: int
+    kind: int
+    epoch: int
+    trainer: int
+    flags: int
+    session: int
+    sequence: int
+    job: int
+    arrays: int
+    told: int
+    size: int
+
+
+def head_of(raw: Any) -> Head:
+    """The head in the first `HEAD_BYTES` of a message. MalformedMessage where that is none."""
+    found = Head._make(_HEAD.unpack_from(raw))
+    if found.magic != MAGIC or found.version != _VERSION:
+        raise MalformedMessage(f"begins with {found.magic!r} and version {found.version}")
+    return found
 
 
 def decode(raw: Any) -> TableMessage:
@@ -195,22 +229,29 @@ def decode(raw: Any) -> TableMessage:
     """
     if len(raw) < HEAD_BYTES:
         raise MalformedMessage(f"{len(raw)} bytes are less than a message's head")
-    whole = size_of(raw)
-    found = _HEAD.unpack_from(raw)
-    _, _, kind, epoch, trainer, flags, session, sequence, job, count, told, _ = found
-    if kind not in Kind._value2member_map_:
-        raise MalformedMessage(f"there are no messages of kind {kind}")
-    if whole != len(raw):
-        raise MalformedMessage(f"says it has {whole} bytes, and has {len(raw)}")
-    if count > _MOST_ARRAYS or HEAD_BYTES + told > len(raw):
-        raise MalformedMessage(f"has {count} arrays described by {told} bytes")
     own = memoryview(bytearray(raw) if isinstance(raw, bytes) else raw)
-    arrays = list(_arrays(own, count, HEAD_BYTES + told))
-    return TableMessage(Kind(kind), trainer, session, sequence, job, flags, arrays, epoch)
+    return put_together(head_of(own), own[HEAD_BYTES:])
 
 
-def _arrays(raw: memoryview, count: int, end: int) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    place, data = HEAD_BYTES, end + -end % 8
+def put_together(head: Head, body: memoryview) -> TableMessage:
+    """The message of a head and of the bytes after it, which its arrays are the memory of.
+
+    MalformedMessage where they are none. Each number in `body` is read once: it may lie in memory
+    that another process changes meanwhile.
+    """
+    if head.kind not in _KINDS:
+        raise MalformedMessage(f"there are no messages of kind {head.kind}")
+    if head.size != HEAD_BYTES + len(body):
+        raise MalformedMessage(f"says it has {head.size} bytes, and has {HEAD_BYTES + len(body)}")
+    if head.arrays > _MOST_ARRAYS or head.told > len(body):
+        raise MalformedMessage(f"has {head.arrays} arrays described by {head.told} bytes")
+    arrays = list(_arrays(body, head.arrays, head.told))
+    own = head.trainer, head.session, head.sequence, head.job, head.flags
+    return TableMessage(_KINDS[head.kind], *own, arrays, head.epoch)
+
+
+def _arrays(raw: memoryview, count: int, end: int) -> Iterator[NamedArray]:
+    place, data = 0, end + -end % 8
     for _ in range(count):
         name, kind, shape, place = _entry(raw, place, end)
         dtype = np.dtype(_TYPES[kind])

@@ -12,20 +12,21 @@ from refluid.comm.communicator import Exchanged
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels.rows.dealing import DealtIds
-from refluid.pserver.applying import Push, Rows
 from refluid.pserver.layout import DenseParameter, DenseSlice, JobLayout
+from refluid.pserver.messages import Array, NamedArray, as_array
+from refluid.pserver.push_messages import IDS, ROWS
 
 Deal = Callable[[str, Tensor], DealtIds]
 
 
 def divided(
     layout: JobLayout, gradients: Mapping[str, Exchanged], deal: Deal, *, delta: bool
-) -> list[Push]:
+) -> list[list[NamedArray]]:
     """What each server is sent of gradients, by their names; of `delta` by the parameters'.
 
     deal: deals ids of a table. EnforceNotMet for what no server has a parameter for.
     """
-    parts: list[tuple[dict[str, Tensor], dict[str, Rows]]] = [({}, {}) for _ in layout.servers]
+    parts: list[list[NamedArray]] = [[] for _ in layout.servers]
     dense, sparse = layout.dense_of, layout.sparse_of
     if delta:
         dense = {one.name: one for one in layout.dense}
@@ -34,18 +35,20 @@ def divided(
         if name in dense:
             value = value.to_dense() if isinstance(value, SelectedRows) else value
             for part in dense[name].slices:
-                parts[part.server][0][part.name] = rows_of_slice(value, dense[name], part)
+                rows = rows_of_slice(value, dense[name], part)
+                parts[part.server].append((part.name, as_array(rows)))
         elif name in sparse:
-            for server, rows in _dealt(layout, sparse[name].name, value, deal):
-                parts[server][1][sparse[name].name] = rows
+            table = sparse[name].name
+            for server, ids, sums in _dealt(layout, table, value, deal):
+                parts[server] += [(IDS + table, ids), (ROWS + table, sums)]
         else:
             raise EnforceNotMet(f"no server has a parameter for {name!r}")
-    return [Push(*one) for one in parts]
+    return parts
 
 
 def _dealt(
     layout: JobLayout, table: str, value: Exchanged, deal: Deal
-) -> Iterator[tuple[int, Rows]]:
+) -> Iterator[tuple[int, Array, Array]]:
     if not isinstance(value, SelectedRows):
         raise EnforceNotMet(f"the gradient of table {table} must be rows, with is_sparse")
     dealt = deal(table, value.index)
@@ -53,7 +56,7 @@ def _dealt(
     sums = dealt.sums(rows)
     # Those without any too: what is kept for the table as a whole goes on with each step.
     for server in layout.numbers if len(sums) else ():
-        yield server, (dealt.part(server, dealt.unique), dealt.part(server, sums))
+        yield server, dealt.part(server, dealt.unique), dealt.part(server, sums)
 
 
 def rows_of_slice(value: Tensor, param: DenseParameter, part: DenseSlice) -> Tensor:

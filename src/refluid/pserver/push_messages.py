@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from refluid.pserver.applying import Push, Rows
-from refluid.pserver.messages import MalformedMessage, MessageFlag, TableMessage, named
+from refluid.pserver.messages import MalformedMessage, MessageFlag, NamedArray, TableMessage
 
 # A table's ids and rows in a push are two arrays, named so.
 IDS, ROWS = "ids:", "rows:"
@@ -40,14 +40,9 @@ def read_push(message: TableMessage) -> Push:
     return Push(dense, sparse, steps, bool(message.flags & MessageFlag.DELTA))
 
 
-def write_push(push: Push) -> Iterator[tuple[str, Any]]:
-    """The arrays of a message for gradients."""
-    yield from named(push.dense)
-    for name, (ids, rows) in push.sparse.items():
-        yield IDS + name, ids.contiguous().numpy()
-        yield ROWS + name, rows.contiguous().numpy()
-    if push.steps != 1:
-        yield "steps", torch.tensor([push.steps]).numpy()
+def steps_array(steps: int) -> list[NamedArray]:
+    """Says how many batches a push has, unless it is one."""
+    return [] if steps == 1 else [("steps", np.array([steps]))]
 
 
 def wanted_of(message: TableMessage) -> Iterator[tuple[str, Tensor]]:

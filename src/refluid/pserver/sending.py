@@ -108,7 +108,7 @@ class SendingLink(TableLink):
         asked = self._known.rows.pop(table, None)
         if asked is not None:
             known = asked.result()
-            if known.dealt.is_of(ids.reshape(-1)):
+            if known.is_of(ids):
                 return known.of(ids)
         return super()._rows(table, ids)
 

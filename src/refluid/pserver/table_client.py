@@ -13,12 +13,18 @@ from torch import Tensor
 from refluid.comm.communicator import Exchanged
 from refluid.kernels.rows.dealing import DealtIds, KnownRows
 from refluid.kernels.rows.ids import deal_ids
-from refluid.pserver.applying import Push
 from refluid.pserver.job_caller import JobCaller
 from refluid.pserver.layout import JobLayout
-from refluid.pserver.messages import Kind, MessageFlag, TableMessage, text_array
+from refluid.pserver.messages import (
+    Array,
+    Kind,
+    MalformedMessage,
+    MessageFlag,
+    TableMessage,
+    text_array,
+)
 from refluid.pserver.parting import divided, rows_of_slice, whole_parameters
-from refluid.pserver.push_messages import ROWS, WANTED, write_push
+from refluid.pserver.push_messages import ROWS, WANTED, steps_array
 from refluid.pserver.wire import Keys
 
 _LOGGER = logging.getLogger("refluid")
@@ -76,8 +82,9 @@ class TableClient(JobCaller):
         answers, wanted = self._pushed(gradients, 1, following, delta=delta, wants=True)
         rows = {}
         for table, dealt in wanted.items():
-            held = {server: dict(answers[server].tensors()) for server in dealt.servers()}
-            rows[table] = KnownRows(dealt, {one: held[one][ROWS + table] for one in held})
+            rows[table] = self._known(table, dealt)
+            for server in dealt.servers():
+                _put(rows[table], server, answers[server].array(ROWS + table))
         return self._assembled(answers), rows
 
     def _pushed(
@@ -103,10 +110,9 @@ class TableClient(JobCaller):
                 messages = {}
                 parts = divided(layout, gradients, deal, delta=delta)
                 for server in layout.numbers:
-                    part = parts[server]
-                    arrays = list(write_push(Push(part.dense, part.sparse, steps)))
+                    arrays = parts[server] + steps_array(steps)
                     for table, dealt in wanted.items():
-                        arrays.append((WANTED + table, dealt.part(server, dealt.unique).numpy()))
+                        arrays.append((WANTED + table, dealt.part(server, dealt.unique)))
                     messages[server] = self.message(Kind.PUSH, layout, arrays=arrays, **told)
                 return self._until_applied(messages, layout), wanted
 
@@ -143,12 +149,12 @@ class TableClient(JobCaller):
 
     def deal(self, layout: JobLayout, table: str, ids: Tensor) -> DealtIds:
         """Ids of a step, dealt; the gradient's are mostly those that were looked up before."""
-        ids = ids.reshape(-1).contiguous()
+        given = ids.contiguous().numpy().reshape(-1)
         latest = self._latest[table]
         for known, found in tuple(latest):
-            if known is layout and found.is_of(ids):
+            if known is layout and found.is_of(given):
                 return found
-        made = DealtIds(ids, layout.owners, len(layout.servers))
+        made = DealtIds(given, layout.owners, len(layout.servers))
         latest.append((layout, made))
         return made
 
@@ -165,14 +171,20 @@ class TableClient(JobCaller):
         def known(layout: JobLayout) -> KnownRows:
             dealt, asked = self.deal(layout, table, ids), {}
             for server in dealt.servers():
-                wanted = [(table, dealt.part(server, dealt.unique).numpy())]
+                wanted = [(table, dealt.part(server, dealt.unique))]
                 asked[server] = self.message(Kind.ROWS, layout, flags=flags, arrays=wanted)
-            answers = self.servers.ask(asked)
-            parts = {server: next(answer.tensors())[1] for server, answer in answers.items()}
-            return KnownRows(dealt, parts)
+            found = self._known(table, dealt)
+            take = lambda server, answer: _put(found, server, answer.array(table))  # noqa: E731
+            self.servers.ask(asked, take=take)
+            return found
 
         with self.figures.timing("pull"):
             return self.steadily(known)
+
+    def _known(self, table: str, dealt: DealtIds) -> KnownRows:
+        """Room for the rows of a table."""
+        spec = next(one for one in self.layout.sparse if one.name == table)
+        return KnownRows(dealt, spec.width, spec.dtype)
 
     def export(self, table: str) -> list[tuple[Tensor, dict[str, Tensor]]]:
         """All rows that servers have of a table: ids, and by name what is kept of each."""
@@ -259,3 +271,8 @@ class TableClient(JobCaller):
     def save(self, values: Mapping[str, Any]) -> None:
         """Has each server write a checkpoint, as `values` say."""
         self.ask_all(Kind.SAVE, arrays=[text_array(values)])
+
+
+def _put(known: KnownRows, server: int, rows: Array) -> None:
+    if not known.put(server, rows):
+        raise MalformedMessage(f"server {server} gave {rows.dtype} rows {rows.shape} of other ids")

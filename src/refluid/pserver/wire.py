@@ -1,7 +1,8 @@
 """What both ends of a call have in common: messages on a socket, their limits, its keys.
 
 A message says its own length, and the answer follows on the same connection: no thread and no
-copy stands between an array and the socket.
+copy stands between an array and the socket. Of calls within a host the heads alone go through the
+socket, and the rest through memory that both ends have (`near_memory`).
 """
 
 from __future__ import annotations
@@ -24,14 +25,18 @@ from refluid.core.flags import environment_str
 from refluid.pserver.addresses import host_and_port, is_loopback
 from refluid.pserver.messages import (
     HEAD_BYTES,
+    MAGIC,
     MalformedMessage,
     TableMessage,
-    decode,
+    head_of,
     pieces,
-    size_of,
+    put_together,
 )
+from refluid.pserver.near_memory import NearMemory, greet, greeted
 from refluid.pserver.near_sockets import near_connection, tell_of_detour
 
+# A message begins so of which all but the head lies in memory of both ends.
+NEAR = b"RFPM"
 # One message; larger ones are refused on both ends.
 MOST_BYTES = 2**30
 # Buffers of connections within a host, where the kernel's own are too small for one part of a step.
@@ -108,11 +113,19 @@ def require_keys(address: str, keys: Keys | None) -> None:
 
 
 class MessageSocket:
-    """One end of a connection between two processes, used by one thread at a time."""
+    """One end of a connection between two processes, used by one thread at a time.
 
-    def __init__(self, connected: socket.socket) -> None:
+    memory: of both ends. greets: False where the other end says first whether there is any.
+    """
+
+    def __init__(
+        self, connected: socket.socket, memory: NearMemory | None = None, *, greets: bool = True
+    ) -> None:
         self._socket: Any = connected
         self._gathers = not isinstance(connected, ssl.SSLSocket)
+        self._memory, self._is_greeted = memory, greets
+        # Whether the other end is known to take messages from memory.
+        self._shares = False
         weakref.finalize(self, connected.close)  # where whoever held it forgot to
 
     @classmethod
@@ -122,18 +135,18 @@ class MessageSocket:
         near = near_connection(address, until) if keys is None else None
         if near is not None:
             _tune(near, address)
-            return cls(near)
-        made = socket.create_connection((host, port), _left(until))
+            return cls(near, greets=False)
+        far = socket.create_connection((host, port), _left(until))
         try:
             if keys is None:
                 tell_of_detour(address)
-            _tune(made, address)
+            _tune(far, address)
             if keys is not None:
-                made = keys.context(server=False).wrap_socket(made, server_hostname=host)
+                far = keys.context(server=False).wrap_socket(far, server_hostname=host)
         except BaseException:
-            made.close()
+            far.close()
             raise
-        return cls(made)
+        return cls(far)
 
     @classmethod
     def accepted(
@@ -144,11 +157,13 @@ class MessageSocket:
         given.settimeout(seconds)
         if keys is not None:
             given = keys.context(server=True).wrap_socket(given, server_side=True)
-        return cls(given)
+        return cls(given, greet(given) if _is_near(given) else None)
 
     def send(self, message: TableMessage, until: float) -> None:
         """Sends a message. OSError where that can't be done in time."""
-        buffers = pieces(message)
+        buffers: Sequence[Any] = pieces(message)
+        if self._shares:
+            buffers = self._in_memory(buffers)
         if not self._gathers:
             self._socket.settimeout(_left(until))
             self._socket.sendall(b"".join(buffers))
@@ -156,23 +171,34 @@ class MessageSocket:
         for start in range(0, len(buffers), _MOST_PIECES):
             self._send_all(buffers[start : start + _MOST_PIECES], until)
 
-    def receive(self, until: float | None) -> TableMessage:
+    def receive(self, until: float | None, *, borrowed: bool = False) -> TableMessage:
         """The next message, whose beginning is waited for without end where `until` is None.
 
         OSError where there is none in time, ConnectionEnded where none will come. MalformedMessage
-        for what is none; nothing can follow it when `is_lost` says so.
+        for what is none; nothing can follow it when `is_lost` says so. borrowed: its arrays may lie
+        in memory that the other end writes anew for the next message, and whenever it likes.
         """
-        head = bytearray(HEAD_BYTES)
-        self._fill(memoryview(head), until, begins=True)
+        raw = bytearray(HEAD_BYTES)
+        if not self._is_greeted:
+            self._socket.settimeout(None if until is None else _left(until))
+            self._memory, self._is_greeted = greeted(self._socket), True
+            self._shares = self._memory is not None
+        self._fill(memoryview(raw), until, begins=True)
         self.is_lost = True
-        size = size_of(head)
-        if not HEAD_BYTES <= size <= MOST_BYTES:
-            raise MalformedMessage(f"a message of {size} bytes, of at most {MOST_BYTES}")
-        raw = np.empty(size, np.uint8)
-        raw[:HEAD_BYTES] = head
-        self._fill(raw.data[HEAD_BYTES:], until or time.monotonic() + _SILENT, begins=False)
+        memory = self._memory if raw.startswith(NEAR) else None
+        if memory is not None:
+            raw[: len(MAGIC)], self._shares = MAGIC, True
+        head = head_of(raw)
+        if not HEAD_BYTES <= head.size <= MOST_BYTES:
+            raise MalformedMessage(f"a message of {head.size} bytes, of at most {MOST_BYTES}")
+        size = head.size - HEAD_BYTES
+        if memory is not None:
+            body = memory.read(size, copied=not borrowed)
+        else:
+            body = np.empty(size, np.uint8)
+            self._fill(body.data, until or time.monotonic() + _SILENT, begins=False)
         self.is_lost = False
-        return decode(raw.data)
+        return put_together(head, body.data)
 
     is_lost = False
 
@@ -183,6 +209,14 @@ class MessageSocket:
             socket.socket.shutdown(self._socket, socket.SHUT_RD if reading else socket.SHUT_RDWR)
         if not reading:
             self._socket.close()
+
+    def _in_memory(self, buffers: Sequence[Any]) -> Sequence[Any]:
+        """What is left for the socket once all but the head was written to memory, if it fits."""
+        assert self._memory is not None
+        head = buffers[0]
+        if not self._memory.write([head[HEAD_BYTES:], *buffers[1:]]):
+            return buffers
+        return [NEAR + head[len(MAGIC) : HEAD_BYTES]]
 
     def _send_all(self, buffers: Sequence[Any], until: float) -> None:
         left = list(buffers)
@@ -212,9 +246,13 @@ def _left(until: float) -> float:
     return max(_LEAST_WAIT, until - time.monotonic())
 
 
+def _is_near(connected: socket.socket) -> bool:
+    return connected.family == getattr(socket, "AF_UNIX", None)
+
+
 def _tune(connected: socket.socket, address: str) -> None:
     """Sends at once, and notices hosts that are gone."""
-    if connected.family == getattr(socket, "AF_UNIX", None):
+    if _is_near(connected):
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
         return
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,15 +1,20 @@
-"""The ids of a step, each once, server by server: what is asked for, and what is sent back."""
+"""The ids of a step, each once, server by server: what is asked for, and what is sent back.
+
+All of it are arrays: with tensors the calls would take longer than many a step's ids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from refluid.kernels.rows.ids import id_loops, sum_rows
-from refluid.kernels.rows.lookup import look_up
+from refluid.kernels.rows.ids import Ids, are_equal, id_loops
+from refluid.kernels.rows.lookup import look_up_arrays
+
+Rows = np.ndarray[Any, Any]
 
 
 class DealtIds:
@@ -19,23 +24,22 @@ class DealtIds:
     which of these each of the given ids is, int64 [n]. owners: as of `deal_ids`.
     """
 
-    def __init__(self, ids: Tensor, owners: Tensor, servers: int) -> None:
+    def __init__(self, ids: Ids, owners: Tensor, servers: int) -> None:
         count = len(ids)
-        size = 1 << max(4, (4 * count - 1).bit_length())
-        slots = np.full(size, -1, np.int32)
+        slots = np.empty(1 << max(4, (4 * count - 1).bit_length()), np.int32)
         starts = np.empty(servers + 1, np.int64)
-        found, self.inverse = torch.empty_like(ids), torch.empty_like(ids)
-        out = starts, found.numpy(), self.inverse.numpy(), np.empty(count, np.int32)
-        id_loops().deal_unique(slots, ids.numpy(), owners.numpy(), *out)
+        found, self.inverse = np.empty(count, np.int64), np.empty(count, np.int64)
+        spare = np.empty(count, np.int32)
+        id_loops().deal_unique(slots, ids, owners, starts, found, self.inverse, spare)
         self.starts: Sequence[int] = starts.tolist()
         self.unique = found[: self.starts[-1]]
-        self._given, self._any = ids.clone(), int(owners[0])
+        self._given, self._any = ids.copy(), int(owners[0])
 
-    def is_of(self, ids: Tensor) -> bool:
+    def is_of(self, ids: Ids) -> bool:
         """Whether these are the same ids in the same order."""
-        return torch.equal(ids, self._given)
+        return are_equal(self._given, ids)
 
-    def part(self, server: int, values: Tensor) -> Tensor:
+    def part(self, server: int, values: Rows) -> Rows:
         """Of values for `unique`, those of one server: the same memory."""
         return values[self.starts[server] : self.starts[server + 1]]
 
@@ -44,23 +48,37 @@ class DealtIds:
         pairs = zip(self.starts, self.starts[1:], strict=False)
         return [server for server, (start, end) in enumerate(pairs) if end > start] or [self._any]
 
-    def spread(self, parts: Mapping[int, Tensor]) -> Tensor:
-        """A row for each of the given ids, [n, width], of those that `servers` have of `unique`."""
-        ordered = [parts[server] for server in sorted(parts)]
-        return look_up(ordered[0] if len(ordered) == 1 else torch.cat(ordered), self.inverse)
+    def spread(self, rows: Rows) -> Tensor:
+        """A row for each of the given ids, [n, width], of those for `unique`, [m, width]."""
+        return look_up_arrays(rows, self.inverse)
 
-    def sums(self, value: Tensor) -> Tensor:
+    def sums(self, value: Tensor) -> Rows:
         """Rows for each of the given ids, [n, width], added up for `unique`, [m, width]."""
-        return sum_rows(self.inverse, value, len(self.unique))
+        rows = value.contiguous().numpy()
+        sums = np.zeros((len(self.unique), rows.shape[1]), rows.dtype)
+        id_loops().add_up(self.inverse, rows, sums)
+        return sums
 
 
 class KnownRows:
-    """Rows of a step's ids as servers gave them: `parts` of `dealt.unique`, by server."""
+    """Rows of a step's ids, as servers give them one after the other: `width` numbers each."""
 
-    def __init__(self, dealt: DealtIds, parts: Mapping[int, Tensor]) -> None:
-        self.dealt, self._parts = dealt, parts
+    def __init__(self, dealt: DealtIds, width: int, dtype: str) -> None:
+        self.dealt = dealt
+        self._rows = np.empty((len(dealt.unique), width), dtype)
+
+    def put(self, server: int, rows: Rows) -> bool:
+        """Copies what a server gave of its ids; False, and nothing done, where it isn't that."""
+        own = self.dealt.part(server, self._rows)
+        if rows.shape != own.shape or rows.dtype != own.dtype:
+            return False
+        own[:] = rows
+        return True
+
+    def is_of(self, ids: Tensor) -> bool:
+        """Whether these are rows of the same ids in the same order."""
+        return self.dealt.is_of(ids.contiguous().numpy().reshape(-1))
 
     def of(self, ids: Tensor) -> Tensor:
         """A row for each of the dealt ids in the shape of `ids`: (*ids.shape, width)."""
-        rows = self.dealt.spread(self._parts)
-        return rows.view(*ids.shape, rows.shape[1])
+        return self.dealt.spread(self._rows).view(*ids.shape, self._rows.shape[1])

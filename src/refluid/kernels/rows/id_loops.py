@@ -153,11 +153,13 @@ def deal_unique(
     """`unique` and `deal` in one: found has the ids of server s from starts[s] to starts[s + 1].
 
     starts: int64, a place more than there are servers. slots: of a map without keys: where in
-    `ids` each one is first; empty, with room. To work with: chosen, int32 as long as the ids.
+    `ids` each one is first; with room. To work with: chosen, int32 as long as the ids.
     """
     total = ids.shape[0]
     for server in range(starts.shape[0]):
         starts[server] = 0
+    for place in range(slots.shape[0]):
+        slots[place] = -1
     first_places(ids, slots.shape[0], inverse)
     for i in range(total):
         chosen[i] = owners[mixed(np.uint64(ids[i])) >> _S48]

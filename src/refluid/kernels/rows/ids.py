@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+# int64 [n].
+Ids = np.ndarray[Any, Any]
 # Parts that ids are dealt in: which server has an id follows from its part (`deal`).
 PARTS = 65536
 _SMALLEST = 1024
@@ -26,6 +28,13 @@ def id_loops() -> ModuleType:
     return id_loops
 
 
+def are_equal(one: Ids, other: Ids) -> bool:
+    """Whether two arrays of ids are the same; others mostly differ in their first ones already."""
+    if len(one) != len(other) or (len(one) and one[0] != other[0]):
+        return False
+    return bool((one == other).all())
+
+
 class IdMap:
     """A slot for each id, numbered from 0 in the order in which they came.
 
@@ -35,29 +44,31 @@ class IdMap:
 
     def __init__(self) -> None:
         self.count = 0
-        self._latest: deque[tuple[Tensor, Tensor]] = deque(maxlen=_REMEMBERED)
+        self._latest: deque[tuple[Ids, Tensor]] = deque(maxlen=_REMEMBERED)
         self._keys: Any = np.zeros(_SMALLEST, np.int64)
         self._slots: Any = np.full(_SMALLEST, -1, np.int32)
 
     def find(self, ids: Tensor) -> tuple[Tensor, int]:
         """The slot of each id, int64 [n], -1 where it has none; how many have none."""
-        if (known := self._known(ids)) is not None:
+        given = ids.numpy()
+        if (known := self._known(given)) is not None:
             return known, 0
-        out = torch.empty(len(ids), dtype=torch.int64)
-        missing = id_loops().find(self._keys, self._slots, ids.numpy(), out.numpy())
-        return out, int(missing)
+        out = np.empty(len(given), np.int64)
+        missing = id_loops().find(self._keys, self._slots, given, out)
+        return torch.from_numpy(out), int(missing)
 
     def add(self, ids: Tensor) -> Tensor:
         """The slot of each id, int64 [n]; those that have none get the next ones."""
-        if (known := self._known(ids)) is not None:
+        given = ids.numpy()
+        if (known := self._known(given)) is not None:
             return known
-        self._make_room(self.count + len(ids))
-        out = torch.empty(len(ids), dtype=torch.int64)
-        given = self._keys, self._slots, ids.numpy(), self.count, out.numpy()
-        self.count = int(id_loops().add(*given))
-        if _FEW <= len(ids) <= _MANY:
-            self._latest.append((ids.clone(), out))
-        return out
+        self._make_room(self.count + len(given))
+        out = np.empty(len(given), np.int64)
+        self.count = int(id_loops().add(self._keys, self._slots, given, self.count, out))
+        slots = torch.from_numpy(out)
+        if _FEW <= len(given) <= _MANY:
+            self._latest.append((given.copy(), slots))
+        return slots
 
     @property
     def nbytes(self) -> int:
@@ -65,11 +76,11 @@ class IdMap:
         latest = sum(one.nbytes for pair in self._latest for one in pair)
         return int(self._keys.nbytes + self._slots.nbytes + latest)
 
-    def _known(self, ids: Tensor) -> Tensor | None:
+    def _known(self, ids: Ids) -> Tensor | None:
         """The slots of these ids, if they were added lately in this order."""
         if _FEW <= len(ids) <= _MANY:
             for known, slots in self._latest:
-                if torch.equal(known, ids):
+                if are_equal(known, ids):
                     return slots
         return None
 
