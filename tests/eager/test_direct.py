@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from refluid import fluid
-from refluid.build import using
+from refluid.build import op, using
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CPUPlace
@@ -28,6 +28,14 @@ def variable(value: Array, *, takes: bool) -> VarBase:
     made = VarBase(torch.from_numpy(value.copy()))
     made.stop_gradient = not takes
     return made
+
+
+def ids(x: Any, axis: int) -> VarBase:
+    """A class along `axis` for each of the others."""
+    shape = list(x.shape)
+    classes, shape[axis] = shape[axis], 1
+    numbers = torch.arange(math.prod(shape)).reshape(shape) % classes
+    return VarBase(numbers, stop_gradient=True)
 
 
 # Of two variables of one shape (rows, 2 * columns, 3), positive, and a source of attributes.
@@ -82,6 +90,30 @@ LAYERS: dict[str, Callable[[Any, Any, random.Random], Any]] = {
         layers.reshape(x, [-1, 3]),
         VarBase(torch.arange(x.shape[0] * x.shape[1]).reshape(-1, 1) % 3, stop_gradient=True),
     ),
+    "loss by rank": lambda x, _, source: layers.softmax_with_cross_entropy(
+        x, ids(x, axis := source.choice([-1, 1, 2])), axis=axis
+    ),
+    "ignored labels": lambda x, _, source: layers.softmax_with_cross_entropy(
+        rows := layers.reshape(x, [-1, 3]), ids(rows, -1), ignore_index=source.choice([0, 1])
+    ),
+    "linear": lambda x, y, source: op(
+        "fused_gemm_epilogue",
+        {
+            "X": source.choice([x, layers.reshape(x, [-1, 3])]),
+            "Y": (weight := layers.reshape(y, [3, -1])),
+            "Bias": layers.reduce_sum(weight, dim=[0]),
+        },
+        {"x_num_col_dims": -1, "activation": source.choice(["", "relu", "tanh", "sigmoid"])},
+    ),
+    "linear, transposed": lambda x, y, source: op(
+        "fused_gemm_epilogue",
+        {
+            "X": layers.reshape(x, [-1, 3]),
+            "Y": (weight := layers.reshape(y, [-1, 3])),
+            "Bias": layers.reduce_sum(weight, dim=[1]),
+        },
+        {"x_num_col_dims": -1, "trans_y": True, "activation": source.choice(["", "relu"])},
+    ),
     "kept": lambda x, y, _: layers.elementwise_max(x, y),
     "dropped": lambda x, _, __: layers.dropout(x, 0.0, dropout_implementation="upscale_in_train"),
     "clip": lambda x, _, source: layers.clip(x, source.choice([0.2, 0.4]), 0.9),
@@ -116,7 +148,8 @@ def test_calls_without_plans_are_those_of_plans(name: str) -> None:
                 size = max(1.0, float(np.abs(other).max()))
                 np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6 * size)
         same = np.array_equal(found[0], wanted[0])
-        assert same or name == "cross entropy", "the same kernels"
+        losses = ("cross entropy", "loss by rank", "ignored labels")
+        assert same or name in losses, "the same kernels"
 
 
 def test_layers_of_the_list_are_called_without_plans() -> None:
@@ -139,13 +172,14 @@ def test_layers_of_the_list_are_called_without_plans() -> None:
 
 # By recordings and in test_kept_calls: those without a 2 have the same body.
 ELSEWHERE = """
-    bmm conv2d depthwise_conv2d flatten fused_gemm_epilogue lookup_table lookup_table_v2 minus
-    reshape squeeze transpose unsqueeze
+    bmm conv2d depthwise_conv2d flatten lookup_table lookup_table_v2 minus reshape squeeze
+    transpose unsqueeze
 """
 HERE = """
     cast concat dropout elementwise_add elementwise_div elementwise_mul elementwise_sub exp expand
-    flatten2 layer_norm matmul mean mul reciprocal reduce_mean reduce_sum relu reshape2 scale
-    sigmoid slice split sqrt square squeeze2 stack sum tanh transpose2 unsqueeze2 unstack
+    flatten2 fused_gemm_epilogue layer_norm matmul mean mul reciprocal reduce_mean reduce_sum relu
+    reshape2 scale sigmoid slice split sqrt square squeeze2 stack sum tanh transpose2 unsqueeze2
+    unstack
 """
 
 

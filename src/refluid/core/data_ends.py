@@ -58,3 +58,11 @@ def one_update(again: Again) -> Iterator[None]:
     if not _following:  # else gradients were exchanged within
         _following.append(take)
         take(again)
+
+
+def made_once(again: Again) -> Any:
+    """What an update by gradients gives, which `again` makes; as within `one_update`."""
+    if not _following:
+        return again()
+    with one_update(again):
+        return again()

@@ -50,6 +50,7 @@ class Eager:
 
     def __init__(self, place: Place, promotes: bool = False) -> None:
         self.place, self.device, self.promotes = place, place.device, promotes
+        self.on_cpu = place.device.type == "cpu"
         self.training = True
         self.ran: list[Ran] | None = None  # where operators are noted, while one is traced
         # What gives an operator's inputs in the element types that it is to compute with.

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from refluid.core.dtypes import DIFFERENTIABLE
-from refluid.core.random import RandomSource
+from refluid.eager.bodies import SUPPLIED, bound, of_ranks
 from refluid.eager.calls import OperatorCall, detached
 from refluid.eager.results import Asked, ResultVariables, Run, SlotValues
 from refluid.eager.shared_weights import shared_weights
@@ -28,9 +27,7 @@ from refluid.ir.variable import Variable
 from refluid.kernels.products import torch_derives
 from refluid.ops.definition import OperatorDef
 from refluid.ops.effects import Effect
-from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice
 
-_CONTEXT = {"device", "random", "need", "counts"}
 _LISTS = (list, tuple)
 
 
@@ -59,30 +56,37 @@ class Direct:
 
     def _made(self) -> Run:
         definition, asked = self.call.definition, self.asked
-        compute = bound(definition, self.op, self.call)
         arrange = _arrange(definition, asked.given)
-        if arrange is not None:
-            compute = _after(arrange, compute)
+        compute = _after(arrange, bound(definition, self.op, self.call))
         cut = _constant(self.call, asked) if asked.takes else ()
         watched = asked.takes and cut is not None
-        if cut is None or (cut and self.call.derived):
-            compute = _cutting(cut, compute)
+        derived = compute
         if watched:
-            compute = self._with_gradient(compute)
+            quick = of_ranks(definition, self.op, self.call)
+            derived = compute if quick is None else _after(arrange, quick)
+        if cut is None or (cut and self.call.derived):
+            compute, derived = _cutting(cut, compute), _cutting(cut, derived)
+        if watched:
+            compute = self._with_gradient(compute, derived)
         if definition.views:
             compute = _anew(compute)
         return ResultVariables(definition, asked, _apart(self.call, asked), watched).of(compute)
 
-    def _with_gradient(self, compute: Callable[..., Any]) -> Callable[..., Any]:
-        """The body, for autograd: as it is, or with the gradient operator that somebody wrote."""
-        call, derived = self.call, self.call.derived
-        if derived and not (call.definition.sums_rows and WrittenGradient.usable(call)):
-            return compute
+    def _with_gradient(
+        self, compute: Callable[..., Any], derived: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """The body, for autograd: as it is, or with the gradient operator that somebody wrote.
+
+        derived: the body where autograd's gradient is Fluid's.
+        """
+        call = self.call
+        if call.derived and not (call.definition.sums_rows and WrittenGradient.usable(call)):
+            return derived
         written = WrittenGradient(call, self.op, self.asked.given, compute)
-        if derived:
-            return _by_use(compute, written)
+        if call.derived:
+            return _by_use(derived, written)
         if call.definition.by_autograd == "products":
-            return _product(compute, written)
+            return _product(derived, written)
         return written.run
 
 
@@ -97,7 +101,7 @@ def usable(call: OperatorCall, asked: Asked) -> bool:
         or definition.nested is not None
         or call.op.attrs.get("is_sparse")
         or definition.effects & (Effect.COMM | Effect.HOST)
-        or not definition.context <= _CONTEXT
+        or not definition.context <= SUPPLIED
         or call.lods
     ):
         return False
@@ -114,36 +118,12 @@ def usable(call: OperatorCall, asked: Asked) -> bool:
     return not asked.takes or constant or call.derived or WrittenGradient.usable(call)
 
 
-def bound(definition: OperatorDef, op: Operator, call: OperatorCall) -> Callable[..., Any]:
-    """The body with the attributes of `op`, and what plans supply."""
-    assert definition.body is not None
-    options: dict[str, Any] = {
-        keyword: _frozen(op.attrs[name])
-        for name, keyword in definition.keywords.items()
-        if name in op.attrs and op.attrs[name] != definition.attributes[name].default
-    }
-    counts = tuple(len(op.output(slot.name)) for slot in definition.outputs)
-    known = {
-        "device": call.device,
-        "random": RandomSource(call.device),
-        "need": tuple(map(bool, counts)),
-        "counts": counts,
-    }
-    options |= {name: known[name] for name in definition.context}
-    body = KernelChoice(call.device, TORCHS_CHOICE)(op, definition.body)
-    return partial(body, **options) if options else body
-
-
 def _changed(op: Operator, attrs: Mapping[str, Any]) -> Operator:
     made = copy.copy(op)
     numbers = {name: value for name, value in attrs.items() if isinstance(value, float)}
     made.attrs = op.attrs | {name: convert(one, AttrType.FLOAT) for name, one in numbers.items()}
     check(made)
     return made
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, _LISTS) else value
 
 
 def _flat(given: Sequence[tuple[str, int | None]]) -> Iterator[tuple[int, int | None]]:
@@ -199,9 +179,9 @@ def _arrange(
 
 
 def _after(
-    arrange: Callable[[SlotValues], SlotValues], body: Callable[..., Any]
+    arrange: Callable[[SlotValues], SlotValues] | None, body: Callable[..., Any]
 ) -> Callable[..., Any]:
-    return lambda *values: body(*arrange(values))
+    return body if arrange is None else lambda *values: body(*arrange(values))
 
 
 def _anew(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -225,10 +205,15 @@ def _by_use(first: Callable[..., Any], written: WrittenGradient) -> Callable[...
     if written.weight < 0:
         return first
     weight, rows = written.weight, written.rows_of
-    again, run = shared_weights.again, written.run
+    taken, again, run = shared_weights.taken, shared_weights.again, written.run
 
     def compute(*values: Any) -> Any:
-        return (run if again(values[weight], values[rows]) else first)(*values)
+        key = id(values[weight])
+        if key not in taken:
+            taken.add(key)
+        elif again(values[weight], values[rows]):
+            return run(*values)
+        return first(*values)
 
     return compute
 
@@ -237,11 +222,16 @@ def _product(torchs: Callable[..., Any], written: WrittenGradient) -> Callable[.
     """A product of matrices by autograd, but where refluid multiplies faster than torch, and where
     the weight's gradient waits, which is taken again."""
     weight, rows = written.weight, written.rows_of
-    again, run, most = shared_weights.again, written.run, torch_derives()
+    taken, again = shared_weights.taken, shared_weights.again
+    run, most = written.run, torch_derives()
 
     def compute(*values: Any) -> Any:
-        if weight >= 0 and again(values[weight], values[rows]):
-            return run(*values)
+        if weight >= 0:
+            key = id(values[weight])
+            if key not in taken:
+                taken.add(key)
+            elif again(values[weight], values[rows]):
+                return run(*values)
         x, y = values[0], values[1]
         shape = y.shape
         plain = len(shape) == 2 and shape[0] == x.shape[-1]

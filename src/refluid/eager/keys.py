@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -17,13 +17,18 @@ NUMBER = "a number"
 
 
 class KeptAttributes(dict[str, Any]):
-    """Attributes that a layer gives with every call, and their part of the key. They stay."""
+    """Attributes that a layer gives with every call, and their part of the key. They stay.
+
+    key: the same number for the same attributes.
+    """
+
+    _numbers: ClassVar[dict[Any, int]] = {}
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         super().__init__(given)
         parts: list[Any] = []
         _add_attributes(parts, given)
-        self.key = tuple(parts)
+        self.key = self._numbers.setdefault(tuple(parts), len(self._numbers))
 
 
 class LikeNone(Exception):

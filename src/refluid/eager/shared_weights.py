@@ -63,24 +63,24 @@ class _Waiting:
 
 
 class SharedWeights:
-    """Weights that were taken since gradients were last computed, and gradients that wait."""
+    """Weights that were taken since gradients were last computed, and gradients that wait.
+
+    taken: those weights' ids; who takes one that isn't there adds it.
+    """
 
     def __init__(self) -> None:
-        self._taken: set[int] = set()
+        self.taken: set[int] = set()
         self._waiting: dict[Any, tuple[_Waiting, int]] | None = None
 
     def again(self, weight: Tensor, rows: Tensor) -> bool:
-        """Whether a weight that was computed from nothing is taken for a further time, by rows of
-        fewer numbers than it has.
+        """For a weight that was taken before: whether it was computed from nothing, and is taken
+        by rows of fewer numbers than it has.
         """
-        key = id(weight)
-        if key in self._taken:
-            if flags.value("refluid_eager_packed_weights"):
-                packed_weights.use(weight)
-            return weight.is_leaf and weight.requires_grad and rows.numel() < weight.numel()
-        if len(self._taken) < _MOST:
-            self._taken.add(key)
-        return False
+        if len(self.taken) > _MOST:
+            self.taken.clear()
+        if flags.value("refluid_eager_packed_weights"):
+            packed_weights.use(weight)
+        return weight.is_leaf and weight.requires_grad and rows.numel() < weight.numel()
 
     def awaits(self, weight: Tensor) -> bool:
         """Whether gradients of a weight wait until the end of the pass that goes on."""
@@ -90,18 +90,22 @@ class SharedWeights:
         """As `run_backward`, at whose end the gradients that wait are computed."""
         waiting: dict[Any, tuple[_Waiting, int]] = {}
         former, self._waiting = self._waiting, waiting
-        self._taken.clear()
+        self.taken.clear()
         packed_weights.begin()
         try:
             run_backward(values, slopes, keeps)
             packed_weights.end()
-            with torch.no_grad():
-                for one, kept in waiting.values():
-                    if one.uses:
-                        one.compute(kept)
+            if waiting:
+                self._compute(waiting)
         finally:
             packed_weights.end()
             self._waiting = former
+
+    @torch.no_grad()
+    def _compute(self, waiting: dict[Any, tuple[_Waiting, int]]) -> None:
+        for one, kept in waiting.values():
+            if one.uses:
+                one.compute(kept)
 
     def waits(
         self, call: SumsRows, weight: Tensor, kept: Sequence[Tensor], slopes: Sequence[Tensor]

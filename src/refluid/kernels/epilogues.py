@@ -13,7 +13,7 @@ aten = torch.ops.aten
 _add_relu = part("torch.ops.aten._add_relu", None)
 _softmax_backward = part("torch.ops.aten._softmax_backward_data", None)
 
-_ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {
+ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu_,
     "tanh": torch.tanh_,
     "sigmoid": torch.sigmoid_,
@@ -29,13 +29,13 @@ _BACKWARD_OVER: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sigmoid": lambda out, grad: aten.sigmoid_backward.grad_input(grad, out, grad_input=grad),
 }
 # Functions whose gradient the result tells, so that what they were given needn't be kept.
-ACTIVATIONS = tuple(_ACTIVATE)
+ACTIVATIONS = tuple(ACTIVATE)
 _ONE_PASS = (torch.float32, torch.float64)
 
 
 def activate_(value: Tensor, activation: str) -> Tensor:
     """The activation of a value, in its place; of none, the value."""
-    return _ACTIVATE[activation](value) if activation in _ACTIVATE else value
+    return ACTIVATE[activation](value) if activation in ACTIVATE else value
 
 
 def deactivate(out: Tensor | None, grad: Tensor, activation: str) -> Tensor:

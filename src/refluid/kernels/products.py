@@ -9,12 +9,13 @@ give equal numbers. What autograd watches stays with MKL.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from refluid.kernels.epilogues import activate_
+from refluid.kernels.epilogues import ACTIVATE, activate_
 from refluid.kernels.onednn import linear
 from refluid.kernels.packed import packed_weights
 from refluid.kernels.processor import CLEARLY, SLIGHTLY, onednn_speed
@@ -72,6 +73,14 @@ def affine(bias: Tensor, a: Tensor, b: Tensor, activation: str = "") -> Tensor:
     if kind in ("narrow", "inner") and flat:
         return activate_(product(a, b).add_(bias), activation)
     return activate_(torch.addmm(bias, a, b), activation)
+
+
+def torchs_affine(activation: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """`affine` of (a, b, bias) where autograd watches: by torch."""
+    addmm, activate = torch.addmm, ACTIVATE.get(activation)
+    if activate is None:
+        return lambda a, b, bias: addmm(bias, a, b)
+    return lambda a, b, bias: activate(addmm(bias, a, b))
 
 
 def add_product_(out: Tensor, a: Tensor, b: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ class OperatorDef(Facts):
     - `many`: a body for several operators of the type at once; it writes in place.
     - `reusing`: input slot -> variant of the body that overwrites it and returns it first.
     - `starting`: variant of the body that gives its outputs and the `Work` that fills them.
+    - `of_ranks`: gives a body that is quicker to call for tensors of known ranks, or None.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `maker`: gives the gradient operators where they are not one `type_grad`.
     - `nested`: of an operator that runs a block, what it does with it.
@@ -55,6 +56,7 @@ class OperatorDef(Facts):
     many: Body | None = None
     reusing: Mapping[str, Body] = field(default_factory=dict)
     starting: Body | None = None
+    of_ranks: Callable[..., Body | None] | None = None
     uses: tuple[str, ...] | None = None
     maker: Maker | None = None
     forward: OperatorDef | None = None

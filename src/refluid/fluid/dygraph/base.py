@@ -94,7 +94,7 @@ def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = No
         )
     array = as_array(value, "to_variable")
     tensor = torch.from_numpy(array if zero_copy in (None, True) else array.copy())
-    found = VarBase._plain(tensor.to(now.device), stops=True)
+    found = VarBase._plain(tensor if now.on_cpu else tensor.to(now.device), stops=True)
     if name is not None:
         found.name = name
     return found

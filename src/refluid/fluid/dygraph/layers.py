@@ -185,9 +185,20 @@ class Layer:
 
     def clear_gradients(self) -> None:
         """Forgets the gradients of all parameters."""
-        for one in self.parameters():
-            if one.trainable:
-                one.clear_gradient()
+        for layer in self._layers_within():
+            for one in layer._parameters.values():
+                if one is not None and one.trainable:
+                    one.clear_gradient()
+
+    def _layers_within(self) -> list[Layer]:
+        """Itself, its layers and theirs, each once."""
+        found, seen = [self], {id(self)}
+        for layer in found:
+            for one in layer._sub_layers.values():
+                if one is not None and id(one) not in seen:
+                    seen.add(id(one))
+                    found.append(one)
+        return found
 
     def add_sublayer(self, name: str, sublayer: Any) -> Any:
         """Adds a layer, which is returned."""
@@ -203,10 +214,13 @@ class Layer:
         return parameter
 
     def __getattr__(self, name: str) -> Any:
-        for kind in ("_parameters", "_sub_layers"):
-            found = self.__dict__.get(kind)
-            if found is not None and name in found:
-                return found[name]
+        own = self.__dict__
+        found = own.get("_sub_layers")
+        if found is not None and name in found:
+            return found[name]
+        found = own.get("_parameters")
+        if found is not None and name in found:
+            return found[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from refluid.autodiff.backward import append_backward
 from refluid.build import at_once
 from refluid.core import names
-from refluid.core.data_ends import one_update
+from refluid.core.data_ends import made_once
 from refluid.core.dtypes import VarType
 from refluid.core.former import formerly
 from refluid.engine import listening
@@ -93,8 +93,7 @@ class Optimizer(Stepping):
         """
         assert isinstance(loss, Variable), "The loss should be an Variable."
         if at_once():
-            with one_update(partial(self._step, parameter_list)):
-                found = self._step(parameter_list)
+            found = made_once(partial(self._step, parameter_list))
             if listening.step_listener is not None:
                 listening.step_listener(loss)
             return [], found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
 
 from refluid.kernels.epilogues import deactivate, deactivate_
-from refluid.kernels.products import affine, product
+from refluid.kernels.products import affine, product, torchs_affine
+from refluid.ops.quicker import of_ranks
 from refluid.ops.registry import gradient, in_place, operator
 
 
@@ -56,6 +57,18 @@ def fused_gemm_epilogue(
     out = affine(Bias, _rows(X, x_num_col_dims), weights, activation)
     lead, rest = X.shape[:x_num_col_dims], Y.shape[y_num_col_dims:]
     return out.view(*lead, *(out.shape[1:] if Y.ndim == 2 else rest))
+
+
+@of_ranks("fused_gemm_epilogue")
+def _of_matrices(
+    ranks: tuple[int | None, ...],
+    *,
+    trans_y: bool = False,
+    activation: str = "",
+    **_columns: int,
+) -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
+    """What autograd watches is torch's product (`kernels/products.py`)."""
+    return None if ranks != (2, 2, 1) or trans_y else torchs_affine(activation)
 
 
 def _gradients(

@@ -75,7 +75,7 @@ def groups_by_rate(rates: Tensors) -> Sequence[tuple[Rate, list[int]]]:
 
     Elsewhere nothing is read from the device, where it would wait for all that is under way.
     """
-    if len(rates) == 1 or all(rate is rates[0] for rate in rates):
+    if len({*map(id, rates)}) == 1:
         return [(_rate(rates[0]), list(range(len(rates))))]
     groups: defaultdict[float, list[int]] = defaultdict(list)
     read: dict[float, Rate] = {}
