@@ -214,13 +214,10 @@ class Layer:
         return parameter
 
     def __getattr__(self, name: str) -> Any:
-        own = self.__dict__
-        found = own.get("_sub_layers")
-        if found is not None and name in found:
-            return found[name]
-        found = own.get("_parameters")
-        if found is not None and name in found:
-            return found[name]
+        for kind in ("_sub_layers", "_parameters"):
+            found = self.__dict__.get(kind)
+            if found is not None and name in found:
+                return found[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
