@@ -185,12 +185,12 @@ class Layer:
 
     def clear_gradients(self) -> None:
         """Forgets the gradients of all parameters."""
-        for layer in self._layers_within():
+        for layer in self._refluid_layers_within():
             for one in layer._parameters.values():
                 if one is not None and one.trainable:
                     one.clear_gradient()
 
-    def _layers_within(self) -> list[Layer]:
+    def _refluid_layers_within(self) -> list[Layer]:
         """Itself, its layers and theirs, each once."""
         found, seen = [self], {id(self)}
         for layer in found:
