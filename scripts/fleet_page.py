@@ -36,8 +36,8 @@ def table(title: str, fields: Iterable[StrategyField]) -> list[str]:
 # The options that change how workers train together; `build_strategy` may ask for Reduce mode.
 PAIRED = (
     "amp", "recompute", "gradient_merge", "lars", "lamb", "dgc", "localsgd", "adaptive_localsgd",
-    "sharding", "pipeline", "fp16_allreduce", "use_hierarchical_allreduce", "sync_batch_norm",
-    "build_strategy",
+    "sharding", "pipeline", "tensor_parallel", "fp16_allreduce", "use_hierarchical_allreduce",
+    "sync_batch_norm", "build_strategy",
 )  # fmt: skip
 
 

@@ -61,8 +61,13 @@ def launched(folder: Path, script: str, workers: int) -> str:
     for one in home.glob("*.py"):
         shutil.copy(one, folder)
     shutil.copy(Path(__file__).with_name("fleetx_small.py"), folder)
+    return run(folder, workers, "fleetx_small.py", f"train_fleet_{script}.py")
+
+
+def run(folder: Path, workers: int, *script: str) -> str:
+    """What the launcher printed of a script in that folder."""
     command = [sys.executable, "-m", "refluid.cli.main", "launch", "-n", str(workers)]
-    command += ["--place", "cpu", "fleetx_small.py", f"train_fleet_{script}.py"]
+    command += ["--place", "cpu", *script]
     path = os.pathsep.join(one for one in sys.path if one)
     done = subprocess.run(
         command,
@@ -86,3 +91,26 @@ def test_a_script_trains(script: str, tmp_path: Path) -> None:
         assert text in shown, shown
     losses = re.findall(r"\[Epoch 0, batch \d+\] loss: (\S+), acc1: \S+, acc5: \S+", shown)
     assert losses and all(0 <= float(one) < 1e6 for one in losses), shown
+
+
+# What the guide of models in parts shows, of both models.
+GUIDE = [11.943981, -2.2283082, -13.341571, -29.284101, -63.219418]
+
+
+@pytest.mark.parametrize(
+    ("script", "pattern"),
+    [
+        ("model_parallelism/mp_static.py", r"mp_loss:  \[(\S+)\] single_loss:  \[(\S+)\]"),
+        ("model_parallelism/mp_dygraph.py", r"loss \[(\S+)\]"),
+        ("pipeline/alexnet_dygraph_pipeline.py", r"pp_loss:  \[(\S+)\]"),
+    ],
+)
+def test_models_in_parts_and_stages(script: str, pattern: str, tmp_path: Path) -> None:
+    shutil.copy(FOLDER.parent / script, tmp_path)
+    shown = run(tmp_path, 2, Path(script).name)
+    other = (tmp_path / "log" / "workerlog.1").read_text()
+    losses = re.findall(pattern, shown)
+    assert losses == re.findall(pattern, other) and len(losses) == 5, shown
+    if "single_loss" in pattern:
+        for found, wanted in zip(losses, GUIDE, strict=True):
+            assert [float(one) for one in found] == pytest.approx([wanted] * 2, rel=1e-6)

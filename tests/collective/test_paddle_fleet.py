@@ -182,14 +182,15 @@ def test_what_is_wrong_is_said(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(TypeError, match="optimizer must be"):
         fleet.distributed_optimizer("adam")
     for fields, match in (
-        ({"pipeline": True}, "pipeline"),
-        ({"sharding": True, "sharding_configs": {"mp_degree": 2}}, "mp_degree"),
+        ({"sharding": True, "sharding_configs": {"pp_degree": 2}}, "pp_degree"),
         ({"a_sync": True}, "parameter servers"),
     ):
         optimizer = fleet.distributed_optimizer(fleets.ADAM(), strategy_of(fields))
         with pytest.raises(NotImplementedError, match=match):
             built(lambda made=optimizer: made)
     for fields, match in (
+        ({"sharding": True, "sharding_configs": {"mp_degree": 2}}, "mp_degree 2 must be"),
+        ({"tensor_parallel": True, "dgc": True}, "tensor_parallel doesn't go with dgc"),
         ({"dgc": True, "lars": True}, "one of lars and dgc"),
         ({"localsgd": True, "gradient_merge": True}, "gradient_merge doesn't go with localsgd"),
         ({"gradient_scale_configs": {"scale_strategy": "mean"}}, "scale_strategy"),

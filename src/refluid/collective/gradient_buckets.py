@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refluid.comm.communicator import Work
-from refluid.comm.world import world
+from refluid.comm.communicator import Communicator, Work
 from refluid.core.errors import PeerFailed
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.tensor import VarBase
@@ -73,7 +72,7 @@ def give(param: VarBase, grad: Tensor) -> None:
         value.grad.copy_(grad)
 
 
-def gather_rows(param: VarBase, divisor: int) -> None:
+def gather_rows(param: VarBase, divisor: int, comm: Communicator) -> None:
     """The rows that all processes have of a gradient become its rows."""
     value, grad = param.tensor, param.gradient_value
     if isinstance(grad, Tensor):
@@ -81,7 +80,7 @@ def gather_rows(param: VarBase, divisor: int) -> None:
     if grad is None:
         none = torch.empty(0, dtype=torch.int64, device=value.device)
         grad = SelectedRows(none, len(value), value.new_empty((0, *value.shape[1:])))
-    parts = [part for part in world().all_gather(grad) if isinstance(part, SelectedRows)]
+    parts = [part for part in comm.all_gather(grad) if isinstance(part, SelectedRows)]
     param.clear_gradient()
     total = SelectedRows.sum(parts)
     if divisor > 1:

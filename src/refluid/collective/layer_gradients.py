@@ -25,6 +25,7 @@ from refluid.collective.gradient_buckets import (
     only_rows,
     parted,
 )
+from refluid.comm import Communicator
 from refluid.comm.attendance import number_of
 from refluid.comm.reducing import side_by_side
 from refluid.comm.values import gather_values
@@ -56,12 +57,20 @@ class LayerGradients:
     """params: of all processes alike. largest, last: megabytes of a bucket, and of the last one.
 
     unused: whether a process may lack gradients that others have; they are zeros there. early:
-    whether gradients are exchanged as soon as they come; until `exchange`.
+    whether gradients are exchanged as soon as they come; until `exchange`. comm: the processes that
+    have these parameters, all of the job where None; others have other ones, then.
     """
 
     def __init__(
-        self, params: Sequence[ParamBase], *, largest: float, last: float, unused: bool = False
+        self,
+        params: Sequence[ParamBase],
+        *,
+        largest: float,
+        last: float,
+        unused: bool = False,
+        comm: Communicator | None = None,
     ) -> None:
+        self._given = comm
         self._params, self._unused = list(dict.fromkeys(params)), unused
         self._largest, self._last = largest * _MEGA, last * _MEGA
         self._watched: list[Tensor | None] = [None] * len(self._params)
@@ -69,6 +78,10 @@ class LayerGradients:
         self._number, self.early = 0, False
         self.look()
         self._watch()
+
+    @property
+    def _comm(self) -> Communicator:
+        return self._given or world()
 
     def look(self) -> None:
         """Looks which parameters are trained now; to be called before each step."""
@@ -156,9 +169,9 @@ class LayerGradients:
         """Parts the parameters in buckets, once all have had gradients."""
         held = [self._params[one] for one in self._trained]
         what = [f"{one.name} {one.dtype.name} {one.shape}" for one in held]
-        world().agree(["sum the gradients of", *what])
+        self._comm.agree(["sum the gradients of", *what])
         rows = [number for number, one in enumerate(self._params) if only_rows(one)]
-        everyone = gather_values(world(), {"order": self._pass.came, "rows": rows})
+        everyone = gather_values(self._comm, {"order": self._pass.came, "rows": rows})
         self._rows = sorted({number for one in everyone for number in one["rows"]})
         order = list(dict.fromkeys([*everyone[0]["order"], *reversed(self._trained)]))
         order = [one for one in order if one in self._trained and one not in self._rows]
@@ -173,7 +186,8 @@ class LayerGradients:
             self._bucket_of |= dict.fromkeys(params, bucket)
         if parts:
             self._presence = self._buckets[-1].views[-1]
-        self._number = number_of(["sum", *what, *map(str, self._rows)])
+        told = [*what, *map(str, self._rows)] if self._given is None else ["the parts of a model"]
+        self._number = number_of(["sum", *told])
 
     # -- exchanges --------------------------------------------------------------------------------
 
@@ -209,7 +223,7 @@ class LayerGradients:
             if self._pass.launched == len(self._buckets):
                 held = [dense(self._params[one]) for one in self._ordered()]
                 self._presence.copy_(torch.tensor([float(one is not None) for one in held]))
-        bucket.work = world().all_reduce(bucket.views, wait=False)
+        bucket.work = self._comm.all_reduce(bucket.views, wait=False)
 
     def _ordered(self) -> list[int]:
         return [one for bucket in self._buckets for one in bucket.params]
@@ -222,18 +236,18 @@ class LayerGradients:
         while step.launched < len(self._buckets):
             self._launch()
         self._wait()
-        present = (self._presence / world().size).tolist()
+        present = (self._presence / self._comm.size).tolist()
         if not self._unused and any(0.01 < one < 0.99 for one in present):
             self._refuse()
         with torch.no_grad():
             has = dict(zip(self._ordered(), present, strict=True))
             for bucket in self._buckets:
                 for number, view in zip(bucket.params, bucket.views, strict=False):
-                    if has[number] > 0.5 / world().size:
+                    if has[number] > 0.5 / self._comm.size:
                         give(self._params[number], view.div_(divisor) if divisor > 1 else view)
                 bucket.left = len(bucket.params)
             for number in self._rows:
-                gather_rows(self._params[number], divisor)
+                gather_rows(self._params[number], divisor, self._comm)
 
     def _wait(self) -> None:
         for number, bucket in enumerate(self._buckets):
@@ -244,5 +258,5 @@ class LayerGradients:
         """EnforceNotMet with the first gradient that some lack."""
         held = [self._params[one] for one in self._ordered()]
         names = [one.name for one in held if dense(one) is not None]
-        world().agree(["sum the gradients of", *names])
+        self._comm.agree(["sum the gradients of", *names])
         raise EnforceNotMet("processes have gradients of different parameters")

@@ -11,6 +11,8 @@ from refluid.eager.tensor import VarBase
 class ParamBase(VarBase):
     """A `VarBase` that an optimizer trains."""
 
+    counted_elsewhere = False
+
     def __init__(
         self,
         shape: Sequence[int],
@@ -24,6 +26,7 @@ class ParamBase(VarBase):
         do_model_average: bool | None = None,
         is_distributed: bool = False,
         need_clip: bool = True,
+        split_in: int = 0,
         stop_gradient: bool | None = None,
         **_static: Any,
     ) -> None:
@@ -35,6 +38,7 @@ class ParamBase(VarBase):
         self.do_model_average = do_model_average
         self.is_distributed = is_distributed
         self.need_clip = need_clip
+        self.split_in = split_in
 
     @property
     def trainable(self) -> bool:

@@ -145,7 +145,9 @@ class Updates:
                     regularizer=one.regularizer,
                     gradient_clip_attr=one.gradient_clip_attr,
                     need_clip=one.need_clip,
+                    split_in=one.split_in,
                 )
+                static.counted_elsewhere = one.counted_elsewhere
                 gradient = block.create_var(
                     name=one.name + GRAD,
                     shape=one.shape,

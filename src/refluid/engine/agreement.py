@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 
 from torch import Tensor
@@ -16,7 +16,7 @@ from refluid.ir.program import Program
 from refluid.ir.text import print_program
 
 # What one trainer may have other than another.
-_OWN = re.compile(r"\b(seed|startup_seed)=[^,}]*")
+_OWN = re.compile(r"\b(seed|startup_seed|start_index)=[^,}]*(, )?")
 _OWN_OPTIONS = {"trainer_id", "debug_graphviz_path"}
 
 
@@ -29,7 +29,7 @@ def agree_on_program(
 ) -> None:
     """EnforceNotMet at all trainers, naming the first difference, where one runs another program.
 
-    Seeds may differ.
+    Seeds may differ, and which rows of a table one has.
     """
     trainers.agree([*_lines(feeds, fetches), *_options(strategy), *_text(program)])
 
@@ -54,15 +54,18 @@ def _options(strategy: Strategy) -> Iterator[str]:
 
 def _text(program: Program) -> list[str]:
     lines = print_program(program, brief=True).splitlines()
-    return [_OWN.sub("", line).strip() for line in lines]
+    return [_OWN.sub("", line).replace(", }", "}").strip() for line in lines]
 
 
-def begin_alike(trainers: Communicator, program: Program, scope: Scope) -> None:
+def begin_alike(
+    trainers: Communicator, program: Program, scope: Scope, own: Collection[str] = ()
+) -> None:
     """Overwrites the program's persistable variables with those of trainer 0, but for those apart.
 
-    EnforceNotMet at all trainers where they have others, or such of other shapes.
+    own: what each has of its own. EnforceNotMet at all trainers where they have others, or such of
+    other shapes.
     """
-    names = {var.name for var in program.list_vars() if var.persistable} - scope.apart
+    names = {var.name for var in program.list_vars() if var.persistable} - scope.apart - set(own)
     held = {name: scope.find_var(name) for name in names}
     values = {
         name: cell.value

@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Sequence
 
+from refluid.core.errors import EnforceNotMet
 from refluid.fluid.clipping.errors import BaseErrorClipAttr, ErrorClipByValue, error_clip_callback
 from refluid.fluid.clipping.gradients import (
     GradientClipBase,
@@ -118,5 +119,9 @@ def _each_clipped(
         clip = param.gradient_clip_attr
         if grad is None or clip is None or not clip.wants(param):
             continue
+        if param.split_in:
+            raise EnforceNotMet(
+                f"{param.name} is split among workers: give the optimizer grad_clip, which knows it"
+            )
         with param.block.program.optimized_guard([param, grad]), name_scope(scope):
             action(clip, param, grad)

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from refluid.collective.joining import trainers_of, with_trainers
+from refluid.comm import Communicator
 from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
 from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_places
@@ -202,11 +203,15 @@ class CompiledProgram:
                 places,
                 scope,
                 shared._replicated if shared is not None else None,
-                trainers_of(strategy),
+                self._trainers(strategy),
             )
             self._exec_strategy._finalize(**self._replicated.resolved)
             self._build_strategy._finalize()
         return self._replicated
+
+    def _trainers(self, strategy: Strategy) -> Communicator:
+        """The processes that have the same replicas, of other batches."""
+        return trainers_of(strategy)
 
     def _again(self) -> CompiledProgram:
         """The same program and options, to be compiled anew when it is run."""

@@ -178,10 +178,12 @@ class Variable(Overloads, AtOnce, Described):
 class Parameter(Variable):
     """A persistable variable that an optimizer may train.
 
+    split_in: number of the group of processes that have a part of it each; 0 where it is whole.
+    counted_elsewhere: whether another process counts its gradient in the norm of all.
     Raises ValueError for a shape that is empty or has a dimension below 1.
     """
 
-    kind = "param"
+    kind, counted_elsewhere = "param", False
 
     def __init__(
         self,
@@ -197,6 +199,7 @@ class Parameter(Variable):
         do_model_average: bool | None = False,
         is_distributed: bool = False,
         need_clip: bool = True,
+        split_in: int = 0,
         **options: Any,
     ) -> None:
         if any(isinstance(size, str) for size in shape):
@@ -219,6 +222,7 @@ class Parameter(Variable):
         self.do_model_average = do_model_average
         self.is_distributed = is_distributed
         self.need_clip = need_clip
+        self.split_in = split_in
 
     def options(self) -> dict[str, Any]:
         return super().options() | {
@@ -229,6 +233,7 @@ class Parameter(Variable):
             "do_model_average": self.do_model_average,
             "is_distributed": self.is_distributed,
             "need_clip": self.need_clip,
+            "split_in": self.split_in,
         }
 
     def printed_options(self) -> dict[str, Any]:

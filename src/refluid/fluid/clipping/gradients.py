@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
 from refluid.fluid.clipping.dealt import over_all
@@ -111,6 +112,16 @@ class GradientClipByNorm(GradientClipBase):
     def __str__(self) -> str:
         return f"GradientClipByNorm, clip_norm={self.clip_norm:f}"
 
+    def clip_all(self, pairs: Sequence[tuple[Parameter, Variable]]) -> dict[str, Variable]:
+        found = super().clip_all([pair for pair in pairs if not pair[0].split_in])
+        for param, grad in pairs:
+            if param.split_in:
+                with param.block.program.optimized_guard([param, grad]):
+                    limit = layers.fill_constant(shape=[1], dtype=grad.dtype, value=self.clip_norm)
+                    norm = _norm([over_members(_sum_of_squares(grad), param.split_in)])
+                    found[param.name] = _scaled(grad, _factor(limit, norm))
+        return found
+
     def finish(self, groups: Groups, grad: Variable) -> Variable:
         return _same_kind(layers.clip_by_norm(x=grad, max_norm=self.clip_norm), grad)
 
@@ -119,8 +130,12 @@ class GradientClipByGlobalNorm(GradientClipBase):
     """Scales all gradients by `clip_norm / max(global_norm, clip_norm)`.
 
     global_norm is the L2 norm of all of them together; with `set_gradient_clip`, of those
-    with the same `group_name`, which must have the same `clip_norm` (ValueError).
+    with the same `group_name`, which must have the same `clip_norm` (ValueError). Those of split
+    parameters count with all their parts. stages: number of the group of processes that have the
+    other parameters, 0 where this one has all.
     """
+
+    stages = 0
 
     def __init__(
         self,
@@ -140,13 +155,16 @@ class GradientClipByGlobalNorm(GradientClipBase):
     def clip_all(self, pairs: Sequence[tuple[Parameter, Variable]]) -> dict[str, Variable]:
         if not pairs:
             return {}
-        squares: list[Variable] = []
+        squares: dict[int, list[Variable]] = {0: []}
         new_grads: dict[str, Variable] = {}
         for param, grad in pairs:
+            if param.counted_elsewhere:
+                continue
             with param.block.program.optimized_guard([param, grad]):
-                squares.append(_sum_of_squares(grad))
+                squares.setdefault(param.split_in, []).append(_sum_of_squares(grad))
         with param.block.program.optimized_guard([param, grad]):
-            norm = _norm(squares)
+            whole = _whole(squares) or [layers.fill_constant([1], grad.dtype, 0.0)]
+            norm = _norm(whole, self.stages)
             factor = _factor(self._limit(norm.dtype), norm)
         for param, grad in pairs:
             with param.block.program.optimized_guard([param, grad]):
@@ -181,8 +199,22 @@ def _sum_of_squares(grad: Variable) -> Variable:
     return layers.reduce_sum(layers.square(grad))
 
 
-def _norm(squares: list[Variable]) -> Variable:
-    return layers.sqrt(over_all(layers.sums(squares)))
+def _norm(squares: list[Variable], stages: int = 0) -> Variable:
+    total = over_all(layers.sums(squares))
+    return layers.sqrt(over_members(total, stages) if stages else total)
+
+
+def _whole(squares: Mapping[int, list[Variable]]) -> list[Variable]:
+    """The sums of all parameters, of those that are split over all their parts."""
+    return squares[0] + [
+        over_members(layers.sums(found), number) for number, found in squares.items() if number
+    ]
+
+
+def over_members(value: Variable, number: int) -> Variable:
+    """The sum over the processes of a group."""
+    summed: Variable = op("mp_allreduce_sum", {"X": value}, {"ring_id": number})
+    return summed
 
 
 def _factor(limit: Variable, norm: Variable) -> Variable:
@@ -201,7 +233,7 @@ def _same_kind(clipped: Variable, grad: Variable) -> Variable:
 
 def point_roles_at_clipped(new_grads: Mapping[str, Variable]) -> None:
     """Operators that clip count as being about the parameter and its clipped gradient."""
-    for op in default_main_program().global_block().ops:
-        about = op.attr(ROLE_VAR)
-        if about and about[0] in new_grads and _SCOPE in (op.attr(NAMESCOPE) or ""):
-            op.set_attr(ROLE_VAR, [about[0], new_grads[about[0]].name])
+    for one in default_main_program().global_block().ops:
+        about = one.attr(ROLE_VAR)
+        if about and about[0] in new_grads and _SCOPE in (one.attr(NAMESCOPE) or ""):
+            one.set_attr(ROLE_VAR, [about[0], new_grads[about[0]].name])

@@ -6,6 +6,7 @@ from typing import Any
 
 from refluid.collective.job import joined_as
 from refluid.collective.layer_gradients import LARGEST, LAST, LayerGradients
+from refluid.comm import Communicator
 from refluid.comm.world import world
 from refluid.core.job_variables import job_int, job_str
 from refluid.fluid.dygraph.layers import Layer
@@ -74,7 +75,8 @@ class TrainedTogether(Layer):
     """A layer that processes train together; `gradients` is None for a process alone.
 
     All begin with the parameters and buffers of the first process. largest, last: megabytes of
-    gradients that are exchanged at a time, and last.
+    gradients that are exchanged at a time, and last. comm: the processes that do so, all of the
+    job where None.
     """
 
     def __init__(
@@ -85,16 +87,20 @@ class TrainedTogether(Layer):
         largest: float = LARGEST,
         last: float = LAST,
         unused: bool = False,
+        comm: Communicator | None = None,
     ) -> None:
         super().__init__(layers.full_name() + "_data_parallel")
         self._layers = layers
         self._strategy = prepare_context(strategy)
         self._gradients: LayerGradients | None = None
-        if self._strategy.nranks > 1:
+        self._count = self._strategy.nranks if comm is None else comm.size
+        if self._count > 1:
             held = layers.state_dict()
-            world().broadcast([held[name].tensor.detach() for name in sorted(held)], 0)
-            params = layers.parameters()
-            self._gradients = LayerGradients(params, largest=largest, last=last, unused=unused)
+            values = [held[name].tensor.detach() for name in sorted(held)]
+            (comm or world()).broadcast(values, 0)
+            self._gradients = LayerGradients(
+                layers.parameters(), largest=largest, last=last, unused=unused, comm=comm
+            )
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the layer computes."""

@@ -14,6 +14,7 @@ from refluid.core.files import map_file
 from refluid.core.writing import Write, write_files
 from refluid.fluid.saving.persistence import is_persistable, load_vars, writing
 from refluid.fluid.saving.served import as_trained_alone
+from refluid.fluid.saving.split_parts import require_whole
 from refluid.ir.defaults import default_main_program
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -106,6 +107,7 @@ def inference_program(
     Beside it the names of what is fetched. The program given is left as it is.
     """
     pruned = prune(program.clone(for_test=True), targets, feeds)
+    require_whole(pruned.list_vars())
     outputs = [_named_output(pruned, name, index) for index, name in enumerate(targets)]
     prepend_feed_ops(pruned, feeds)
     append_fetch_ops(pruned, outputs)

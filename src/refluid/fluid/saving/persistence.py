@@ -27,6 +27,7 @@ from refluid.core.scope import Cell, global_scope
 from refluid.core.values import LoDTensor, SelectedRows
 from refluid.core.writing import Write, write_files
 from refluid.fluid.saving.served import as_trained_alone
+from refluid.fluid.saving.split_parts import mark, require_own
 from refluid.fluid.saving.storing import Loaded, store
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
@@ -108,7 +109,9 @@ def save_vars(
         chosen = _chosen(main_program, vars, predicate)
         vars = [one.name for one in chosen] if main_program is not None else chosen
     with as_trained_alone(_program(main_program)) as program:
-        write_files(writing(Path(dirname), _chosen(program, vars, predicate), filename))
+        found = _chosen(program, vars, predicate)
+        mark(Path(dirname), found)
+        write_files(writing(Path(dirname), found, filename))
 
 
 def writing(
@@ -147,6 +150,7 @@ def load_vars(
     """
     chosen = _chosen(main_program, vars, predicate)
     folder = Path(dirname)
+    require_own(folder, chosen)
     device = getattr(getattr(executor, "place", None), "device", "cpu")
     if filename is not None:
         path = folder / filename

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
+from refluid.comm.rings import ring
 from refluid.core.data_ends import one_update
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.variable import Variable
@@ -20,6 +21,15 @@ class Stage(Enum):
     """What was done with an optimizer's gradients since the last `update`."""
 
     INIT, UNSCALED, STEPPED = range(3)
+
+
+def _one_has(found: bool, groups: Collection[int]) -> bool:
+    """Whether a process of those that have parts of the parameters has found it."""
+    for number in sorted(groups):
+        told = torch.tensor([float(found)])
+        ring(number).all_reduce([told])
+        found = bool(told.item())
+    return found
 
 
 class AmpScaler:
@@ -80,7 +90,8 @@ class AmpScaler:
             for value in values:
                 value.mul_(1.0 / self._scale)
             finite = all(bool(torch.isfinite(value).all()) for value in values)
-        self._found_inf = self._found_inf or not finite
+        parts = {one.split_in for one in optimizer._parameter_list or ()} - {0}
+        self._found_inf = self._found_inf or _one_has(not finite, parts)
         self._stages[optimizer] = Stage.UNSCALED
 
     def step(self, optimizer: Any) -> None:

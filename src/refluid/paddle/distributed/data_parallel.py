@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from refluid.collective.layer_gradients import LARGEST, LAST
+from refluid.comm.world import attended
+from refluid.core.errors import EnforceNotMet
 from refluid.eager.backward_ends import tell
 from refluid.fluid.dygraph.parallel import ParallelStrategy, TrainedTogether
 
@@ -19,7 +21,7 @@ class DataParallel(TrainedTogether):
     Gradients are exchanged while `backward` goes on (FLAGS_refluid_overlap_exchange), at most
     comm_buffer_size MB at a time, of which those that come last last_comm_buffer_size.
     find_unused_parameters: whether a process may lack gradients that others have; else that is
-    EnforceNotMet at all processes. group: only that of all processes, None.
+    EnforceNotMet at all processes. group: the processes that do so, None for all of the job.
 
         dist.init_parallel_env()
         layer = paddle.DataParallel(layer)
@@ -36,8 +38,8 @@ class DataParallel(TrainedTogether):
         find_unused_parameters: bool = False,
         group: Any = None,
     ) -> None:
-        if group is not None and group.nranks != ParallelStrategy().nranks:
-            raise NotImplementedError("DataParallel trains with all processes: group=None")
+        if group is not None and group.comm is None:
+            raise EnforceNotMet("DataParallel trains in a group that this process is in")
         self.find_unused_parameters = find_unused_parameters
         super().__init__(
             layers,
@@ -45,6 +47,7 @@ class DataParallel(TrainedTogether):
             largest=float(comm_buffer_size),
             last=float(last_comm_buffer_size),
             unused=find_unused_parameters,
+            comm=None if group is None or group.id == 0 else attended(group.comm),
         )
         self._syncs = True
         if self._gradients is not None:
@@ -57,7 +60,7 @@ class DataParallel(TrainedTogether):
         if gradients is None or not gradients.has_new():
             return
         if self._syncs:
-            gradients.exchange(self._strategy.nranks)
+            gradients.exchange(self._count)
             gradients.early = True
         else:
             gradients.forget()

@@ -24,11 +24,12 @@ from refluid.paddle.distributed.exchanges import (
     send,
     wait,
 )
-from refluid.paddle.distributed.fleet.base.topology import ParallelMode
 from refluid.paddle.distributed.fleet.dataset import InMemoryDataset, QueueDataset
 from refluid.paddle.distributed.groups import Group, get_group, get_rank, get_world_size, new_group
 from refluid.paddle.distributed.parallel import ParallelEnv, init_parallel_env, is_initialized
 from refluid.paddle.distributed.spawning import MultiprocessContext, spawn
+from refluid.paddle.distributed.splitting import split
+from refluid.paddle.distributed.topology import ParallelMode
 
 __all__ = [
     "CountFilterEntry",
@@ -59,6 +60,7 @@ __all__ = [
     "scatter",
     "send",
     "spawn",
+    "split",
     "wait",
 ]
 

@@ -10,6 +10,7 @@ from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
 from refluid.fluid.clipping.dealt import over_all
+from refluid.fluid.clipping.gradients import over_members
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from refluid.fluid.contrib.mixed_precision.fp16_utils import (
     append_scale_update,
@@ -123,6 +124,7 @@ class OptimizerWithMixedPrecision:
             inputs = {"X": grads, "Scale": state[0]}
             found = op("check_finite_and_unscale", inputs, None, makes, stop_gradient=True)[0]
             found = over_all(found, "max")
+            found = _anywhere(found, {param.split_in for param, _ in scaled_params_grads})
             append_scale_update(
                 grads, found, state, self._how, adapt=self._use_dynamic_loss_scaling
             )
@@ -147,6 +149,13 @@ class OptimizerWithMixedPrecision:
         """Both parts. Returns the update operators and the (parameter, scaled gradient) pairs."""
         pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, pairs), pairs
+
+
+def _anywhere(found: Variable, groups: set[int]) -> Variable:
+    """Whether one of those who have parts of split parameters has found it."""
+    for number in sorted(groups - {0}):
+        found = layers.cast(over_members(layers.cast(found, "float32"), number), "bool")
+    return found
 
 
 def decorate(

@@ -13,10 +13,6 @@ from refluid.paddle.distributed.fleet.base.role_maker import (
     Role,
     UserDefinedRoleMaker,
 )
-from refluid.paddle.distributed.fleet.base.topology import (
-    CommunicateTopology,
-    HybridCommunicateGroup,
-)
 from refluid.paddle.distributed.fleet.base.util_factory import UtilBase
 from refluid.paddle.distributed.fleet.data_generator import (
     MultiSlotDataGenerator,
@@ -28,6 +24,10 @@ from refluid.paddle.distributed.fleet.dataset import (
     FileInstantDataset,
     InMemoryDataset,
     QueueDataset,
+)
+from refluid.paddle.distributed.topology import (
+    CommunicateTopology,
+    HybridCommunicateGroup,
 )
 
 __all__ = [
@@ -144,4 +144,8 @@ util = fleet.util
 
 
 def __getattr__(name: str) -> Any:
+    if name == "meta_parallel":
+        from refluid.paddle.distributed.fleet import meta_parallel
+
+        return meta_parallel
     return stub("refluid.paddle.distributed.fleet", name)

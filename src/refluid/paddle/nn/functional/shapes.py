@@ -149,6 +149,7 @@ def embedding(
     name: str | None = None,
 ) -> Variable:
     """The rows of `weight` that the ids name. padding_idx: the id whose row is zeros."""
+    ids = cast_to(x, VarType.INT64) if x.dtype == VarType.INT32 else x
     first = -1 if padding_idx is None else padding_idx
     if padding_idx is not None and padding_idx < 0:
         first = weight.shape[0] + padding_idx
@@ -158,7 +159,7 @@ def embedding(
         "remote_prefetch": False,
         "padding_idx": first,
     }
-    return op("lookup_table_v2", {"Ids": x, "W": weight}, attrs, dtype=weight.dtype, name=name)
+    return op("lookup_table_v2", {"Ids": ids, "W": weight}, attrs, dtype=weight.dtype, name=name)
 
 
 def one_hot(x: Variable, num_classes: int, name: str | None = None) -> Variable:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from refluid.paddle.distributed.fleet.base.fields import StrategyField, by_name
-from refluid.paddle.distributed.fleet.base.grid import ORDER
+from refluid.paddle.distributed.grid import ORDER
 
 _GPU_MEMORY = "moves values between a GPU and its host, which refluid doesn't"
 _HYBRID = "refluid trains by data parallelism and sharding only"
 _GUARD = "with use_pure_fp16 only, which refluid doesn't have"
 _TUNER = "refluid doesn't choose a strategy by itself yet"
 
-_DEGREES = [
-    StrategyField("mp_degree", 1, refused=_HYBRID),
-    StrategyField("pp_degree", 1, refused=_HYBRID),
-]
+_PARTS = StrategyField("mp_degree", 1, "in how many parts layers are split")
 _AMP = [
     StrategyField("init_loss_scaling", 32768.0, "the first loss scale"),
     StrategyField("incr_every_n_steps", 1000, "finite steps before the scale grows"),
@@ -40,7 +37,8 @@ _SHARDING = [
     StrategyField("segment_broadcast_MB", 32.0, "so many MB of parameters come at a time"),
     StrategyField("segment_anchors", [], "or those that operators with these outputs begin"),
     StrategyField("sharding_degree", 8, "among how many workers the state is shared"),
-    *_DEGREES,
+    _PARTS,
+    StrategyField("pp_degree", 1, refused=_HYBRID),
     StrategyField("dp_degree", 1, "how many such groups train together"),
     StrategyField("hybrid_dp", False, "as many groups as there are workers for"),
     StrategyField("gradient_merge_acc_step", 1, "as gradient_merge"),
@@ -54,8 +52,9 @@ _SHARDING = [
     StrategyField("use_calc_stream", False, idle="exchanges have threads of their own"),
 ]
 _HYBRID_CONFIGS = [
-    StrategyField("dp_degree", -1, "how many workers train together; -1 for all"),
-    *_DEGREES,
+    StrategyField("dp_degree", -1, "how many workers read batches of their own; -1 for all"),
+    _PARTS,
+    StrategyField("pp_degree", 1, "in how many stages a model of dygraph is cut"),
     StrategyField(
         "sharding_degree", 1, refused="sharding=True, sharding_configs say so in programs"
     ),
@@ -124,8 +123,10 @@ CONFIGS = {
     "hybrid_configs": by_name(_HYBRID_CONFIGS),
     "tensor_parallel_configs": by_name(
         [
-            StrategyField("tensor_parallel_degree", 1, refused=_HYBRID),
-            StrategyField("tensor_init_seed", -1, refused=_HYBRID),
+            StrategyField("tensor_parallel_degree", 1, "in how many parts layers are split"),
+            StrategyField(
+                "tensor_init_seed", -1, "from which split parameters are drawn, each part by itself"
+            ),
         ]
     ),
     "pipeline_configs": by_name(

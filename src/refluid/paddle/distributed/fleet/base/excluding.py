@@ -8,9 +8,12 @@ from collections.abc import Collection
 _ONE_OF = (
     ("lars", "lamb", "dgc"),
     ("localsgd", "adaptive_localsgd", "dgc", "sharding", "pipeline"),
+    ("pipeline", "tensor_parallel"),
 )
 _LOCAL = ("localsgd", "adaptive_localsgd")
 _OWN_STEPS = (*_LOCAL, "dgc", "pipeline")
+# What looks at all of a parameter, or of its gradient.
+_WHOLE = ("lars", "lamb", *_LOCAL, "dgc")
 # Workers that update alone exchange nothing during a step.
 _DURING_STEPS = (
     "sync_batch_norm",
@@ -32,6 +35,9 @@ def why_not(on: Collection[str]) -> str:
         asked = [name for name in several if name in on]
         if len(asked) > 1:
             return f"a fleet trains by one of {' and '.join(asked)}, not by all of them"
+    for name in _WHOLE:
+        if name in on and "tensor_parallel" in on:
+            return f"tensor_parallel doesn't go with {name}, which needs whole parameters"
     for name in _OWN_STEPS:
         if name in on and "gradient_merge" in on:
             return f"gradient_merge doesn't go with {name}, which has steps of its own"

@@ -48,7 +48,6 @@ def by_name(fields: Iterable[StrategyField]) -> dict[str, StrategyField]:
 
 _CUDNN = "is a matter of cuDNN, which PyTorch steers here"
 _FEDERATED = "refluid has no federated training, nor a coordinator"
-_TENSOR = "refluid trains by data parallelism: no layer is split among workers"
 _TUNER = "refluid doesn't choose a strategy by itself yet"
 
 SWITCHES = by_name(
@@ -69,7 +68,9 @@ SWITCHES = by_name(
         StrategyField(
             "pipeline", False, "each worker trains the layers on one device, on micro-batches"
         ),
-        StrategyField("tensor_parallel", False, refused=_TENSOR),
+        StrategyField(
+            "tensor_parallel", False, "layers of `paddle.distributed.split` are split among workers"
+        ),
         StrategyField(
             "a_sync", False, "with servers: workers wait for no other, or exchange every k_steps"
         ),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from refluid.build import at_once
 from refluid.collective.job import joined_as
 from refluid.core.scope import global_scope
 from refluid.fluid import io
@@ -150,24 +149,6 @@ class Fleet(FleetTables, FleetGrid):
             kind = ServedOptimizer
         self._optimizer = kind(self, optimizer, chosen or DistributedStrategy())
         return self._optimizer
-
-    def distributed_model(self, model: Any) -> Any:
-        """A layer of dygraph whose gradients `backward` averages over workers."""
-        if not at_once():
-            raise RuntimeError(
-                "fleet.distributed_model takes a layer of dygraph: call paddle.disable_static() "
-                "where the script begins, since functions append to programs until then"
-            )
-        from refluid.paddle.distributed.data_parallel import DataParallel
-
-        self._role()
-        asked = self._user_strategy or DistributedStrategy()
-        return DataParallel(
-            model,
-            comm_buffer_size=asked.fuse_grad_size_in_MB,
-            last_comm_buffer_size=asked.last_comm_group_size_MB,
-            find_unused_parameters=asked.find_unused_parameters,
-        )
 
     def minimize(
         self,

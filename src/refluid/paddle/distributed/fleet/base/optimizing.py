@@ -9,6 +9,7 @@ from refluid.build import at_once
 from refluid.ir.defaults import default_startup_program
 from refluid.ir.program import Program
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
+from refluid.paddle.distributed.fleet.base.parted import begin_parts, grid_of, require_whole
 from refluid.paddle.distributed.fleet.base.running import together
 from refluid.paddle.distributed.fleet.base.wrapping import complaints, wrapped
 
@@ -56,6 +57,7 @@ class FleetOptimizer:
                 "fleet.init() without is_collective has some"
             )
         main, startup = loss.block.program, startup_program or default_startup_program()
+        grid = grid_of(strategy)
         inner = wrapped(self.user_defined_optimizer, strategy, workers.count)
         if strategy.pipeline:
             from refluid.paddle.distributed.fleet.base.pipelining import minimize_stage
@@ -63,7 +65,11 @@ class FleetOptimizer:
             given = parameter_list, no_grad_set
             return minimize_stage(inner, strategy, workers, loss, startup, *given)
         done = inner.minimize(loss, startup, parameter_list, no_grad_set)
-        run = together(strategy, workers, loss.name, main, startup)
+        if grid is not None:
+            require_whole(main)
+            seed = strategy.tensor_parallel_configs["tensor_init_seed"]
+            begin_parts(startup, main, grid.get_model_parallel_rank(), seed)
+        run = together(strategy, workers, loss.name, main, startup, grid)
         main._run_as = None if run is main else run
         return done
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from refluid.comm import ALONE, Communicator
 from refluid.core.places import Place
 from refluid.core.scope import Scope
 from refluid.engine.replicated import Replicated
@@ -18,6 +19,8 @@ from refluid.paddle.distributed.fleet.base.distributed_strategy import (
     DistributedStrategy,
     changed,
 )
+from refluid.paddle.distributed.fleet.base.parted import begin_whole
+from refluid.paddle.distributed.topology import HybridCommunicateGroup
 
 _SCALES = {
     "avg": GradientScaleStrategy.CoeffNumDevice,
@@ -29,16 +32,29 @@ _SCALES = {
 class WorkerProgram(CompiledProgram):
     """A program that this worker runs where its executor is, whatever other devices there are.
 
-    options: of the engine's Strategy, besides those that Fluid's strategies have.
+    options: of the engine's Strategy, besides those that Fluid's strategies have. grid: the groups
+    of workers where layers are split.
     """
 
-    def __init__(self, program: Program, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        options: dict[str, Any],
+        grid: HybridCommunicateGroup | None = None,
+    ) -> None:
         super().__init__(program)
-        self._fleet_options = options
+        self._fleet_options, self._grid = options, grid
 
     def _compile(self, scope: Scope, place: Place) -> Replicated:
         self._places = [place]
+        if self._replicated is None and self._grid is not None:
+            begin_whole(self._grid, self._program, scope)
         return super()._compile(scope, place)
+
+    def _trainers(self, strategy: Strategy) -> Communicator:
+        if self._grid is None:
+            return super()._trainers(strategy)
+        return self._grid.get_data_parallel_group().comm or ALONE
 
     def _wanted(self) -> Strategy:
         return replace(super()._wanted(), **self._fleet_options)
@@ -56,16 +72,30 @@ class Workers:
         """How many there are."""
         return len(self.endpoints)
 
+    def at(self, ranks: Sequence[int]) -> Workers:
+        """This worker among some of them."""
+        return Workers(ranks.index(self.rank), [self.endpoints[one] for one in ranks])
+
 
 def together(
-    strategy: DistributedStrategy, workers: Workers, loss: str, main: Program, startup: Program
+    strategy: DistributedStrategy,
+    workers: Workers,
+    loss: str,
+    main: Program,
+    startup: Program,
+    grid: HybridCommunicateGroup | None = None,
 ) -> Program | WorkerProgram:
-    """What to run: a program with exchanges of its own, or one that the engine adds them to."""
+    """What to run: a program with exchanges of its own, or one that the engine adds them to.
+
+    grid: where layers are split, the groups of workers, who train as those with the same parts.
+    """
+    if grid is not None:
+        workers = workers.at(grid.get_data_parallel_group().ranks)
     if strategy.localsgd or strategy.adaptive_localsgd:
         if workers.count > 1:
             _transpile(strategy, workers, loss, main, startup)
         return main
-    return compiled(WorkerProgram(main, {}), strategy, workers, loss)
+    return compiled(WorkerProgram(main, {}, grid), strategy, workers, loss)
 
 
 def compiled(

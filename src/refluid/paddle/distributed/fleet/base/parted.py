@@ -1,0 +1,89 @@
+"""Programs with layers that are split among workers: which groups train them, how they begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refluid.core.errors import EnforceNotMet
+from refluid.core.scope import Scope
+from refluid.ir.program import Program
+from refluid.ir.variable import Parameter
+from refluid.ops.registry import defined
+from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
+from refluid.paddle.distributed.topology import HybridCommunicateGroup, hybrid_group
+
+# Updates for which a worker would need all of a parameter, or of its gradient.
+_WHOLE = {"lamb": "Lamb", "lars_momentum": "LarsMomentum", "dgc_momentum": "DGCMomentum"}
+
+
+def grid_of(strategy: DistributedStrategy) -> HybridCommunicateGroup | None:
+    """The groups of workers that a strategy of programs asks for; None where all are one group.
+
+    All workers must call this.
+    """
+    if strategy.hybrid_configs["pp_degree"] > 1:
+        raise NotImplementedError(
+            "hybrid_configs['pp_degree'] cuts models of dygraph; programs have strategy.pipeline"
+        )
+    asked = [strategy.hybrid_configs["mp_degree"]]
+    if strategy.tensor_parallel:
+        asked.append(strategy.tensor_parallel_configs["tensor_parallel_degree"])
+    if strategy.sharding:
+        asked.append(strategy.sharding_configs["mp_degree"])
+    degrees = sorted({one for one in asked if one != 1})
+    if len(degrees) > 1:
+        raise ValueError(f"a strategy splits layers in as many parts everywhere, not in {degrees}")
+    if degrees and strategy.pipeline:
+        raise NotImplementedError("layers of a program's pipeline can't be split among workers too")
+    return hybrid_group(mp=degrees[0]) if degrees else None
+
+
+def split_parameters(program: Program) -> list[Parameter]:
+    """The parameters of which this worker has a part."""
+    params = program.global_block().all_parameters()
+    return [one for one in params if isinstance(one, Parameter) and one.split_in]
+
+
+def require_whole(program: Program) -> None:
+    """EnforceNotMet for an update that split parameters can't have."""
+    names = {one.name for one in split_parameters(program)}
+    for block in program.blocks:
+        for op in block.ops:
+            if op.type in _WHOLE and names & set(op.input_arg_names):
+                (name,) = op.input("Param")
+                raise EnforceNotMet(
+                    f"{_WHOLE[op.type]} needs all of {name}, which is split among workers: update "
+                    "split parameters by SGD, Momentum or Adam"
+                )
+
+
+def own_state(program: Program) -> set[str]:
+    """What is this worker's own: split parameters, and what optimizers keep for them."""
+    names = {one.name for one in split_parameters(program)}
+    kept = {var.name for var in program.list_vars() if var.persistable}
+    ops = [op for block in program.blocks for op in block.ops]
+    about = [op for op in ops if names & {name for name, _ in op.role_pairs}]
+    updates = [op for op in ops if names & set(_slot(op, "Param"))]
+    return names | {name for op in about + updates for name in op.output_arg_names if name in kept}
+
+
+def _slot(op: Any, name: str) -> list[str]:
+    return list(op.input(name)) if name in op.inputs else []
+
+
+def begin_parts(startup: Program, main: Program, rank: int, seed: int) -> None:
+    """Split parameters are drawn by each worker from another seed; -1: as the program says."""
+    names = [one.name for one in split_parameters(main)]
+    for op in startup.global_block().ops:
+        drawn = [name for name in op.output_arg_names if name in names]
+        if drawn and seed >= 0 and "seed" in defined(op.type).attributes:
+            op._set_attr("seed", 1 + seed + rank + 1009 * names.index(drawn[0]))
+
+
+def begin_whole(grid: HybridCommunicateGroup, program: Program, scope: Scope) -> None:
+    """What isn't split begins as that of the first member of each model group."""
+    group = grid.get_model_parallel_group()
+    if group.comm is not None and group.nranks > 1:
+        from refluid.engine.agreement import begin_alike  # most programs are whole
+
+        begin_alike(group.comm, program, scope, own_state(program))
