@@ -41,6 +41,7 @@ _OWN = {
 }
 # Where the operators are that Paddle 2 has beside Fluid's.
 _OF_PADDLE_2 = {
+    "comm.parts",
     "detection.counted",
     "loss.transducer",
     "math.accumulating",
