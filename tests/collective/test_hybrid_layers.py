@@ -20,15 +20,22 @@ def part_of(name: str, value: Any, own: int, count: int) -> Any:
     return np.split(value, count, AXES[key])[own] if split else value
 
 
+def nearness(how: str, degrees: dict[str, int]) -> float:
+    """1e-5; of Adam on four workers 1e-4: it divides the rounding of sums in another order by
+    gradients that are as small, which twenty steps magnify (measured: 3e-5).
+    """
+    return 1e-4 if how.startswith("adam") and np.prod([*degrees.values()]) > 2 else 1e-5
+
+
 def compare(found: list[Any], cases: list[tuple[Any, ...]]) -> None:
     """Each worker's losses and parameters beside those of one process."""
     for own in found:
         assert isinstance(own, list), own
     for number, (seed, how, degrees, *_) in enumerate(cases):
         losses, learned, last = train(seed, how, {})
-        here = [own[number] for own in found]
-        np.testing.assert_allclose(np.mean([one[0] for one in here], 0), losses, rtol=1e-5)
-        np.testing.assert_allclose(np.mean([one[2] for one in here]), last, rtol=1e-5)
+        here, near = [own[number] for own in found], nearness(how, degrees)
+        np.testing.assert_allclose(np.mean([one[0] for one in here], 0), losses, rtol=near)
+        np.testing.assert_allclose(np.mean([one[2] for one in here]), last, rtol=near)
         assert abs(losses[-1] - last) > 1e-4, "the last update has changed something"
         parts, seen = degrees.get("mp_degree", 1), set()
         for rank, (_, params, _) in enumerate(here):
@@ -36,7 +43,7 @@ def compare(found: list[Any], cases: list[tuple[Any, ...]]) -> None:
                 # The table of the last stage is that of the first.
                 own = name if name in learned else f"0.{name.partition('.')[2]}"
                 wanted = part_of(own, learned[own], rank % parts, parts)
-                np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-5, err_msg=own)
+                np.testing.assert_allclose(value, wanted, rtol=near, atol=near, err_msg=own)
                 seen.add(own)
         assert seen == learned.keys()
 

@@ -88,7 +88,14 @@ def c_concat(X: Tensor, *, comm: Communicator, nranks: int = 1, ring_id: int = 0
     return torch.cat([part for part in found if isinstance(part, Tensor)], -1)
 
 
-@operator("c_embedding", outputs="Out", uses="W Ids", differentiable="W", lod="Ids")
+@operator(
+    "c_embedding",
+    outputs="Out",
+    uses="W Ids",
+    differentiable="W",
+    lod="Ids",
+    rows={"W": "Ids"},
+)
 def c_embedding(W: Tensor, Ids: Tensor, *, start_index: Long = 0, vocab_size: Long = -1) -> Tensor:
     """Rows of a table of which W (rows, width) is the part from `start_index`; zeros for others.
 
@@ -99,6 +106,24 @@ def c_embedding(W: Tensor, Ids: Tensor, *, start_index: Long = 0, vocab_size: Lo
     outside = (own < 0) | (own >= W.shape[0])
     rows = F.embedding(own.masked_fill(outside, 0), W)
     return rows.masked_fill(outside.unsqueeze(-1), 0.0)
+
+
+@gradient("c_embedding", rows={"W": "Ids"})
+def c_embedding_grad(
+    W: Tensor,
+    Ids: Tensor,
+    d_Out: Tensor,
+    *,
+    start_index: Long = 0,
+    vocab_size: Long = -1,
+) -> Tensor:
+    """The gradient rows of this part, added up at their ids."""
+    own = Ids.long().reshape(-1) - start_index
+    inside = (own >= 0) & (own < W.shape[0])
+    grads = d_Out.reshape(-1, *W.shape[1:])
+    if W.is_meta:
+        return torch.empty_like(W)
+    return torch.zeros_like(W).index_add_(0, own[inside], grads[inside])
 
 
 def _require_inside(what: str, numbers: Tensor, count: int, ignored: Tensor | None = None) -> None:
