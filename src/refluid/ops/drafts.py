@@ -10,6 +10,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.definition import OperatorDef
 from refluid.ops.facts import Facts, check
 from refluid.ops.nested import Nested
+from refluid.ops.signature import Body
 
 
 class Draft:
@@ -103,3 +104,21 @@ def forget(op_type: str) -> None:
     schema.forget(op_type)
     del _drafts[op_type]
     _built.pop(op_type, None)
+
+
+Choose = Callable[..., Body | None]
+
+
+def of_ranks(op_type: str) -> Callable[[Choose], Choose]:
+    """Registers a function that gives such a body, for tensors of known ranks.
+
+    It takes a tuple of ranks, an entry for each input slot (None for one that isn't given, or is
+    a list), and the attributes as the body does. None where the body is to be called itself. Used
+    where autograd watches, and its gradient is Fluid's.
+    """
+
+    def decorate(choose: Choose) -> Choose:
+        say(op_type, of_ranks=choose)
+        return choose
+
+    return decorate

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from refluid.build import op
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
-from refluid.fluid.clipping.dealt import over_all
 from refluid.ir.ambient import name_scope
 from refluid.ir.attributes import NAMESCOPE, ROLE_VAR
 from refluid.ir.defaults import default_main_program
@@ -237,3 +237,35 @@ def point_roles_at_clipped(new_grads: Mapping[str, Variable]) -> None:
         about = one.attr(ROLE_VAR)
         if about and about[0] in new_grads and _SCOPE in (one.attr(NAMESCOPE) or ""):
             one.set_attr(ROLE_VAR, [about[0], new_grads[about[0]].name])
+
+
+# -- parameters that are dealt among processes ---------------------------------
+
+_dealt = False
+
+
+@contextmanager
+def dealt_parameters() -> Iterator[None]:
+    """Within the block optimizers append updates of some parameters; other processes have others.
+
+    Those that exchange something are the group by which the program then runs.
+    """
+    global _dealt
+    former, _dealt = _dealt, True
+    try:
+        yield
+    finally:
+        _dealt = former
+
+
+def over_all(value: Variable, reduction: str = "sum") -> Variable:
+    """The `sum` or `max` of a value over all processes, where parameters are dealt among them.
+
+    Of truth values `max` is whether one is true.
+    """
+    if not _dealt:
+        return value
+    if value.dtype == VarType.BOOL:
+        return layers.cast(over_all(layers.cast(value, "int32"), reduction), "bool")
+    found: Variable = op(f"c_allreduce_{reduction}", {"X": value}, {"use_calc_stream": True})
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from refluid.ops.quicker import of_ranks
+from refluid.ops.drafts import of_ranks
 from refluid.ops.registry import operator
 from refluid.ops.required import require_axis
 from refluid.ops.sizes import require_labels

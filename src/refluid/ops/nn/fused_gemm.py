@@ -9,7 +9,7 @@ from torch import Tensor
 
 from refluid.kernels.epilogues import deactivate, deactivate_
 from refluid.kernels.products import affine, product, torchs_affine
-from refluid.ops.quicker import of_ranks
+from refluid.ops.drafts import of_ranks
 from refluid.ops.registry import gradient, in_place, operator
 
 

@@ -9,8 +9,7 @@ from refluid.build import op
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
-from refluid.fluid.clipping.dealt import over_all
-from refluid.fluid.clipping.gradients import over_members
+from refluid.fluid.clipping.gradients import over_all, over_members
 from refluid.fluid.contrib.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from refluid.fluid.contrib.mixed_precision.fp16_utils import (
     append_scale_update,

@@ -16,7 +16,7 @@ from refluid.engine.pipelined.micro_batches import SCHEDULES, MicroBatches
 from refluid.engine.pipelined.run import PipelineMembers, PipelineRun
 from refluid.engine.pipelined.whole import gathered
 from refluid.engine.strategy import ReduceStrategy
-from refluid.fluid.clipping.dealt import dealt_parameters
+from refluid.fluid.clipping.gradients import dealt_parameters
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
