@@ -14,6 +14,7 @@ import torch
 from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
+from refluid.eager.handed import Handed
 from refluid.fluid import dygraph
 
 layers = fluid.layers
@@ -134,6 +135,18 @@ def test_gradients_of_gradients_beside_a_declarative_function() -> None:
         (slope,) = dygraph.grad(middle * middle, [middle], create_graph=True, retain_graph=True)
         (slope * slope).backward()
         assert net.weight.gradient() is not None
+
+
+def test_a_tensor_where_a_parameter_lay_is_promised_nothing() -> None:
+    """Promises are to tensors, not to places in memory, which others get after them."""
+    hands, gone = Handed(), torch.ones(3)
+    hands.promise([gone])
+    place = id(gone)
+    assert hands.promised(gone)
+    del gone
+    others = [torch.ones(3) for _ in range(100)]
+    assert place in map(id, others)
+    assert not any(map(hands.promised, others)) and not hands.leads_to(others)
 
 
 def test_a_run_without_backward_leaves_nothing_behind() -> None:

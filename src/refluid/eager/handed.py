@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -30,7 +31,7 @@ class Handed:
     def __init__(self) -> None:
         self.latest: Callable[..., None] | None = None
         self.anchor = torch.zeros((), requires_grad=True)
-        self._promised: set[int] = set()
+        self._promised: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
         self._asked: dict[int, Tensor] | None = None
 
     def may_take(self, value: Tensor) -> bool:
@@ -39,15 +40,17 @@ class Handed:
 
     def promise(self, values: Iterable[Tensor]) -> None:
         """Notes tensors of parameters that will be given gradients."""
-        self._promised.update(map(id, values))
+        for one in values:
+            if not self.promised(one):
+                self._promised[id(one)] = one
 
     def promised(self, value: Tensor) -> bool:
         """Whether a parameter of that tensor may be given gradients."""
-        return id(value) in self._promised
+        return self._promised.get(id(value)) is value
 
     def leads_to(self, values: Iterable[Tensor]) -> list[Tensor]:
         """What autograd must go to as well for the gradients of these tensors."""
-        return [self.anchor] if any(id(one) in self._promised for one in values) else []
+        return [self.anchor] if any(map(self.promised, values)) else []
 
     def give(self, var: VarBase, gradient: Tensor | SelectedRows) -> None:
         """Adds to the gradient of a parameter what nobody else holds."""
