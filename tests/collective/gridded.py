@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.comm.rings import ring
+from refluid.comm.world import ring
 from refluid.paddle.distributed import fleet, get_group
 
 Groups = dict[str, tuple[int, list[int], list[float]]]

@@ -1,4 +1,7 @@
-"""The group of all trainers of a job: this process alone, until it joins the others."""
+"""The group of all trainers of a job: this process alone, until it joins the others.
+
+Groups of some of its processes have numbers, as operators name them: `ring_id`.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,41 @@ from typing import TYPE_CHECKING
 from refluid.comm.alone import ALONE
 from refluid.comm.communicator import Communicator
 from refluid.core.data_ends import attending
+from refluid.core.errors import EnforceNotMet
 
 if TYPE_CHECKING:
     from refluid.comm.attendance import Attendance
 
 _joined: list[tuple[Communicator, Attendance | None]] = []
+# None where this process isn't in the group.
+_rings: list[Communicator | None] = []
 
 
 def world() -> Communicator:
     """This process's end of the group."""
     return _joined[-1][0] if _joined else ALONE
+
+
+def add_ring(comm: Communicator | None) -> int:
+    """Gives a group a number, from 1, the same in all processes that make the same groups."""
+    _rings.append(comm)
+    return len(_rings)
+
+
+def ring(number: int) -> Communicator:
+    """This process's end of the group of that number; 0: of all processes.
+
+    EnforceNotMet where there is none, or this process isn't in it.
+    """
+    if number == 0:
+        return world()
+    found = _rings[number - 1] if 0 < number <= len(_rings) else None
+    if found is None:
+        raise EnforceNotMet(
+            f"this process is in no group of ring_id {number}: make it by "
+            "paddle.distributed.new_group or by degrees of fleet.init's strategy, in all processes"
+        )
+    return found
 
 
 def attendance() -> Attendance | None:

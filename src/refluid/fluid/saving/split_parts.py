@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from refluid.comm.rings import ring
+from refluid.comm.world import ring
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.variable import Parameter, Variable
 

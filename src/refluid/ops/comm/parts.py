@@ -1,6 +1,6 @@
 """Operators of layers that are split among the members of a group.
 
-ring_id: the group's number (`comm/rings.py`); 0 for all replicas. What one gives back in a backward
+ring_id: the group's number (`comm/world.py`); 0 for all replicas. What one gives back in a backward
 pass is what another does in a forward pass: identity and sum, part and whole.
 """
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.comm import Communicator
-from refluid.comm.rings import ring
+from refluid.comm.world import ring
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator

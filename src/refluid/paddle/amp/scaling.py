@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from refluid.comm.rings import ring
+from refluid.comm.world import ring
 from refluid.core.data_ends import one_update
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.variable import Variable

@@ -8,8 +8,7 @@ from typing import Any
 
 from refluid.collective.job import job_of_environment
 from refluid.comm import ALONE, Communicator
-from refluid.comm.rings import add_ring
-from refluid.comm.world import world
+from refluid.comm.world import add_ring, world
 
 __all__ = ["Group", "get_group", "get_rank", "get_world_size", "new_group"]
 
