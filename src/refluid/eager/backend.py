@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refluid.build.backend import MISSED, Blocks
-from refluid.core import flags
+from refluid.core import events, flags
 from refluid.core.offsets import as_levels, as_lod
 from refluid.core.places import Place
 from refluid.eager.calls import OperatorCall
@@ -16,6 +16,7 @@ from refluid.eager.running import Declared
 from refluid.eager.shortcuts import Shortcuts
 from refluid.eager.tensor import VarBase
 from refluid.eager.waiting import waiting
+from refluid.eager.watching import checks, watched_call
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
 
@@ -57,7 +58,7 @@ class Eager:
         self.casting: Callable[[str, Slots], Slots] | None = None
         self._calls: dict[Any, OperatorCall] = {}
         self._shortcuts = Shortcuts()
-        self._flags, self._shortens = -1, True
+        self._flags, self._shortens, self._checks = -1, True, False
 
     def at(self, block: Block) -> Blocks:
         return Blocks(block)
@@ -92,7 +93,7 @@ class Eager:
             self._look_at_flags()
         if waiting.now is not None:
             waiting.happen()
-        if self.ran is not None or not self._shortens:
+        if self.ran is not None or not self._shortens or events.active() is not None:
             return MISSED
         if self.casting is not None and inputs:
             inputs = self.casting(type, inputs)
@@ -105,7 +106,8 @@ class Eager:
 
     def _look_at_flags(self) -> None:
         """Forgets what flags decided."""
-        self._flags, self._shortens = flags.state(), flags.value("refluid_eager_direct")
+        self._flags, self._checks = flags.state(), checks()
+        self._shortens = flags.value("refluid_eager_direct") and not self._checks
         self._calls.clear()
         self._shortcuts.forget()
 
@@ -139,8 +141,12 @@ class Eager:
         levels = [as_levels(names[name].lod) for name in call.feeds]
         cells = [names[name] for name in call.forward.state]
         owners = [names[name] for name in call.feeds]
-        found, lods_found = call.run(feeds, cells, levels, owners)
         targets = [var for _, variables in made for var in variables]
+        if self._checks or events.active() is not None:
+            results_named = [var.name for var in targets]
+            found, lods_found = watched_call(call, owners, results_named, (feeds, cells, levels))
+        else:
+            found, lods_found = call.run(feeds, cells, levels, owners)
         if self.ran is not None:
             self.ran.append(Ran(type, given, made, attrs))
         held = {id(one) for one in cells}
