@@ -78,16 +78,26 @@ def test_each_operator_and_its_gradient_are_noted(seed: int) -> None:
     assert len(log.events) == begun
 
 
-def test_the_report_of_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("before", [0, 6])
+def test_the_report_of_training(
+    before: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of steps that were done by shortcuts before."""
     with dygraph.guard():
         net = dygraph.Linear(4, 3, act="relu")
         adam = fluid.optimizer.Adam(0.1, parameter_list=net.parameters())
-        with fluid.profiler.profiler("CPU", "total", str(tmp_path / "profile")):
-            for _ in range(3):
+
+        def steps(count: int) -> None:
+            for _ in range(count):
                 loss = layers.mean(net(dygraph.to_variable(np.ones((2, 4), "float32"))))
                 loss.backward()
                 adam.minimize(loss)
                 net.clear_gradients()
+
+        steps(before)
+        with fluid.profiler.profiler("CPU", "total", str(tmp_path / "profile")):
+            steps(3)
+        steps(1)
     rows = re.findall(r"^thread0::(\w+) +(\d+) ", capsys.readouterr().out, re.MULTILINE)
     calls = {name: int(count) for name, count in rows}
     assert calls["mean"] == calls["mean_grad"] == calls["adam"] == 3

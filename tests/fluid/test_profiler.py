@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.cli.timeline import chrome_trace
 from refluid.core.profiler_pb2 import Event, MemEvent, Profile
 from refluid.fluid import profiler
 from refluid.fluid.contrib.memory_report import memory_report, picture
+from refluid.fluid.profiling.trace import chrome_trace
 from refluid.fluid.proto.profiler import profiler_pb2
 from tests.fluid.small_net import INNER, ROWS, Net
 

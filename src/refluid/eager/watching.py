@@ -77,7 +77,7 @@ def _note(log: events.Log, watched: Watched, begin: int, marks: tuple[Any, Any])
     return event
 
 
-class _Gradient:
+class _GradientNodes:
     """The nodes of autograd that compute one operator's gradient, one after the other."""
 
     def __init__(self, watched: Watched, device: torch.device) -> None:
@@ -114,7 +114,7 @@ def _watch_gradient(
     ops = call.whole.block.ops if call.whole else (call.op,)
     taking = [var.name for var, one in zip(owners, feeds, strict=True) if _takes_gradient(one)]
     watched = Watched(tuple(ops[:1]), tuple(name + GRAD for name in taking[:1]))
-    gradient = _Gradient(watched, call.device)
+    gradient = _GradientNodes(watched, call.device)
     ends = {one.grad_fn for one in _tensors(feeds)}
     for number, node in enumerate(_between(found, ends)):
         node.register_prehook(lambda _, number=number: gradient.before(number))

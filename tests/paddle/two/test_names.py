@@ -56,6 +56,8 @@ def _parameters(signature: inspect.Signature) -> list[tuple[str, Any, str]]:
 
 
 def _shown(default: Any) -> str:
+    if isinstance(default, str) and default.startswith("<"):
+        return default  # how an object was recorded
     return repr(tuple(default) if isinstance(default, list) else default)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from refluid.core import flags
+from refluid.core import events, flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.scope import Cell, Scope
 from refluid.eager import ParamBase, Updates, VarBase, current
@@ -104,7 +104,8 @@ class UpdatesAtOnce:
         cell.value.fill_(rate)
 
     def _runner(self, program: Program, scope: Scope) -> Callable[[], None]:
-        """Runs a program on a scope, by a plan made anew where flags or the place are others."""
+        """Runs a program on a scope, by a plan made anew where flags or the place are others,
+        or a profile begins or ends."""
         made: Plan | None = None
         seen: Any = None
 
@@ -112,12 +113,13 @@ class UpdatesAtOnce:
             nonlocal made, seen
             now = current()
             assert now is not None
-            if made is None or seen != (flags.state(), now.place):
+            conditions = flags.state(), now.place, events.active() is None
+            if made is None or seen != conditions:
                 group = Group([now.place])
                 wanted = Wanted(program, (), (), DEFAULT, group)
                 (made,) = prepared(wanted).plans(frozenset())
                 made.stay_interpreted()
-                seen = flags.state(), now.place
+                seen = conditions
             made.run(scope, ())
 
         return run
