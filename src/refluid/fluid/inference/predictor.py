@@ -46,6 +46,7 @@ class PaddlePredictor:
     """
 
     Config: type = object
+    _handles: type[ZeroCopyTensor] = ZeroCopyTensor
 
     def __init__(self, *_args: Any, **_options: Any) -> None:
         raise TypeError(
@@ -62,10 +63,10 @@ class PaddlePredictor:
         prepare_memory(self._device)
         self._seen = drawing(strategy) if strategy.debug_graphviz_path else None
         self._inputs = {
-            name: ZeroCopyTensor(name, self._device, is_input=True) for name in model.inputs
+            name: self._handles(name, self._device, is_input=True) for name in model.inputs
         }
         self._outputs = {
-            name: ZeroCopyTensor(name, self._device, is_input=False) for name in model.outputs
+            name: self._handles(name, self._device, is_input=False) for name in model.outputs
         }
 
     # -- running --------------------------------------------------------------

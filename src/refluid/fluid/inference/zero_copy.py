@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,13 @@ import torch
 from refluid.core.dtypes import as_dtype, to_numpy
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod, lod_error
-from refluid.fluid.inference.tensors import PaddleDType, paddle_dtype
+from refluid.fluid.inference.tensors import paddle_dtype
 
 
 class ZeroCopyTensor:
     """An input (`copy_from_cpu`) or output (`copy_to_cpu`) of a predictor."""
+
+    _kind_of: Callable[[np.dtype[Any]], Any] = staticmethod(paddle_dtype)
 
     def __init__(self, name: str, device: torch.device, *, is_input: bool) -> None:
         self._name, self._device, self._is_input = name, device, is_input
@@ -44,7 +46,7 @@ class ZeroCopyTensor:
         """
         if not self._is_input:
             raise EnforceNotMet(f"{self._name} is an output; the predictor writes it")
-        paddle_dtype(array.dtype)
+        self._kind_of(array.dtype)
         shape = array.shape if self._shape is None else self._shape
         count = math.prod(shape)
         if array.size < count:
@@ -85,9 +87,9 @@ class ZeroCopyTensor:
         """The sequence offsets."""
         return [list(level) for level in self._lod]
 
-    def type(self) -> PaddleDType:
-        """The element type; EnforceNotMet while there are no values."""
-        return paddle_dtype(np.dtype(to_numpy(as_dtype(self._present().dtype))))
+    def type(self) -> Any:
+        """The element type, a `PaddleDType`; EnforceNotMet while there are no values."""
+        return self._kind_of(np.dtype(to_numpy(as_dtype(self._present().dtype))))
 
     def _present(self) -> torch.Tensor:
         if self._value is None:
