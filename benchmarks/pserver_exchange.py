@@ -90,6 +90,7 @@ def serve(load: Load, number: int) -> None:
     from refluid.pserver.service import Service
     from refluid.runtime.allocator import keep_freed_blocks
 
+    fluid.set_flags({"FLAGS_refluid_near_sockets": True})  # trainers choose
     keep_freed_blocks()  # as a server's program does
     torch.set_num_threads(1)
     parts, scope = load.split(), fluid.Scope()

@@ -31,16 +31,9 @@ from refluid.core.errors import EnforceNotMet
 from refluid.pserver.elastic import changing_server, conductor
 from refluid.pserver.figures import FigureBook
 from refluid.pserver.layout import JobLayout
-from refluid.pserver.messages import (
-    HEAD_BYTES,
-    Kind,
-    MalformedMessage,
-    TableMessage,
-    decode,
-    encode,
-    text_array,
-)
+from refluid.pserver.messages import Kind, MalformedMessage, TableMessage, text_array
 from refluid.pserver.near_memory import greeted
+from refluid.pserver.packing import HEAD_BYTES, decode, encode
 from refluid.pserver.push_messages import WANTED, steps_array
 from refluid.pserver.refusals import CallRefused
 from refluid.pserver.table_server import TableServer
@@ -193,7 +186,9 @@ class SharedWay(ExitStack):
     def arrived(self, raw: bytes) -> TableMessage:
         """What the server makes of bytes whose head comes through the socket. MalformedMessage."""
         head = raw[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
-        self._memory.write([raw[HEAD_BYTES:]])
+        room = self._memory.room(max(0, len(raw) - HEAD_BYTES))
+        assert room is not None, "no message is made so long"
+        room[:] = np.frombuffer(raw[HEAD_BYTES:], np.uint8)
         self._caller.sendall(NEAR + head[len(NEAR) :])
         return self._server.receive(time.monotonic() + 5.0)
 

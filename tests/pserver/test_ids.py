@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from refluid.kernels.rows.dealing import DealtIds, KnownRows
+from refluid.kernels.rows.dealing import DealtIds, KnownRows, PartialSums
 from refluid.kernels.rows.draws import RowDraws
 from refluid.kernels.rows.ids import IdMap, deal_ids, merge_ids, unique_ids
 from refluid.pserver.ring import owners_of
@@ -123,11 +123,19 @@ def test_ids_dealt_in_one_pass_are_those_of_the_steps_alone() -> None:
         merged, sums = merge_ids(ids, value)
         for server, chosen in enumerate(deal_ids(merged, owners, servers)):
             assert np.array_equal(dealt.part(server, dealt.unique), merged[chosen])
-            assert np.array_equal(dealt.part(server, dealt.sums(value)), sums[chosen])
-        known, sums = KnownRows(dealt, 3, "float64"), dealt.sums(value)
+            added = PartialSums(dealt, server, value.numpy())
+            assert (added.shape, added.dtype) == ((dealt.count(server), 3), np.float64)
+            out = np.full(added.shape, 1e9)
+            for _ in range(2):  # a call that is made again has them again
+                added.fill(out)
+                assert np.array_equal(out, sums[chosen])
+        known = KnownRows(dealt, 3, "float64")
         for server in dealt.servers():
-            assert not known.put(server, dealt.part(server, sums)[:, :1])
-            assert known.put(server, dealt.part(server, sums))
+            part = np.empty((dealt.count(server), 3))
+            PartialSums(dealt, server, value.numpy()).fill(part)
+            for wrong in (part[:, :1], np.vstack([part, part[:1]]), part.astype("f4")):
+                assert not len(part) or not known.put(server, wrong)
+            assert known.put(server, part)
         _, where = unique_ids(ids)
         assert torch.equal(known.of(ids), merge_ids(ids, value)[1][where])
         assert dealt.is_of(ids.numpy().copy())

@@ -18,15 +18,9 @@ import torch
 import refluid.fluid as fluid
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver import near_memory
-from refluid.pserver.messages import (
-    HEAD_BYTES,
-    MAGIC,
-    Kind,
-    MalformedMessage,
-    TableMessage,
-    encode,
-)
+from refluid.pserver.messages import Kind, MalformedMessage, TableMessage
 from refluid.pserver.near_memory import NearMemory, greeted
+from refluid.pserver.packing import HEAD_BYTES, MAGIC, encode
 from refluid.pserver.wire import NEAR, MessageSocket
 from tests.pserver.tables import at_once, cluster, divided
 
@@ -58,6 +52,13 @@ def ends() -> Iterator[tuple[socket.socket, NearMemory, MessageSocket]]:
         memory = greeted(caller)
         assert memory is not None
         yield caller, memory, server
+
+
+def put(memory: NearMemory, raw: bytes) -> None:
+    """Writes where the other end reads."""
+    room = memory.room(len(raw))
+    assert room is not None
+    room[:] = np.frombuffer(raw, np.uint8)
 
 
 def soon(seconds: float = 10.0) -> float:
@@ -159,10 +160,10 @@ def test_what_a_server_checked_does_not_change_afterwards() -> None:
     sent = TableMessage(Kind.ROWS, arrays=[("emb", np.arange(1000))])
     raw = encode(sent)
     with ends() as (caller, memory, server):
-        memory.write([raw[HEAD_BYTES:]])
+        put(memory, raw[HEAD_BYTES:])
         caller.sendall(NEAR + raw[len(NEAR) : HEAD_BYTES])
         got = server.receive(soon())
-        memory.write([bytes(len(raw))])
+        put(memory, bytes(len(raw)))
         assert got.array("emb").tolist() == list(range(1000))
 
 
@@ -181,7 +182,7 @@ def test_memory_that_changes_all_the_time_breaks_nothing() -> None:
             def scribble() -> None:
                 body = np.frombuffer(raw, np.uint8)[HEAD_BYTES:].copy()
                 while not ended.is_set():
-                    memory.write([body.tobytes()])
+                    put(memory, body.tobytes())
                     places = draws.randint(0, 120, 6)
                     memory._written[places] = draws.randint(0, 256, 6)
 

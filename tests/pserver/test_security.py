@@ -12,15 +12,8 @@ import pytest
 
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.calling import Servers, ServerUnreachable
-from refluid.pserver.messages import (
-    Kind,
-    MalformedMessage,
-    MessageFlag,
-    TableMessage,
-    decode,
-    encode,
-    text_array,
-)
+from refluid.pserver.messages import Kind, MalformedMessage, MessageFlag, TableMessage, text_array
+from refluid.pserver.packing import decode, encode
 from refluid.pserver.push_messages import steps_array
 from refluid.pserver.refusals import CallRefused, NotEntered
 from refluid.pserver.table_server import TableServer

@@ -17,13 +17,8 @@ import torch
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.addresses import host_and_port
 from refluid.pserver.calling import Servers, ServerUnreachable
-from refluid.pserver.messages import (
-    HEAD_BYTES,
-    Kind,
-    MalformedMessage,
-    TableMessage,
-    encode,
-)
+from refluid.pserver.messages import Kind, MalformedMessage, TableMessage
+from refluid.pserver.packing import HEAD_BYTES, encode
 from refluid.pserver.service import Service
 from refluid.pserver.wire import ConnectionEnded, MessageSocket
 from tests.pserver.tables import cluster, divided

@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from refluid.pserver.messages import TableMessage, decode, encode
+from refluid.pserver.messages import TableMessage
+from refluid.pserver.packing import decode, encode
 
 _LOGGER = logging.getLogger("refluid")
 _LENGTH = struct.Struct("<Q")

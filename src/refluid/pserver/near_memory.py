@@ -13,7 +13,7 @@ import mmap
 import os
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,17 +36,9 @@ class NearMemory:
         calls, answers = whole[:HALF], whole[HALF:]
         self._written, self._read = (answers, calls) if serves else (calls, answers)
 
-    def write(self, buffers: Sequence[Any]) -> bool:
-        """Writes these one after the other, unless they are too long together."""
-        if sum(map(len, buffers)) > HALF:
-            return False
-        place = 0
-        for one in buffers:
-            end = place + len(one)
-            if end > place:
-                self._written[place:end] = np.frombuffer(one, np.uint8)
-            place = end
-        return True
+    def room(self, size: int) -> np.ndarray[Any, Any] | None:
+        """Where the other end reads so many bytes; None where they don't fit."""
+        return self._written[:size] if size <= HALF else None
 
     def read(self, size: int, *, copied: bool) -> np.ndarray[Any, Any]:
         """What the other end wrote first, so many bytes of it. MalformedMessage for too many.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -11,22 +12,30 @@ from torch import Tensor
 from refluid.comm.communicator import Exchanged
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
-from refluid.kernels.rows.dealing import DealtIds
+from refluid.kernels.rows.dealing import DealtIds, PartialSums
 from refluid.pserver.layout import DenseParameter, DenseSlice, JobLayout
-from refluid.pserver.messages import Array, NamedArray, as_array
+from refluid.pserver.messages import Filling, NamedArray, as_array
 from refluid.pserver.push_messages import IDS, ROWS
 
 Deal = Callable[[str, Tensor], DealtIds]
 
 
+@dataclass
+class Parcel:
+    """What one server is sent: arrays, and those that are made where they are sent from."""
+
+    arrays: list[NamedArray] = field(default_factory=list)
+    filled: list[tuple[str, Filling]] = field(default_factory=list)
+
+
 def divided(
     layout: JobLayout, gradients: Mapping[str, Exchanged], deal: Deal, *, delta: bool
-) -> list[list[NamedArray]]:
+) -> list[Parcel]:
     """What each server is sent of gradients, by their names; of `delta` by the parameters'.
 
     deal: deals ids of a table. EnforceNotMet for what no server has a parameter for.
     """
-    parts: list[list[NamedArray]] = [[] for _ in layout.servers]
+    parts = [Parcel() for _ in layout.servers]
     dense, sparse = layout.dense_of, layout.sparse_of
     if delta:
         dense = {one.name: one for one in layout.dense}
@@ -36,27 +45,26 @@ def divided(
             value = value.to_dense() if isinstance(value, SelectedRows) else value
             for part in dense[name].slices:
                 rows = rows_of_slice(value, dense[name], part)
-                parts[part.server].append((part.name, as_array(rows)))
+                parts[part.server].arrays.append((part.name, as_array(rows)))
         elif name in sparse:
             table = sparse[name].name
-            for server, ids, sums in _dealt(layout, table, value, deal):
-                parts[server] += [(IDS + table, ids), (ROWS + table, sums)]
+            if not isinstance(value, SelectedRows):
+                raise EnforceNotMet(f"the gradient of table {table} must be rows, with is_sparse")
+            _put_rows(layout, table, value, deal(table, value.index), parts)
         else:
             raise EnforceNotMet(f"no server has a parameter for {name!r}")
     return parts
 
 
-def _dealt(
-    layout: JobLayout, table: str, value: Exchanged, deal: Deal
-) -> Iterator[tuple[int, Array, Array]]:
-    if not isinstance(value, SelectedRows):
-        raise EnforceNotMet(f"the gradient of table {table} must be rows, with is_sparse")
-    dealt = deal(table, value.index)
-    rows = value.value.reshape(len(value.index), math.prod(value.value.shape[1:]))
-    sums = dealt.sums(rows)
+def _put_rows(
+    layout: JobLayout, table: str, value: SelectedRows, dealt: DealtIds, parts: Sequence[Parcel]
+) -> None:
+    shape = len(value.index), math.prod(value.value.shape[1:])
+    rows = value.value.detach().reshape(shape).contiguous().numpy()
     # Those without any too: what is kept for the table as a whole goes on with each step.
-    for server in layout.numbers if len(sums) else ():
-        yield server, dealt.part(server, dealt.unique), dealt.part(server, sums)
+    for server in layout.numbers if len(rows) else ():
+        parts[server].arrays.append((IDS + table, dealt.part(server, dealt.unique)))
+        parts[server].filled.append((ROWS + table, PartialSums(dealt, server, rows)))
 
 
 def rows_of_slice(value: Tensor, param: DenseParameter, part: DenseSlice) -> Tensor:

@@ -110,10 +110,11 @@ class TableClient(JobCaller):
                 messages = {}
                 parts = divided(layout, gradients, deal, delta=delta)
                 for server in layout.numbers:
-                    arrays = parts[server] + steps_array(steps)
+                    arrays = parts[server].arrays + steps_array(steps)
                     for table, dealt in wanted.items():
                         arrays.append((WANTED + table, dealt.part(server, dealt.unique)))
-                    messages[server] = self.message(Kind.PUSH, layout, arrays=arrays, **told)
+                    sent = {"arrays": arrays, "filled": parts[server].filled, **told}
+                    messages[server] = self.message(Kind.PUSH, layout, **sent)
                 return self._until_applied(messages, layout), wanted
 
             return self.steadily(pushed)

@@ -23,17 +23,10 @@ import numpy as np
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import environment_str
 from refluid.pserver.addresses import host_and_port, is_loopback
-from refluid.pserver.messages import (
-    HEAD_BYTES,
-    MAGIC,
-    MalformedMessage,
-    TableMessage,
-    head_of,
-    pieces,
-    put_together,
-)
+from refluid.pserver.messages import MalformedMessage, TableMessage
 from refluid.pserver.near_memory import NearMemory, greet, greeted
 from refluid.pserver.near_sockets import near_connection, tell_of_detour
+from refluid.pserver.packing import HEAD_BYTES, MAGIC, Packed, head_of, put_together
 
 # A message begins so of which all but the head lies in memory of both ends.
 NEAR = b"RFPM"
@@ -161,9 +154,8 @@ class MessageSocket:
 
     def send(self, message: TableMessage, until: float) -> None:
         """Sends a message. OSError where that can't be done in time."""
-        buffers: Sequence[Any] = pieces(message)
-        if self._shares:
-            buffers = self._in_memory(buffers)
+        packed = Packed(message)
+        buffers: Sequence[Any] = self._in_memory(packed) if self._shares else packed.buffers()
         if not self._gathers:
             self._socket.settimeout(_left(until))
             self._socket.sendall(b"".join(buffers))
@@ -210,13 +202,14 @@ class MessageSocket:
         if not reading:
             self._socket.close()
 
-    def _in_memory(self, buffers: Sequence[Any]) -> Sequence[Any]:
+    def _in_memory(self, packed: Packed) -> Sequence[Any]:
         """What is left for the socket once all but the head was written to memory, if it fits."""
         assert self._memory is not None
-        head = buffers[0]
-        if not self._memory.write([head[HEAD_BYTES:], *buffers[1:]]):
-            return buffers
-        return [NEAR + head[len(MAGIC) : HEAD_BYTES]]
+        room = self._memory.room(packed.size)
+        if room is None:
+            return packed.buffers()
+        packed.write(room)
+        return (NEAR + packed.head[len(MAGIC) :],)
 
     def _send_all(self, buffers: Sequence[Any], until: float) -> None:
         left = list(buffers)

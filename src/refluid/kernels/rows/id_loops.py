@@ -21,6 +21,8 @@ _S11, _S48 = np.uint64(11), np.uint64(48)
 _ONE = np.uint64(1)
 _UNIT = 1.0 / 9007199254740992.0  # 2**-53
 _TURN = 2.0 * np.pi
+# For so many servers ids are put in order one server after the other.
+_FEW = 8
 # So many ids ahead of the one in use: the time that memory takes, in ids.
 _AHEAD = 64
 
@@ -147,25 +149,67 @@ def deal(ids: Any, owners: Any, counts: Any, order: Any, chosen: Any, starts: An
 
 
 @compiled
+def in_order_of_servers(owner: Any, following: Any, begins: Any, order: Any) -> None:
+    """order: positions server by server, ascending; server s has begins[s] to begins[s + 1].
+
+    It has room for one more than there are. To work with: following, as begins.
+    """
+    total, servers = owner.shape[0], begins.shape[0] - 1
+    if servers <= _FEW:  # so often without anything to wait for: no number in memory is counted on
+        place = 0
+        for server in range(servers):
+            begins[server] = place
+            for i in range(total):
+                order[place] = i
+                place += owner[i] == server
+        begins[servers] = place
+        return
+    for server in range(servers + 1):
+        begins[server] = 0
+    for i in range(total):
+        begins[owner[i] + 1] += 1
+    for server in range(servers):
+        begins[server + 1] += begins[server]
+        following[server] = begins[server]
+    for i in range(total):
+        server = owner[i]
+        order[following[server]] = i
+        following[server] += 1
+
+
+@compiled
 def deal_unique(
-    slots: Any, ids: Any, owners: Any, starts: Any, found: Any, inverse: Any, chosen: Any
+    ids: Any,
+    owners: Any,
+    slots: Any,
+    starts: Any,
+    begins: Any,
+    found: Any,
+    inverse: Any,
+    order: Any,
+    chosen: Any,
 ) -> None:
     """`unique` and `deal` in one: found has the ids of server s from starts[s] to starts[s + 1].
 
-    starts: int64, a place more than there are servers. slots: of a map without keys: where in
-    `ids` each one is first; with room. To work with: chosen, int32 as long as the ids.
+    order: positions of the given ids server by server, as `in_order_of_servers` has them.
+
+    starts, begins: int64, a place more than there are servers. slots: of a map without keys: where
+    in `ids` each one is first; with room. To work with: chosen, int32 as long as the ids.
     """
     total = ids.shape[0]
-    for server in range(starts.shape[0]):
-        starts[server] = 0
     for place in range(slots.shape[0]):
         slots[place] = -1
-    first_places(ids, slots.shape[0], inverse)
+    # Each by itself: processors stir several ids at a time, and wait for little.
     for i in range(total):
-        chosen[i] = owners[mixed(np.uint64(ids[i])) >> _S48]
+        found[i] = np.int64(mixed(np.uint64(ids[i])))
+    for i in range(total):
+        chosen[i] = owners[np.uint64(found[i]) >> _S48]
+    in_order_of_servers(chosen, starts, begins, order)
+    for server in range(starts.shape[0]):
+        starts[server] = 0
     # Numbered among those of its server, whose first number isn't known yet.
     for i in range(total):
-        place = place_among(ids, slots, ids[i], inverse[i])
+        place = place_among(ids, slots, ids[i], found[i] & (slots.shape[0] - 1))
         if slots[place] < 0:
             slots[place] = i
             inverse[i] = starts[chosen[i] + 1]
@@ -178,6 +222,36 @@ def deal_unique(
         place = starts[chosen[i]] + inverse[i]
         found[place] = ids[i]
         inverse[i] = place
+
+
+@compiled
+def spread_part(order: Any, inverse: Any, first: Any, rows: Any, out: Any) -> None:
+    """out[i] = rows[inverse[i] - first] for each i in `order`: those of a server."""
+    width = rows.shape[1]
+    for k in range(order.shape[0]):
+        i = order[k]
+        row = inverse[i] - first
+        for column in range(width):
+            out[i, column] = rows[row, column]
+
+
+@compiled
+def add_up_part(order: Any, inverse: Any, first: Any, value: Any, sums: Any) -> None:
+    """sums[inverse[i] - first] = the sum of value[i] for each i in `order`, as they come.
+
+    Each is set by its first value: there need be no zeros before.
+    """
+    known, width = 0, value.shape[1]
+    for k in range(order.shape[0]):
+        i = order[k]
+        row = inverse[i] - first
+        if row == known:
+            known += 1
+            for column in range(width):
+                sums[row, column] = value[i, column]
+        else:
+            for column in range(width):
+                sums[row, column] += value[i, column]
 
 
 @compiled

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,24 +33,11 @@ def look_up(table: Tensor, ids: Tensor, *others: Any, **named: Any) -> Tensor:
     return found
 
 
-def look_up_arrays(table: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> Tensor:
-    """The same of arrays, both contiguous: float32 or float64 [height, width], and int64 [n]."""
-    if _is_shared(ids.size * table.shape[1]):
-        return look_up(torch.from_numpy(table), torch.from_numpy(ids))
-    out = np.empty((len(ids), table.shape[1]), table.dtype)
-    if not loops().look_up(table, ids, out):
-        raise IndexError(f"a table of {len(table)} rows lacks one that is looked up")
-    return torch.from_numpy(out)
-
-
 def _is_ours(table: Tensor, ids: Tensor) -> bool:
     if table.dtype not in _KINDS or ids.dtype is not torch.int64 or table.device.type != "cpu":
         return False
     if table.dim() != 2 or not (table.is_contiguous() and ids.is_contiguous()):
         return False
     watched = table.requires_grad and torch.is_grad_enabled()
-    return not watched and not _is_shared(ids.numel() * table.shape[1])
-
-
-def _is_shared(numbers: int) -> bool:
-    return numbers > _SHARED and torch.get_num_threads() > 1
+    is_shared = ids.numel() * table.shape[1] > _SHARED and torch.get_num_threads() > 1
+    return not watched and not is_shared
