@@ -4,6 +4,7 @@
     python -m benchmarks.pserver_faults --modes sync --faults kill-server stop-trainer
     python -m benchmarks.pserver_faults --soak 1200 --faults kill-server  # at random, so long
     python -m benchmarks.pserver_faults --near              # all on this host: shared memory
+    python -m benchmarks.pserver_faults --slower 4          # others use this machine: not kept
     python -m benchmarks.pserver_faults --page              # docs/pserver.md from results
 
 Two servers and two trainers run `benchmarks/counting.py` on a host each (network namespaces: needs
@@ -39,7 +40,7 @@ from benchmarks.counting import MODES
 from benchmarks.hosts import Hosts, OneHost, allowed
 
 RESULTS, PAGE = HERE / "results" / "pserver_faults.json", HERE.parent / "docs" / "pserver.md"
-AT, PATIENCE = 30, 150.0
+AT, PATIENCE, ENDING = 30, 150.0, 90.0
 MARKS = "<!-- recovery times: python -m benchmarks.pserver_faults -->", "<!-- end -->"
 
 
@@ -61,12 +62,16 @@ def small_disk(folder: Path, *, wanted: bool) -> Iterator[None]:
         subprocess.run(["umount", str(kept)], check=True)
 
 
-def case(hosts: Hosts, mode: str, fault: Fault, steps: int | None = None) -> tuple[str, float]:
+def case(
+    hosts: Hosts, mode: str, fault: Fault, steps: int | None = None, slower: float = 1.0
+) -> tuple[str, float]:
     """(what is wrong, if anything; for how many seconds the first trainer stood still)."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         options = ("--pause", "0.03", *fault.options)
-        run = CountingRun(hosts, mode, folder, options, fault.settings, steps or fault.steps)
+        run = CountingRun(
+            hosts, mode, folder, options, fault.settings, steps or fault.steps, slower
+        )
         with small_disk(folder, wanted=fault.full):
             try:
                 return _case(run, fault)
@@ -78,7 +83,7 @@ def _case(run: CountingRun, fault: Fault) -> tuple[str, float]:
     times: list[float] = []
     for host in (*SERVERS, *TRAINERS):
         run.start(host)
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + PATIENCE * run.slower
 
     def look() -> int:
         told = run.told(0)
@@ -104,7 +109,7 @@ def _case(run: CountingRun, fault: Fault) -> tuple[str, float]:
         return f"{error}\n{run.logs()}", 0.0
     for host in set(run.processes) - set(TRAINERS):
         try:
-            run.processes[host].wait(90)
+            run.processes[host].wait(ENDING * run.slower)
         except subprocess.TimeoutExpired:
             return f"server {host} doesn't end\n{run.logs()}", 0.0
     wrong = complaint(
@@ -153,6 +158,7 @@ def main() -> int:
     given.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS))
     given.add_argument("--soak", type=float, help="kill at random for so many seconds")
     given.add_argument("--near", action="store_true", help="on this host; results aren't kept")
+    given.add_argument("--slower", type=float, default=1.0, help="all takes so many times as long")
     given.add_argument("--page", action="store_true", help="write the page from kept results")
     asked = given.parse_args()
     if asked.page:
@@ -167,10 +173,10 @@ def main() -> int:
             return soak(hosts, asked.soak, asked.modes, names)
         for name in names:
             for mode in asked.modes:
-                wrong, paused = case(hosts, mode, FAULTS[name])
+                wrong, paused = case(hosts, mode, FAULTS[name], slower=asked.slower)
                 print(f"{name:21} {mode:10} {paused:6.1f} s  {wrong or 'all counted'}", flush=True)
                 bad += bool(wrong)
-                if not wrong and not asked.near:
+                if not wrong and not asked.near and asked.slower == 1.0:
                     kept = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
                     kept.setdefault(name, {})[mode] = round(paused, 1)
                     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")

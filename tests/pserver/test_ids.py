@@ -113,7 +113,7 @@ def test_draws_have_their_distribution() -> None:
 def test_ids_dealt_in_one_pass_are_those_of_the_steps_alone() -> None:
     draws = np.random.RandomState(4)
     for _ in range(40):
-        servers = int(draws.randint(1, 9))
+        servers = int(draws.randint(1, 12))
         owners = owners_of([f"s{number}" for number in range(servers)])
         count = int(draws.choice([0, 1, 2, 17, 300, 5000]))
         ids = torch.from_numpy(draws.randint(-50, 2 ** draws.randint(1, 62), count))

@@ -28,7 +28,7 @@ from refluid.pserver.marks import read_marks, told_marks
 from refluid.pserver.members import Member
 from refluid.pserver.message_log import MessageLog
 from refluid.pserver.messages import Kind, MalformedMessage, TableMessage, named, text_array
-from refluid.pserver.packing import Packed, decode
+from refluid.pserver.packing import MessageBytes, decode
 from refluid.pserver.row_snapshots import RowSnapshot
 from refluid.pserver.sparse_table import SparseTable
 from refluid.pserver.table_server import TableServer
@@ -263,7 +263,7 @@ def _rows(server: TableServer, snapshot: RowSnapshot, start: int) -> TableMessag
 
 
 def _put(made: Callable[[], TableMessage], file: BinaryIO) -> None:
-    file.writelines(Packed(made()).buffers())
+    file.writelines(MessageBytes(made()).buffers())
 
 
 def _got(path: Path) -> TableMessage:

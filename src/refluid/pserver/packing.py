@@ -37,7 +37,7 @@ _NUMBER = {one: number for number, one in enumerate(_DTYPES)}
 _KINDS = {int(one): one for one in Kind}
 
 
-class Packed:
+class MessageBytes:
     """A message as it is sent: its head, and where in the bytes after it each array lies.
 
     TypeError for arrays of a type that messages don't carry.
@@ -78,23 +78,23 @@ class Packed:
             if not isinstance(array, np.ndarray):
                 array, filling = np.empty(array.shape, array.dtype), array
                 filling.fill(array)
-            found.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            found.append(np.ascontiguousarray(array).data.cast("B"))
         return found
 
     def write(self, target: Array) -> None:
         """Writes all but the head to memory, uint8 [size or more], that begins at a number."""
-        target[: len(self._told)] = np.frombuffer(self._told, np.uint8)
+        raw = target.data
+        raw[: len(self._told)] = self._told
         for start, size, array in self._parts:
-            place = target[start : start + size].view(array.dtype).reshape(array.shape)
             if isinstance(array, np.ndarray):
-                place[...] = array
+                raw[start : start + size] = np.ascontiguousarray(array).data.cast("B")
             else:
-                array.fill(place)
+                array.fill(target[start : start + size].view(array.dtype).reshape(array.shape))
 
 
 def encode(message: TableMessage) -> bytes:
     """The message as bytes. TypeError for arrays of a type that messages don't carry."""
-    return b"".join(Packed(message).buffers())
+    return b"".join(MessageBytes(message).buffers())
 
 
 class Head(NamedTuple):

@@ -26,7 +26,7 @@ from refluid.pserver.addresses import host_and_port, is_loopback
 from refluid.pserver.messages import MalformedMessage, TableMessage
 from refluid.pserver.near_memory import NearMemory, greet, greeted
 from refluid.pserver.near_sockets import near_connection, tell_of_detour
-from refluid.pserver.packing import HEAD_BYTES, MAGIC, Packed, head_of, put_together
+from refluid.pserver.packing import HEAD_BYTES, MAGIC, MessageBytes, head_of, put_together
 
 # A message begins so of which all but the head lies in memory of both ends.
 NEAR = b"RFPM"
@@ -154,7 +154,7 @@ class MessageSocket:
 
     def send(self, message: TableMessage, until: float) -> None:
         """Sends a message. OSError where that can't be done in time."""
-        packed = Packed(message)
+        packed = MessageBytes(message)
         buffers: Sequence[Any] = self._in_memory(packed) if self._shares else packed.buffers()
         if not self._gathers:
             self._socket.settimeout(_left(until))
@@ -202,7 +202,7 @@ class MessageSocket:
         if not reading:
             self._socket.close()
 
-    def _in_memory(self, packed: Packed) -> Sequence[Any]:
+    def _in_memory(self, packed: MessageBytes) -> Sequence[Any]:
         """What is left for the socket once all but the head was written to memory, if it fits."""
         assert self._memory is not None
         room = self._memory.room(packed.size)
