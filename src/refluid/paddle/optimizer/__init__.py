@@ -8,5 +8,6 @@ name_table(
     refluid.paddle.optimizer.updating: Optimizer
     refluid.paddle.optimizer.descending: SGD Momentum Lamb LarsMomentum
     refluid.paddle.optimizer.adaptive: Adam AdamW Adamax Adagrad Adadelta RMSProp
+    refluid.paddle.optimizer.quasi_newton: LBFGS
     """,
 )
