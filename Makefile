@@ -45,8 +45,8 @@ examples: $(READY) ## run the other examples on their data; pictures in demo-out
 	@for name in map_words predict_delays recognize_spam feed_pictures translate recommend_films; \
 	  do echo "examples/$$name.py"; $(BIN)/refluid run examples/$$name.py || exit $$?; done
 
-test: $(READY) ## the tests, without the slow ones
-	@$(PYTEST) -n auto -m "not slow and not gpu"
+test: $(READY) ## the tests, without the slow ones; WITHOUT=--ignore=FOLDER leaves one out
+	@$(PYTEST) -n auto -m "not slow and not gpu" $(WITHOUT)
 
 test-all: $(READY) ## every test that needs no GPU, then `make test-avx2`
 	@$(PYTEST) -n auto -m "not gpu"

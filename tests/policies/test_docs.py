@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,19 +35,30 @@ _FOLDERS_OF_OTHERS = (
 
 def missing(page: str, files: Iterable[str]) -> list[str]:
     """What a page names and the repository has not, at any depth."""
-    known = [f"/{one}" for one in files]
-    folders = {one.rsplit("/", 1)[0] + "/" for one in known}
+    known = _ends(files)
+    folders = _ends({one.rpartition("/")[0] + "/" for one in files})
     found = []
     for match in _NAMED.finditer(page):
         name = match[1] or match[2]
         if name.startswith(_FOLDERS_OF_OTHERS):
             continue
         there = folders if name.endswith("/") else known
-        if name not in _OTHERS and not any(one.endswith(f"/{name}") for one in there):
+        if name not in _OTHERS and name not in there:
             found.append(name)
     return found
 
 
+def _ends(paths: Iterable[str]) -> set[str]:
+    """The paths, and what is left of each without its first folders."""
+    found = set()
+    for path in paths:
+        while path.strip("/"):
+            found.add(path)
+            path = path.partition("/")[2]
+    return found
+
+
+@cache
 def _files() -> list[str]:
     rooms = ("src", "tests", "docs", "scripts", "benchmarks", "examples", "paddle-shim", ".ci")
     paths = [path for room in rooms for path in (ROOT / room).rglob("*") if path.is_file()]
