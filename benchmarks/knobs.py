@@ -3,10 +3,12 @@
     python benchmarks/knobs.py
     python benchmarks/knobs.py --only memory_optimize num_threads
     python benchmarks/knobs.py --record
+    python benchmarks/knobs.py --record --only memory_optimize --blocks 15
 
 Both settings run in turns in one process (those that a process takes at its start in two), on the
 same network with the same feeds. Their losses must agree, or the exit status is 1. Fusions are
-measured by `benchmarks/fusions.py`, with `--record` here as well.
+measured by `benchmarks/fusions.py`, with `--record` here as well. `--record --only` keeps what was
+measured of the other knobs, and says beside the new figures where they are from.
 """
 
 from __future__ import annotations
@@ -19,17 +21,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import torch
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.fusion_networks import CASES as FUSIONS
 from benchmarks.fusions import measure as measure_fusion
 from benchmarks.knob_cases import CASES, Case, Setting
+from benchmarks.knob_loops import LOOPS, Loop
 from benchmarks.knob_networks import NETWORKS, Network, trained
 from benchmarks.machine import facts
 from refluid import fluid
@@ -43,6 +47,7 @@ from scripts.knob_page import COLUMNS, PAGE, cells_of, write
 
 CHILDREN = 2
 BLOCK = 0.3  # seconds of one block, at most
+FIRST = 6  # steps of each side whose losses are compared: the fourth one is recorded
 
 
 @dataclass(frozen=True)
@@ -91,18 +96,39 @@ def measure(case: Case, blocks: int) -> Found:
         for name, setting in (("with", case.with_), ("without", case.without))
     }
     feeds = network.feeds()
-    losses = [first_losses(step, feeds) for step in rivals.values()]
-    agrees = all(abs(a - b) <= case.tolerance * abs(b) for a, b in zip(*losses, strict=True))
+    agrees = _agree(rivals, feeds, case.tolerance)
     peaks = [peak_bytes(lambda step=step: step(feeds[0])) for step in rivals.values()]
-    begin = time.perf_counter()
-    first_losses(rivals["without"], feeds, 1)
-    steps = int(BLOCK / (time.perf_counter() - begin))
-    steps = max(1, min(network.steps, steps))
-    times = alternate(rivals, feeds, blocks=blocks, steps=steps, warmup=1)
-    found = ratio(times["without"], times["with"])
-    times_of = found.value, found.low, found.high
+    times_of = _in_turns(rivals, feeds, blocks, network.steps)
     peak = peaks[0] / peaks[1] if all(peaks) else None  # not of operators in threads
     return Found(_effect(title, times_of, peak), agrees)
+
+
+def measure_loop(loop: Loop, blocks: int) -> Found:
+    """A loop with the knob and without it, in turns."""
+    rivals = {"with": loop.make(True), "without": loop.make(False)}
+    feeds = NETWORKS["small"].feeds()
+    agrees = _agree(rivals, feeds, loop.tolerance)
+    return Found(_effect(loop.title, _in_turns(rivals, feeds, blocks, 100), None), agrees)
+
+
+def _agree(rivals: Mapping[str, TrainStep], feeds: list[Feed], tolerance: float) -> bool:
+    losses = [first_losses(step, feeds, FIRST) for step in rivals.values()]
+    return all(abs(a - b) <= tolerance * abs(b) for a, b in zip(*losses, strict=True))
+
+
+def _in_turns(
+    rivals: Mapping[str, TrainStep], feeds: list[Feed], blocks: int, most: int
+) -> tuple[float, float, float]:
+    """The ratio of times with to without it, and its range over blocks; where there is one thread,
+    of what that computes, whatever else the machine does."""
+    begin = time.perf_counter()
+    first_losses(rivals["without"], feeds, 1)
+    steps = max(1, min(most, int(BLOCK / (time.perf_counter() - begin))))
+    alone = torch.get_num_threads() == 1
+    clock = time.thread_time if alone else time.perf_counter
+    times = alternate(rivals, feeds, blocks=blocks, steps=steps, warmup=1, clock=clock)
+    found = ratio(times["without"], times["with"])
+    return found.value, found.low, found.high
 
 
 def _effect(network: str, times: tuple[float, float, float], peak: float | None) -> MeasuredEffect:
@@ -158,13 +184,23 @@ def fusions(blocks: int, only: set[str]) -> dict[str, Found]:
 def measured_names() -> set[str]:
     """The knobs that have a measurement."""
     names = {case.passes[0] for case in FUSIONS} & set(BUILD)
-    return {case.knob for case in CASES} | names | {"enable_auto_fusion"}
+    loops = {loop.knob for loop in LOOPS}
+    return {case.knob for case in CASES} | loops | names | {"enable_auto_fusion"}
 
 
-def keep(found: Mapping[str, Found], known: Mapping[str, str]) -> None:
-    """Writes the effects down, for the knobs' records, and the page that is made of these."""
-    effects = {name: asdict(one.effect) for name, one in found.items()}
-    text = json.dumps({"measured": dict(known), "effects": effects}, indent=1)
+def keep(found: Mapping[str, Found], known: Mapping[str, str], *, some: bool) -> None:
+    """Writes the effects down, for the knobs' records, and the page that is made of these.
+
+    some: beside those that are written down already, with where these were measured.
+    """
+    before = json.loads(FILE.read_text(encoding="utf-8")) if some else {"effects": {}}
+    alone = ", one thread's own time" if torch.get_num_threads() == 1 else ""
+    where = f"{known['machine']}, {known['date']}{alone}" if some else ""
+    effects = {name: asdict(replace(one.effect, where=where)) for name, one in found.items()}
+    effects = dict(sorted({**before["effects"], **effects}.items()))
+    text = json.dumps(
+        {"measured": before.get("measured", dict(known)), "effects": effects}, indent=1
+    )
     FILE.write_text(text + "\n", encoding="utf-8")
     write()
 
@@ -177,18 +213,23 @@ def main(arguments: list[str] | None = None) -> int:
         "--record", action="store_true", help=f"update docs/{PAGE.name} and the knobs' records"
     )
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--one-thread", action="store_true", help="where others use the machine")
     options = parser.parse_args(arguments)
+    if options.one_thread:
+        torch.set_num_threads(1)
     if options.child:
         child(options.child)
         return 0
-    if options.only and options.record:
-        parser.error("--record needs all knobs, so no --only")
     only = set(options.only)
     effects: dict[str, Found] = {}
     for case in CASES:
         if not only or case.knob in only:
             print(f"{case.knob} ...", file=sys.stderr)
             effects[case.knob] = measure(case, options.blocks)
+    for loop in LOOPS:
+        if not only or loop.knob in only:
+            print(f"{loop.knob} ...", file=sys.stderr)
+            effects[loop.knob] = measure_loop(loop, options.blocks)
     effects |= fusions(options.blocks, only)
     known = facts("cpu")
     table = Table("knob", *COLUMNS[3:], caption=", ".join(known.values()))
@@ -196,7 +237,7 @@ def main(arguments: list[str] | None = None) -> int:
         table.add_row(name, *cells_of(one.effect), style=None if one.agrees else "red")
     Console(width=None if sys.stdout.isatty() else 160).print(table)
     if options.record:
-        keep(effects, known)
+        keep(effects, known, some=bool(only))
     return 0 if all(effect.agrees for effect in effects.values()) else 1
 
 

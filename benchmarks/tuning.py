@@ -5,7 +5,9 @@ is measured, in an order of chance, for as long as `--limit` says. What both fou
 other, and beside the default, in turns. `--record` keeps the results beside those of other scripts
 and machines (`results/tuning.json`), and writes the table of docs/tune.md. `--learned` is where
 what was learned of the machine is kept from one script to the next, as `refluid tune` does.
-`--link` has trainers meet over a loopback of that rate (needs root, `ip` and `tc`).
+`--missing` leaves out scripts of which a result is kept from this processor and version: what was
+interrupted goes on. `--link` has trainers meet over a loopback of that rate (needs root, `ip` and
+`tc`).
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ from refluid.engine.choices import NONE, Choices
 from refluid.tune.bench import Sessions, started_with
 from refluid.tune.doctor.host import read_host
 from refluid.tune.learned import Learned
-from refluid.tune.search import BlockFailed, Compared, Search, difference
+from refluid.tune.ratios import Compared, difference
+from refluid.tune.search import BlockFailed, Search
 from refluid.tune.session import Script
-from refluid.tune.space import Proposal, Situation, TrialKind, applicable
+from refluid.tune.space import Proposal, TrialKind, applicable
 from refluid.tune.tuner import tune
+from refluid.tune.worth import Situation
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "tune.md"
@@ -47,6 +51,7 @@ _TRAINERS = {"fleet": 2}
 # So many combinations follow one another by what their process is started with.
 _CHUNK = 64
 _LINKED = "BENCHMARKS_LINK"
+_SAME = ("machine", "refluid")
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,8 @@ class Result:
 
 def combinations(planned: Sequence[Proposal]) -> list[Choices]:
     """Every one of what can be tried, in an order of chance."""
-    rows = list(dict.fromkeys(one.row.name for one in planned))
-    sides = [[None, *(one for one in planned if one.row.name == name)] for name in rows]
+    names = list(dict.fromkeys(one.side for one in planned))
+    sides = [[None, *(one for one in planned if one.side == name)] for name in names]
     every = []
     for chosen in itertools.product(*sides):
         choices = NONE
@@ -152,6 +157,12 @@ def kept() -> list[dict[str, Any]]:
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else []
 
 
+def recorded(where: dict[str, str]) -> set[str]:
+    """The scripts with a result of this processor by this version."""
+    same = [one for one in kept() if all(one["facts"][key] == where[key] for key in _SAME)]
+    return {one["result"]["script"] for one in same}
+
+
 def _whose(one: dict[str, Any]) -> tuple[str, str]:
     return one["result"]["script"], one["facts"]["machine"]
 
@@ -205,7 +216,7 @@ def _over_a_link(rate: str) -> None:
 
 
 def main() -> None:
-    names = sorted(one.stem for one in (HERE / "tuned_scripts").glob("*.py"))
+    names = sorted(one.stem for one in (HERE / "tuned_scripts").glob("[a-z]*.py"))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[*names, []], help="scripts; all by default")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for tuning one")
@@ -213,13 +224,15 @@ def main() -> None:
     parser.add_argument("--learned", type=Path, help="folder; else one that is taken away")
     parser.add_argument("--link", default="", help="rate of the loopback, such as 500mbit")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds of every search")
+    parser.add_argument("--missing", action="store_true", help="only what isn't recorded yet")
     asked = parser.parse_args()
     if asked.link and _LINKED not in os.environ:
         _over_a_link(asked.link)
     found = []
     with tempfile.TemporaryDirectory() as folder:
         learned = Learned(read_host(), asked.learned or Path(folder))
-        for name in asked.names or names:
+        done = recorded(facts("cpu")) if asked.missing else set()
+        for name in (one for one in asked.names or names if one not in done):
             found.append(measured(name, asked.budget, asked.limit, learned))
             print(json.dumps(asdict(found[-1])), flush=True)
             if asked.record:

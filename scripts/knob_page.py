@@ -23,7 +23,8 @@ def cells_of(effect: MeasuredEffect) -> tuple[str, str, str]:
     """Network, time and peak memory; `neutral` where steps take as long."""
     time = f"{effect.time:.2f} ({effect.low:.2f} to {effect.high:.2f})"
     peak = "" if effect.peak is None else f"{effect.peak:.2f}"
-    return effect.network, time + (", neutral" if effect.is_neutral else ""), peak
+    network = f"{effect.network} ({effect.where})" if effect.where else effect.network
+    return network, time + (", neutral" if effect.is_neutral else ""), peak
 
 
 def row(knob: Knob) -> tuple[str, ...]:

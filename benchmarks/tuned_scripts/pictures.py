@@ -2,19 +2,15 @@
 
 import numpy as np
 import paddle.fluid as fluid
+from _images import inputs, ready
 
 rng = np.random.RandomState(0)
 stored = rng.randint(0, 256, (256, 3, 96, 96)).astype("uint8")
 labels = rng.randint(0, 10, (256, 1))
-x, y = fluid.data("x", [None, 3, 64, 64]), fluid.data("y", [None, 1], "int64")
+x, y = inputs(64)
 h = fluid.layers.conv2d(x, 16, 3, 2, 1, act="relu")
 h = fluid.layers.conv2d(h, 32, 3, 2, 1, act="relu")
-pooled = fluid.layers.pool2d(h, pool_type="avg", global_pooling=True)
-out = fluid.layers.softmax(fluid.layers.fc(pooled, 10))
-loss = fluid.layers.mean(fluid.layers.cross_entropy(out, y))
-fluid.optimizer.Momentum(1e-2, 0.9).minimize(loss)
-exe = fluid.Executor()
-exe.run(fluid.default_startup_program())
+loss, exe = ready(h, y)
 
 
 def picture(number):

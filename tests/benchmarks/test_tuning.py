@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tuning
+from refluid.tune.space import SPACE, Proposal
 
 ONE = tuning.Result(
     "mlp", 1024, 64, [0.8, 0.7, 0.9], [0.75, 0.7, 0.8], [1.01, 0.9, 1.1], 40.0, 100.0, "a_b=1", "-"
@@ -30,6 +31,18 @@ def test_a_result_replaces_that_of_its_script_and_processor(
         ("mlp", narrow["machine"], 40.0),
         ("mlp", FACTS["machine"], 30.0),
     ]
+    assert tuning.recorded(narrow) == {"mlp"} and tuning.recorded(FACTS) == {"mlp", "lstm"}
+    assert tuning.recorded(FACTS | {"refluid": "0.2.0"}) == set()
+
+
+def test_every_choice_is_in_some_combination() -> None:
+    joined = next(row for row in SPACE if row.joined)
+    plain = next(row for row in SPACE if row.name == "FLAGS_refluid_onednn_from")
+    planned = [Proposal(joined, one) for one in ("conv2d", "mul")]
+    planned += [Proposal(plain, one) for one in (1, 2)]
+    every = tuning.combinations(planned)
+    assert len(every) == 2 * 2 * 3 == len({repr(one) for one in every})
+    assert any("conv2d,mul" in repr(one) for one in every)
 
 
 def test_the_table_says_what_a_whole_search_would_take() -> None:

@@ -49,6 +49,27 @@ def test_product(shape: tuple[int, int, int], first: str, second: str, faster: b
         assert torch.equal(out, torch.mm(a, b))
 
 
+@pytest.mark.parametrize("told", [-1, 2**18, 2**24])
+def test_from_which_size_products_are_onednns(
+    told: int, faster: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As was measured, or as somebody says, on a processor that has both kernels."""
+    monkeypatch.setattr(products, "onednn_speed", lambda: 2.0 if faster else 1.0)
+    monkeypatch.setattr(products.limits, "told", told)
+    usual = 2**20 if faster else 2**70
+    generator = random.Random(told)
+    for _ in range(20):
+        rows, inner, columns = (generator.randint(16, 200) for _ in range(3))
+        a, b = _matrix(rows, inner, "plain"), _matrix(inner, columns, "plain")
+        expected = rows * inner * columns >= max(2**18, told if told >= 0 else usual)
+        assert (products._kind(a, b) == "exact") is expected
+        out = products.product(a, b)
+        torch.testing.assert_close(out, (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4)
+        monkeypatch.setattr(products, "sizes", RoundedSizes())
+    monkeypatch.setattr(products, "onednn_speed", lambda: 0.0)  # there is no oneDNN
+    assert products._kind(a, b) == ""
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("activation", ["", "relu", "tanh", "sigmoid"])
 def test_affine(shape: tuple[int, int, int], activation: str, faster: bool) -> None:

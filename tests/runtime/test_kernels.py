@@ -116,6 +116,24 @@ def test_a_flag_asks_for_all_and_an_attribute_for_one() -> None:
     )
 
 
+def test_operators_may_be_left_to_torchs_kernels() -> None:
+    net = Net()
+    left = {"FLAGS_refluid_native_kernels": "conv2d, matmul"}
+    with flags.override(left):
+        found, asked = net.used(), kernels.asked_for()
+        assert ONE_DNN not in found and "aten::_slow_conv2d_forward" in found
+        assert settings_for(net.op("conv2d_grad"), CPU, asked) == (("onednn", False),)
+        assert settings_for(net.op("conv2d_transpose"), CPU, asked) == (("onednn", True),)
+        alone, among = (kernels.KernelChoice(CPU, asked, alone=one) for one in (True, False))
+        assert alone(net.op("conv2d_transpose"), len) is len
+        assert among(net.op("conv2d_transpose"), len) is not len  # others may be called meanwhile
+    assert ONE_DNN in net.used()
+    mine, torchs = Net(), Net()
+    with flags.override(left):
+        losses = [mine.step() for _ in range(6)]
+    np.testing.assert_allclose(losses, [torchs.step() for _ in range(6)], rtol=1e-4)
+
+
 def test_the_log_names_operators_without_a_choice(caplog: pytest.LogCaptureFixture) -> None:
     net = Net()
     with caplog.at_level(logging.WARNING, "refluid"):

@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from refluid import fluid
+from refluid.core import flags
 from refluid.core.scope import Cell
 from refluid.fluid.contrib.mixed_precision import decorate
 from refluid.runtime import layout
-from refluid.runtime.layout import channels_last_state, hold_channels_last
+from refluid.runtime.layout import channels_last_state, hold_channels_last, hold_plain
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -72,6 +73,42 @@ def test_training_is_the_same_as_without(monkeypatch: pytest.MonkeyPatch) -> Non
             ]
         )
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("channels", "layout", "last"),
+    [((20, 50), "never", False), ((6, 16), "always", True)],
+)  # fmt: skip
+def test_flags_say_how_filters_lie(channels: tuple[int, ...], layout: str, last: bool) -> None:
+    images = np.random.default_rng(0).random((2, 1, 28, 28), np.float32)
+    main, startup, loss = _network(*channels)
+    scope, executor = fluid.Scope(), fluid.Executor()
+    executor.run(startup, scope=scope)
+    usual, seen = [], []
+    for number in range(9):  # to and fro, so that values are laid out anew
+        here = layout if number // 3 % 2 == 0 else "auto"
+        with flags.override({"FLAGS_refluid_channels_last": here}):
+            usual += executor.run(main, {"x": images}, [loss], scope=scope)
+        if here == layout:
+            names = ("conv2d_1.w_0", "conv2d_1.w_0_moment1_0")
+            strides = {scope.find_var(name).value.stride()[1] for name in names}
+            seen.append(strides == {1})
+    assert seen == [last] * len(seen)
+    alone, once = fluid.Scope(), fluid.Executor()
+    once.run(startup, scope=alone)
+    plain = [once.run(main, {"x": images}, [loss], scope=alone)[0] for _ in range(9)]
+    np.testing.assert_allclose(np.array(usual), np.array(plain), rtol=1e-3)
+
+
+def test_values_that_lie_plainly_already_stay() -> None:
+    cell = Cell("w")
+    cell.value = torch.rand(8, 4, 1, 1)
+    kept = cell.value
+    hold_plain([cell])
+    assert cell.value is kept
+    hold_channels_last([cell])
+    hold_plain([cell])
+    assert cell.value.stride() == (4, 1, 1, 1) and torch.equal(cell.value, kept)
 
 
 def test_replicas_that_share_a_filter_get_the_same_memory() -> None:

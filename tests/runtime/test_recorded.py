@@ -124,6 +124,17 @@ def _model_with(network: str, optimizer: str) -> Model:
     return Model(NETWORKS[network], Late())
 
 
+@pytest.mark.parametrize("after", [0, 1, 6])
+def test_flags_say_when_a_step_is_recorded(after: int, said: Callable[[], list[str]]) -> None:
+    model = Model(_images)
+    with flags.override({"FLAGS_refluid_record_after": after}):
+        for _ in range(after):
+            model.step(_batch(4))
+        assert said() == []
+        model.step(_batch(4))
+    assert "recorded a step" in said()[0]
+
+
 def test_recordings_follow_shapes(said: Callable[[], list[str]]) -> None:
     model = Model(_images)
     for _ in range(3):
@@ -146,7 +157,7 @@ def test_long_plans_are_recorded_later(
     model = Model(_images)
     model.step(_batch(4))
     made = [one for each in model.executor._group.cache.values() for one in each.steps.values()]
-    before = tiers.BEFORE + len(made[-1].written.source.steps) // 10
+    before = tiers.before_recording() + len(made[-1].written.source.steps) // 10
     for _ in range(before - 1):
         model.step(_batch(4))
     assert said() == []

@@ -154,3 +154,20 @@ with fluid.dygraph.guard():
         sgd.minimize(loss)
         layer.clear_gradients()
 """
+IMAGES = """\
+import numpy as np
+import paddle.fluid as fluid
+
+x, y = fluid.data("x", [None, 3, 16, 16]), fluid.data("y", [None, 1], "int64")
+h = fluid.layers.conv2d(x, 16, 3, padding=1, act="relu")
+h = fluid.layers.fc(fluid.layers.conv2d(h, 16, 3, padding=1, act="relu"), 64, act="relu")
+loss = fluid.layers.mean(fluid.layers.softmax_with_cross_entropy(fluid.layers.fc(h, 10), y))
+fluid.optimizer.Momentum(1e-2, 0.9).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+while True:
+    rows = 16 + 4 * np.random.randint(2)
+    feed = {"x": np.random.rand(rows, 3, 16, 16).astype("float32"),
+            "y": np.random.randint(0, 10, (rows, 1))}
+    exe.run(feed=feed, fetch_list=[loss])
+"""

@@ -21,7 +21,7 @@ from refluid.engine.choices import NONE, choose
 from refluid.engine.listening import RunCall, heard_by
 from refluid.tune import auto as auto_module
 from refluid.tune.auto import Auto
-from refluid.tune.search import Compared
+from refluid.tune.ratios import Compared
 from refluid.tune.turns import RacePace, race
 from refluid.tune.ways import signature
 

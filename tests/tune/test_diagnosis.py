@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from refluid.measure.ceilings import Ceilings
+from refluid.tune import diagnosis
 from refluid.tune.diagnosis import diagnose
 from refluid.tune.doctor.load import LoadByOthers
 from refluid.tune.evidence import BoundBy, Evidence
-from refluid.tune.living import Life
-from refluid.tune.profile import OperatorCost, Profile
-from refluid.tune.space import Situation, proposals
+from refluid.tune.living import Life, LoopKind
+from refluid.tune.profile import KernelUse, OperatorCost, Profile
+from refluid.tune.space import proposals
+from refluid.tune.worth import Situation
 from tests.tune.test_doctor import WELL
 
 LIFE = Life(60, 0.0102, 0.010, 0.0002, 0.0, "", (0.0, 0), [("train.py:3", 1.0)], 4, 0.0, 10**8)
@@ -40,7 +42,9 @@ def seen(flags: dict[str, Any] | None = None, **changes: Any) -> Evidence:
 
 
 PLANTED = {
-    "slow reader": seen(waited=0.02, outside=0.021, reader="DataLoader(x): reader-bound"),
+    "slow reader": seen(
+        waited=0.02, outside=0.021, reader="DataLoader(x): reader-bound", scopes=["READER"]
+    ),
     "slow reader ": seen(waited=0.008, reads=True, fed={}, reader="py_reader: reader-bound"),
     "data prepared between steps": seen(outside=0.01),
     "copy each step": seen(outside=0.01, lines=[("copying.py:1", 0.9)]),
@@ -55,6 +59,10 @@ PLANTED = {
     "float32 where bfloat16 may do": seen(half=8.0, flops=4 * 10**8, host=WELL),
     "checks": seen({"FLAGS_check_nan_inf": True}),
     "exchanges with other trainers": seen(exchanged=0.006),
+    "exchanges with servers of tables": seen(exchanged=0.006, kind=LoopKind(servers=True)),
+    "operators one by one from Python": seen(
+        kind=LoopKind(at_once=True), small=OperatorCost("", "", "", 6.0, 10**6, 10**4)
+    ),
     "one trainer slower than the others": seen(
         lives=tuple(replace(LIFE, exchanged=part) for part in (0.004, 0.0, 0.005, 0.004))
     ),
@@ -77,6 +85,16 @@ def test_what_is_planted_is_named(name: str, monkeypatch: pytest.MonkeyPatch) ->
     causes = {one.name: one for one in diagnose(PLANTED[name]).causes}
     assert set(causes) == {name.strip()}
     assert causes[name.strip()].advice and causes[name.strip()].fact
+
+
+@pytest.mark.parametrize("look", diagnosis._LOOKS, ids=lambda look: look.__name__)
+def test_without_a_look_something_is_missed(look: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = {name.strip() for name in PLANTED}
+    others = tuple(one for one in diagnosis._LOOKS if one is not look)
+    line = "w = np.array(scope.find_var('w').get_tensor())"
+    monkeypatch.setattr("linecache.getline", lambda path, _number: line if "copy" in path else "")
+    monkeypatch.setattr(diagnosis, "_LOOKS", others)
+    assert every - {one.name for seen in PLANTED.values() for one in diagnose(seen).causes}
 
 
 def test_bounds() -> None:
@@ -117,6 +135,8 @@ def test_what_is_tried_follows_from_the_diagnosis() -> None:
     reading = keys(PLANTED["slow reader"])
     assert reading[0] == "use_multiprocess = True" and "capacity = 64" in reading
     assert not any("use_multiprocess" in one for one in keys(WELL_SEEN))
+    of_dataset = keys(replace(PLANTED["slow reader"], profile=replace(PROFILE, scopes=["LOADER"])))
+    assert "num_workers = 1" in of_dataset and "use_multiprocess = True" not in of_dataset
     assert "fuse_bn_act_ops = True" in keys(seen(fusions=["fuse_bn_act_ops"]))
     assert "fuse_bn_act_ops = True" not in keys(WELL_SEEN)
     assert "CPU_NUM = 8" in keys(seen(everywhere=True, replicas=2))
@@ -125,8 +145,34 @@ def test_what_is_tried_follows_from_the_diagnosis() -> None:
     assert sorted(threads) == [f"FLAGS_paddle_num_threads = {n}" for n in (1, 2, 4)]
 
 
+def test_kernels_and_layouts_are_tried_where_there_are_several() -> None:
+    use = KernelUse(["conv2d", "mul"], multiplies=True, convolves=True, laid=True)
+    found = set(keys(seen(kernels=use)))
+    assert {
+        "FLAGS_refluid_native_kernels = conv2d", "FLAGS_refluid_native_kernels = mul",
+        "FLAGS_refluid_onednn_from = 262144", "FLAGS_refluid_channels_last = never",
+    } <= found  # fmt: skip
+    narrow = keys(seen(kernels=replace(use, laid=False, multiplies=False, chosen=["conv2d"])))
+    assert "FLAGS_refluid_channels_last = always" in narrow
+    assert not any("onednn_from" in one or "= mul" in one for one in narrow)
+    assert not any("native" in one or "channels" in one for one in keys(WELL_SEEN))
+    assert "FLAGS_refluid_record_after = 0" in keys(seen(varied=True, small=SMALL, between=5.0))
+    assert not any("record_after" in one for one in keys(WELL_SEEN))
+
+
+def test_what_spares_memory_is_tried_first_where_that_binds() -> None:
+    found = keys(seen(peak=50 * 10**9, plain=True))
+    assert found[:3] == [
+        "memory_optimize = True", "FLAGS_refluid_batch_parts = 2", "FLAGS_refluid_batch_parts = 4",
+    ]  # fmt: skip
+    assert not any("parts" in one for one in keys(seen(plain=True)))
+    odd = keys(seen(peak=50 * 10**9, plain=True, fed={"x": [6, 64]}))
+    assert "FLAGS_refluid_batch_parts = 2" in odd and "FLAGS_refluid_batch_parts = 4" not in odd
+    assert not any("parts" in one for one in keys(seen(peak=50 * 10**9)))  # it has replicas
+
+
 def test_what_helped_here_before_comes_first() -> None:
-    later = "FLAGS_use_mkldnn = True"
+    later = "enable_inplace = False"
     assert keys(WELL_SEEN)[0] != later
     assert keys(WELL_SEEN, {later: 0.9})[0] == later
 

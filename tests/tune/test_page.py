@@ -16,8 +16,9 @@ from refluid.engine.knobs import KnobScope
 from refluid.tune.diagnosis import diagnose
 from refluid.tune.evidence import Cause, Evidence
 from refluid.tune.profile import OperatorCost
+from refluid.tune.ratios import Compared, TimedBlock
 from refluid.tune.report import report_text
-from refluid.tune.search import Compared, TimedBlock, Tried
+from refluid.tune.search import Tried
 from refluid.tune.session import Script
 from refluid.tune.space import SPACE, Proposal
 from refluid.tune.tuner import TuningOutcome

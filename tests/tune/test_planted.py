@@ -14,6 +14,7 @@ import pytest
 from refluid.tune.bench import Sessions
 from refluid.tune.diagnosis import diagnose
 from refluid.tune.evidence import Diagnosis
+from refluid.tune.learned import Learned
 from refluid.tune.session import Script
 from refluid.tune.tuner import seen_by
 from tests.tune.test_window import covered
@@ -36,6 +37,14 @@ def network(width=128, depth=3, rows=64):
     exe.run(fluid.default_startup_program())
     return exe, x, y, h, loss, feed
 
+took = 0.0  # seconds of the latest run, on however loaded a machine
+
+def run(feed, fetched):
+    global took
+    begin = time.perf_counter()
+    exe.run(feed=feed, fetch_list=fetched)
+    took = time.perf_counter() - begin
+
 """
 PLANTED = {
     "slow reader": """\
@@ -43,24 +52,25 @@ exe, x, y, h, loss, feed = network()
 loader = fluid.io.DataLoader.from_generator([x, y], capacity=4)
 def batches():
     while True:
-        time.sleep(0.05)
+        time.sleep(max(0.05, 3 * took))
         yield feed["x"], feed["y"]
 loader.set_batch_generator(batches, fluid.CPUPlace())
 for data in loader():
-    exe.run(feed=data, fetch_list=[loss])
+    run(data, [loss])
 """,
     "data prepared between steps": """\
 exe, x, y, h, loss, feed = network()
 while True:
-    exe.run(feed=feed, fetch_list=[loss])
-    time.sleep(0.05)  # prepares
+    run(feed, [loss])
+    time.sleep(max(0.05, 3 * took))  # prepares
 """,
     "copy each step": """\
 exe, x, y, h, loss, feed = network(1024, 3, 8)
 names = [one.name for one in fluid.default_main_program().all_parameters()]
 while True:
-    exe.run(feed=feed, fetch_list=[loss])
-    for _ in range(20):
+    run(feed, [loss])
+    end = time.perf_counter() + max(0.02, took)
+    while time.perf_counter() < end:
         kept = [np.array(fluid.global_scope().find_var(one).get_tensor()) for one in names]
 """,
     "large fetch": """\
@@ -97,25 +107,25 @@ while True:
 """,
 }
 LINES = {
-    "data prepared between steps": "time.sleep(0.05)  # prepares",
+    "data prepared between steps": "# prepares",
     "copy each step": "get_tensor",
 }
 
 
-def diagnosed(folder: Path, source: str) -> Diagnosis:
+def diagnosed(folder: Path, source: str, learned: Learned) -> Diagnosis:
     path = folder / "train.py"
     path.write_text(NETWORK + source)
     sessions = Sessions(Script([str(path)], unprotected=not covered()), lambda _text: None)
     try:
-        return diagnose(seen_by(sessions.default(), lambda _text: None))
+        return diagnose(seen_by(sessions.default(), lambda _text: None, learned))
     finally:
         sessions.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
-def test_it_is_named(name: str, tmp_path: Path) -> None:
-    causes = {one.name: one for one in diagnosed(tmp_path, PLANTED[name]).causes}
+def test_it_is_named(name: str, tmp_path: Path, learned: Learned) -> None:
+    causes = {one.name: one for one in diagnosed(tmp_path, PLANTED[name], learned).causes}
     assert name in causes
     assert LINES.get(name, "") in "".join(causes[name].lines)
     others = set(causes) - {name}
@@ -136,8 +146,8 @@ def busy() -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_load_by_others_is_named(tmp_path: Path) -> None:
+def test_load_by_others_is_named(tmp_path: Path, learned: Learned) -> None:
     source = "exe, x, y, h, loss, feed = network(64)\nwhile True:\n    exe.run(feed=feed)\n"
     with busy():
-        causes = {one.name for one in diagnosed(tmp_path, source).causes}
+        causes = {one.name for one in diagnosed(tmp_path, source, learned).causes}
     assert "machine loaded by others" in causes

@@ -5,69 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from refluid.engine.choices import NONE, Choices
 from refluid.engine.knobs import KnobScope
 from refluid.tune.journal import Journal
 from refluid.tune.learned import Learned, MachineRates
-from refluid.tune.search import BlockFailed, Search, TimedBlock
+from refluid.tune.ratios import TimedBlock
 from refluid.tune.space import SPACE, Exactness, Proposal, TrialKind, TunableKnob
+from tests.tune.benches import FLAG, Machine, kept, proposal, search
 from tests.tune.test_doctor import WELL
-
-FLAG = KnobScope.FLAG
-
-
-def proposal(name: str, value: Any = 1, **more: Any) -> Proposal:
-    return Proposal(TunableKnob(FLAG, name, lambda _now: [value], (), 0.1, **more), value)
-
-
-@dataclass
-class Machine:
-    """A bench of made-up times: each choice multiplies the time of a step, as "a+b" does where
-    both are made."""
-
-    factors: dict[str, float]
-    noise: float = 0.01
-    losses: dict[str, float] = field(default_factory=dict)
-    peaks: dict[str, int] = field(default_factory=dict)
-    fails: str = ""
-    seed: int = 1
-    now: float = 0.0
-    blocks: int = 0
-
-    def __post_init__(self) -> None:
-        self.random = np.random.RandomState(self.seed)
-        self.drift = 1.0
-
-    def block(
-        self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
-    ) -> TimedBlock:
-        names = list(choices.of(FLAG))
-        names += [one for one in self.factors if "+" in one and set(one.split("+")) <= {*names}]
-        if self.fails in names:
-            raise BlockFailed("it ended")
-        self.drift *= math.exp(self.random.normal(0, self.noise))
-        factor = math.prod(self.factors.get(name, 1.0) for name in names)
-        seconds = 0.01 * factor * self.drift * math.exp(self.random.normal(0, self.noise))
-        self.now += seconds * steps
-        self.blocks += 1
-        off = sum(self.losses.get(name, 0.0) for name in names)
-        peak = max([100, *(self.peaks.get(name, 0) for name in names)])
-        return TimedBlock(seconds, [2.0 + off, 1.5], peak if memory else 0)
-
-
-def search(machine: Machine, *, seconds: float = 1e9, **more: Any) -> Search:
-    return Search(machine, seconds, clock=lambda: machine.now, **more)
-
-
-def kept(found: Search) -> set[str]:
-    return set(found.best.of(FLAG))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -258,5 +208,14 @@ def test_rows_of_the_space_can_be_written_in_a_file() -> None:
         assert row.name in known(row.scope), row.name
     live: Callable[[TunableKnob], bool] = lambda row: row.trial is TrialKind.LIVE  # noqa: E731
     assert {row.scope for row in SPACE if live(row)} == {
-        KnobScope.READER, KnobScope.LOADER, KnobScope.DATASET,
+        KnobScope.READER, KnobScope.LOADER, KnobScope.DATASET, KnobScope.FLAG,
     }  # fmt: skip
+
+
+def test_what_can_be_chosen_beside_others_joins_them() -> None:
+    row = next(one for one in SPACE if one.joined)
+    conv, mul = (Proposal(row, one) for one in ("conv2d", "mul"))
+    assert mul.on(conv.on(NONE)).of(FLAG)[row.name] == "conv2d,mul"
+    assert conv.on(conv.on(NONE)) == conv.on(NONE) and conv.side != mul.side
+    one, other = proposal("threads", 1), proposal("threads", 2)
+    assert other.on(one.on(NONE)).of(FLAG)["threads"] == 2 and one.side == other.side

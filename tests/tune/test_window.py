@@ -82,6 +82,35 @@ def test_a_window_runs_again_alike(kind: str, tmp_path: Path) -> None:
         session.close()
 
 
+@pytest.mark.slow
+def test_kernels_layouts_and_parts_are_chosen_on_a_window(tmp_path: Path) -> None:
+    session = at_gate(tmp_path, scripts.IMAGES)
+    try:
+        profile = session.ask("profile")
+        use = profile["kernels"]
+        assert "conv2d" in use["chosen"] and use["convolves"] and use["laid"]
+        assert profile["varied"] and profile["plain"]
+        first = session.ask("replay", NONE, steps=8, memory=True)
+        changed = []
+        for name, value in (
+            ("FLAGS_refluid_native_kernels", "conv2d"),
+            ("FLAGS_refluid_onednn_from", 2**18),
+            ("FLAGS_refluid_channels_last", "never"),
+            ("FLAGS_refluid_record_after", 0),
+            ("FLAGS_refluid_batch_parts", 4),
+        ):
+            choices = NONE.put(KnobScope.FLAG, name, value)
+            for _ in range(2):  # in turns
+                found = session.ask("replay", choices, steps=8, memory=True)
+                np.testing.assert_allclose(found["losses"], first["losses"], rtol=1e-3)
+                again = session.ask("replay", NONE, steps=8)
+                np.testing.assert_allclose(again["losses"], first["losses"], rtol=1e-6)
+            changed.append(found["losses"] != first["losses"])
+        assert found["peak"] < first["peak"] and any(changed)
+    finally:
+        session.close()
+
+
 @needs_cover
 def test_what_a_script_writes_goes_nowhere(tmp_path: Path) -> None:
     (tmp_path / "kept.txt").write_text("kept")

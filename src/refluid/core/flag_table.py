@@ -105,6 +105,15 @@ _EFFECTIVE: list[_Row] = [
         True,
         "oneDNN's products of many sizes are computed with few, as each keeps code (refluid only)",
     ),
+    ("refluid_native_kernels", "", "operators, by commas, left to torch's kernels (refluid only)"),
+    (
+        "refluid_onednn_from",
+        -1,
+        "multiplications from which products are oneDNN's; negative: as measured (refluid only)",
+    ),
+    ("refluid_channels_last", "auto", "whether filters lie channels-last (refluid only)"),
+    ("refluid_record_after", 3, "steps of the same shapes before one is recorded (refluid only)"),
+    ("refluid_batch_parts", 1, "parts of a batch that a step goes through in turn (refluid only)"),
     ("refluid_exchange_seconds", 300.0, "how long a trainer waits for another (refluid only)"),
     ("refluid_meeting_seconds", 900.0, "how long trainers wait for all to come (refluid only)"),
     ("refluid_verify_passes", False, "verify programs before and after each pass (refluid only)"),
@@ -213,6 +222,7 @@ _UNSIGNED = {
     "initial_cpu_memory_in_mb",
     "initial_gpu_memory_in_mb",
     "reallocate_gpu_memory_in_mb",
+    "refluid_record_after",
 }
 
 _WHY = {
@@ -229,6 +239,7 @@ _MOST = {"paddle_num_threads": MOST_THREADS}
 _CHOICES = {
     "refluid_tier": ("auto", "interpreted", "recorded", "compiled"),
     "refluid_replicas": ("auto", "threads"),
+    "refluid_channels_last": ("auto", "always", "never"),
 }
 
 FLAGS: dict[str, Flag] = {

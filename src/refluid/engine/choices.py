@@ -50,6 +50,7 @@ NONE = Choices()
 _chosen = NONE
 _options: tuple[tuple[str, Any], ...] = ()
 _flags = ExitStack()
+_consulted: set[KnobScope] = set()
 # What torch had before threads were chosen.
 _threads = 0
 
@@ -104,7 +105,13 @@ def all_chosen() -> Choices:
 
 def chosen(scope: KnobScope) -> Mapping[str, Any]:
     """The values that were chosen for knobs of one place."""
+    _consulted.add(scope)
     return _chosen.of(scope)
+
+
+def consulted() -> set[KnobScope]:
+    """The places of knobs that something in this process asked `chosen` for: where choices act."""
+    return set(_consulted)
 
 
 def overlaid(strategy: Strategy) -> Strategy:

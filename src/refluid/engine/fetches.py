@@ -12,6 +12,7 @@ import torch
 from refluid.core.fetched import fetched
 from refluid.core.offsets import as_levels
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor, lengths_to_offsets
+from refluid.ir.variable import Variable
 from refluid.runtime.batched.together import Together
 from refluid.runtime.plan import Fetched
 
@@ -52,3 +53,17 @@ def returned(result: Fetched | None, return_numpy: bool) -> Any:
             "LoDTensor itself directly."
         )
     return fetched(value.cpu().numpy())
+
+
+def fetch_names(fetch_list: Any) -> tuple[str, ...]:
+    """The names of what is fetched, of variables or names. TypeError for anything else."""
+    if fetch_list is None:
+        return ()
+    if isinstance(fetch_list, Variable | str):
+        fetch_list = [fetch_list]
+    names = []
+    for item in fetch_list:
+        if not isinstance(item, Variable | str):
+            raise TypeError(f"fetch_list holds variables or their names, not {type(item).__name__}")
+        names.append(item if isinstance(item, str) else item.name)
+    return tuple(names)

@@ -46,14 +46,14 @@ _DATASET = {
     "thread": (
         0,
         "threads that train at once, each on files of its own; they share parameters",
-        "pays with many files and small steps: see tune.md",
+        "",
     ),
 }
 _DYGRAPH = {
     "declarative": (
         False,
         "the `forward` of outermost layers runs as a program, as under `declarative`",
-        "pays where Python between small operators takes the time: see tune.md",
+        "",
     ),
 }
 _PRECISION = {
@@ -130,6 +130,7 @@ _UNMEASURED_FLAGS = {
     "refluid_eager_known_updates": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_eager_packed_weights": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_rounded_products": "gains where sizes vary, which these don't: docs/benchmarks.md",
+    "refluid_record_after": "the first steps, and shapes that vary: see tiers.md",
     "refluid_exchange_seconds": "a bound, not for speed",
     "refluid_overlap_geo": "of parameter servers: see pserver.md",
     "refluid_near_sockets": "of parameter servers: see pserver.md",

@@ -34,7 +34,7 @@ class MeasuredEffect:
     """What a knob gains on a network that it is meant for: ratios of with to without it.
 
     time: of a step, from `low` to `high` over the blocks; peak: of memory, None where that isn't
-    what the case is about.
+    what the case is about. where: on which machine and when, if not with the others.
     """
 
     network: str
@@ -42,6 +42,7 @@ class MeasuredEffect:
     low: float
     high: float
     peak: float | None = None
+    where: str = ""
 
     @property
     def is_neutral(self) -> bool:

@@ -20,7 +20,7 @@ from refluid.engine.notices import announce, drawing, ignored, warn
 from refluid.engine.prepare import Prepared, Wanted, find, prepared
 from refluid.engine.replica_scopes import replica_scopes
 from refluid.engine.splitting import split_feed
-from refluid.engine.strategy import EXECUTION, Strategy
+from refluid.engine.strategy import EXECUTION, GradientScaleStrategy, Strategy
 from refluid.ir.program import Program
 from refluid.runtime.allocator import end_step, release
 from refluid.runtime.batched.together import ReplicaResults
@@ -73,6 +73,13 @@ class Replicated:
         on_gpu = any(isinstance(place, CUDAPlace) for place in self.places)
         threads = self.strategy.num_threads or len(self.places) * (4 if on_gpu else 2)
         return {"num_threads": threads, "use_cuda": on_gpu}
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is one replica in one process, and a run one step with its own gradients."""
+        one = len(self.places) == 1 and self.group.trainers.size == 1 and self.iterations == 1
+        usual = GradientScaleStrategy.CoeffNumDevice
+        return one and int(self.strategy.gradient_scale_strategy) == usual
 
     def run(self, feed: Any, fetches: tuple[str, ...]) -> ReplicaResults:
         """One step, or num_iteration_per_run of them; for each fetch all replicas' values, by rank.

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from refluid.core import flags
 from refluid.core.places import CPUPlace, Place, require_available
 from refluid.core.scope import Scope, global_scope, scope_guard
 from refluid.engine import listening
 from refluid.engine.attending import together
 from refluid.engine.choices import overlaid
-from refluid.engine.fetches import join, returned
+from refluid.engine.fetches import fetch_names, join, returned
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
+from refluid.engine.replicated import Replicated
 from refluid.engine.strategy import DEFAULT
 from refluid.fluid.compiler import CompiledProgram
 from refluid.fluid.datasets.fetch_handler import FetchHandler as FetchHandler
@@ -24,6 +26,7 @@ from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.runtime.allocator import end_step
 from refluid.runtime.allocator import prepare as prepare_memory
+from refluid.runtime.plan import Fetched
 
 if TYPE_CHECKING:
     from refluid.fluid.datasets.base import DatasetBase
@@ -125,8 +128,11 @@ class Executor:
                 return self._run(program, feed, fetch_list, scope, return_numpy, return_merged)
         if program._before_runs:
             program.before_run([scope])
-        feed, fetches = self._checked_feed(feed), _fetch_names(fetch_list)
+        feed, fetches = self._checked_feed(feed), fetch_names(fetch_list)
         strategy = overlaid(DEFAULT)
+        found = self._in_parts(program, feed, fetches, strategy, scope)
+        if found is not None:
+            return [returned(result, return_numpy) for result in found]
         ready = prepared(Wanted(program, tuple(feed), fetches, strategy, self._group))
         slots = ready.slots[0]
         converted = [slot.convert(feed[slot.name]) for slot in slots]
@@ -136,6 +142,14 @@ class Executor:
         results = together(ready, [scope], lambda: step.run(scope, tensors, lods), tensors)
         end_step(self._device)
         return [returned(result, return_numpy) for result in results]
+
+    def _in_parts(self, *of: Any) -> list[Fetched] | None:
+        """What a step gives that goes through its batch in parts; None where it has to be whole."""
+        if flags.value("refluid_batch_parts") < 2:
+            return None
+        from refluid.engine.pipelined.parts import in_parts  # few programs are run so
+
+        return in_parts(self._group, *of)
 
     def train_from_dataset(
         self,
@@ -252,7 +266,12 @@ class Executor:
         replicas = program._compile(scope, self.place)
         if program._program._before_runs:
             program._program.before_run(replicas.scopes)
-        found = replicas.run(feed, _fetch_names(fetch_list))
+        names = fetch_names(fetch_list)
+        parted = None
+        if isinstance(replicas, Replicated) and replicas.is_alone:
+            of = program._program, feed, names, replicas.strategy, scope
+            parted = self._in_parts(*of)
+        found = replicas.run(feed, names) if parted is None else [[one] for one in parted]
         if not return_merged:
             return [[returned(one, return_numpy) for one in values] for values in found]
         return [returned(join(values), return_numpy) for values in found]
@@ -274,16 +293,3 @@ class Executor:
         if not isinstance(feed, Mapping):
             raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}")
         return feed
-
-
-def _fetch_names(fetch_list: Any) -> tuple[str, ...]:
-    if fetch_list is None:
-        return ()
-    if isinstance(fetch_list, Variable | str):
-        fetch_list = [fetch_list]
-    names = []
-    for item in fetch_list:
-        if not isinstance(item, Variable | str):
-            raise TypeError(f"fetch_list holds variables or their names, not {type(item).__name__}")
-        names.append(item if isinstance(item, str) else item.name)
-    return tuple(names)

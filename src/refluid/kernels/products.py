@@ -32,6 +32,24 @@ _NARROW, _ENOUGH, _DEEP = 12, 2**18, 32
 _none: list[Any] = []
 
 
+class ProductLimits:
+    """told: multiplications from which products are oneDNN's; negative: as was measured."""
+
+    def __init__(self) -> None:
+        self.told = -1
+
+    def of(self, speed: float) -> float:
+        """The number that holds where oneDNN is so many times as fast; infinite for none."""
+        if self.told >= 0 and speed:
+            return self.told
+        if speed < SLIGHTLY:
+            return math.inf
+        return _LARGE if speed >= CLEARLY else _LARGE_SLIGHTLY
+
+
+limits = ProductLimits()
+
+
 def torch_derives() -> float:
     """How many multiplications products may have that, with their gradients, are torch's."""
     return _WORTH_PYTHON if onednn_speed() >= CLEARLY else math.inf
@@ -103,12 +121,12 @@ def _kind(a: Tensor, b: Tensor) -> str:
     speed = onednn_speed()
     if speed and 1 < columns < _NARROW and rows > _NARROW and inner >= _DEEP:
         return "narrow"
-    if speed < SLIGHTLY:
+    large = limits.of(speed)
+    if size < large or min(rows, columns, inner) < _LEAST:
         return ""
-    if min(rows, columns, inner) < _LEAST or not torch.backends.mkldnn.enabled:
+    if not torch.backends.mkldnn.enabled:
         return ""
     if b.stride() not in ((columns, 1), (1, inner)):
         return ""  # oneDNN multiplies by parts of a matrix 1,000 times slower
-    large = _LARGE if speed >= CLEARLY else _LARGE_SLIGHTLY
     large *= 1 if a.stride(1) == 1 else _COPIED
     return sizes.which(rows, inner, columns) if size >= large else ""

@@ -43,12 +43,12 @@ class Placing:
     """On which stage of a program each operator of its forward and backward passes is.
 
     Those that name no device are where what they read is made. EnforceNotMet where data would
-    have to go back to a former stage, naming the operator.
+    have to go back to a former stage, naming the operator. count: of stages, if devices don't say.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, count: int = 0) -> None:
         block = program.global_block()
-        self.count = stages_in(program)
+        self.count = count or stages_in(program)
         self.made: dict[str, int] = {}
         self.stages: dict[int, int] = {}
         self._block, self._waiting = block, list[Operator]()

@@ -108,7 +108,7 @@ def _begun(request: Request) -> Writing:
         source,
         variables,
         Lods(source, variables, ragged=ragged),
-        KernelChoice(request.device, request.kernels),
+        KernelChoice(request.device, request.kernels, alone=request.threads == 1),
         GARBAGE if request.memory.collects else None,
     )
 

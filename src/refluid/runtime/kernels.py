@@ -16,6 +16,7 @@ from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.ir.operator import Operator
+from refluid.kernels.products import limits
 from refluid.kernels.rounded import sizes
 from refluid.kernels.settings import KernelFunction, TorchSettings, in_force, under
 from refluid.ops.registry import facts_of
@@ -30,7 +31,8 @@ class KernelSettings:
 
     onednn: oneDNN's kernels, for the operators in `onednn_types`, or for all where there are none;
     the others then use torch's own. search: time cuDNN's algorithms. deterministic: only
-    repeatable ones. tensor_math: TF32 and short accumulation in matrix products on GPUs.
+    repeatable ones. tensor_math: TF32 and short accumulation in matrix products on GPUs. native:
+    operators left to torch's own kernels on the CPU. layout: of filters, as in `runtime.layout`.
     """
 
     onednn: bool = False
@@ -38,6 +40,8 @@ class KernelSettings:
     search: bool = False
     deterministic: bool = False
     tensor_math: bool = False
+    native: frozenset[str] = frozenset()
+    layout: str = "auto"
 
 
 TORCHS_CHOICE = KernelSettings()
@@ -48,13 +52,21 @@ def asked_for(onednn_types: Iterable[str] = ()) -> KernelSettings:
     if flags.was_set("conv_workspace_size_limit"):
         flags.export(_WORKSPACE, str(flags.value("conv_workspace_size_limit")))
     sizes.active = bool(flags.value("refluid_rounded_products"))
+    limits.told = int(flags.value("refluid_onednn_from"))
     return _kernels(
         flags.value("use_mkldnn"),
         frozenset(onednn_types),
         flags.value("cudnn_exhaustive_search"),
         flags.value("cudnn_deterministic"),
         flags.value("enable_cublas_tensor_op_math"),
+        frozenset(named(flags.value("refluid_native_kernels"))),
+        flags.value("refluid_channels_last"),
     )
+
+
+def named(listed: str) -> list[str]:
+    """The names in a list of them by commas."""
+    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 _kernels = cache(KernelSettings)
@@ -62,10 +74,11 @@ _kernels = cache(KernelSettings)
 
 def without_choice(op_types: Iterable[str]) -> list[str]:
     """Those of the operator types that have one kernel on the CPU, or are none at all."""
-    return sorted(kind for kind in op_types if not _has_choice(kind, "cpu"))
+    return sorted(kind for kind in op_types if not has_choice(kind))
 
 
-def _has_choice(kind: str, device: str) -> bool:
+def has_choice(kind: str, device: str = "cpu") -> bool:
+    """Whether operators of this type have several kernels on such devices."""
     facts = facts_of(kind)
     return facts.amp == "fast" or device in facts.chooses_on
 
@@ -73,17 +86,19 @@ def _has_choice(kind: str, device: str) -> bool:
 def settings_for(op: Operator, device: torch.device, kernels: KernelSettings) -> TorchSettings:
     """The settings under which an operator is to be called, none where it is torch's choice."""
     kind = op.type.removesuffix("_grad")
-    if not _has_choice(kind, device.type):
+    if not has_choice(kind, device.type):
         return ()
     return _ON[device.type](op, kind, kernels) if device.type in _ON else ()
 
 
 def _on_cpu(op: Operator, kind: str, kernels: KernelSettings) -> TorchSettings:
-    types = kernels.onednn_types
-    named = not types.isdisjoint((kind, *facts_of(kind).made_of))
-    if op.attrs.get("use_mkldnn") or named or (kernels.onednn and not types):
+    types, called = kernels.onednn_types, (kind, *facts_of(kind).made_of)
+    if not kernels.native.isdisjoint(called):
+        return (("onednn", False),)
+    is_named = not types.isdisjoint(called)
+    if op.attrs.get("use_mkldnn") or is_named or (kernels.onednn and not types):
         return (("onednn", True),)
-    return (("onednn", False),) if types else ()
+    return (("onednn", not types),) if types or kernels.native else ()
 
 
 def _on_gpu(op: Operator, kind: str, kernels: KernelSettings) -> TorchSettings:
@@ -114,16 +129,22 @@ _ON: dict[str, Callable[[Operator, str, KernelSettings], TorchSettings]] = {
 
 
 class KernelChoice:
-    """Makes functions of operators run under the settings that are asked for."""
+    """Makes functions of operators run under the settings that are asked for.
 
-    def __init__(self, device: torch.device, kernels: KernelSettings) -> None:
-        self._device, self._kernels = device, kernels
+    alone: no other operators are called meanwhile.
+    """
+
+    def __init__(
+        self, device: torch.device, kernels: KernelSettings, *, alone: bool = False
+    ) -> None:
+        self._device, self._kernels, self._alone = device, kernels, alone
         self._made: dict[tuple[KernelFunction, TorchSettings], KernelFunction] = {}
 
     def __call__(self, op: Operator, function: KernelFunction) -> KernelFunction:
         """The function itself where nothing is asked for but what torch does anyhow."""
         settings = settings_for(op, self._device, self._kernels)
         # Where others are called under other settings, in threads, what torch does changes.
-        if not settings or (in_force(settings) and not self._kernels.onednn_types):
+        others = self._kernels.onednn_types or (self._kernels.native and not self._alone)
+        if not settings or (in_force(settings) and not others):
             return function
         return self._made.setdefault((function, settings), under(settings, function))

@@ -8,7 +8,7 @@ stay as they are, only the strides change.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -25,10 +25,35 @@ ENOUGH = {"cpu": 1, "cuda": 8}
 _laying = threading.Lock()
 
 
+Hold = Callable[[Sequence[Cell]], None]
+
+
+def laying(ops: Sequence[Operator], device: torch.device, layout: str) -> tuple[set[str], Hold]:
+    """Which state is to be held in an order of its own, and what holds variables so.
+
+    layout: "auto": filters channels-last where they are wide; "always": also where they are narrow;
+    "never": none, also where they were.
+    """
+    if layout == "auto" or device.type not in WIDE:
+        return channels_last_state(ops, device), hold_channels_last
+    filters, _ = _filters(ops, device)
+    return set(filters) | _beside(ops, filters), _HOLDS[layout]
+
+
 def channels_last_state(ops: Sequence[Operator], device: torch.device) -> set[str]:
     """Names of the filters, and of what optimizers keep beside them, to hold channels-last."""
     if device.type not in WIDE:
         return set()
+    filters, wide = _filters(ops, device)
+    if len(wide) < ENOUGH[device.type] or 2 * len(wide) < len(filters):
+        return set()
+    return set(filters) | _beside(ops, filters)
+
+
+def _filters(
+    ops: Sequence[Operator], device: torch.device
+) -> tuple[dict[str, tuple[int, ...]], set[str]]:
+    """The shapes of all filters, by name, and the names of wide ones."""
     filters: dict[str, tuple[int, ...]] = {}
     wide: set[str] = set()
     # In mixed precision a filter is cast first, which keeps its layout.
@@ -44,9 +69,7 @@ def channels_last_state(ops: Sequence[Operator], device: torch.device) -> set[st
             filters[name] = var.shape
             channels = min(var.shape[0], var.shape[1] * int(op.attr("groups") or 1))
             wide |= {name} if channels >= WIDE[device.type] else set()
-    if len(wide) < ENOUGH[device.type] or 2 * len(wide) < len(filters):
-        return set()
-    return set(filters) | _beside(ops, filters)
+    return filters, wide
 
 
 def _beside(ops: Sequence[Operator], filters: dict[str, tuple[int, ...]]) -> set[str]:
@@ -79,6 +102,19 @@ def hold_channels_last(cells: Sequence[Cell]) -> None:
                 _lay(cell)
 
 
+def hold_plain(cells: Sequence[Cell]) -> None:
+    """Puts the values of these variables into plain memory, if they are not yet."""
+    for cell in cells:
+        if cell.value.stride() != _plain_strides(*cell.value.shape):
+            with _laying:
+                value = cell.value
+                cell.value = torch.empty(value.shape, dtype=value.dtype, device=value.device)
+                cell.value.copy_(value)
+
+
+_HOLDS: dict[str, Hold] = {"always": hold_channels_last, "never": hold_plain}
+
+
 def _lay(cell: Cell) -> None:
     value = cell.value
     wanted = _strides(*value.shape)
@@ -91,3 +127,7 @@ def _lay(cell: Cell) -> None:
 
 def _strides(_: int, channels: int, height: int, width: int) -> tuple[int, int, int, int]:
     return height * width * channels, 1, width * channels, channels
+
+
+def _plain_strides(_: int, channels: int, height: int, width: int) -> tuple[int, int, int, int]:
+    return channels * height * width, height * width, width, 1

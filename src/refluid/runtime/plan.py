@@ -18,7 +18,7 @@ from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code, PausedRun
 from refluid.runtime.codegen import write_plan
-from refluid.runtime.layout import channels_last_state, hold_channels_last
+from refluid.runtime.layout import laying
 from refluid.runtime.memory import EAGER
 from refluid.runtime.messages import not_in_scope
 from refluid.runtime.recorded.tiers import Tiers
@@ -41,13 +41,13 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Bound:
-    """A plan's variables in one scope: all, those that must have a value, those channels-last."""
+    """A plan's variables in one scope: all, those that must have a value, those laid out anew."""
 
     scope: weakref.ref[Scope]
     erasures: int
     cells: list[Cell]
     required: list[Cell]
-    channels_last: list[Cell]
+    laid: list[Cell]
 
 
 class Plan:
@@ -62,7 +62,7 @@ class Plan:
         self._tiers = (
             Tiers(self.code, compiles=request.compiles, pauses=pauses) if recordable else None
         )
-        self._channels_last = channels_last_state(request.block.ops, request.device)
+        self._laid, self._hold = laying(request.block.ops, request.device, request.kernels.layout)
         self._threads = AdaptiveThreads() if _is_adaptive(request) else None
         self._bound: Bound | None = None
         self._fresh = True
@@ -88,7 +88,7 @@ class Plan:
         for cell in bound.required:
             if cell.value is None:
                 raise EnforceNotMet(not_in_scope(cell.name))
-        hold_channels_last(bound.channels_last)
+        self._hold(bound.laid)
         if self._fresh:
             self._fresh = False
             with first_run(self.request.device):
@@ -115,7 +115,7 @@ class Plan:
         for cell in bound.required:
             if cell.value is None:
                 raise EnforceNotMet(not_in_scope(cell.name))
-        hold_channels_last(bound.channels_last)
+        self._hold(bound.laid)
         code = self.code if self._tiers is None else self._tiers.choose(feeds, bound.cells)
         return code.begin(feeds, bound.cells, lods)
 
@@ -138,8 +138,8 @@ class Plan:
                 scope.var(var.name)
         cells = [scope.find_var(name) or scope.var(name) for name in self.written.state]
         required = [cell for cell in cells if cell.name in self.written.required]
-        channels_last = [cell for cell in required if cell.name in self._channels_last]
-        self._bound = Bound(weakref.ref(scope), scope.erasures, cells, required, channels_last)
+        laid = [cell for cell in required if cell.name in self._laid]
+        self._bound = Bound(weakref.ref(scope), scope.erasures, cells, required, laid)
         return self._bound
 
 

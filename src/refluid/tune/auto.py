@@ -21,7 +21,7 @@ from refluid.engine.knobs import KnobScope
 from refluid.engine.listening import RunCall
 from refluid.engine.replica_scopes import updates_variables
 from refluid.tune.ahead import ReaderDepth
-from refluid.tune.search import Compared
+from refluid.tune.ratios import Compared
 from refluid.tune.turns import PACE, RacePace, race
 from refluid.tune.ways import Way, is_repeatable, signature, ways
 from refluid.tune.window import StepWindow, plain_program

@@ -9,7 +9,8 @@ from typing import Any
 from refluid.core import flags
 from refluid.engine.choices import NONE, Choices
 from refluid.engine.knobs import KnobScope
-from refluid.tune.search import BlockFailed, TimedBlock
+from refluid.tune.ratios import TimedBlock
+from refluid.tune.search import BlockFailed
 from refluid.tune.session import NoLoop, Script, TrialFailed
 from refluid.tune.trainers import AtGate, at_gate
 

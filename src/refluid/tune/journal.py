@@ -12,7 +12,8 @@ from typing import Any
 from refluid.core.writing import write_file
 from refluid.engine.choices import NONE, Choices
 from refluid.engine.strategy_file import tables_of
-from refluid.tune.search import Compared, TimedBlock, Tried
+from refluid.tune.ratios import Compared, TimedBlock
+from refluid.tune.search import Tried
 from refluid.tune.space import Proposal
 
 

@@ -12,7 +12,15 @@ from torch.profiler import ProfilerActivity, profile
 
 from refluid.core.dtypes import VarType
 from refluid.eager import current
-from refluid.tune.profile import SLOWEST, SMALL, OperatorCost, Profile, flags_set, together
+from refluid.tune.profile import (
+    SLOWEST,
+    SMALL,
+    OperatorCost,
+    Profile,
+    flags_set,
+    scopes_consulted,
+    together,
+)
 
 
 @contextmanager
@@ -55,6 +63,7 @@ def _profile_of(seen: Any, steps: int, seconds: float) -> Profile:
         flags=flags_set(),
         slowest=sorted(costs, key=lambda one: -one.ms)[:SLOWEST],
         by_line=[],
+        scopes=scopes_consulted(),
     )
 
 

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import torch
 
 from refluid.core import flags
 from refluid.core.events import Log, keep
 from refluid.core.flag_table import FLAGS
-from refluid.engine.choices import NONE
+from refluid.engine.choices import NONE, consulted
 from refluid.engine.pipeline import FUSING, run_passes
 from refluid.engine.setting import AS_USUAL, Setting
 from refluid.engine.strategy import BUILD, DEFAULT, Strategy
 from refluid.fluid.compiler import CompiledProgram
 from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
-from refluid.measure.step_profile import Spent, step_profile, work_of
+from refluid.measure.step_profile import Spent, StepProfile, step_profile, work_of
 from refluid.ops.effects import Effect
-from refluid.ops.registry import facts_of
+from refluid.ops.registry import facts_of, find
 from refluid.passes.mixed_precision import HALVES
+from refluid.runtime.kernels import has_choice
+from refluid.runtime.layout import channels_last_state
 from refluid.runtime.meter import Meter, OperatorWork, arm
 from refluid.tune.window import StepWindow, plain_program
 
 _STEPS = 8
 _EVENTS = 200_000
+# Of the time of all operators; kinds that take less aren't looked at one by one.
+_NOTABLE = 0.05
+_CPU = torch.device("cpu")
 SLOWEST = 12
 """Operators that are told of."""
 SMALL = 0.1
@@ -44,6 +51,17 @@ class OperatorCost:
 
 
 @dataclass(frozen=True)
+class KernelUse:
+    """Where a kernel may be chosen. chosen: kinds of operators, the slowest first. multiplies,
+    convolves: whether such are among a step's. laid: whether its filters lie channels-last."""
+
+    chosen: list[str] = field(default_factory=list)
+    multiplies: bool = False
+    convolves: bool = False
+    laid: bool = False
+
+
+@dataclass(frozen=True)
 class Profile:
     """A step operator by operator. ms: of operators; between: of what is between them.
 
@@ -54,6 +72,8 @@ class Profile:
     exchanged_ms: of operators that exchange values with other processes.
     replicas, threads: as the script says. everywhere: whether the environment says on how many
     CPUs it runs. fusions: passes that a strategy may ask for and that would change it. flags: set.
+    varied: whether batches have several shapes. plain: whether there are no replicas. scopes:
+    names of the places of knobs that act on something in the script.
     """
 
     ms: float
@@ -76,14 +96,20 @@ class Profile:
     slowest: list[OperatorCost]
     by_line: list[tuple[str, float]]
     exchanged_ms: float = 0.0
+    kernels: KernelUse = KernelUse()
+    varied: bool = False
+    plain: bool = False
+    scopes: list[str] = field(default_factory=list)
 
 
 def profile_of(told: dict[str, Any]) -> Profile:
     """What `asdict` made of one."""
     slowest = [OperatorCost(**one) for one in told["slowest"]]
     lines = [(line, ms) for line, ms in told["by_line"]]
-    small = OperatorCost(**told["small"])
-    return Profile(**{**told, "slowest": slowest, "by_line": lines, "small": small})
+    small, kernels = OperatorCost(**told["small"]), KernelUse(**told["kernels"])
+    return Profile(
+        **{**told, "slowest": slowest, "by_line": lines, "small": small, "kernels": kernels}
+    )
 
 
 def profiled(window: StepWindow, program: Any) -> Profile:
@@ -129,7 +155,30 @@ def profiled(window: StepWindow, program: Any) -> Profile:
         slowest=costs[:SLOWEST],
         by_line=[(line, ms) for line, ms, _ in found.by(lambda watched: watched.line)[:6]],
         exchanged_ms=sum(one.ms for one in found.operators if _exchanges(one)),
+        kernels=_kernel_use(found, plain),
+        varied=window.shapes > 1,
+        plain=replicated is None or len(replicated.places) == 1,
+        scopes=scopes_consulted(),
     )
+
+
+def _kernel_use(found: StepProfile, program: Program) -> KernelUse:
+    """What is worth a choice of kernels: kinds that take a twentieth of the operators' time."""
+    spent = found.by(lambda watched: watched.ops[0].type.removesuffix("_grad"))
+    chosen = [kind for kind, ms, _ in spent if has_choice(kind) and ms > _NOTABLE * found.compute]
+    filters = {kind for kind in chosen if _has_filter(kind)}
+    laid = bool(channels_last_state(program.global_block().ops, _CPU))
+    return KernelUse(chosen, set(chosen) > filters, bool(filters), laid)
+
+
+def _has_filter(kind: str) -> bool:
+    definition = find(kind)
+    return definition is not None and bool(definition.filter)
+
+
+def scopes_consulted() -> list[str]:
+    """The names of places whose knobs act on something here."""
+    return sorted(one.name for one in consulted())
 
 
 def together(costs: Sequence[OperatorCost]) -> OperatorCost:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from refluid.engine.strategy_file import written
-from refluid.tune.search import Compared, Tried
+from refluid.tune.ratios import Compared
+from refluid.tune.search import Tried
 from refluid.tune.tuner import TuningOutcome
 
 
@@ -66,8 +67,12 @@ def denied(proof: Compared) -> str:
 
 
 def gain(found: Compared) -> str:
-    """How many times as fast, with its range over the rounds."""
-    return f"{1 / found.ratio:.2f} times as fast ({1 / found.high:.2f} to {1 / found.low:.2f})"
+    """How many times as fast, with its range over the rounds, or how much less memory."""
+    speed = f"{1 / found.ratio:.2f} times as fast ({1 / found.high:.2f} to {1 / found.low:.2f})"
+    if found.is_faster:
+        return speed
+    held = f"{found.peak / 1e6:.4g} MB a step instead of {found.usual.peak / 1e6:.4g}"
+    return f"{held}, {speed}"
 
 
 def tried_text(one: Tried) -> str:

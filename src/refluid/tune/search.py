@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from refluid.engine.choices import Choices
-from refluid.tune.space import Proposal, TrialKind
+from refluid.tune.ratios import WORTH, Compared, TimedBlock, compared, is_clear
+from refluid.tune.space import Proposal, TrialKind, TunableKnob
 
 # A block of steps takes about so long, and has so many at least and at most; the first ones, of
 # which losses are compared, have more.
 _BLOCK, _STEPS, _MOST_STEPS, _FIRST = 0.1, 2, 400, 8
-_ROUNDS, _LAST_ROUNDS, _MOST_ROUNDS = 9, 9, 15
-# After two rounds, what takes so many times as long is given up.
-_HOPELESS = 1.1
-# What must be gained for a choice to be worth making.
-_WORTH = 0.98
-_ENOUGH = 3
+# Rounds of a trial at most, of the proof, at most of that, and at least where the time is up.
+_ROUNDS, _LAST_ROUNDS, _MOST_ROUNDS, _FEWEST = 9, 9, 15, 5
 # What takes less than so many times as long may be worth it beside another choice.
 _NEARLY = 1.03
-# Student's t of 98% for so many rounds, and the least deviation of ratios that is believed.
-_T = {3: 6.96, 4: 4.54, 5: 3.75, 6: 3.36, 7: 3.14, 8: 3.0}
-_DEVIATION = 0.008
-# Losses of so many steps are compared: later ones differ by what rounding does to training.
-_ALIKE = 8
-
-
-@dataclass(frozen=True)
-class TimedBlock:
-    """Steps of one side: seconds of one, losses of all, bytes at the peak (0: not measured)."""
-
-    seconds: float
-    losses: Sequence[float] = ()
-    peak: int = 0
-
-
-_NOTHING = TimedBlock(0.0)
 
 
 class Bench(Protocol):
@@ -54,27 +33,6 @@ class Bench(Protocol):
 
 class BlockFailed(Exception):
     """A side can't be run; why."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The time of steps by B over that by A: median over rounds, lowest and highest.
-
-    off: by how much losses differ, relative. peak, losses: of B; usual: a block of A.
-    """
-
-    ratio: float
-    low: float
-    high: float
-    off: float = 0.0
-    peak: int = 0
-    losses: Sequence[float] = ()
-    usual: TimedBlock = _NOTHING
-
-    @property
-    def is_faster(self) -> bool:
-        """Whether B is, in all rounds but one, and by enough to matter."""
-        return self.ratio < _WORTH and self.high < 1.0
 
 
 @dataclass(frozen=True)
@@ -98,7 +56,8 @@ class Search:
     that which a knob states; None: as knobs state. roomy: whether the limit is so far away that
     only the proof need measure memory, which takes a second in each process. spread: by how much
     losses of a process started anew differ. live: whether all is tried as the loop goes on, since
-    its readers take time of what computes."""
+    its readers take time of what computes. deadline: when all is to be proven. reserve: of that,
+    seconds for the proof, or as many as the longest trial of what is kept took."""
 
     bench: Bench
     deadline: float
@@ -107,9 +66,12 @@ class Search:
     roomy: bool = False
     spread: float = 0.0
     live: bool = False
+    reserve: float = 0.0
     clock: Callable[[], float] = time.monotonic
     best: Choices = field(default_factory=Choices)
     tried: list[Tried] = field(default_factory=list)
+    _longest: dict[tuple[TrialKind, bool], float] = field(default_factory=dict)
+    _known_steps: dict[tuple[str, bool], int] = field(default_factory=dict)
 
     def run(
         self, base: Choices, proposals: Iterable[Proposal], before: Sequence[Tried] = ()
@@ -129,16 +91,33 @@ class Search:
 
     def _tried_of(self, proposals: Iterable[Proposal]) -> Iterator[Tried]:
         for one in proposals:
-            left = self.deadline - self.clock()
-            if left < 0:
+            begun = self.clock()
+            if begun > self._until:
                 return
-            if one.row.seconds + self._compiling() > left:
+            if begun + self._expected(one.row) > self._until:
                 continue  # a shorter one may still be possible
             result = self._try(one, self.best)
             self.tried.append(result)
+            self._note(one.row, self.clock() - begun, kept=result.kept)
             if result.kept:
                 self.best = one.on(self.best)
             yield result
+
+    @property
+    def _until(self) -> float:
+        """When trials end."""
+        return self.deadline - self.reserve
+
+    def _expected(self, row: TunableKnob) -> float:
+        """Seconds that a trial takes: as its row says, or the longest one of its kind so far."""
+        longest = self._longest.get((row.trial, row.compiles), 0.0)
+        return max(longest, row.seconds + self._compiling())
+
+    def _note(self, row: TunableKnob, seconds: float, *, kept: bool) -> None:
+        kind = row.trial, row.compiles
+        self._longest[kind] = max(self._longest.get(kind, 0.0), seconds)
+        if kept:
+            self.reserve = max(self.reserve, seconds)
 
     def _compiling(self) -> float:
         """Seconds that each trial takes more on top of what was kept."""
@@ -149,12 +128,12 @@ class Search:
         """What gained nothing before steps were compiled, and nearly as much as nothing: now they
         are other steps, of which it may be another part."""
         last = {one.proposal.key: one for one in self.tried}
-        chosen = {one.proposal.row.name for one in self.tried if one.kept}
+        chosen = {one.proposal.side for one in self.tried if one.kept}
         for number, made in enumerate(self.tried):
             if not (made.kept and made.proposal.row.compiles):
                 continue
             for one in sorted(self.tried[:number], key=_ratio):
-                again = last[one.proposal.key] is one and one.proposal.row.name not in chosen
+                again = last[one.proposal.key] is one and one.proposal.side not in chosen
                 if again and _ratio(one) < _NEARLY:
                     yield one.proposal
 
@@ -172,6 +151,8 @@ class Search:
         most = self._tolerance(one)
         if not found.off <= most:
             return False, f"losses differ by {found.off:.2g}, more than {most:g}"
+        if found.spares_memory(self.limit):
+            return True, "holds less memory"
         if self.limit and found.peak > self.limit:
             return False, f"a step holds {found.peak / 1e6:.4g} MB, more than the limit"
         if found.is_faster:
@@ -195,7 +176,8 @@ class Search:
         found = self.compare(
             Choices(), self.best, _LAST_ROUNDS, live=live, patient=True, again=again
         )
-        if not found.is_faster or not found.off <= self._tolerance():
+        gains = found.is_faster or found.spares_memory(self.limit)
+        if not gains or not found.off <= self._tolerance():
             self.best = Choices()
         return found
 
@@ -210,8 +192,8 @@ class Search:
         again: bool = False,
     ) -> Compared:
         """Rounds of a block each, in turns, until it is clear. patient: to the last one, and to
-        half as many more where a disturbed machine hides a gain. again: losses are those of a
-        window, run again by both; else of the loop, from its begin."""
+        half as many more where a disturbed machine hides a gain, while there is time. again: losses
+        are those of a window, run again by both; else of the loop, from its begin."""
         steps = self._steps(one, live=live)
         firsts: list[TimedBlock] = []
         seconds: list[TimedBlock] = []
@@ -222,15 +204,20 @@ class Search:
                 memory = number == 0 and (patient or not self.roomy)
                 blocks.append(self.bench.block(choices, count, live=live, memory=memory))
             ratios = [b.seconds / a.seconds for a, b in zip(firsts, seconds, strict=True)]
-            if not patient and (is_clear(ratios) or self.clock() > self.deadline):
-                break
-            found = compared(ratios)
-            if patient and number + 1 >= rounds and (found.is_faster or found.ratio >= _WORTH):
+            if self._is_enough(ratios, rounds, patient=patient):
                 break
         usual, changed = firsts[0], seconds[0]
         if again:
             usual, changed = self._again(one, usual), self._again(other, changed)
         return compared(ratios, usual, changed)
+
+    def _is_enough(self, ratios: Sequence[float], rounds: int, *, patient: bool) -> bool:
+        if not patient:
+            return is_clear(ratios) or self.clock() > self._until
+        if self.clock() > self.deadline:
+            return len(ratios) >= _FEWEST
+        found = compared(ratios)
+        return len(ratios) >= rounds and (found.is_faster or found.ratio >= WORTH)
 
     def _again(self, choices: Choices, seen: TimedBlock) -> TimedBlock:
         """The losses of the same batches, where steps can be run again."""
@@ -238,56 +225,9 @@ class Search:
         return replace(seen, losses=block.losses, peak=seen.peak or block.peak)
 
     def _steps(self, choices: Choices, *, live: bool) -> int:
-        first = self.bench.block(choices, _FIRST, live=live)
-        return max(_STEPS, min(_MOST_STEPS, math.ceil(_BLOCK / max(1e-9, first.seconds))))
-
-
-def is_clear(ratios: Sequence[float]) -> bool:
-    """Whether further rounds would tell nothing new: all agree, or the gain that is worth a choice
-    lies outside of what their mean may be."""
-    if len(ratios) >= 2 and min(ratios) > _HOPELESS:
-        return True
-    if len(ratios) < _ENOUGH:
-        return False
-    if max(ratios) < _WORTH or min(ratios) > 1.0:
-        return True
-    logs = [math.log(one) for one in ratios]
-    deviation = max(_DEVIATION, statistics.stdev(logs))
-    off = _T.get(len(logs), 2.9) * deviation / math.sqrt(len(logs))
-    return abs(statistics.fmean(logs) - math.log(_WORTH)) > off
-
-
-def compared(
-    ratios: Sequence[float],
-    usual: TimedBlock = _NOTHING,
-    other: TimedBlock = _NOTHING,
-) -> Compared:
-    """What rounds tell. usual, other: a block of each side."""
-    ordered = sorted(ratios)
-    # Some may be disturbed: so many of those rounds that the rest agree by chance once in fifty
-    # times at most (of five to eight rounds one: such a gain is to be proven yet).
-    count = len(ordered)
-    few = 3 if count >= 15 else 2 if count >= 12 else 1 if count > 4 else 0
-    spared = ordered[few : count - few]
-    return Compared(
-        statistics.median(ordered),
-        spared[0],
-        spared[-1],
-        difference(usual.losses, other.losses),
-        other.peak,
-        other.losses,
-        usual,
-    )
-
-
-def difference(usual: Sequence[float], others: Sequence[float]) -> float:
-    """The greatest difference, relative to the largest loss; infinite where one isn't finite."""
-    if not all(map(math.isfinite, others)):
-        return math.inf if all(map(math.isfinite, usual)) else 0.0
-    if (
-        usual and others and len(usual) != len(others) and 1 in (len(usual), len(others))
-    ):  # of threads: a mean
-        usual, others = [statistics.fmean(usual)], [statistics.fmean(others)]
-    scale = max((abs(one) for one in usual), default=0.0) or 1.0
-    pairs = zip(usual[:_ALIKE], others[:_ALIKE], strict=False)
-    return max((abs(a - b) for a, b in pairs), default=0.0) / scale
+        key = repr(choices), live
+        if key not in self._known_steps:
+            first = self.bench.block(choices, _FIRST, live=live)
+            count = math.ceil(_BLOCK / max(1e-9, first.seconds))
+            self._known_steps[key] = max(_STEPS, min(_MOST_STEPS, count))
+        return self._known_steps[key]

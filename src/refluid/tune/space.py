@@ -9,13 +9,16 @@ from typing import Any
 
 from refluid.engine.choices import Choices
 from refluid.engine.knobs import KnobScope
-from refluid.tune.evidence import BoundBy, Diagnosis, Evidence
+from refluid.tune import worth
+from refluid.tune.evidence import BoundBy, Diagnosis
+from refluid.tune.worth import Situation, WorthTrying
 
 # A smaller part of a step wouldn't be noticed. Blocks of a trial take about so many seconds.
 _LEAST, _USUAL = 0.002, 4.0
 _READER, _PYTHON = BoundBy.READER, BoundBy.PYTHON
 _SMALL, _KERNELS = BoundBy.SCHEDULING, BoundBy.KERNELS
 _EXCHANGES = BoundBy.COMMUNICATION
+_ANY = tuple(BoundBy)
 
 
 class Exactness(Enum):
@@ -35,32 +38,26 @@ class TrialKind(Enum):
 
 
 @dataclass(frozen=True)
-class Situation:
-    """What is known when values are proposed."""
-
-    seen: Evidence
-    diagnosis: Diagnosis
-
-
-@dataclass(frozen=True)
 class TunableKnob:
     """A knob in the space.
 
     values: those worth trying, none where it doesn't apply. helps: the parts of a step that it may
     shorten. gain: the part of them that it takes away where it helps; replaced by what was seen.
     seconds: that a trial takes beside its blocks of steps, about: starting, compiling. compiles:
-    whether each trial on top of it takes as long again.
+    whether each trial on top of it takes as long again. joined: a value with one more, where values
+    may be chosen beside each other.
     """
 
     scope: KnobScope
     name: str
-    values: Callable[[Situation], Sequence[Any]]
+    values: WorthTrying
     helps: tuple[BoundBy, ...]
     gain: float
     numbers: Exactness = Exactness.SAME
     trial: TrialKind = TrialKind.WINDOW
     seconds: float = 0.0
     compiles: bool = False
+    joined: Callable[[Any, Any], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,108 +72,18 @@ class Proposal:
         """By which it is remembered, and shown."""
         return f"{self.row.name} = {self.value}"
 
+    @property
+    def side(self) -> str:
+        """What is decided by it: of one side, one value is chosen at most."""
+        return self.key if self.row.joined else self.row.name
+
     def on(self, choices: Choices) -> Choices:
         """These choices with this one."""
-        return choices.put(self.row.scope, self.row.name, self.value)
-
-
-def _half(now: Situation) -> Sequence[Any]:
-    worth = now.seen.half > 1.15 and not now.seen.profile.half
-    return [True] if worth and now.seen.profile.updates else []
-
-
-def _fewer_threads(now: Situation) -> Sequence[int]:
-    threads, cores = now.seen.host.threads, now.seen.host.cores
-    set_now = int(now.seen.flags.get("FLAGS_paddle_num_threads", threads))
-    found, count = {cores}, cores
-    while count > 1:
-        count //= 2
-        found.add(count)
-    return sorted(found - {set_now})
-
-
-def _operator_threads(now: Situation) -> Sequence[int]:
-    said, cores = now.seen.profile.threads, now.seen.host.cores
-    many = [cores] if cores > 1 and said != cores and not now.seen.life.kind.at_once else []
-    return ([1] if said > 1 else []) + many
-
-
-def _tiers(now: Situation) -> Sequence[str]:
-    said = now.seen.flags.get("FLAGS_refluid_tier", "auto")
-    return [one for one in ("auto", "interpreted") if one != said]
-
-
-def _fusion(name: str) -> Callable[[Situation], Sequence[bool]]:
-    return lambda now: [True] if name in now.seen.profile.fusions else []
-
-
-def _replicated(*values: Any) -> Callable[[Situation], Sequence[Any]]:
-    return lambda now: values if now.seen.profile.replicas > 1 else ()
-
-
-def _replicas(now: Situation) -> Sequence[int]:
-    if not now.seen.profile.everywhere or len(now.seen.lives) > 1:
-        return ()
-    wanted = {1, now.seen.host.cores}
-    return sorted(wanted - {now.seen.profile.replicas})
-
-
-def _together(*values: Any, least: int = 2) -> Callable[[Situation], Sequence[Any]]:
-    """Where so many trainers exchange gradients."""
-    return lambda now: (
-        values if len(now.seen.lives) >= least and not now.seen.life.kind.servers else ()
-    )
-
-
-def _freed_at_once(now: Situation) -> Sequence[float]:
-    keeps = float(now.seen.flags.get("FLAGS_eager_delete_tensor_gb", 0.0)) != 0.0
-    return [0.0] if keeps else []
-
-
-def _computed_again(now: Situation) -> Sequence[bool]:
-    """Where memory binds; a loop of dygraph keeps what it keeps."""
-    binds = any(one.name in ("memory", "garbage kept") for one in now.diagnosis.causes)
-    return [True] if binds and not now.seen.life.kind.at_once else []
-
-
-def _on(flag: str, default: Any) -> Callable[[Situation], Sequence[Any]]:
-    """Back to the default where a script or the environment set something else."""
-    return lambda now: [default] if now.seen.flags.get(flag, default) != default else []
-
-
-def _in_programs(*values: Any) -> Callable[[Situation], Sequence[Any]]:
-    """Where the loop runs programs."""
-    return lambda now: () if now.seen.life.kind.at_once else values
-
-
-def _at_once(*values: Any) -> Callable[[Situation], Sequence[Any]]:
-    """Where the loop is one of dygraph."""
-    return lambda now: values if now.seen.life.kind.at_once else ()
-
-
-def _served(name: str, usual: Any, *values: Any) -> Callable[[Situation], Sequence[Any]]:
-    """Where steps talk to servers of tables; other values of a flag than it has."""
-    return lambda now: (
-        [one for one in values if now.seen.flags.get(name, usual) != one]
-        if now.seen.life.kind.servers
-        else ()
-    )
-
-
-def _dataset_threads(now: Situation) -> Sequence[int]:
-    kind, cores = now.seen.life.kind, now.seen.host.cores
-    wanted = {1, min(cores, kind.possible), min(2 * cores, kind.possible)}
-    return sorted(wanted - {kind.beside}) if kind.possible > 1 and not kind.servers else ()
-
-
-def _workers(now: Situation) -> Sequence[int]:
-    return [1, now.seen.host.cores] if loads(now) and now.seen.life.reader.startswith(
-        "DataLoader") else ()  # fmt: skip
-
-
-def loads(now: Situation) -> bool:
-    """Whether steps wait for a reader, so that only the loop as it goes on tells what is faster."""
-    return bool(now.seen.life.reader) and now.diagnosis.shares[BoundBy.READER] > 0.05
+        scope, name = self.row.scope, self.row.name
+        held, value = choices.of(scope).get(name), self.value
+        if self.row.joined and held:
+            value = self.row.joined(held, value)
+        return choices.put(scope, name, value)
 
 
 _FUSIONS = (
@@ -206,51 +113,61 @@ _STARTED, _LIVE = TrialKind.STARTED, TrialKind.LIVE
 _knob = TunableKnob
 
 SPACE: tuple[TunableKnob, ...] = (
-    _knob(KnobScope.PRECISION, "decorate", _half, (_KERNELS,), 0.3,
+    _knob(KnobScope.PRECISION, "decorate", worth.half, (_KERNELS,), 0.3,
         _PRECISION, _STARTED, 3.0),
-    _knob(KnobScope.READER, "use_multiprocess", lambda now: [True] if loads(now) else [],
+    _knob(KnobScope.READER, "use_multiprocess", worth.read_by(KnobScope.READER, True),
         (_READER,), 0.6, trial=_LIVE),
-    _knob(KnobScope.LOADER, "num_workers", _workers, (_READER,), 0.5, trial=_LIVE, seconds=4.0),
-    _knob(KnobScope.READER, "capacity", lambda now: [64] if loads(now) else [],
-        (_READER,), 0.1, trial=_LIVE),
-    _knob(_FLAG, "FLAGS_paddle_num_threads", _fewer_threads, (_KERNELS, _SMALL, _EXCHANGES),
+    _knob(KnobScope.LOADER, "num_workers", worth.workers, (_READER,), 0.5, trial=_LIVE,
+        seconds=4.0),
+    _knob(KnobScope.READER, "capacity", worth.read_by(KnobScope.READER, 64), (_READER,), 0.1,
+        trial=_LIVE),
+    _knob(_FLAG, "FLAGS_paddle_num_threads", worth.fewer_threads, (_KERNELS, _SMALL, _EXCHANGES),
         0.15, _ROUNDING),
-    _knob(_EXECUTION, "num_threads", _operator_threads, (_SMALL,), 0.1, _ROUNDING),
-    _knob(_FLAG, "FLAGS_refluid_tier", _tiers, (_SMALL,), 0.2),
-    _knob(KnobScope.DYGRAPH, "declarative", _at_once(True), (_SMALL,), 0.4,
+    _knob(_EXECUTION, "num_threads", worth.operator_threads, (_SMALL,), 0.1, _ROUNDING),
+    _knob(_FLAG, "FLAGS_refluid_tier", worth.tiers, (_SMALL,), 0.2),
+    _knob(_FLAG, "FLAGS_refluid_record_after", worth.record_after, (_SMALL,), 0.05,
+        trial=_LIVE, seconds=4.0),
+    _knob(KnobScope.DYGRAPH, "declarative", worth.at_once(True), (_SMALL,), 0.4,
         _ROUNDING, seconds=3.0),
-    *(_knob(_FLAG, one, _at_once(False), (_SMALL, _KERNELS), 0.03, _ROUNDING, seconds=3.0)
+    *(_knob(_FLAG, one, worth.at_once(False), (_SMALL, _KERNELS), 0.03, _ROUNDING, seconds=3.0)
         for one in _EAGER),
-    *(_knob(_FLAG, one, _served(one, usual, *others), (_EXCHANGES,), 0.1, _PRECISION, seconds=5.0)
-        for one, usual, others in _OF_SERVERS),
-    _knob(KnobScope.DATASET, "thread", _dataset_threads, (_PYTHON, _SMALL, _KERNELS), 0.3,
+    *(_knob(_FLAG, one, worth.served(one, usual, *others), (_EXCHANGES,), 0.1, _PRECISION,
+        seconds=5.0) for one, usual, others in _OF_SERVERS),
+    _knob(KnobScope.DATASET, "thread", worth.dataset_threads, (_PYTHON, _SMALL, _KERNELS), 0.3,
         _PRECISION, _LIVE, 12.0),
-    _knob(_BUILD, "enable_auto_fusion", _in_programs(True), (_SMALL, _KERNELS), 0.15,
+    _knob(_BUILD, "enable_auto_fusion", worth.in_programs(True), (_SMALL, _KERNELS), 0.15,
         _ROUNDING, seconds=8.0, compiles=True),
-    *(_knob(_BUILD, one, _fusion(one), (_KERNELS,), 0.05, _ROUNDING) for one in _FUSIONS),
-    _knob(_FLAG, "FLAGS_use_mkldnn", lambda now: [] if now.seen.flags.get("FLAGS_use_mkldnn")
-        else [True], (_KERNELS,), 0.05, _ROUNDING),
-    _knob(_BUILD, "enable_inplace", _in_programs(False), (_KERNELS,), 0.02),
-    _knob(_BUILD, "memory_optimize", _computed_again, (_KERNELS,), 0.02, _ROUNDING),
-    _knob(_EXECUTION, "num_iteration_per_drop_scope", _replicated(1), (_SMALL, _KERNELS), 0.02),
-    _knob(_FLAG, "FLAGS_eager_delete_tensor_gb", _freed_at_once, (_KERNELS,), 0.1),
-    _knob(_FLAG, "FLAGS_use_system_allocator", _on("FLAGS_use_system_allocator", False),
-        (_KERNELS,), 0.3, trial=_STARTED),
-    _knob(_FLAG, "FLAGS_refluid_adaptive_threads", _on("FLAGS_refluid_adaptive_threads", True),
-        (_KERNELS,), 0.1, _ROUNDING),
-    _knob(KnobScope.ENVIRONMENT, "CPU_NUM", _replicas, (_KERNELS, _SMALL), 0.2,
+    *(_knob(_BUILD, one, worth.fusion(one), (_KERNELS,), 0.05, _ROUNDING) for one in _FUSIONS),
+    _knob(_FLAG, "FLAGS_refluid_native_kernels", worth.native_kernels, (_KERNELS, _SMALL), 0.03,
+        _ROUNDING, joined=worth.join),
+    _knob(_FLAG, "FLAGS_refluid_onednn_from", worth.onednn_from, (_KERNELS, _SMALL), 0.05,
+        _ROUNDING),
+    _knob(_FLAG, "FLAGS_refluid_channels_last", worth.layouts, (_KERNELS, _SMALL), 0.05,
+        _ROUNDING),
+    _knob(_BUILD, "enable_inplace", worth.in_programs(False), (_KERNELS,), 0.02),
+    _knob(_BUILD, "memory_optimize", worth.where_memory_binds(True), _ANY, 0.5, _ROUNDING),
+    _knob(_FLAG, "FLAGS_refluid_batch_parts", worth.in_parts, _ANY, 0.4, _ROUNDING),
+    _knob(_EXECUTION, "num_iteration_per_drop_scope", worth.replicated(1), (_SMALL, _KERNELS),
+        0.02),
+    _knob(_FLAG, "FLAGS_eager_delete_tensor_gb", worth.freed_at_once, _ANY, 0.6),
+    _knob(_FLAG, "FLAGS_use_system_allocator",
+        worth.default_of("FLAGS_use_system_allocator", False), (_KERNELS,), 0.3, trial=_STARTED),
+    _knob(_FLAG, "FLAGS_refluid_adaptive_threads",
+        worth.default_of("FLAGS_refluid_adaptive_threads", True), (_KERNELS,), 0.1, _ROUNDING),
+    _knob(KnobScope.ENVIRONMENT, "CPU_NUM", worth.replicas, (_KERNELS, _SMALL), 0.2,
         _PRECISION, _STARTED),
-    _knob(_BUILD, "reduce_strategy", _replicated("Reduce"), (_KERNELS,), 0.05, _ROUNDING),
-    _knob(_FLAG, "FLAGS_refluid_replicas", _replicated("threads"), (_SMALL,), 0.05,
+    _knob(_BUILD, "reduce_strategy", worth.replicated("Reduce"), (_KERNELS,), 0.05, _ROUNDING),
+    _knob(_FLAG, "FLAGS_refluid_replicas", worth.replicated("threads"), (_SMALL,), 0.05,
         _ROUNDING),
-    _knob(_FLAG, "FLAGS_fuse_parameter_memory_size", _replicated(1.0, 100.0), (_KERNELS,), 0.02,
+    _knob(_FLAG, "FLAGS_fuse_parameter_memory_size", worth.replicated(1.0, 100.0), (_KERNELS,),
+        0.02, _ROUNDING),
+    _knob(_FLEET, "exchange_type", worth.together("bfloat16"), (_EXCHANGES,), 0.4, _PRECISION),
+    _knob(_FLEET, "bucket_megabytes", worth.together(1.0, 8.0, 100.0), (_EXCHANGES,), 0.1,
         _ROUNDING),
-    _knob(_FLEET, "exchange_type", _together("bfloat16"), (_EXCHANGES,), 0.4, _PRECISION),
-    _knob(_FLEET, "bucket_megabytes", _together(1.0, 8.0, 100.0), (_EXCHANGES,), 0.1, _ROUNDING),
-    _knob(_BUILD, "nccl_comm_num", _together(2), (_EXCHANGES,), 0.1, _ROUNDING),
-    _knob(_BUILD, "use_hierarchical_allreduce", _together(True, least=4), (_EXCHANGES,), 0.1,
+    _knob(_BUILD, "nccl_comm_num", worth.together(2), (_EXCHANGES,), 0.1, _ROUNDING),
+    _knob(_BUILD, "use_hierarchical_allreduce", worth.together(True, least=4), (_EXCHANGES,), 0.1,
         _ROUNDING),
-    _knob(_FLAG, "FLAGS_refluid_overlap_exchange", _together(False), (_EXCHANGES,), 0.05,
+    _knob(_FLAG, "FLAGS_refluid_overlap_exchange", worth.together(False), (_EXCHANGES,), 0.05,
         _ROUNDING),
 )  # fmt: skip
 
@@ -268,9 +185,9 @@ def proposals(
     machine before, by key."""
     found = applicable(now, space)
     promises = {one.key: _promise(one, now.diagnosis, seen) for one in found}
-    worth = [one for one in found if promises[one.key] >= _LEAST]
-    order = {one.key: -promises[one.key] / (_USUAL + one.row.seconds) for one in worth}
-    return sorted(worth, key=lambda one: (one.row.compiles, order[one.key]))
+    chosen = [one for one in found if promises[one.key] >= _LEAST]
+    order = {one.key: -promises[one.key] / (_USUAL + one.row.seconds) for one in chosen}
+    return sorted(chosen, key=lambda one: (one.row.compiles, order[one.key]))
 
 
 def _promise(one: Proposal, diagnosis: Diagnosis, seen: dict[str, float]) -> float:

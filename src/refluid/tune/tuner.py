@@ -18,19 +18,19 @@ from refluid.tune.evidence import Diagnosis, Evidence
 from refluid.tune.journal import Journal, journal_of
 from refluid.tune.learned import Learned, MachineRates
 from refluid.tune.profile import profile_of
-from refluid.tune.search import BlockFailed, Compared, Search, Tried
+from refluid.tune.ratios import Compared
+from refluid.tune.search import BlockFailed, Search, Tried
 from refluid.tune.session import Script
 from refluid.tune.space import (
     SPACE,
     Exactness,
     Proposal,
-    Situation,
     TunableKnob,
     applicable,
-    loads,
     proposals,
 )
 from refluid.tune.trainers import AtGate
+from refluid.tune.worth import Situation, loads
 
 # Of the budget, for the last proof.
 _PROOF = 0.15
@@ -72,15 +72,15 @@ def tune(
     start = time.monotonic()
     sessions = Sessions(replace(script, kept=script.kept or learned.compiled()), tell)
     try:
-        seen = seen_by(sessions.default(), tell, learned)
+        seen = _within(limit, seen_by(sessions.default(), tell, learned))
         outcome = TuningOutcome(script, seen, diagnose(seen))
         tell(f"bound by {outcome.diagnosis.bound.value}")
-        deadline = start + budget * (1 - _PROOF)
         most = limit or seen.host.available
         roomy = seen.life.resident + _ROOM * seen.profile.peak < most
         spread = 0.0 if seen.life.kind.is_exact else Exactness.PRECISION.value
         now = Situation(seen, outcome.diagnosis)
-        search = Search(sessions, deadline, most, tolerance, roomy, spread, loads(now))
+        reserve, end = _PROOF * budget, start + budget
+        search = Search(sessions, end, most, tolerance, roomy, spread, loads(now), reserve)
         planned = proposals(now, learned.gains(), space)
         processes = f"{script.trainers} {script.servers}"
         machine = f"{learned.machine} {limit} {tolerance} {processes}"
@@ -125,6 +125,11 @@ def _search(
         search.best = Choices()
     outcome.tried, outcome.best = search.tried, search.best
     outcome.left = len({one.key for one in planned} - {one.proposal.key for one in search.tried})
+
+
+def _within(limit: int, seen: Evidence) -> Evidence:
+    """With that limit of memory, if there is one, as if the machine had no more."""
+    return replace(seen, host=replace(seen.host, limit=limit)) if limit else seen
 
 
 def seen_by(

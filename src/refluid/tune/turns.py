@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from refluid.tune.search import Compared, compared, is_clear
+from refluid.tune.ratios import Compared, compared, is_clear
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,11 @@ class StepWindow:
         self._twins: dict[str, CompiledProgram] = {}
         self._warm: set[str] = set()
 
+    @property
+    def shapes(self) -> int:
+        """How many batches are unlike all others in their shapes."""
+        return len({repr(_shapes(call.feed)) for call in self._calls})
+
     def replay(self, choices: Choices, steps: int, *, memory: bool = False) -> Replayed:
         """So many steps as they would be with these choices, from the same state each time.
 
@@ -149,6 +154,17 @@ class StepWindow:
             results = calls[number % len(calls)]()
             into.seconds.append(time.perf_counter() - start)
             into.losses.append(sum(numbers_of(results)))
+
+
+def _shapes(feed: Any) -> Any:
+    """The shapes of what is fed, with LoD, in the same order."""
+    if isinstance(feed, dict):
+        return {name: _shapes(one) for name, one in feed.items()}
+    if isinstance(feed, list | tuple):
+        return [_shapes(one) for one in feed]
+    shape = getattr(feed, "shape", ())
+    lengths = getattr(feed, "recursive_sequence_lengths", None)
+    return list(shape() if callable(shape) else shape), lengths() if lengths else []
 
 
 def _of_any(*asked: bool) -> list[bool]:

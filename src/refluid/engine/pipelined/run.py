@@ -88,7 +88,8 @@ class PipelineRun:
         members.everyone.agree(["train by a pipeline", repr(micro), *told])
         reads = members.everyone.all_gather(torch.tensor([stage.reading is not None]))
         self._readers = [rank for rank, one in enumerate(reads) if bool(one)]
-        drop_others(stage, scope)
+        if stage.count > 1:
+            drop_others(stage, scope)
         if members.alike.size > 1:
             begin_alike(members.alike, stage.passes, scope)
         self._exchange_weights()
@@ -119,6 +120,10 @@ class PipelineRun:
         if there is not None and there.watch is not None:
             there.watch(sum(samples(next(iter(one.values()))) for one in batches if one))
         return [[found.get(name)] for name in fetches]
+
+    def computes(self, name: str) -> bool:
+        """Whether a variable is among what this stage computes or has."""
+        return name in _names(self.stage.passes) | _names(self.stage.update)
 
     # -- data -------------------------------------------------------------------------------------
 
@@ -216,8 +221,11 @@ def drop_others(stage: Stage, scope: Scope) -> None:
 
 def _names(program: Program | None) -> set[str]:
     """The variables of a program's operators."""
-    blocks = [] if program is None else program.blocks_run()
-    return {name for block in blocks for op in block.ops for name in op.arg_names}
+    return set() if program is None else program.derived(_names_in)
+
+
+def _names_in(program: Program) -> set[str]:
+    return {name for block in program.blocks_run() for op in block.ops for name in op.arg_names}
 
 
 def _mapping(feed: Any) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from refluid.runtime.batched.trial_run import Refused, Unlike, trial_run
 from refluid.runtime.code import Code
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.recorded.fitting import Recorded
-from refluid.runtime.recorded.tiers import BEFORE, KEPT
+from refluid.runtime.recorded.tiers import KEPT, before_recording
 from refluid.runtime.replicas import Replicas
 from refluid.runtime.request import Request
 
@@ -155,7 +155,7 @@ class BatchedReplicas:
 
     def _search(self, key: Any, feeds: Feeds) -> _BatchedStep | None:
         self._counts[key] = count = self._counts.get(key, 0) + 1
-        patience = 0 if flags.value("refluid_tier") in ("recorded", "compiled") else BEFORE
+        patience = before_recording()
         if self._makes == KEPT or len(self._counts) > SHAPES:
             self._give_up("their shapes change too often")
         elif count > patience:

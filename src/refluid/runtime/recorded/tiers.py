@@ -31,11 +31,11 @@ from refluid.runtime.trees import Name
 
 _log = logging.getLogger("refluid")
 
-# A step is recorded when its shapes come for the fourth time, and one of very many lines that many
-# hundreds later: recording takes as long as 45 runs of it, and has to be worth it. So many
-# recordings are kept. After so many different shapes each is recorded into a table of all of them,
-# the later the more are in there.
-BEFORE, LONG, KEPT, VARIED, MANY = 3, 400, 8, 5, 32
+# A step is recorded when its shapes come for the fourth time (FLAGS_refluid_record_after), and one
+# of very many lines that many hundreds later: recording takes as long as 45 runs of it, and has to
+# be worth it. So many recordings are kept. After so many different shapes each is recorded into a
+# table of all of them, the later the more are in there.
+LONG, KEPT, VARIED, MANY = 400, 8, 5, 32
 # So many steps that pause may be left there while they are recorded.
 UNFINISHED = 8
 
@@ -43,6 +43,13 @@ UNFINISHED = 8
 STATES = 3
 
 StepResults = tuple[Any, Any]
+
+
+def before_recording(lines: int = 0) -> int:
+    """Steps of the same shapes that go by before one of so many lines is recorded."""
+    if flags.value("refluid_tier") in ("recorded", "compiled"):
+        return 0
+    return int(flags.value("refluid_record_after")) + lines // LONG
 
 
 class _Made:
@@ -103,10 +110,9 @@ class Tiers:
         if key not in self._now.counts and len(self._now.counts) == SIZES:
             return self.interpreted
         self._now.counts[key] += 1
-        eager = flags.value("refluid_tier") in ("recorded", "compiled")
-        patience = 0 if eager else BEFORE + len(self.interpreted.source.steps) // LONG
+        patience = before_recording(len(self.interpreted.source.steps))
         if len(self._now.counts) > VARIED and not self._pauses and self._now.tables.wants(feeds):
-            if self._now.counts[key] > patience + (0 if eager else self._now.tables.sizes // MANY):
+            if self._now.counts[key] > patience + self._later():
                 return self.interpreted.with_step(self._tabulate)
         elif len(self._now.made) >= KEPT:
             self._give_up("its shapes change too often")
@@ -115,6 +121,9 @@ class Tiers:
                 return self._pausing()
             return self.interpreted.with_step(self._record)
         return self.interpreted
+
+    def _later(self) -> int:
+        return self._now.tables.sizes // MANY if before_recording() else 0
 
     def _record(self, feeds: Sequence[Tensor], cells: Sequence[Cell], levels: Any) -> StepResults:
         """Runs one step, operator by operator, and keeps a recording of it."""
