@@ -43,7 +43,7 @@ _OWN = {
 _OF_PADDLE_2 = {
     "comm.parts",
     "detection.counted",
-    "loss.transducer",
+    "loss.ways",
     "math.accumulating",
     "math.decomposing",
     "math.frequencies",

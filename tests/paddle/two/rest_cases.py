@@ -49,5 +49,9 @@ CASES = numbered(
             2,
         ),
         c("broadcast_to", f(1, 4), [3, 4]),
+        c("text.viterbi_decode", f(3, 5, 4), f(4, 4), i(3, low=1, high=6), False),
+        c("text.viterbi_decode", f(3, 5, 4), f(4, 4), i(3, low=1, high=6)),
+        c("text.viterbi_decode", f(1, 1, 3), f(3, 3), i(1, low=1, high=2)),
+        c("text.viterbi_decode", f(2, 6, 5), f(5, 5), i(2, low=1, high=4)),
     ]
 )
