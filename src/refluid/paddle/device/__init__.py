@@ -11,5 +11,7 @@ name_table(
     refluid.paddle.framework.devices: is_compiled_with_rocm is_compiled_with_cinn
     refluid.paddle.framework.devices: is_compiled_with_distribute is_compiled_with_xpu
     refluid.paddle.framework.devices: is_compiled_with_ipu is_compiled_with_custom_device
+    refluid.paddle.device.streams: Event Stream current_stream set_stream stream_guard synchronize
+    refluid.paddle.device.streams: get_all_custom_device_type get_available_custom_device
     """,
 )
