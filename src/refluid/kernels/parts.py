@@ -24,6 +24,7 @@ IMPORTING_RULES = (
 )
 _SYMPY = "torch imports sympy when it first infers a shape"
 _NOT_RECORDED = "steps aren't recorded, and the memory of a step can't be measured"
+_ALONE = "kernels' objects are made as torch makes them"
 # The name, and what is done without it.
 PARTS: dict[str, str] = {
     **{f"torch._foreach_{name}": _EACH for name in _LISTS.split()},
@@ -46,6 +47,8 @@ PARTS: dict[str, str] = {
     "torch._C.DisableTorchFunction": _NOT_RECORDED,
     "torch.utils._python_dispatch.TorchDispatchMode": _NOT_RECORDED,
     "torch.ops.aten.add.Tensor._schema": _NOT_RECORDED,
+    "torch._ops._OpNamespace": _ALONE,
+    "torch._ops.OpOverloadPacket": _ALONE,
     "torch.distributed.ProcessGroupGloo._Options": "processes meet where the machine's name points",
     **{
         f"torch._C._functorch.{name}": "vmap calls what it has no rule for in a loop, and warns"

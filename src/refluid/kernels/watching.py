@@ -1,8 +1,16 @@
-"""Kernels watched as they are called, and what they say of themselves."""
+"""Kernels watched as they are called, and what they say of themselves.
+
+torch makes the object of a kernel when it is first looked for, and remembers where it lies without
+holding it. Of two threads that look at once the second one's takes the place of the first one's,
+which is freed; where torch remembers that one, the next watched call of the kernel ends the
+process. So threads take turns (`make_each_once`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -35,6 +43,28 @@ _Mode: Any = part(_MODE, _NoMode)
 Unseen: Any = part(_PLAINLY, None)
 # What listing the kernels of a step needs and this torch lacks.
 LACKING = [name for name in (_MODE, _PLAINLY, _SCHEMA) if part(name, None) is None]
+
+
+_making = RLock()  # what makes one may look for others
+# How each class does it itself.
+made_by: dict[Any, Callable[[Any, str], Any]] = {}
+
+
+def make_each_once(kind: Any) -> None:
+    """Threads take turns where objects of this class make an attribute that they keep."""
+    make = made_by[kind] = kind.__getattr__
+
+    def made(self: Any, name: str) -> Any:
+        with _making:
+            known = vars(self)
+            return known[name] if name in known else make(self, name)
+
+    kind.__getattr__ = made
+
+
+for _kind in (part("torch._ops._OpNamespace", None), part("torch._ops.OpOverloadPacket", None)):
+    if _kind is not None:
+        make_each_once(_kind)
 
 
 class DispatchMode(_Mode):  # type: ignore[misc]
