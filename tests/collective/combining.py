@@ -13,7 +13,7 @@ from refluid.paddle.distributed import fleet
 from tests.collective import fleets
 
 
-def _reducing() -> Any:
+def reducing() -> Any:
     """Reduce mode: each worker updates the parameters that it owns."""
     options = fluid.BuildStrategy()
     options.reduce_strategy = options.ReduceStrategy.Reduce
@@ -42,7 +42,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "",
         {"fuse_grad_size_in_MB": 1, "_fuse_grad_size_in_TFLOPS": 2, "nccl_comm_num": 2},
     ),
-    "reduce": ("", {"build_strategy": _reducing()}),
+    "reduce": ("", {"build_strategy": reducing()}),
     "sync norm": ("", {"sync_batch_norm": True}),
 }
 OPTIMIZERS = {"momentum": fleets.MOMENTUM, "adam": fleets.ADAM, "clipped": fleets.CLIPPED}

@@ -17,6 +17,8 @@ from refluid.collective.saving import folders
 from refluid.collective.saving.checkpoints import Checkpointing
 from refluid.core.random import set_states
 from tests.collective.compiled_cases import REDUCE
+from tests.collective.networks import parameters
+from tests.collective.resuming_fleets import FLEETS, fleet_network
 
 EPOCHS, BATCHES = 2, 4
 KINDS: dict[str, dict[str, Any]] = {
@@ -59,25 +61,31 @@ class Training:
 
     def __init__(self, kind: str, folder: str, every: int) -> None:
         job = job_of_environment()
-        self.rank, size = (job.rank, job.size) if job else (0, 1)
+        self.rank, self.size = (job.rank, job.size) if job else (0, 1)
         self.main, self.startup = fluid.Program(), fluid.Program()
         with fluid.program_guard(self.main, self.startup), fluid.unique_name.guard():
-            self.loss = network(kind == "compressed")
-            self.loader = self._loader(kind)
-        strategy = fluid.BuildStrategy()
-        strategy.num_trainers, strategy.trainer_id = size, self.rank
-        for name, value in KINDS[kind].items():
-            setattr(strategy, name, value)
-        self.program = fluid.CompiledProgram(self.main).with_data_parallel(
-            self.loss.name, strategy, places=[fluid.CPUPlace()]
-        )
+            self.loss, self.loader, self.program = self._built(kind)
         self.executor = fluid.Executor()
-        np.random.seed(5 + self.rank)
-        drawn = torch.Generator().manual_seed(7 + self.rank)
+        own = 0 if kind in FLEETS else self.rank
+        np.random.seed(5 + own)
+        drawn = torch.Generator().manual_seed(7 + own)
         set_states([("cpu", drawn.get_state())])
         self.executor.run(self.startup)
         loaders = [] if self.loader is None else [self.loader]
         self.kept = Checkpointing(folder, self.program, loaders=loaders, every=every, keep=3)
+
+    def _built(self, kind: str) -> tuple[Any, Any, Any]:
+        """The loss, a loader or None, and what is run."""
+        if kind in FLEETS:
+            return fleet_network(kind), None, self.main
+        loss, strategy = network(kind == "compressed"), fluid.BuildStrategy()
+        strategy.num_trainers, strategy.trainer_id = self.size, self.rank
+        for name, value in KINDS[kind].items():
+            setattr(strategy, name, value)
+        run = fluid.CompiledProgram(self.main).with_data_parallel(
+            loss.name, strategy, places=[fluid.CPUPlace()]
+        )
+        return loss, self._loader(kind), run
 
     def _loader(self, kind: str) -> Any:
         if kind in ("a reader", "compressed"):
@@ -96,7 +104,7 @@ class Training:
                 except fluid.core.EOFException:
                     self.loader.reset()
                     break
-                yield float(np.mean(loss))
+                yield 0.0 if loss is None else float(np.mean(loss))
                 self.kept.after_step()
 
     def _feeds(self) -> Iterator[Any]:
@@ -132,17 +140,37 @@ def train(kinds: list[str], folder: str, every: int, most: int) -> list[Any]:
     return found
 
 
-def train_until_signalled(folder: str) -> None:
+def train_both(kinds: list[str], whole: str, parts: str, every: int, most: int) -> list[Any]:
+    """`train` to the end, and what it gives; and in another folder for at most so many steps."""
+    found = train(kinds, whole, every, 99)
+    train(kinds, parts, every, most)
+    return found
+
+
+def begun_again(kinds: list[str], folder: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """What a trainer has of each kind once it has resumed, and after one step more."""
+    found = []
+    for kind in kinds:
+        with fluid.scope_guard(fluid.Scope()):
+            training = Training(kind, f"{folder}/{kind}", 0)
+            assert training.kept.resume()
+            first = parameters(training.main)
+            next(training.losses())
+            found.append((first, parameters(training.main)))
+    return found
+
+
+def train_until_signalled(kind: str, folder: str) -> None:
     """The second trainer is signalled in its third step."""
-    training = Training("a reader", folder, every=100)
+    training = Training(kind, folder, every=100)
     for number, _ in enumerate(training.losses(), 1):
         if number == 3 and training.rank == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def crash_while_saving(folder: str) -> None:
+def crash_while_saving(kind: str, folder: str) -> None:
     """The first trainer dies in its second save, when all files are written but not in place."""
-    training = Training("a reader", folder, every=2)
+    training = Training(kind, folder, every=2)
     usual, calls = folders.finish, []
 
     def finish(begun: Path, *given: Any) -> Path:

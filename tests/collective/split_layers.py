@@ -30,10 +30,12 @@ Trained = tuple[list[float], dict[str, np.ndarray]]
 
 class Case:
     """Sizes, weights and data that follow from a seed. parts: in how many parts layers are split,
-    1 for whole ones. garbage: what is added to values that others' take the place of."""
+    1 for whole ones. garbage: what is added to values that others' take the place of.
+    normed: whether there is a batch norm."""
 
-    def __init__(self, seed: int, parts: int, own: int = 0, garbage: bool = False) -> None:
+    def __init__(self, seed: int, parts: int, own: int, garbage: bool, normed: bool) -> None:
         draws, self.parts, self.own, self.garbage = random.Random(seed), parts, own, garbage
+        self.normed = normed
         self.vocabulary, self.width, self.inner = (4 * draws.randint(1, 5) for _ in range(3))
         self.numbers, self.made = np.random.default_rng(seed), dict[str, np.ndarray]()
 
@@ -70,36 +72,51 @@ class Case:
 
     def loss(self) -> Any:
         """Of the network."""
+        return self.second(self.first())
+
+    def first(self) -> Any:
+        """An embedding and two layers."""
+        with fluid.device_guard("gpu:0"):
+            ids = fluid.data("ids", [None, WORDS], "int64")
+            table = self.attr("table", (self.vocabulary, self.width), 0)
+            if self.parts > 1:
+                size = self.vocabulary, self.width
+                x = distributed.split(
+                    ids, size, "embedding", num_partitions=self.parts, weight_attr=table
+                )
+            else:
+                x = fluid.embedding(ids, [self.vocabulary, self.width], param_attr=table)
+            x = fluid.layers.tanh(self.linear(x, "in", (self.width, self.inner), 1, False))
+            return self.linear(x, "out", (self.inner, self.width), 0, True)
+
+    def second(self, x: Any) -> Any:
+        """Two more layers and the loss."""
         layers = fluid.layers
-        ids, y = fluid.data("ids", [None, WORDS], "int64"), fluid.data("y", [None, 1])
-        table = self.attr("table", (self.vocabulary, self.width), 0)
-        if self.parts > 1:
-            size = self.vocabulary, self.width
-            x = distributed.split(
-                ids, size, "embedding", num_partitions=self.parts, weight_attr=table
-            )
-        else:
-            x = fluid.embedding(ids, [self.vocabulary, self.width], param_attr=table)
-        x = layers.tanh(self.linear(x, "in", (self.width, self.inner), 1, False))
-        x = self.linear(x, "out", (self.inner, self.width), 0, True)
-        x = layers.tanh(self.linear(x, "wide", (self.width, self.inner), 1, True))
-        x = self.linear(x, "back", (self.inner, self.width), 0, True)
-        attr, bias = self.attr("last.w", (self.width, 1)), self.attr("last.b", (1,))
-        found = layers.fc(layers.reduce_mean(x, 1), 1, param_attr=attr, bias_attr=bias)
-        return layers.reduce_mean(layers.square_error_cost(found, y))
+        with fluid.device_guard("gpu:1"):
+            x = layers.tanh(self.linear(x, "wide", (self.width, self.inner), 1, True))
+            if self.normed:
+                scale, shift = (self.attr(f"norm.{one}", (self.inner,)) for one in "wb")
+                x = layers.batch_norm(x, param_attr=scale, bias_attr=shift, data_layout="NHWC")
+            x = self.linear(x, "back", (self.inner, self.width), 0, True)
+            attr, bias = self.attr("last.w", (self.width, 1)), self.attr("last.b", (1,))
+            found = layers.fc(layers.reduce_mean(x, 1), 1, param_attr=attr, bias_attr=bias)
+            y = fluid.data("y", [None, 1])
+            return layers.reduce_mean(layers.square_error_cost(found, y))
 
 
 def train(seed: int, optimizer: str, parts: int, fields: dict[str, Any] | None = None) -> Trained:
-    """Losses, and the parameters that this worker has."""
+    """Losses, none at a stage that knows none, and the parameters that this worker has."""
     rank, size = fleet.worker_index(), fleet.worker_num()
-    batch, own = divmod(rank, parts)
-    case = Case(seed, parts, own, garbage=batch > 0)
+    fields = fields or {}
+    alike = parts * (2 if "pipeline" in fields and size > 1 else 1)
+    batch, own = rank // alike, rank % parts
+    case = Case(seed, parts, own, batch > 0, "sync_batch_norm" in fields)
     strategy = fleet.DistributedStrategy()
     if parts > 1:
         strategy.tensor_parallel = True
         strategy.tensor_parallel_configs = {"tensor_parallel_degree": parts}
-    for name, value in (fields or {}).items():
-        setattr(strategy, name, value)
+    for name, value in fields.items():
+        setattr(strategy, name, value() if callable(value) else value)
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         loss = case.loss()
@@ -108,8 +125,9 @@ def train(seed: int, optimizer: str, parts: int, fields: dict[str, Any] | None =
     with fluid.scope_guard(fluid.Scope()):
         executor.run(startup)
         for fed in case.batches():
-            part = share(fed, batch, size // parts)
-            losses.append(float(executor.run(main, feed=part, fetch_list=[loss])[0]))
+            part = share(fed, batch, size // alike)
+            (found,) = executor.run(main, feed=part, fetch_list=[loss])
+            losses += [] if found is None else [float(found)]
         learned = values(main)
         with tempfile.TemporaryDirectory() as folder:
             fleet.save_persistables(executor, folder, main)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +22,76 @@ from tests.collective.resuming import (
     EPOCHS,
     KINDS,
     Training,
+    begun_again,
     crash_while_saving,
     network,
     train,
+    train_both,
     train_layers,
     train_until_signalled,
 )
+from tests.collective.resuming_fleets import FLEETS
 
 STEPS = EPOCHS * BATCHES
 
 
-def ran(size: int, tmp_path: Path, folder: str, most: int = 99) -> list[list[Any]]:
+def ran(
+    size: int, tmp_path: Path, folder: str, most: int = 99, kinds: Sequence[str] = (*KINDS,)
+) -> list[list[Any]]:
     """What each trainer has of each kind."""
-    given = (list(KINDS), str(tmp_path / folder), 3, most)
+    given = ([*kinds], str(tmp_path / folder), 3, most)
     found = as_trainers(size, train, *given, folder=tmp_path) if size > 1 else [train(*given)]
     assert all(isinstance(one, list) for one in found), found
     return found
 
 
-def test_what_resumes_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
-    whole = ran(2, tmp_path, "whole")
-    for most in (4, 4):  # in the first epoch, and in the second
-        ran(2, tmp_path, "parts", most)
-    resumed = ran(2, tmp_path, "parts")
-    for rank in range(2):
-        for kind, one, other in zip(KINDS, whole[rank], resumed[rank], strict=True):
+def check_resumed(size: int, tmp_path: Path, kinds: Sequence[str]) -> None:
+    """Losses of training that was interrupted twice are those of what never was."""
+    folders = str(tmp_path / "whole"), str(tmp_path / "parts")
+    # In the first epoch, and in the second.
+    whole = as_trainers(size, train_both, [*kinds], *folders, 3, 4, folder=tmp_path)
+    assert all(isinstance(one, list) for one in whole), whole
+    ran(size, tmp_path, "parts", 4, kinds)
+    resumed = ran(size, tmp_path, "parts", kinds=kinds)
+    for rank in range(size):
+        for kind, one, other in zip(kinds, whole[rank], resumed[rank], strict=True):
             assert one[:2] == (False, 0) and len(one[2]) == STEPS, kind
             assert other[0] and other[1] == 6, (kind, other)
             assert other[2] == one[2][6:] and np.isfinite(one[2]).all(), (kind, one[2])
+            last = kind != "stages" or rank % 2
+            assert len({*one[2]}) == (STEPS if last else 1), "steps differ, where a loss is known"
+
+
+def test_what_resumes_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
+    check_resumed(2, tmp_path, [*KINDS, "stages", "parts"])
+
+
+@pytest.mark.slow
+def test_stages_and_parts_of_several_groups_resume(tmp_path: Path) -> None:
+    check_resumed(4, tmp_path, [*FLEETS])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2)])
+def test_stages_and_parts_go_on_in_another_number(before: int, after: int, tmp_path: Path) -> None:
+    """Each stage or part goes to those who have it now."""
+    kinds = ["stages", "parts"]
+    ran(before, tmp_path, "kept", 4, kinds)
+    given = kinds, str(tmp_path / "kept")
+    own, others = (as_trainers(n, begun_again, *given, folder=tmp_path) for n in (before, after))
+    for rank, found in enumerate(others):
+        assert isinstance(found, list), found
+        for kind, (first, then), (wanted, _), (_, twin) in zip(
+            kinds, found, own[rank % 2], others[rank % 2], strict=True
+        ):
+            statistics = [name for name in wanted if "batch_norm" in name]
+            assert first.keys() == wanted.keys() and statistics
+            for name, value in wanted.items():
+                np.testing.assert_array_equal(first[name], value, f"{kind} {name}")
+            for name, value in then.items():
+                np.testing.assert_array_equal(value, twin[name], f"{kind} {name}")
+    split = [name for name, value in own[0][1][0].items() if (value != own[1][1][0][name]).any()]
+    assert any("split" in one for one in split), "workers have parts of their own"
 
 
 def test_layers_of_dygraph_resume_too(tmp_path: Path) -> None:
@@ -90,23 +134,23 @@ def test_a_checkpoint_is_fluids_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_signal_saves_and_ends_all(tmp_path: Path) -> None:
-    assert as_trainers(2, train_until_signalled, str(tmp_path / "kept"), folder=tmp_path) == [
-        143,
-        143,
-    ]
+@pytest.mark.parametrize("kind", ["a reader", "stages", "parts"])
+def test_a_signal_saves_and_ends_all(kind: str, tmp_path: Path) -> None:
+    given = kind, str(tmp_path / "kept")
+    assert as_trainers(2, train_until_signalled, *given, folder=tmp_path) == [143, 143]
     (number,) = numbers(tmp_path / "kept")
     text = (folder_of(tmp_path / "kept", number) / "checkpoint.json").read_text()
     assert '"step": 4' in text or '"step": 3' in text, text
 
 
 @pytest.mark.slow
-def test_a_crash_while_saving_leaves_the_last_one(tmp_path: Path) -> None:
-    kept = tmp_path / "kept" / "a reader"
-    found = as_trainers(2, crash_while_saving, str(kept), folder=tmp_path)
+@pytest.mark.parametrize("kind", ["a reader", "stages", "parts"])
+def test_a_crash_while_saving_leaves_the_last_one(kind: str, tmp_path: Path) -> None:
+    kept = tmp_path / "kept" / kind
+    found = as_trainers(2, crash_while_saving, kind, str(kept), folder=tmp_path)
     assert found[0] == 9 and "PeerFailed" in found[1], found
     assert numbers(kept) == [0] and (kept / "checkpoint.1.begun").is_dir()
-    given = (["a reader"], str(tmp_path / "kept"), 2, 99)
+    given = ([kind], str(tmp_path / "kept"), 2, 99)
     for ((resumed, begun, losses),) in as_trainers(2, train, *given, folder=tmp_path):
         assert resumed and begun == 2 and len(losses) == STEPS - 2
     assert numbers(kept) == [1, 2, 3]
@@ -143,6 +187,19 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
             Checkpointing(blocked / "kept", main, on=()).save()
         (made / "checkpoint.json").write_text('{"version": 99}')
         with pytest.raises(EnforceNotMet, match="of version 99"):
+            kept.resume()
+
+
+def test_parts_of_layers_need_as_many_trainers(tmp_path: Path) -> None:
+    with fluid.dygraph.guard():
+        layer = fluid.dygraph.Linear(2, 3)
+        kept = Checkpointing(tmp_path, layers=[layer], on=())
+        manifest = kept.save() / "checkpoint.json"
+        assert kept.resume()
+        said = json.loads(manifest.read_text())
+        said |= {"trainers": 2, "own_files": [{"layer0/weight": "a"}, {"layer0/weight": "b"}]}
+        manifest.write_text(json.dumps(said))
+        with pytest.raises(EnforceNotMet, match=r"layer0/weight\): so many must go on"):
             kept.resume()
 
 

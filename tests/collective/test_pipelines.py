@@ -34,7 +34,7 @@ class Worker:
         def minimize(loss: Any) -> None:
             inner = wrapped(optimizer(), asked, workers)
             startup = fluid.default_startup_program()
-            pipelining.minimize_stage(inner, asked, Workers(rank, endpoints), loss, startup)
+            pipelining.minimize_stage(inner, asked, Workers(rank, endpoints), None, loss, startup)
 
         self.main, self.startup, self.loss = built(make, minimize)
         self.scope, self.executor = fluid.Scope(), fluid.Executor()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.collective import split_layers
+from tests.collective.combining import reducing
 from tests.collective.jobs import as_trainers
 from tests.collective.split_layers import OPTIMIZERS, refuse, train, train_all
 
@@ -32,7 +33,8 @@ def compare(
         fields, near = alone[number] if alone else ({}, 1e-5)
         losses, learned = train(seed, optimizer, 1, fields)
         here = [own[number] for own in found]
-        np.testing.assert_allclose(np.mean([one[0] for one in here], 0), losses, rtol=near)
+        known = [one[0] for one in here if one[0]]
+        np.testing.assert_allclose(np.mean(known, 0), losses, rtol=near)
         assert abs(losses[-1] - losses[0]) > 1e-3, "it has learned something"
         for rank, (_, params) in enumerate(here):
             assert params.keys() == learned.keys()
@@ -75,24 +77,43 @@ _SHARES = [
     {"sharding": True, "sharding_configs": {"stage": one, "segment_broadcast_MB": 0.0001}}
     for one in (1, 2, 3)
 ]
-# Fields of the strategy, those of one process, and how near its numbers must be.
-BESIDE: list[tuple[dict[str, Any], dict[str, Any], float]] = [
-    *((one, {}, 1e-5) for one in _SHARES),
-    (_CHECKED, {}, 1e-5),
-    (_MERGED, _MERGED, 1e-5),
-    ({**_MERGED, **_SHARES[1], **_CHECKED}, _MERGED, 1e-5),
-    ({"use_hierarchical_allreduce": True, "nccl_comm_num": 2}, {}, 1e-5),
-    ({"fp16_allreduce": True}, {}, 1e-2),
-    (_HALF, _HALF, 2e-2),
+_NORM = {"sync_batch_norm": True}
+# Optimizers, fields of the strategy, those of one process, how near numbers must be. (Adam makes
+# something of gradients that are only what rounding left.)
+Case = tuple[str, dict[str, Any], dict[str, Any], float]
+_ADAM = "adam, clipped"
+BESIDE: list[Case] = [
+    *((_ADAM, one, {}, 1e-5) for one in _SHARES),
+    (_ADAM, _CHECKED, {}, 1e-5),
+    (_ADAM, _MERGED, _MERGED, 1e-5),
+    (_ADAM, {**_MERGED, **_SHARES[1], **_CHECKED}, _MERGED, 1e-5),
+    (_ADAM, {"use_hierarchical_allreduce": True, "nccl_comm_num": 2}, {}, 1e-5),
+    (_ADAM, {"fp16_allreduce": True}, {}, 1e-2),
+    (_ADAM, _HALF, _HALF, 2e-2),
+    ("momentum", _NORM, _NORM, 1e-5),
+    ("momentum", {"build_strategy": reducing}, {}, 1e-5),
+]
+_STAGES = {"pipeline": True, "pipeline_configs": {"accumulate_steps": 2}}
+# Two stages of two parts each: fields besides, those of one process, and how near.
+STAGES: list[Case] = [
+    *((one, {}, {}, 1e-5) for one in OPTIMIZERS),
+    ("sgd, clipped", _CHECKED, {}, 1e-5),
+    ("adam, clipped", {"pipeline_configs": {"schedule_mode": "F-then-B"}}, {}, 1e-5),
+    ("momentum", {"hybrid_configs": {"pp_degree": 2, "mp_degree": 2}}, {}, 1e-5),
+    ("sgd, clipped", _HALF, _HALF, 2e-2),
 ]
 
 
 @pytest.mark.slow
-def test_beside_other_options(tmp_path: Path) -> None:
-    """Two data groups of two parts, by each option that goes with split layers."""
-    cases = [(50 + at, "adam, clipped", 2, one) for at, (one, _, _) in enumerate(BESIDE)]
-    compare(
-        as_trainers(4, train_all, cases, folder=tmp_path),
-        cases,
-        [(fields, near) for _, fields, near in BESIDE],
-    )
+@pytest.mark.parametrize(
+    ("cases", "common", "first"), [(BESIDE, {}, 50), (STAGES, _STAGES, 70)], ids=["data", "stages"]
+)
+def test_beside_other_options(
+    cases: list[Case], common: dict[str, Any], first: int, tmp_path: Path
+) -> None:
+    """Two data groups, or two stages, of two parts, by each option that goes with it."""
+    given = [
+        (first + at, how, 2, {**common, **fields}) for at, (how, fields, _, _) in enumerate(cases)
+    ]
+    alone = [(fields, near) for _, _, fields, near in cases]
+    compare(as_trainers(4, train_all, given, folder=tmp_path), given, alone)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from refluid.core.dtypes import VarType
 from refluid.ir.attributes import OpRole
@@ -57,6 +58,29 @@ class Stage:
     partial: Crossing
     weights: Crossing
     gradients: Names
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The variables of all that this stage runs."""
+        programs = (self.passes, self.update, self.reading)
+        return frozenset().union(*(variables(one) for one in programs if one is not None))
+
+    @cached_property
+    def of_others(self) -> frozenset[str]:
+        """What outlasts a step and only other stages have."""
+        if self.count == 1:
+            return frozenset()
+        named = self.passes.global_block().vars.items()
+        return frozenset(name for name, var in named if var.persistable) - self.names
+
+
+def variables(program: Program) -> set[str]:
+    """The variables of a program's operators."""
+    return program.derived(_named_in)
+
+
+def _named_in(program: Program) -> set[str]:
+    return {name for block in program.blocks_run() for op in block.ops for name in op.arg_names}
 
 
 def cut(program: Program, number: int, placing: Placing, divided: float) -> Stage:

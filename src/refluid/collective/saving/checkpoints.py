@@ -11,7 +11,7 @@ from typing import Any
 from refluid.collective.job import job_of_environment, joined
 from refluid.collective.saving.folders import manifest_of
 from refluid.collective.saving.layers import LayerVariables
-from refluid.collective.saving.owning import owners_of
+from refluid.collective.saving.owning import owners_of, parts_of
 from refluid.collective.saving.states import (
     Placed,
     random_state,
@@ -22,11 +22,15 @@ from refluid.collective.saving.states import (
 )
 from refluid.collective.saving.writing import last_of, read, write
 from refluid.comm import Communicator
+from refluid.comm.attendance import number_of
 from refluid.comm.world import attendance, world
 from refluid.core.errors import EnforceNotMet
 from refluid.core.scope import Scope, global_scope
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
+
+# What trainers tell each other of steps in which not all of them exchange something.
+_AFTER_STEP = number_of(["after a step"])
 
 
 class Checkpointing:
@@ -80,7 +84,7 @@ class Checkpointing:
         if job is not None:
             joined(job)
         there = attendance()
-        self._rounds = 0 if there is None else there.rounds
+        self._rounds = self._seen = 0 if there is None else there.rounds
         if threading.current_thread() is threading.main_thread():
             for one in on:
                 signal.signal(one, self._take_signal)
@@ -134,7 +138,14 @@ class Checkpointing:
         layers = self._at_once
         if layers is None:
             return read(comm, found, self._plain, self._scope)
-        layers.take(manifest_of(found)["files"])
+        said = manifest_of(found)
+        own = layers.trained({name for one in said["own_files"] for name in one})
+        if own and said["trainers"] != comm.size:
+            raise EnforceNotMet(
+                f"{found} was saved by {said['trainers']} trainers, each of which had a part or a "
+                f"stage of its own ({own[0]}): so many must go on, and there are {comm.size}"
+            )
+        layers.take(said["files"])
         manifest, state = read(comm, found, layers.program, layers.scope)
         layers.put((state or {}).get("layers", {}))
         return manifest, state
@@ -178,6 +189,9 @@ class Checkpointing:
             self._alone += 1
             asked: bool | None = bool(self._signalled)
         else:
+            if there.rounds == self._seen:  # trainers of parts or stages needn't tell all of a step
+                there.step(_AFTER_STEP, _nothing, _nothing)
+            self._seen = there.rounds
             asked = there.asked()
         if asked is None:
             return
@@ -198,13 +212,18 @@ class Checkpointing:
             "given": self._given,
             "begun_with": self._begun_with,
         }
-        progress = {"epoch": self.epoch, "step": self.step}
+        told: dict[str, Any] = {"epoch": self.epoch, "step": self.step}
         layers = self._at_once
         if layers is None:
             kept = self._plain, self._scope, owners_of(self._program, comm.size)
+            told["parts"] = parts_of(self._plain)
         else:
             layers.take()
             kept, state["layers"] = (layers.program, layers.scope, {}), layers.rest
-        made = write(comm, self.folder, self.keep, *kept, state, progress)
+        made = write(comm, self.folder, self.keep, *kept, state, told)
         self._saved_at = self.step
         return made
+
+
+def _nothing() -> None:
+    """All that there is to do in such a step."""

@@ -15,7 +15,7 @@ from refluid.core.errors import EnforceNotMet
 
 _NAME = re.compile(r"checkpoint\.(\d+)")
 _MANIFEST = "checkpoint.json"
-VERSION = 1
+VERSION = 2
 
 
 def folder_of(root: Path, number: int) -> Path:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from refluid.core.dtypes import as_dtype
 from refluid.core.scope import Scope
+from refluid.eager.parameter import ParamBase
 from refluid.ir.program import Program
 
 
@@ -46,12 +47,22 @@ class LayerVariables:
             kind = as_dtype(torch.float32 if value is None else value.dtype)
             block.create_var(name=name, shape=shape, dtype=kind, persistable=True)
 
+    def trained(self, names: Iterable[str]) -> list[str]:
+        """Those of these variables that training changes, unlike buffers."""
+        params = {
+            f"{holder}/{name}"
+            for holder, one in self.holders.items()
+            for name, value in one.state_dict().items()
+            if isinstance(value, ParamBase) and value.trainable
+        }
+        return sorted(one for one in names if one in params or one.startswith("optimizer"))
+
     def put(self, rest: Mapping[str, Any]) -> None:
         """Has layers and optimizers go on from the scope's values, and from the rest."""
         for holder, one in self.holders.items():
             begin = f"{holder}/"
             state = {
-                name.removeprefix(begin): np.array(self.scope.var(name).value)
+                name.removeprefix(begin): self.scope.var(name).value.numpy(force=True).copy()
                 for name in self.scope.local_var_names()
                 if name.startswith(begin) and self.scope.var(name).value is not None
             }

@@ -40,17 +40,19 @@ def write(
     scope: Scope,
     owners: Mapping[str, int],
     state: Mapping[str, Any],
-    progress: Mapping[str, int],
+    besides: Mapping[str, Any],
 ) -> Path:
     """Writes the next checkpoint; all trainers must call this.
 
-    Raises EnforceNotMet at all of them where one can't write; the last whole one is as before.
+    besides: what the manifest says too. Raises EnforceNotMet at all of them where one can't
+    write; the last whole one is as before.
     """
     cells = held(program, scope)
     told = {name: content(cell) for name, cell in cells.items()}
     last = max(folders.numbers(root), default=-1)
     everyone = gather_values(comm, [told, last])
-    shares, number = shares_of([one for one, _ in everyone], owners), everyone[0][1] + 1
+    contents, number = [one for one, _ in everyone], everyone[0][1] + 1
+    shares = shares_of(contents, owners)
     begun = root / f"{folders.folder_of(root, number).name}.begun"
     if comm.rank == 0:
         _all_well(comm, partial(folders.begin, root, number))
@@ -65,9 +67,11 @@ def write(
         raise
     manifest = {
         "trainers": comm.size,
-        "own": shares.own,
         "files": {name: digest for name, (_, digest) in shares.writers.items()},
-        **progress,
+        "own_files": [
+            {name: one[name][0] for name in shares.own if name in one} for one in contents
+        ],
+        **besides,
     }
     _all_well(comm, partial(folders.finish, begun, manifest, keep) if comm.rank == 0 else None)
     return folders.folder_of(root, number)
@@ -116,23 +120,35 @@ def read(
     manifest = folders.manifest_of(folder)
     same = manifest["trainers"] == comm.size
     own = trainers_folder(folder, comm.rank if same else 0)
-    apart = set(manifest["own"]) if same else set()
     names = [var.name for var in program.list_vars() if var.persistable]
     found: dict[str, Any] = {}
     for name in sorted(set(names) & set(manifest["files"])):
-        kept = file_of(own, name)
-        path = kept if name in apart and kept.is_file() else file_of(folder / PERSISTABLES, name)
-        if path is not kept:
-            _check(path, manifest["files"][name])
+        path, digest = _file(folder, manifest, comm, name)
+        _check(path, digest)
         found[name] = _decoded(path, program, name)
         _require_fit(scope.find_var(name), found[name], path)
     for name, value in found.items():
         _put(scope.var(name) if scope.find_var(name) is None else scope.find_var(name), value)
-    scope.apart = frozenset(apart)
+    scope.apart = frozenset().union(*manifest["own_files"]) if same else frozenset()
     try:
         return manifest, json.loads((own / _STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise EnforceNotMet(f"{own / _STATE} is damaged: {error}") from error
+
+
+def _file(
+    folder: Path, manifest: Mapping[str, Any], comm: Communicator, name: str
+) -> tuple[Path, str]:
+    """The file of a variable, and its digest: of this trainer's own value, or of one that had the
+    same part; else of what all have alike."""
+    own_files, parts = manifest["own_files"], manifest.get("parts", {}).get(name)
+    ranks = [comm.rank] if len(own_files) == comm.size else []
+    if parts is not None:
+        ranks += range(comm.rank % parts, len(own_files), parts)
+    for rank in ranks:
+        if name in own_files[rank]:
+            return file_of(trainers_folder(folder, rank), name), own_files[rank][name]
+    return file_of(folder / PERSISTABLES, name), manifest["files"][name]
 
 
 def _check(path: Path, digest: str) -> None:

@@ -26,8 +26,7 @@ from refluid.engine.pipelined.micro_batches import MicroBatches, samples
 from refluid.engine.pipelined.step import StageStep
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import Strategy
-from refluid.ir.program import Program
-from refluid.passes.pipeline_stages import Stage
+from refluid.passes.pipeline_stages import Stage, variables
 from refluid.runtime.allocator import end_step
 from refluid.runtime.plan import Fetched
 
@@ -88,8 +87,7 @@ class PipelineRun:
         members.everyone.agree(["train by a pipeline", repr(micro), *told])
         reads = members.everyone.all_gather(torch.tensor([stage.reading is not None]))
         self._readers = [rank for rank, one in enumerate(reads) if bool(one)]
-        if stage.count > 1:
-            drop_others(stage, scope)
+        self._drop_others()
         if members.alike.size > 1:
             begin_alike(members.alike, stage.passes, scope)
         self._exchange_weights()
@@ -100,8 +98,9 @@ class PipelineRun:
         feed: a mapping with the whole batch. EOFException at all stages where the reader of one
         is at its end before a whole step was read.
         """
+        self._drop_others()
         batches = self._batches(_mapping(feed))
-        known, updated = _names(self.stage.passes), _names(self.stage.update)
+        known, updated = variables(self.stage.passes), variables(self.stage.update)
         within = [name for name in fetches if name in known]
         step = StageStep(
             self.stage, self.members.pipe, self._passes, self.strategy, self.scope, within
@@ -123,13 +122,20 @@ class PipelineRun:
 
     def computes(self, name: str) -> bool:
         """Whether a variable is among what this stage computes or has."""
-        return name in _names(self.stage.passes) | _names(self.stage.update)
+        return name in self.stage.names
+
+    def _drop_others(self) -> None:
+        """Only their stages have the values of others' variables, also after files were loaded."""
+        for name in self.stage.of_others:
+            cell = self.scope.find_var(name)
+            if cell is not None and isinstance(cell.value, Tensor):
+                cell.value = None
 
     # -- data -------------------------------------------------------------------------------------
 
     def _batches(self, feed: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What each micro-batch is fed here, and reads."""
-        taken = _names(self.stage.passes)
+        taken = variables(self.stage.passes)
         own = {name: value for name, value in feed.items() if name in taken}
         found = self.micro.cut(own, self.stage.passes)
         for batch, read in zip(found, self._read(), strict=True):
@@ -171,7 +177,7 @@ class PipelineRun:
             grads |= dict(zip(names, parts, strict=True))
         program, found = self.stage.update, list[Fetched]()
         if program.global_block().ops:
-            fed = tuple(name for name in grads if name in _names(program))
+            fed = tuple(name for name in grads if name in variables(program))
             wanted = Wanted(program, fed, fetches, self.strategy, self._updates)
             values, plan = [grads[name] for name in fed], prepared(wanted).step(_DENSE)
             if not all(isinstance(one, Tensor) for one in values):
@@ -208,24 +214,6 @@ class PipelineRun:
         if cell is None or not isinstance(cell.value, Tensor):
             raise EnforceNotMet(f"{name!r} has no value: run the startup program first")
         return cell.value
-
-
-def drop_others(stage: Stage, scope: Scope) -> None:
-    """Drops the values of variables that other stages have from the scope of this one."""
-    own = _names(stage.passes) | _names(stage.update) | _names(stage.reading)
-    for name, var in stage.passes.global_block().vars.items():
-        cell = scope.find_var(name) if var.persistable and name not in own else None
-        if cell is not None and isinstance(cell.value, Tensor):
-            cell.value = None
-
-
-def _names(program: Program | None) -> set[str]:
-    """The variables of a program's operators."""
-    return set() if program is None else program.derived(_names_in)
-
-
-def _names_in(program: Program) -> set[str]:
-    return {name for block in program.blocks_run() for op in block.ops for name in op.arg_names}
 
 
 def _mapping(feed: Any) -> Mapping[str, Any]:

@@ -118,7 +118,7 @@ class GradientClipByNorm(GradientClipBase):
             if param.split_in:
                 with param.block.program.optimized_guard([param, grad]):
                     limit = layers.fill_constant(shape=[1], dtype=grad.dtype, value=self.clip_norm)
-                    norm = _norm([over_members(_sum_of_squares(grad), param.split_in)])
+                    norm = layers.sqrt(over_members(_sum_of_squares(grad), param.split_in))
                     found[param.name] = _scaled(grad, _factor(limit, norm))
         return found
 

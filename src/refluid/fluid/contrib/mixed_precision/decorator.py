@@ -122,8 +122,8 @@ class OptimizerWithMixedPrecision:
             makes = {"FoundInfinite": VarType.BOOL, "Out": grads}
             inputs = {"X": grads, "Scale": state[0]}
             found = op("check_finite_and_unscale", inputs, None, makes, stop_gradient=True)[0]
-            found = over_all(found, "max")
             found = _anywhere(found, {param.split_in for param, _ in scaled_params_grads})
+            found = over_all(found, "max")
             append_scale_update(
                 grads, found, state, self._how, adapt=self._use_dynamic_loss_scaling
             )

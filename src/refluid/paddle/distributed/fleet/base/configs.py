@@ -38,7 +38,7 @@ _SHARDING = [
     StrategyField("segment_anchors", [], "or those that operators with these outputs begin"),
     StrategyField("sharding_degree", 8, "among how many workers the state is shared"),
     _PARTS,
-    StrategyField("pp_degree", 1, refused=_HYBRID),
+    StrategyField("pp_degree", 1, refused="strategy.pipeline cuts programs, into stages by device"),
     StrategyField("dp_degree", 1, "how many such groups train together"),
     StrategyField("hybrid_dp", False, "as many groups as there are workers for"),
     StrategyField("gradient_merge_acc_step", 1, "as gradient_merge"),
@@ -54,7 +54,7 @@ _SHARDING = [
 _HYBRID_CONFIGS = [
     StrategyField("dp_degree", -1, "how many workers read batches of their own; -1 for all"),
     _PARTS,
-    StrategyField("pp_degree", 1, "in how many stages a model of dygraph is cut"),
+    StrategyField("pp_degree", 1, "in how many stages a model is cut"),
     StrategyField(
         "sharding_degree", 1, refused="sharding=True, sharding_configs say so in programs"
     ),
@@ -137,7 +137,7 @@ CONFIGS = {
                 "schedule_mode", "1F1B", "1F1B: backward as soon as can be; F-then-B: afterwards"
             ),
             StrategyField("p2p_cache_shape", True, idle="shapes go with each message"),
-            StrategyField("enable_partial_send_recv", True, idle="of tensor_parallel, not there"),
+            StrategyField("enable_partial_send_recv", True, idle="all that stages need is sent"),
         ]
     ),
     "gradient_scale_configs": by_name(

@@ -8,7 +8,6 @@ from collections.abc import Collection
 _ONE_OF = (
     ("lars", "lamb", "dgc"),
     ("localsgd", "adaptive_localsgd", "dgc", "sharding", "pipeline"),
-    ("pipeline", "tensor_parallel"),
 )
 _LOCAL = ("localsgd", "adaptive_localsgd")
 _OWN_STEPS = (*_LOCAL, "dgc", "pipeline")

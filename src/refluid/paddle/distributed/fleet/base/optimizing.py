@@ -9,7 +9,7 @@ from refluid.build import at_once
 from refluid.ir.defaults import default_startup_program
 from refluid.ir.program import Program
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
-from refluid.paddle.distributed.fleet.base.parted import begin_parts, grid_of, require_whole
+from refluid.paddle.distributed.fleet.base.parted import grid_of, split
 from refluid.paddle.distributed.fleet.base.running import together
 from refluid.paddle.distributed.fleet.base.wrapping import complaints, wrapped
 
@@ -63,12 +63,10 @@ class FleetOptimizer:
             from refluid.paddle.distributed.fleet.base.pipelining import minimize_stage
 
             given = parameter_list, no_grad_set
-            return minimize_stage(inner, strategy, workers, loss, startup, *given)
+            return minimize_stage(inner, strategy, workers, grid, loss, startup, *given)
         done = inner.minimize(loss, startup, parameter_list, no_grad_set)
         if grid is not None:
-            require_whole(main)
-            seed = strategy.tensor_parallel_configs["tensor_init_seed"]
-            begin_parts(startup, main, grid.get_model_parallel_rank(), seed)
+            split(main, startup, strategy, grid)
         run = together(strategy, workers, loss.name, main, startup, grid)
         main._run_as = None if run is main else run
         return done

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from refluid.analysis.split_state import split_parameters, split_state
 from refluid.core.errors import EnforceNotMet
 from refluid.core.scope import Scope
 from refluid.ir.program import Program
-from refluid.ir.variable import Parameter
 from refluid.ops.registry import defined
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
 from refluid.paddle.distributed.topology import HybridCommunicateGroup, hybrid_group
@@ -21,9 +19,10 @@ def grid_of(strategy: DistributedStrategy) -> HybridCommunicateGroup | None:
 
     All workers must call this.
     """
-    if strategy.hybrid_configs["pp_degree"] > 1:
+    if strategy.hybrid_configs["pp_degree"] > 1 and not strategy.pipeline:
         raise NotImplementedError(
-            "hybrid_configs['pp_degree'] cuts models of dygraph; programs have strategy.pipeline"
+            "hybrid_configs['pp_degree'] alone cuts models of dygraph; programs have "
+            "strategy.pipeline, and their layers are on the devices of stages"
         )
     asked = [strategy.hybrid_configs["mp_degree"]]
     if strategy.tensor_parallel:
@@ -33,15 +32,16 @@ def grid_of(strategy: DistributedStrategy) -> HybridCommunicateGroup | None:
     degrees = sorted({one for one in asked if one != 1})
     if len(degrees) > 1:
         raise ValueError(f"a strategy splits layers in as many parts everywhere, not in {degrees}")
-    if degrees and strategy.pipeline:
-        raise NotImplementedError("layers of a program's pipeline can't be split among workers too")
     return hybrid_group(mp=degrees[0]) if degrees else None
 
 
-def split_parameters(program: Program) -> list[Parameter]:
-    """The parameters of which this worker has a part."""
-    params = program.global_block().all_parameters()
-    return [one for one in params if isinstance(one, Parameter) and one.split_in]
+def split(
+    main: Program, startup: Program, strategy: DistributedStrategy, grid: HybridCommunicateGroup
+) -> None:
+    """A program with updates is one of this worker's parts. Errors as of `require_whole`."""
+    require_whole(main)
+    seed = strategy.tensor_parallel_configs["tensor_init_seed"]
+    begin_parts(startup, main, grid.get_model_parallel_rank(), seed)
 
 
 def require_whole(program: Program) -> None:
@@ -55,20 +55,6 @@ def require_whole(program: Program) -> None:
                     f"{_WHOLE[op.type]} needs all of {name}, which is split among workers: update "
                     "split parameters by SGD, Momentum or Adam"
                 )
-
-
-def own_state(program: Program) -> set[str]:
-    """What is this worker's own: split parameters, and what optimizers keep for them."""
-    names = {one.name for one in split_parameters(program)}
-    kept = {var.name for var in program.list_vars() if var.persistable}
-    ops = [op for block in program.blocks for op in block.ops]
-    about = [op for op in ops if names & {name for name, _ in op.role_pairs}]
-    updates = [op for op in ops if names & set(_slot(op, "Param"))]
-    return names | {name for op in about + updates for name in op.output_arg_names if name in kept}
-
-
-def _slot(op: Any, name: str) -> list[str]:
-    return list(op.input(name)) if name in op.inputs else []
 
 
 def begin_parts(startup: Program, main: Program, rank: int, seed: int) -> None:
@@ -86,4 +72,4 @@ def begin_whole(grid: HybridCommunicateGroup, program: Program, scope: Scope) ->
     if group.comm is not None and group.nranks > 1:
         from refluid.engine.agreement import begin_alike  # most programs are whole
 
-        begin_alike(group.comm, program, scope, own_state(program))
+        begin_alike(group.comm, program, scope, split_state(program))

@@ -9,13 +9,14 @@ from typing import Any
 
 from refluid.collective.joining import trainers_of
 from refluid.comm import Communicator
+from refluid.comm.world import world
 from refluid.core.places import Place
 from refluid.core.scope import Scope
 from refluid.engine.exchanging import by_strategy
 from refluid.engine.pipelined.micro_batches import SCHEDULES, MicroBatches
 from refluid.engine.pipelined.run import PipelineMembers, PipelineRun
 from refluid.engine.pipelined.whole import gathered
-from refluid.engine.strategy import ReduceStrategy
+from refluid.engine.strategy import ReduceStrategy, Strategy
 from refluid.fluid.clipping.gradients import dealt_parameters
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
@@ -24,7 +25,9 @@ from refluid.ir.text import print_program
 from refluid.ops.effects import Effect
 from refluid.ops.registry import facts_of
 from refluid.paddle.distributed.fleet.base.distributed_strategy import DistributedStrategy
+from refluid.paddle.distributed.fleet.base.parted import begin_whole, split
 from refluid.paddle.distributed.fleet.base.running import WorkerProgram, Workers, compiled
+from refluid.paddle.distributed.topology import HybridCommunicateGroup
 from refluid.passes.pipeline_placing import Placing, owner_of, stages_in
 from refluid.passes.pipeline_stages import Stage, cut
 
@@ -35,6 +38,7 @@ def minimize_stage(
     inner: Any,
     strategy: DistributedStrategy,
     workers: Workers,
+    grid: HybridCommunicateGroup | None,
     loss: Any,
     startup: Program,
     *given: Any,
@@ -42,16 +46,14 @@ def minimize_stage(
     """As `minimize` of `inner`, but appends the updates of this worker's stage alone.
 
     Running the loss's program then runs that stage, and the startup program makes what it has.
-    given: parameter_list, no_grad_set. ValueError where the workers aren't a multiple of the
-    stages, EnforceNotMet for layers on no device or in no order.
+    grid: where layers are split, the groups of workers. given: parameter_list, no_grad_set.
+    ValueError where the workers aren't a multiple of the stages, EnforceNotMet for layers on no
+    device or in no order.
     """
     main = loss.block.program
-    stages = stages_in(main)
-    if workers.count % stages:
-        raise ValueError(
-            f"the program has {stages} stages, one for each device of its layers; the number of "
-            f"workers, which is {workers.count}, must be a multiple of that"
-        )
+    if grid is not None:
+        workers = workers.at(_with_same_part(grid))
+    stages = _stages_of(main, strategy, workers)
     if strategy.build_strategy.reduce_strategy == ReduceStrategy.Reduce:
         _log.warning(
             "reduce_strategy Reduce has no effect with pipeline: stages own what they train."
@@ -72,13 +74,40 @@ def minimize_stage(
     if own:
         with dealt_parameters():
             ops = inner.apply_optimize(loss, startup, own)
-    run = PipelinedProgram(main, strategy, workers, loss.name, told)
+    if grid is not None:
+        split(main, startup, strategy, grid)
+    run = PipelinedProgram(main, strategy, workers, loss.name, told, grid)
     main._run_as, startup._run_as = run, _own_startup(startup, run.stage())
     return ops, pairs
 
 
+def _stages_of(main: Program, strategy: DistributedStrategy, workers: Workers) -> int:
+    """How many there are. ValueError where workers can't be parted in so many."""
+    stages, asked = stages_in(main), strategy.hybrid_configs["pp_degree"]
+    if asked not in (1, stages):
+        raise ValueError(
+            f"hybrid_configs['pp_degree'] is {asked}, and the program's layers stand on {stages} "
+            "devices, a stage each"
+        )
+    if workers.count % stages:
+        raise ValueError(
+            f"the program has {stages} stages, one for each device of its layers; the number of "
+            f"workers, which is {workers.count}, must be a multiple of that"
+        )
+    return stages
+
+
+def _with_same_part(grid: HybridCommunicateGroup) -> range:
+    """The workers that have the same part of split layers as this one, of any stage."""
+    parts = grid.get_model_parallel_world_size()
+    return range(grid.get_model_parallel_rank(), grid.nranks, parts)
+
+
 class PipelinedProgram(WorkerProgram):
-    """The stage of worker `rank`: `rank % stages` of pipeline `rank // stages`."""
+    """The stage of worker `rank`: `rank % stages` of pipeline `rank // stages`.
+
+    Where layers are split, ranks are those among the workers with the same part.
+    """
 
     def __init__(
         self,
@@ -87,8 +116,9 @@ class PipelinedProgram(WorkerProgram):
         workers: Workers,
         loss: str,
         told: list[str],
+        grid: HybridCommunicateGroup | None = None,
     ) -> None:
-        super().__init__(program, {})
+        super().__init__(program, {}, grid)
         compiled(self, strategy, workers, loss)
         self._stages = stages_in(program)
         self._number, self._told = workers.rank % self._stages, told
@@ -119,7 +149,9 @@ class PipelinedProgram(WorkerProgram):
             self._places = [place]
             strategy, stage = self._wanted(), self.stage()
             if self._members is None:
-                self._members = self._meet(trainers_of(strategy), stage, place)
+                self._members = self._meet(self._trainers(strategy), stage, place)
+                if self._grid is not None:
+                    begin_whole(self._grid, self._program, scope)
             found = PipelineRun(
                 stage, self._micro, strategy, place, self._members, scope, self._told
             )
@@ -127,6 +159,13 @@ class PipelinedProgram(WorkerProgram):
         elif self._changes != self._program.change_count:
             found.stage = self.stage()
         return found
+
+    def _trainers(self, strategy: Strategy) -> Communicator:
+        if self._grid is None:
+            return trainers_of(strategy)
+        same = world().split(self._grid.get_model_parallel_rank())
+        assert same is not None
+        return same
 
     def _meet(self, everyone: Communicator, stage: Stage, place: Place) -> PipelineMembers:
         pipeline, number = divmod(everyone.rank, self._stages)
@@ -154,11 +193,6 @@ def _exchanges(program: Program) -> bool:
 
 def _own_startup(startup: Program, stage: Stage) -> Program:
     """The startup program without what other stages have."""
-    made = stage.passes.global_block().vars
-    programs = [one for one in (stage.passes, stage.update, stage.reading) if one is not None]
-    ops = [op for one in programs for block in one.blocks_run() for op in block.ops]
-    own = {name for op in ops for name in op.arg_names}
-    others = {name for name, var in made.items() if var.persistable and name not in own}
     copy = startup.clone()
-    Editor(copy.global_block()).keep(lambda op: not others.issuperset(op.output_arg_names))
+    Editor(copy.global_block()).keep(lambda op: not stage.of_others.issuperset(op.output_arg_names))
     return copy
