@@ -90,7 +90,7 @@ def test_kernels_layouts_and_parts_are_chosen_on_a_window(tmp_path: Path) -> Non
         use = profile["kernels"]
         assert "conv2d" in use["chosen"] and use["convolves"] and use["laid"]
         assert profile["varied"] and profile["plain"]
-        first = session.ask("replay", NONE, steps=8, memory=True)
+        first = session.ask("replay", NONE, steps=8)
         changed = []
         for name, value in (
             ("FLAGS_refluid_native_kernels", "conv2d"),
@@ -101,12 +101,12 @@ def test_kernels_layouts_and_parts_are_chosen_on_a_window(tmp_path: Path) -> Non
         ):
             choices = NONE.put(KnobScope.FLAG, name, value)
             for _ in range(2):  # in turns
-                found = session.ask("replay", choices, steps=8, memory=True)
+                found = session.ask("replay", choices, steps=8)
                 np.testing.assert_allclose(found["losses"], first["losses"], rtol=1e-3)
                 again = session.ask("replay", NONE, steps=8)
                 np.testing.assert_allclose(again["losses"], first["losses"], rtol=1e-6)
             changed.append(found["losses"] != first["losses"])
-        assert found["peak"] < first["peak"] and any(changed)
+        assert any(changed)
     finally:
         session.close()
 
