@@ -142,3 +142,12 @@ def test_the_program_may_change() -> None:
             twice = layers.scale(net.loss, 2.0)
         loss, double = net.executor.run(net.main, net.feed(8), [net.loss, twice], scope=net.scope)
     np.testing.assert_allclose(2 * loss, double, rtol=1e-6)
+
+
+def test_what_no_operator_uses_keeps_its_value() -> None:
+    net = Random(1)
+    net.main.global_block().create_var(name="kept", shape=[2], dtype="float32", persistable=True)
+    net.scope.var("kept").value = torch.full((2,), 5.0)
+    with flags.override({"FLAGS_refluid_batch_parts": 2}):
+        net.step(net.feed(8))
+    assert net.scope.find_var("kept").value.tolist() == [5.0, 5.0]
