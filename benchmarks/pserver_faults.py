@@ -91,7 +91,8 @@ def _case(run: CountingRun, fault: Fault) -> tuple[str, float]:
             times.append(told["moment"])
         return int(told.get("steps", 0))
 
-    while look() < min(AT, run.steps):
+    # Of the other trainer too: servers wait for one that never came.
+    while look() < min(AT, run.steps) or not run.told(1):
         if time.monotonic() > until or run.processes[2].poll() is not None:
             return f"it didn't begin\n{run.logs()}", 0.0
         time.sleep(0.01)
