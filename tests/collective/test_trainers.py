@@ -12,7 +12,7 @@ from tests.collective.jobs import as_trainers
 from tests.collective.training import train, train_all
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_trainers_are_as_one(size: int, tmp_path: Path) -> None:
     """Parameters begin as trainer 0's, though each has drawn its own."""
     cases = list(CASES) if size == 2 else ["plain"]
