@@ -20,6 +20,7 @@ from refluid.paddle.distributed.fleet.meta_parallel import (
     VocabParallelEmbedding,
 )
 from refluid.paddle.nn.functional import cross_entropy
+from tests.collective.refusals import said_to
 
 STEPS, ROWS, WORDS = 20, 8, 3
 AXES = {"table.weight": 0, "into.weight": 1, "into.bias": 0, "back.weight": 0}
@@ -219,16 +220,8 @@ def train_all(cases: list[tuple[Any, ...]]) -> list[Trained]:
 
 def keep(folder: str) -> list[str]:
     """Saved by stages and read again; then what can't be, as errors."""
-    found = []
-
-    def tried(does: Any) -> None:
-        try:
-            does()
-        except Exception as error:
-            found.append(f"{type(error).__name__}: {error}")
-        else:
-            found.append("")
-
+    found: list[str] = []
+    tried = said_to(found)
     with fluid.dygraph.guard(), fluid.unique_name.guard():
         strategy = strategy_of({"pp_degree": 2}, 2)
         fleet.init(is_collective=True, strategy=strategy)

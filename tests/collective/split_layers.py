@@ -13,6 +13,7 @@ import refluid.fluid as fluid
 from refluid.paddle import distributed
 from refluid.paddle.distributed import fleet
 from tests.collective.networks import share
+from tests.collective.refusals import said_to
 
 STEPS, ROWS, WORDS = 20, 8, 3
 CLIP = lambda: fluid.clip.GradientClipByGlobalNorm(0.05)  # noqa: E731
@@ -162,16 +163,8 @@ def refuse(folder: str) -> list[str]:
     fleet.init(is_collective=True)
     own = fleet.worker_index()
     main, startup = fluid.Program(), fluid.Program()
-    found = []
-
-    def tried(does: Any) -> None:
-        try:
-            does()
-        except Exception as error:
-            found.append(f"{type(error).__name__}: {error}")
-        else:
-            found.append("")
-
+    found: list[str] = []
+    tried = said_to(found)
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         x = fluid.data("x", [None, 6])
         split = distributed.split

@@ -120,6 +120,11 @@ def active() -> Log | None:
     return _active
 
 
+def taking() -> Log | None:
+    """The log that is being kept, if it isn't full."""
+    return None if _active is None or _active.full else _active
+
+
 def keep(log: Log | None) -> Log | None:
     """From now on events go to `log` (None: nowhere); the log that was kept until now."""
     global _active

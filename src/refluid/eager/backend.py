@@ -143,8 +143,9 @@ class Eager:
         owners = [names[name] for name in call.feeds]
         targets = [var for _, variables in made for var in variables]
         if self._checks or events.active() is not None:
-            results_named = [var.name for var in targets]
-            found, lods_found = watched_call(call, owners, results_named, (feeds, cells, levels))
+            found, lods_found = watched_call(
+                call, owners, (var.name for var in targets), (feeds, cells, levels)
+            )
         else:
             found, lods_found = call.run(feeds, cells, levels, owners)
         if self.ran is not None:

@@ -17,6 +17,7 @@ from refluid.core import events, flags
 from refluid.core.errors import EnforceNotMet
 from refluid.eager.calls import OperatorCall
 from refluid.ir.names import GRAD
+from refluid.runtime.instrument import mark_on
 from refluid.runtime.nonfinite import require_finite
 from refluid.runtime.watched import Watched
 
@@ -35,11 +36,11 @@ def watched_call(
 
     EnforceNotMet where a value isn't finite and flags ask for that.
     """
-    log, watched = _open(), Watched((call.op,), tuple(names))
-    begin, before = events.clock(), _mark(log, call.device)
+    log, watched = events.taking(), Watched((call.op,), tuple(names))
+    begin, before = events.clock(), mark_on(call.device)
     found, lods = call.run(*given, owners)
     if log is not None:
-        _note(log, watched, begin, (before, _mark(log, call.device)))
+        _note(log, watched, begin, (before, mark_on(call.device)))
     _require_finite(watched, found)
     if call.gradients:
         _watch_gradient(call, owners, given[0], found)
@@ -53,19 +54,6 @@ def _require_finite(watched: Watched, values: Sequence[Any]) -> None:
         require_finite(watched, values)
     except EnforceNotMet as error:
         raise EnforceNotMet(f"operator {watched.name} failed: {error}") from None
-
-
-def _open() -> events.Log | None:
-    log = events.active()
-    return None if log is None or log.full else log
-
-
-def _mark(log: events.Log | None, device: torch.device) -> Any:
-    if log is None or device.type != "cuda":
-        return None
-    mark = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-    mark.record(torch.cuda.current_stream(device))
-    return mark
 
 
 def _note(log: events.Log, watched: Watched, begin: int, marks: tuple[Any, Any]) -> events.Event:
@@ -90,19 +78,19 @@ class _GradientNodes:
     def before(self, number: int) -> None:
         """A node is about to run; one that ran already does so for another pass."""
         if number in self._begun or not self._begun:
-            self._begun, self._event, self._log = set(), None, _open()
-            self._begin, self._mark = events.clock(), _mark(self._log, self._device)
+            self._begun, self._event, self._log = set(), None, events.taking()
+            self._begin, self._mark = events.clock(), mark_on(self._device)
         self._begun.add(number)
 
     def after(self, made: Sequence[Any]) -> None:
         """A node has run."""
         if self._log is not None and self._event is None:
-            marks = self._mark, _mark(self._log, self._device)
+            marks = self._mark, mark_on(self._device)
             self._event = _note(self._log, self._watched, self._begin, marks)
         elif self._event is not None:
             self._event.end = events.clock()
             if self._event.marks:
-                self._event.marks = self._mark, _mark(self._log, self._device)
+                self._event.marks = self._mark, mark_on(self._device)
         values = [one for one in made if isinstance(one, Tensor)]
         names = (self._watched.result,) * len(values)
         _require_finite(Watched(self._watched.ops, names), values)

@@ -12,6 +12,7 @@ import torch
 
 from refluid.core import events
 from refluid.fluid.profiling.file import write_profile
+from refluid.fluid.profiling.kept_log import KeptLog
 from refluid.fluid.profiling.kernels import KernelEvents, write_kernels
 from refluid.fluid.profiling.report import SORTED, ReportOptions, report
 
@@ -27,11 +28,9 @@ _PATH = "/tmp/profile"
 class _Session:
     """What `start_profiler` began."""
 
-    log: events.Log
+    kept: KeptLog
     state: str
     tracer: str
-    kernels: KernelEvents | None
-    former: events.Log | None
 
 
 _session: _Session | None = None
@@ -57,11 +56,8 @@ def start_profiler(state: str, tracer_option: str = "Default") -> None:
         )
     if _session is not None:
         return
-    kernels = KernelEvents() if state != "CPU" and torch.cuda.is_available() else None
-    if kernels is not None:
-        kernels.start()
-    log = events.Log(memory=state == "All")
-    _session = _Session(log, state, tracer_option, kernels, events.keep(log))
+    kept = KeptLog(on_device=state != "CPU", memory=state == "All")
+    _session = _Session(kept, state, tracer_option)
 
 
 def stop_profiler(sorted_key: str | None = None, profile_path: str = _PATH) -> None:
@@ -79,20 +75,17 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str = _PATH) -> N
     if _session is None:
         return
     session, _session = _session, None
-    events.keep(session.former)
-    kernels = session.kernels.stop() if session.kernels is not None else []
+    log, kernels = session.kept.log, session.kept.end()
     options = ReportOptions(session.state, sorted_key, session.tracer)
-    print(report(session.log, options, kernels))
+    print(report(log, options, kernels))
     if session.state == "All" or profile_path != _PATH:
-        write_profile(session.log, Path(profile_path), kernels)
+        write_profile(log, Path(profile_path), kernels)
 
 
 def reset_profiler() -> None:
     """Forgets what was noted so far."""
     if _session is not None:
-        _session.log.clear()
-        if _session.kernels is not None:
-            _session.kernels.restart()
+        _session.kept.restart()
 
 
 @contextmanager

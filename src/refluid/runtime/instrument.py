@@ -50,12 +50,20 @@ def instruments() -> Instruments:
     )
 
 
+def mark_on(device: torch.device) -> Any:
+    """A mark with a time at the end of a GPU's queue; None on other devices."""
+    if device.type != "cuda":
+        return None
+    mark = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    mark.record(torch.cuda.current_stream(device))
+    return mark
+
+
 class Watch:
     """The watcher of one plan, which runs in one thread at a time."""
 
     def __init__(self, request: Request) -> None:
         self.request, self.wanted, self.device = request, request.instruments, request.device
-        self.on_gpu = self.device.type == "cuda"
         self.watched: list[Watched] = []
         self._log: events.Log | None = None
         self._kernels: MeteredKernels | None = None
@@ -100,11 +108,7 @@ class Watch:
         self._last = events.clock()
 
     def _mark(self) -> Any:
-        if not self.on_gpu or self._log is None:
-            return None
-        mark = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        mark.record(torch.cuda.current_stream(self.device))
-        return mark
+        return None if self._log is None else mark_on(self.device)
 
     # -- one step -------------------------------------------------------------
 
@@ -136,8 +140,7 @@ class Watch:
         return run
 
     def _start(self, state: Mapping[str, Any]) -> None:
-        log = events.active()
-        self._log = None if log is None or log.full else log
+        self._log = events.taking()
         self._storages = None
         self._open.clear()
         if self._log is not None:

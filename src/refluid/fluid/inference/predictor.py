@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import torch
 
@@ -151,7 +151,7 @@ class PaddlePredictor:
         """The program as it is run, as ProgramDesc bytes."""
         return self._model.program.serialize_to_string()
 
-    def clone(self) -> PaddlePredictor:
+    def clone(self) -> Self:
         """Another predictor on the same parameters, to be used in another thread."""
         other = type(self).__new__(type(self))
         other._start(self._model, self._config, self._strategy)

@@ -45,6 +45,8 @@ class Row:
     most: float = 0.0
     compute: float = 0.0
     device: float = 0.0
+    least_device: float = float("inf")
+    most_device: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -58,7 +60,10 @@ class Row:
         self.total += took
         self.least, self.most = min(self.least, took), max(self.most, took)
         self.compute += event.duration * _MS
-        self.device += event.device_ms()
+        on_device = event.device_ms()
+        self.device += on_device
+        self.least_device = min(self.least_device, on_device)
+        self.most_device = max(self.most_device, on_device)
 
 
 _DESCENDING = "in descending order in the same thread"

@@ -40,7 +40,7 @@ def _gpu(device: Any, name: str) -> torch.device:
             f"paddle.device.cuda.{name} needs a GPU, and PyTorch finds none here; ask "
             "paddle.device.cuda.device_count() before"
         )
-    return gpu_of(device, name)
+    return gpu_of(device, name).device
 
 
 def device_count() -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from refluid.paddle.framework.devices import as_place, expected_place
 _PRIORITIES = {1: -1, 2: 0}  # high and usual, as torch has them
 
 
-def gpu_of(device: Any, what: str) -> torch.device:
+def gpu_of(device: Any, what: str) -> CUDAPlace:
     """The GPU of a number, name or place; by default where all runs.
 
     TypeError where that is none, EnforceNotMet for a GPU that isn't here.
@@ -26,7 +27,7 @@ def gpu_of(device: Any, what: str) -> torch.device:
         raise EnforceNotMet(
             f"{what}: there is no GPU {place.id} here, of {get_cuda_device_count()}"
         )
-    return place.device
+    return place
 
 
 class Stream:
@@ -37,11 +38,11 @@ class Stream:
             raise ValueError(f"Stream: the priority is 1 (high) or 2 (usual), not {priority!r}")
         self.device = gpu_of(device, "Stream")
         made: Any = torch.cuda.Stream
-        self.stream_base = stream_base or made(self.device, _PRIORITIES[priority])
+        self.stream_base = stream_base or made(self.device.device, _PRIORITIES[priority])
 
     def record_event(self, event: Event | None = None) -> Event:
         """Marks its end of now; the mark."""
-        made = event or Event(CUDAPlace(self.device.index or 0))
+        made = event or Event(self.device)
         made.record(self)
         return made
 
@@ -78,11 +79,7 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         """Puts it at the end of a stream, of the current one by default."""
-        self.event_base.record((stream or current_stream(self._place)).stream_base)
-
-    @property
-    def _place(self) -> CUDAPlace:
-        return CUDAPlace(self.device.index or 0)
+        self.event_base.record((stream or current_stream(self.device)).stream_base)
 
     def query(self) -> bool:
         """Whether all before it is done."""
@@ -100,41 +97,26 @@ class Event:
 def current_stream(device: Any = None) -> Stream:
     """The stream that work goes to now."""
     gpu = gpu_of(device, "current_stream")
-    return Stream(CUDAPlace(gpu.index or 0), 2, torch.cuda.current_stream(gpu))
+    return Stream(gpu, stream_base=torch.cuda.current_stream(gpu.device))
 
 
 def set_stream(stream: Stream) -> Stream:
     """Has work go to a stream from here on; the one that it went to before."""
-    former = current_stream(CUDAPlace(stream.device.index or 0))
+    former = current_stream(stream.device)
     torch.cuda.set_stream(stream.stream_base)
     return former
 
 
-class stream_guard:
+@contextmanager
+def stream_guard(stream: Stream | None = None) -> Iterator[None]:
     """Within the `with` work goes to a stream; None changes nothing."""
-
-    def __init__(self, stream: Stream | None = None) -> None:
-        self.stream = stream
-        self._within: Any = None
-
-    def __enter__(self) -> None:
-        if self.stream is not None:
-            self._within = torch.cuda.stream(self.stream.stream_base)
-            self._within.__enter__()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._within is not None:
-            self._within.__exit__(kind, error, trace)
+    with nullcontext() if stream is None else torch.cuda.stream(stream.stream_base):
+        yield
 
 
 def synchronize(device: Any = None) -> None:
     """Waits until all work of a GPU is done; TypeError without one."""
-    torch.cuda.synchronize(gpu_of(device, "synchronize"))
+    torch.cuda.synchronize(gpu_of(device, "synchronize").device)
 
 
 def get_all_custom_device_type() -> list[str]:

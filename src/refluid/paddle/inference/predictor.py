@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from refluid import __version__
 from refluid.core.errors import EnforceNotMet
@@ -18,17 +18,8 @@ class Predictor(AnalysisPredictor):
 
     _handles = Tensor
 
-    def get_input_handle(self, name: str) -> Tensor:
-        """The input of that name; EnforceNotMet where there is none."""
-        found: Any = self.get_input_tensor(name)
-        handle: Tensor = found
-        return handle
-
-    def get_output_handle(self, name: str) -> Tensor:
-        """The output of that name; EnforceNotMet where there is none."""
-        found: Any = self.get_output_tensor(name)
-        handle: Tensor = found
-        return handle
+    get_input_handle = AnalysisPredictor.get_input_tensor
+    get_output_handle = AnalysisPredictor.get_output_tensor
 
     def run(self, inputs: Sequence[Any] | None = None) -> Any:
         """Computes the outputs: of what the input handles hold, and True; or of tensors, and them.
@@ -43,19 +34,17 @@ class Predictor(AnalysisPredictor):
                 f"the model has {len(names)} inputs ({', '.join(names)}), not {len(inputs)}"
             )
         for name, one in zip(names, inputs, strict=True):
-            self.get_input_handle(name).share_external_data(one)
+            handle: Any = self.get_input_handle(name)
+            handle.share_external_data(one)
         self.zero_copy_run()
         return [
             VarBase(self.get_output_handle(name)._present(), name, stop_gradient=True)
             for name in self.get_output_names()
         ]
 
-    def clone(self, stream: Any = None) -> Predictor:
-        """Another predictor on the same parameters, to be used in another thread."""
-        del stream  # torch's current one
-        other: Any = super().clone()
-        made: Predictor = other
-        return made
+    def clone(self, stream: Any = None) -> Self:
+        """Another predictor on the same parameters; in whatever stream is torch's then."""
+        return super().clone()
 
     def clear_intermediate_tensor(self) -> None:
         """Nothing is kept between runs but parameters and outputs."""

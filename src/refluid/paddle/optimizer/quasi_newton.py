@@ -11,7 +11,6 @@ import torch
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.notices import tell_once
-from refluid.eager.waiting import waiting
 from refluid.fluid.clipping.gradients import GradientClipBase
 from refluid.paddle.optimizer.lr import LRScheduler
 from refluid.paddle.optimizer.updating import Optimizer
@@ -71,17 +70,9 @@ class LBFGS(Optimizer):
         """
         if closure is None:
             raise TypeError("missing a required argument: 'closure'")
-        losses: list[Any] = []
-
-        def again() -> float:
-            losses.append(closure())
-            waiting.happen()
-            return float(losses[-1].numpy().reshape(()))
-
-        searching = self._torchs
+        searching: Any = self._torchs
         searching.param_groups[0]["lr"] = self._next_rate()
-        searching.step(again)  # type: ignore[no-untyped-call]
-        return losses[0]
+        return searching.step(closure)
 
     def minimize(self, loss: Any, *_args: Any, **_options: Any) -> NoReturn:
         """Raises NotImplementedError: a step needs a function for the loss."""

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ContextDecorator
 from typing import Any
 
-import torch
-
 from refluid.core import events
 from refluid.core.errors import EnforceNotMet
 from refluid.core.notices import tell_once
-from refluid.fluid.profiling.kernels import KernelEvents
+from refluid.fluid.profiling.kept_log import KeptLog
 from refluid.paddle.profiler.results import Noted, export_chrome_tracing
 from refluid.paddle.profiler.states import (
     ProfilerState,
@@ -61,24 +59,18 @@ class RecordEvent(ContextDecorator):
             events.note(log, self.name, events.EventKind.USER, start)
 
 
-class _Recording:
+class _Cycle:
     """The steps of a cycle, from the first that is noted."""
 
-    def __init__(self, on_device: bool, memory: bool) -> None:
-        self.kernels = KernelEvents() if on_device else None
-        if self.kernels is not None:
-            self.kernels.start()
-        self.log = events.Log(memory=memory)
+    def __init__(self, kept: KeptLog) -> None:
+        self.kept = kept
         self._begun = time.perf_counter(), time.process_time()
-        self._former = events.keep(self.log)
 
     def end(self) -> Noted:
         """What was noted."""
-        events.keep(self._former)
-        wall, computed = self._begun
-        kernels = [] if self.kernels is None else self.kernels.stop()
-        seconds = time.perf_counter() - wall
-        return Noted(self.log, kernels, seconds, time.process_time() - computed)
+        kernels, (wall, computed) = self.kept.end(), self._begun
+        seconds, spent = time.perf_counter() - wall, time.process_time() - computed
+        return Noted(self.kept.log, kernels, seconds, spent)
 
 
 class Profiler:
@@ -118,7 +110,7 @@ class Profiler:
         self.step_num = 0
         self.previous_state = self.current_state = ProfilerState.CLOSED
         self.profiler_result: Noted | None = None
-        self._recording: _Recording | None = None
+        self._cycle: _Cycle | None = None
         self._timer: StepTimer | None = None
         self._begun = 0
 
@@ -137,7 +129,7 @@ class Profiler:
 
     def stop(self) -> None:
         """Ends; what was noted since the last cycle is handed over."""
-        if self._recording is not None:
+        if self._cycle is not None:
             self._return()
         self.previous_state, self.current_state = self.current_state, ProfilerState.CLOSED
 
@@ -152,7 +144,7 @@ class Profiler:
         if self.timer_only:
             return
         self._note_step()
-        if self._recording is not None and self.current_state is ProfilerState.RECORD_AND_RETURN:
+        if self._cycle is not None and self.current_state is ProfilerState.RECORD_AND_RETURN:
             self._return()
         self.step_num += 1
         self._go_to(self.scheduler(self.step_num))
@@ -197,21 +189,20 @@ class Profiler:
 
     def _go_to(self, state: ProfilerState) -> None:
         self.previous_state, self.current_state = self.current_state, state
-        if state in _RECORDING and self._recording is None:
-            on_device = ProfilerTarget.GPU in self.targets and torch.cuda.is_available()
-            self._recording = _Recording(on_device, self.profile_memory)
-        elif state not in _RECORDING and self._recording is not None:
+        if state in _RECORDING and self._cycle is None:
+            on_device = ProfilerTarget.GPU in self.targets
+            self._cycle = _Cycle(KeptLog(on_device=on_device, memory=self.profile_memory))
+        elif state not in _RECORDING and self._cycle is not None:
             self._return()
         self._begun = events.clock()
 
     def _note_step(self) -> None:
-        if self._recording is not None:
-            name = f"{STEP}#{self.step_num}"
-            events.note(self._recording.log, name, events.EventKind.USER, self._begun)
+        if self._cycle is not None:
+            name, log = f"{STEP}#{self.step_num}", self._cycle.kept.log
+            events.note(log, name, events.EventKind.USER, self._begun)
 
     def _return(self) -> None:
-        assert self._recording is not None
-        noted, self._recording = self._recording.end(), None
-        self.profiler_result = noted
+        assert self._cycle is not None
+        self.profiler_result, self._cycle = self._cycle.end(), None
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)

@@ -71,9 +71,6 @@ class TracerEventType(IntEnum):
     PythonOp = 13
     PythonUserDefined = 14
 
-    def __repr__(self) -> str:
-        return f"<TracerEventType.{self.name}: {self.value}>"
-
 
 Scheduler = Callable[[int], ProfilerState]
 

@@ -24,8 +24,8 @@ _KEYS: Mapping[SortedKeys, Callable[[Row], float]] = {
     SortedKeys.CPUMin: lambda row: row.least,
     SortedKeys.GPUTotal: lambda row: -row.device,
     SortedKeys.GPUAvg: lambda row: -row.device / row.calls,
-    SortedKeys.GPUMax: lambda row: -row.device,
-    SortedKeys.GPUMin: lambda row: row.device,
+    SortedKeys.GPUMax: lambda row: -row.most_device,
+    SortedKeys.GPUMin: lambda row: row.least_device,
 }
 _PHASES = ("Dataloader", "Forward", "Backward", "Optimization", "Communication")
 _COPIED = ("Memcpy", "Memset")
@@ -70,8 +70,8 @@ class _Tables:
 
     def view(self, which: SummaryView) -> str:
         """A table, empty where it has no rows."""
-        make = getattr(self, f"_{which.name}", None)
-        return make() if make is not None else ""
+        table: str = getattr(self, f"_{which.name}")()
+        return table
 
     def _DeviceView(self) -> str:
         seconds = max(self._noted.seconds, 1e-9)
