@@ -84,6 +84,19 @@ def test_the_steps_that_are_asked_for(seed: int) -> None:
         assert names.count(name) == count, name
 
 
+def test_a_cycle_that_ends_without_returning_is_returned() -> None:
+    """By a scheduler of one's own, which closes after steps that are recorded."""
+    returned: list[int] = []
+    states = [LETTERS[one] for one in "CRRCCRC"]
+    watching = profiler.Profiler(
+        scheduler=lambda step: states[step] if step < len(states) else states[0],
+        on_trace_ready=lambda one: returned.append(one.step_num),
+    )
+    with watching:
+        train(watching, len(states))
+    assert returned == [3, 6] and events.active() is None
+
+
 def test_stopping_returns_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     watching = profiler.Profiler(targets=[profiler.ProfilerTarget.CPU])
