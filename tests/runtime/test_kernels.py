@@ -14,6 +14,7 @@ import torch
 from refluid import fluid
 from refluid.core import flags
 from refluid.kernels import settings
+from refluid.kernels.products import limits
 from refluid.kernels.settings import under
 from refluid.runtime import kernels
 from refluid.runtime.kernels import KernelSettings, settings_for
@@ -132,6 +133,16 @@ def test_operators_may_be_left_to_torchs_kernels() -> None:
     with flags.override(left):
         losses = [mine.step() for _ in range(6)]
     np.testing.assert_allclose(losses, [torchs.step() for _ in range(6)], rtol=1e-4)
+
+
+@pytest.mark.parametrize("least", [0, 1 << 40])
+def test_flags_say_from_which_size_products_are_onednns(least: int) -> None:
+    net = Net()
+    with flags.override({"FLAGS_refluid_onednn_from": least}):
+        net.step()
+        assert limits.told == least
+    net.step()
+    assert limits.told == -1
 
 
 def test_the_log_names_operators_without_a_choice(caplog: pytest.LogCaptureFixture) -> None:

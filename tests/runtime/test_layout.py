@@ -14,7 +14,7 @@ from refluid.core import flags
 from refluid.core.scope import Cell
 from refluid.fluid.contrib.mixed_precision import decorate
 from refluid.runtime import layout
-from refluid.runtime.layout import channels_last_state, hold_channels_last, hold_plain
+from refluid.runtime.layout import Hold, channels_last_state, hold_channels_last, hold_plain
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -111,15 +111,21 @@ def test_values_that_lie_plainly_already_stay() -> None:
     assert cell.value.stride() == (4, 1, 1, 1) and torch.equal(cell.value, kept)
 
 
-def test_replicas_that_share_a_filter_get_the_same_memory() -> None:
+@pytest.mark.parametrize(
+    ("hold", "former"),
+    [(hold_channels_last, torch.contiguous_format), (hold_plain, torch.channels_last)],
+)
+def test_replicas_that_share_a_filter_get_the_same_memory(
+    hold: Hold, former: torch.memory_format
+) -> None:
     with ThreadPoolExecutor(4) as replicas:
         for _ in range(50):
             cell, together = Cell("shared"), Barrier(4)
-            cell.value = torch.rand(64, 64, 5, 5)
+            cell.value = torch.rand(64, 64, 5, 5).contiguous(memory_format=former)
 
             def place_of(cell: Cell = cell, together: Barrier = together) -> int:
                 together.wait()
-                hold_channels_last([cell])
+                hold([cell])
                 found: int = cell.value.data_ptr()
                 together.wait()  # before the memory of another value can be free
                 return found

@@ -26,6 +26,7 @@ _laying = threading.Lock()
 
 
 Hold = Callable[[Sequence[Cell]], None]
+Strides = Callable[[int, int, int, int], tuple[int, int, int, int]]
 
 
 def laying(ops: Sequence[Operator], device: torch.device, layout: str) -> tuple[set[str], Hold]:
@@ -96,32 +97,29 @@ def _with_nested(ops: Sequence[Operator]) -> Iterator[Operator]:
 
 def hold_channels_last(cells: Sequence[Cell]) -> None:
     """Puts the values of these variables into channels-last memory, if they are not yet."""
-    for cell in cells:
-        if cell.value.stride() != _strides(*cell.value.shape):
-            with _laying:
-                _lay(cell)
+    _hold(cells, _strides, torch.channels_last)
 
 
 def hold_plain(cells: Sequence[Cell]) -> None:
     """Puts the values of these variables into plain memory, if they are not yet."""
-    for cell in cells:
-        if cell.value.stride() != _plain_strides(*cell.value.shape):
-            with _laying:
-                value = cell.value
-                cell.value = torch.empty(value.shape, dtype=value.dtype, device=value.device)
-                cell.value.copy_(value)
+    _hold(cells, _plain_strides, torch.contiguous_format)
 
 
 _HOLDS: dict[str, Hold] = {"always": hold_channels_last, "never": hold_plain}
 
 
-def _lay(cell: Cell) -> None:
-    value = cell.value
-    wanted = _strides(*value.shape)
-    if value.stride() != wanted:
-        laid = value.contiguous(memory_format=torch.channels_last)
-        # Where a dimension has one element torch takes any strides for channels-last, and
-        # convolutions take them for anything else.
+def _hold(cells: Sequence[Cell], strides: Strides, order: torch.memory_format) -> None:
+    for cell in cells:
+        if cell.value.stride() != strides(*cell.value.shape):
+            with _laying:
+                _lay(cell, strides(*cell.value.shape), order)
+
+
+def _lay(cell: Cell, wanted: tuple[int, ...], order: torch.memory_format) -> None:
+    if cell.value.stride() != wanted:
+        laid = cell.value.contiguous(memory_format=order)
+        # Where a dimension has one element torch takes any strides for an order, and convolutions
+        # take them for anything else.
         cell.value = laid.as_strided(laid.shape, wanted)
 
 
