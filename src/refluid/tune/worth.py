@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refluid.engine.knobs import KnobScope
+from refluid.runtime.kernels import named
 from refluid.tune.evidence import BoundBy, Diagnosis, Evidence
 
 WorthTrying = Callable[["Situation"], Sequence[Any]]
@@ -102,7 +103,7 @@ def _memory_binds(now: Situation) -> bool:
 
 def native_kernels(now: Situation) -> Sequence[str]:
     """Operators of which oneDNN and torch both have kernels."""
-    held = str(now.seen.flags.get("FLAGS_refluid_native_kernels", "")).split(",")
+    held = named(str(now.seen.flags.get("FLAGS_refluid_native_kernels", "")))
     return [one for one in now.seen.profile.kernels.chosen if one not in held]
 
 
@@ -127,7 +128,7 @@ def record_after(now: Situation) -> Sequence[int]:
 
 def join(held: str, more: str) -> str:
     """A list by commas with one more."""
-    names = [name for name in held.split(",") if name]
+    names = named(held)
     return ",".join([*names, more] if more not in names else names)
 
 
