@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.pserver.checkpoints import ServerCheckpoints
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.table_client import TableClient
-from tests.pserver.tables import cluster, divided
+from tests.pserver.tables import at_once, cluster, divided
 
 
 def push(client: TableClient) -> None:
@@ -122,4 +123,31 @@ def test_a_log_that_cannot_be_written_stops_nobody(
         kept.close()
         again = ServerCheckpoints(found.restarted(), tmp_path, logs=True)
         assert again.restore() and values(client) == [-4.0, -4.0]
+        again.close()
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_a_job_that_ended_begins_again_from_what_it_learned(logs: bool, tmp_path: Path) -> None:
+    """With all trainers awaited: the first alone would make the mean of its own gradients."""
+    with cluster(divided(trainers=2, mode=TrainingMode.SYNC)) as found:
+        kept = ServerCheckpoints(found.servers[0], tmp_path, logs=logs)
+        kept.restore()
+        clients = [found.client(number) for number in range(2)]
+        at_once(*(partial(push, client) for client in clients))
+        at_once(*(partial(client.gather, torch.ones(1)) for client in clients))
+        for client in clients:
+            client.leave()
+        assert found.servers[0].over
+        if not logs:
+            kept.write()
+        kept.close()
+        again = ServerCheckpoints(found.restarted(), tmp_path, logs=logs)
+        assert again.restore()
+        server = found.servers[0]
+        assert not server.over and server.members.awaited == {0, 1}
+        clients = [found.client(number) for number in range(2)]
+        at_once(*(partial(push, client) for client in clients))
+        assert values(clients[0]) == [-2.0, -2.0]
+        gathers = [partial(client.gather, torch.zeros(1)) for client in clients]
+        assert at_once(*gathers) == [[torch.zeros(1)] * 2] * 2
         again.close()

@@ -101,6 +101,9 @@ class ServerCheckpoints:
                 self._number,
                 replayed,
             )
+        if self._server.over:  # the job ended, and begins again with what it learned
+            self._server.members.begin_anew()
+            self._server.gathers.clear()
         self._begun = max(self._number, self._log.last)
         self._begin_log(self._begun)
         return found or replayed > 0
@@ -194,7 +197,7 @@ class ServerCheckpoints:
     def _state(self, number: int, parts: list[int]) -> TableMessage:
         server = self._server
         members = {
-            str(trainer): [one.session, told_marks(one.marks), one.ended, one.there]
+            str(trainer): [one.session, told_marks(one.marks), one.ended, one.there, one.left]
             for trainer, one in server.members.known.items()
         }
         marks = [table.marks() for table in _parts(server)]
@@ -231,10 +234,10 @@ class ServerCheckpoints:
                 kept = dict(_got(self.home / f"rows-{self._number}-{place}-{part}").tensors())
                 table.put(kept.pop("ids"), kept)
             table.set_marks(told["marks"][place])
-        for trainer, (session, marks, ended, there) in told["members"].items():
+        for trainer, (session, marks, ended, there, left) in told["members"].items():
             now = server.members.now
             server.members.known[int(trainer)] = Member(
-                session, read_marks(marks), ended, now, there
+                session, read_marks(marks), ended, now, there, left=left
             )
 
 

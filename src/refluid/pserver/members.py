@@ -11,6 +11,7 @@ from refluid.pserver.marks import PushMarks
 from refluid.pserver.refusals import CallRefused, NotEntered
 
 _LOGGER = logging.getLogger("refluid")
+NOBODY = 0  # the session of a trainer that never came
 
 
 @dataclass
@@ -34,8 +35,8 @@ class TrainerRoll:
     """All trainers of a job, by number. All times are in seconds.
 
     expected: how many there are in all. lease: for how long one counts that isn't heard of.
-    patience: for how long one may be back that didn't leave, as behind a link that is down. clock:
-    what time it is.
+    patience: for how long one may be back that didn't leave, as behind a link that is down, and for
+    how long the first one waits for the others. clock: what time it is.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class TrainerRoll:
         self.patience = max(patience, lease)
         self.known: dict[int, Member] = {}
         self._former: dict[int, set[int]] = {}
+        self._begun: float | None = None
 
     def enter(self, trainer: int, session: int) -> Member:
         """A trainer that begins, or is back.
@@ -57,7 +59,7 @@ class TrainerRoll:
         if session in self._former.get(trainer, ()):
             raise CallRefused(f"another process is trainer {trainer} now")
         if member is None or member.session != session:
-            if member is not None:
+            if member is not None and member.session != NOBODY:
                 _LOGGER.info("trainer %d begins anew", trainer)
                 self._former.setdefault(trainer, set()).add(member.session)
             member = self.known[trainer] = Member(session)
@@ -71,7 +73,7 @@ class TrainerRoll:
         connection.
         """
         member = self.known.get(trainer)
-        if member is None or member.session != session:
+        if member is None or member.session != session or session == NOBODY:
             raise NotEntered(f"trainer {trainer} hasn't entered by this session")
         member.seen = self._clock()
         if not (member.there or member.left):
@@ -80,14 +82,16 @@ class TrainerRoll:
         return member
 
     def leave(self, trainer: int, session: int, *, lost: bool = False) -> None:
-        """A trainer that ends, or whose lease ended."""
+        """A trainer that ends, whose lease ended, or that never came (of the session NOBODY)."""
+        if lost and session == NOBODY and trainer in self._missing:
+            self.known[trainer] = Member(NOBODY, seen=self._clock())
         member = self.known.get(trainer)
         if member is not None and member.session == session:
             member.there, member.left = False, not lost
             _LOGGER.info("trainer %d %s", trainer, "is lost" if lost else "left")
 
     def expire(self) -> list[int]:
-        """Takes out those whose lease ended; their numbers."""
+        """Takes out those whose lease ended, or that never came; their numbers."""
         latest = self._clock() - self.lease
         gone = [number for number, one in self.known.items() if one.there and one.seen < latest]
         for number in gone:
@@ -97,7 +101,29 @@ class TrainerRoll:
                 number,
                 self.lease,
             )
-        return gone
+        return gone + self._give_up()
+
+    def _give_up(self) -> list[int]:
+        """Takes out those that never came, long after the first one did."""
+        now = self._clock()
+        if self._begun is None:
+            self._begun = now if self.known else None
+        if self._begun is None or now - self._begun < self.patience:
+            return []
+        never = sorted(self._missing)
+        for number in never:
+            self.leave(number, NOBODY, lost=True)
+            _LOGGER.warning(
+                "trainer %d never came in %.0f s (FLAGS_rpc_deadline): training goes on without it",
+                number,
+                self.patience,
+            )
+        return never
+
+    def begin_anew(self) -> None:
+        """After a job that ended: all are awaited as at its begin."""
+        self.known.clear()
+        self._begun = None
 
     @property
     def now(self) -> float:
@@ -112,13 +138,17 @@ class TrainerRoll:
     @property
     def awaited(self) -> frozenset[int]:
         """Those that train now, and those that never came."""
-        new = set(range(self.expected)) - self.known.keys()
-        return self.there | new
+        return self.there | self._missing
+
+    @property
+    def _missing(self) -> frozenset[int]:
+        """Those that never came, and are waited for."""
+        return frozenset(range(self.expected)) - self.known.keys()
 
     @property
     def over(self) -> bool:
-        """Whether all came and all are gone: they left, or have given up by now."""
-        if len(self.known) < self.expected or self.there:
+        """Whether all are gone that came: they left, or have given up by now."""
+        if self.awaited:
             return False
         lost = [one.seen for one in self.known.values() if not one.left]
         return not lost or max(lost) < self._clock() - self.patience

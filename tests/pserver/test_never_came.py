@@ -1,0 +1,88 @@
+"""Trainers that die before they enter: servers go on, and end, without them."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from refluid.pserver.checkpoints import ServerCheckpoints
+from refluid.pserver.layout import TrainingMode
+from refluid.pserver.members import NOBODY
+from refluid.pserver.messages import Kind, TableMessage
+from refluid.pserver.refusals import NotEntered
+from tests.pserver.tables import at_once, cluster, divided
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_trainer_that_never_comes_is_not_waited_for_for_ever(
+    restarted: bool, tmp_path: Path
+) -> None:
+    """As one that dies while it starts; it may still come later."""
+    with cluster(divided(trainers=3, mode=TrainingMode.SYNC)) as found:
+        server, time = found.servers[0], [0.0]
+        kept = ServerCheckpoints(server, tmp_path, logs=True)
+        kept.restore()
+        server.members._clock = lambda: time[0]
+        server.tick()
+        time[0] += 2 * server.members.patience  # servers wait for the first one as for ever
+        server.tick()
+        assert server.members.awaited == {0, 1, 2}
+        clients = [found.client(number) for number in range(2)]
+        server.tick()
+        grads = {"w@GRAD": torch.ones(3, 1)}
+        pushes = [threading.Thread(target=client.push, args=[grads]) for client in clients]
+        for push in pushes:
+            push.start()
+        while not all(map(server.applying.holds, range(2))):
+            pass
+        time[0] += 0.9 * server.members.patience
+        for client in clients:
+            client.ask_all(Kind.BEAT)
+        server.tick()
+        assert all(map(server.applying.holds, range(2)))
+        time[0] += 0.2 * server.members.patience
+        for client in clients:
+            client.ask_all(Kind.BEAT)
+        server.tick()
+        for push in pushes:
+            push.join(20)
+        assert clients[0].pull()["w"].unique().tolist() == [-1.0]
+        kept.close()
+        if restarted:
+            server = found.restarted()
+            server.members._clock = lambda: time[0]
+            again = ServerCheckpoints(server, tmp_path, logs=True)
+            assert again.restore()
+            again.close()
+            assert clients[0].pull()["w"].unique().tolist() == [-1.0]
+        assert server.members.awaited == {0, 1}
+        late = found.client(2)
+        at_once(*(partial(client.push, grads) for client in [*clients, late]))
+        assert late.pull()["w"].unique().tolist() == [-2.0]
+        clients[0].leave()
+        clients[1].leave()
+        assert not server.over
+        late.leave()
+        assert server.over
+
+
+def test_a_server_ends_though_a_trainer_never_came() -> None:
+    with cluster(divided(trainers=2)) as found:
+        server, time = found.servers[0], [0.0]
+        server.members._clock = lambda: time[0]
+        client = found.client()
+        server.tick()
+        client.leave()
+        assert not server.over
+        for _ in range(2):  # the trainer may come for as long again
+            assert not server.over
+            time[0] += server.members.patience + 1.0
+            server.tick()
+        assert server.over
+        nobody = TableMessage(Kind.PUSH, 1, NOBODY, 1, server.job)
+        with pytest.raises(NotEntered):
+            server.answer(nobody)
