@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import refluid.fluid as fluid
+from tests.collective.exchanged import exchange_all
 
 
 def exchange() -> dict[str, Any]:
@@ -55,6 +56,7 @@ def exchange() -> dict[str, Any]:
         found["group"] = (last.rank, last.nranks, last.is_member(), value.numpy().tolist())
     dist.barrier()
     found["program"] = exchange_in_program(rank, size)
+    found["all"] = [exchange_all(rank, size, seed) for seed in range(3)]
     return found
 
 

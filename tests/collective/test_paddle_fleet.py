@@ -111,6 +111,7 @@ def test_processes_exchange_values(jobs: list[dict[str, Any]]) -> None:
     assert first["swapped"] == [[0.0], [10.0]] and second["swapped"] == [[1.0], [11.0]]
     assert second["received"] == [7.0]
     assert first["group"] == (-1, 1, False, [1.0]) and second["group"] == (0, 1, True, [1.0])
+    assert first["all"] == second["all"] == ["the same"] * 3
 
 
 def test_dygraph_averages_gradients(jobs: list[dict[str, Any]]) -> None:

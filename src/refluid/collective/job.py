@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Where the launcher looks for how the trainers do.
 PROGRESS = "REFLUID_PROGRESS"
+# Where this process has met others: what is left of a meeting would be taken for the next one.
+_met: set[tuple[str, int]] = set()
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ def joined(job: TrainingJob) -> Communicator:
 
     FLAGS_refluid_meeting_seconds says how long to wait for all to come, and
     FLAGS_refluid_exchange_seconds how long one waits for another afterwards. PeerFailed where one
-    doesn't come; EnforceNotMet where this process is in another group already.
+    doesn't come; EnforceNotMet where this process is in another group already, or met at this
+    address before.
     """
     found = world()
     if found.size > 1:
@@ -81,11 +84,17 @@ def joined(job: TrainingJob) -> Communicator:
         )
     if job.size == 1:
         return found
+    if job.address in _met:
+        raise EnforceNotMet(
+            f"this process met others at {job.endpoints[0]} before and has left them: to meet "
+            "again, all need another address"
+        )
     from refluid.comm.processes import meet  # programs of one process are spared its imports
 
     wait = float(flags.value("refluid_meeting_seconds"))
     patience = float(flags.value("refluid_exchange_seconds"))
     group = meet(job.rank, job.size, job.address, wait=wait, patience=patience)
+    _met.add(job.address)
     enter(group)
     _tell_progress(group)
     atexit.register(leave)

@@ -1,4 +1,8 @@
-"""Exchanges between processes, of values of dygraph or as operators of a program."""
+"""Exchanges between processes, of values of dygraph or as operators of a program.
+
+As the documentation of Paddle 2.6 says them. Each returns a `Task` that has ended, but of
+`all_reduce` where `sync_op` is False; in a program, and outside of the group, None.
+"""
 
 from __future__ import annotations
 
@@ -8,79 +12,70 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.build import apply
 from refluid.comm import Communicator
-from refluid.comm.communicator import DONE, Work
-from refluid.eager import VarBase
 from refluid.fluid.functions.tensor.joining import split
-from refluid.ir.variable import Variable
-from refluid.paddle.distributed.groups import Group, everyone
+from refluid.paddle.distributed.ends import (
+    ReduceOp,
+    Task,
+    append_operator,
+    eager,
+    in_program,
+    member,
+    only_at_once,
+    own_end,
+    own_group,
+    reduced,
+    reduction,
+    require_fractions,
+    value_of,
+)
+from refluid.paddle.distributed.groups import Group
 
 __all__ = [
     "ReduceOp",
     "all_gather",
     "all_reduce",
     "alltoall",
+    "alltoall_single",
     "barrier",
     "broadcast",
-    "recv",
+    "gather",
     "reduce",
+    "reduce_scatter",
     "scatter",
-    "send",
     "wait",
 ]
 
 
-class ReduceOp:
-    """How values of several processes become one."""
-
-    SUM = 0
-    MAX = 1
-    MIN = 2
-    PROD = 3
-
-
-_REDUCTIONS = {
-    ReduceOp.SUM: "sum",
-    ReduceOp.MAX: "max",
-    ReduceOp.MIN: "min",
-    ReduceOp.PROD: "prod",
-}
-
-
 def all_reduce(
     tensor: Any, op: int = ReduceOp.SUM, group: Group | None = None, sync_op: bool = True
-) -> Work | None:
+) -> Task | None:
     """Overwrites `tensor` with the reduction over all processes of the group.
 
-    sync_op: return when it is done; else it may be used after `wait` of what is returned. In a
-    program, and where this process isn't in the group, None is returned.
+    sync_op: return when it is done; else it may be used after `wait` of what is returned.
     """
-    reduction = _reduction(op)
-    if _in_program(tensor):
-        _append(f"c_allreduce_{reduction}", tensor, tensor, group)
+    if in_program(tensor):
+        if op == ReduceOp.AVG:
+            only_at_once("all_reduce by ReduceOp.AVG", "ReduceOp.SUM and a scale")
+        append_operator(f"c_allreduce_{reduction(op)}", tensor, tensor, group)
         return None
-    comm = _comm(group)
-    if comm is None:
-        return None
-    value = _value(tensor)
-    with torch.no_grad():
-        return comm.all_reduce([value], reduction, wait=sync_op)
+    comm = own_end(group)
+    return None if comm is None else reduced(comm, [value_of(tensor)], op, wait=sync_op)
 
 
 def broadcast(
     tensor: Any, src: int = 0, group: Group | None = None, sync_op: bool = True
-) -> Work | None:
+) -> Task | None:
     """Overwrites `tensor` with that of the job's process `src`."""
-    if _in_program(tensor):
-        _append("c_broadcast", tensor, tensor, group, root=src)
+    if in_program(tensor):
+        append_operator("c_broadcast", tensor, tensor, group, root=src)
         return None
-    comm = _comm(group)
+    comm = own_end(group)
     if comm is None:
         return None
     with torch.no_grad():
-        comm.broadcast([_value(tensor)], _member(group, src))
-    return DONE
+        comm.broadcast([value_of(tensor)], member(group, src))
+    return Task()
 
 
 def reduce(
@@ -89,37 +84,85 @@ def reduce(
     op: int = ReduceOp.SUM,
     group: Group | None = None,
     sync_op: bool = True,
-) -> Work | None:
+) -> Task | None:
     """Overwrites the `tensor` of the job's process `dst` with the reduction over the group."""
-    if _in_program(tensor):
-        _only_at_once("reduce", "all_reduce")
-    comm = _comm(group)
+    if in_program(tensor):
+        only_at_once("reduce", "all_reduce")
+    comm = own_end(group)
     if comm is None:
         return None
-    total = _value(tensor).clone()
-    comm.all_reduce([total], _reduction(op))
-    if comm.rank == _member(group, dst):
-        with torch.no_grad():
-            _value(tensor).copy_(total)
-    return DONE
+    total = value_of(tensor).clone()
+    reduced(comm, [total], op)
+    if comm.rank == member(group, dst):
+        _overwrite(tensor, total)
+    return Task()
+
+
+def reduce_scatter(
+    tensor: Any,
+    tensor_list: Sequence[Any],
+    op: int = ReduceOp.SUM,
+    group: Group | None = None,
+    sync_op: bool = True,
+) -> Task | None:
+    """Overwrites `tensor` with the reduction of all processes' parts for this one.
+
+    tensor_list: a part of the shape of `tensor` for each process of the group, by rank; ValueError
+    where there are others.
+    """
+    if in_program(tensor):
+        only_at_once("reduce_scatter", "all_reduce")
+    comm = own_end(group)
+    if comm is None:
+        return None
+    whole = torch.stack(_for_each(comm, tensor_list, "reduce_scatter"))
+    if op == ReduceOp.AVG:
+        require_fractions(whole)
+        whole = whole / comm.size
+    shared = comm.reduce_scatter(whole, "sum" if op == ReduceOp.AVG else reduction(op))
+    _overwrite(tensor, shared[0])
+    return Task()
 
 
 def all_gather(
     tensor_list: list[Any], tensor: Any, group: Group | None = None, sync_op: bool = True
-) -> Work | None:
+) -> Task | None:
     """Appends the `tensor` of each process of the group to `tensor_list`, by rank."""
-    if _in_program(tensor):
-        count = _own(group).nranks
+    if in_program(tensor):
+        count = own_group(group).nranks
         whole = tensor.block.create_var(dtype=tensor.dtype, shape=[-1, *tensor.shape[1:]])
-        _append("c_allgather", tensor, whole, group, nranks=count)
+        append_operator("c_allgather", tensor, whole, group, nranks=count)
         tensor_list.extend(split(whole, count, 0))
         return None
-    comm = _comm(group)
+    comm = own_end(group)
     if comm is None:
         return None
-    found = [one for one in comm.all_gather(_value(tensor)) if isinstance(one, Tensor)]
-    tensor_list.extend(map(_eager, found))
-    return DONE
+    found = [one for one in comm.all_gather(value_of(tensor)) if isinstance(one, Tensor)]
+    tensor_list.extend(map(eager, found))
+    return Task()
+
+
+def gather(
+    tensor: Any,
+    gather_list: list[Any] | None = None,
+    dst: int = 0,
+    group: Group | None = None,
+    sync_op: bool = True,
+) -> Task | None:
+    """Appends the `tensor` of each process to the `gather_list` of the job's process `dst`."""
+    if in_program(tensor):
+        only_at_once("gather", "all_gather")
+    comm = own_end(group)
+    if comm is None:
+        return None
+    value, root = value_of(tensor), member(group, dst)
+    if comm.rank == root and gather_list is None:
+        raise ValueError(f"process {dst}, which gathers, needs a gather_list")
+    nothing = value.new_empty(0)
+    found = comm.all_to_all([value if one == root else nothing for one in range(comm.size)])
+    if comm.rank == root and gather_list is not None:
+        gather_list.extend(map(eager, found))
+    return Task()
 
 
 def scatter(
@@ -128,26 +171,22 @@ def scatter(
     src: int = 0,
     group: Group | None = None,
     sync_op: bool = True,
-) -> Work | None:
+) -> Task | None:
     """Overwrites `tensor` with the part of `tensor_list`, of the job's process `src`, for this one.
 
     ValueError where there isn't a part for each.
     """
-    if _in_program(tensor):
-        _only_at_once("scatter", "broadcast")
-    comm = _comm(group)
+    if in_program(tensor):
+        only_at_once("scatter", "broadcast")
+    comm = own_end(group)
     if comm is None:
         return None
-    value = _value(tensor)
-    given = [value] * comm.size
-    root = _member(group, src)
+    root = member(group, src)
+    given = [value_of(tensor).new_empty(0)] * comm.size
     if comm.rank == root:
-        given = list(map(_value, tensor_list or ()))
-        if len(given) != comm.size:
-            raise ValueError(f"scatter to {comm.size} processes takes as many, not {len(given)}")
-    with torch.no_grad():
-        value.copy_(comm.all_to_all(given)[root])
-    return DONE
+        given = _for_each(comm, tensor_list or (), "scatter")
+    _overwrite(tensor, comm.all_to_all(given)[root])
+    return Task()
 
 
 def alltoall(
@@ -155,94 +194,74 @@ def alltoall(
     out_tensor_list: list[Any],
     group: Group | None = None,
     sync_op: bool = True,
-) -> Work | None:
+) -> Task | None:
     """Appends what each process of the group has for this one to `out_tensor_list`, by rank."""
-    comm = _comm(group)
+    comm = own_end(group)
     if comm is None:
         return None
-    given = list(map(_value, in_tensor_list))
-    out_tensor_list.extend(map(_eager, comm.all_to_all(given)))
-    return DONE
+    given = _for_each(comm, in_tensor_list, "alltoall")
+    out_tensor_list.extend(map(eager, comm.all_to_all(given)))
+    return Task()
 
 
-def send(tensor: Any, dst: int = 0, group: Group | None = None, sync_op: bool = True) -> None:
-    """Sends `tensor` to the job's process `dst`, which must call `recv`."""
-    comm = _comm(group)
-    if comm is not None:
-        comm.send([_value(tensor)], _member(group, dst))
+def alltoall_single(
+    in_tensor: Any,
+    out_tensor: Any,
+    in_split_sizes: Sequence[int] | None = None,
+    out_split_sizes: Sequence[int] | None = None,
+    group: Group | None = None,
+    sync_op: bool = True,
+) -> Task | None:
+    """Overwrites `out_tensor` with the rows of each process's `in_tensor` for this one, by rank.
 
-
-def recv(tensor: Any, src: int = 0, group: Group | None = None, sync_op: bool = True) -> None:
-    """Overwrites `tensor` with what the job's process `src` sends."""
-    comm = _comm(group)
-    if comm is not None:
-        with torch.no_grad():
-            comm.recv([_value(tensor)], _member(group, src))
+    in_split_sizes: how many rows each process gets, equally many if not given; out_split_sizes:
+    how many come from each. ValueError where these aren't the rows that there are, or that come.
+    """
+    if in_program(in_tensor):
+        only_at_once("alltoall_single", "all_gather")
+    comm = own_end(group)
+    if comm is None:
+        return None
+    given, out = value_of(in_tensor), value_of(out_tensor)
+    wanted = _rows(comm, out, out_split_sizes, "out_split_sizes")
+    parts = torch.split(given, _rows(comm, given, in_split_sizes, "in_split_sizes"))
+    found = comm.all_to_all(parts)
+    came = list(map(len, found))
+    if came != wanted:
+        raise ValueError(f"{came} rows came from the processes, where {wanted} were asked for")
+    _overwrite(out_tensor, torch.cat(found))
+    return Task()
 
 
 def barrier(group: Group | None = None) -> None:
     """Waits for all processes of the group."""
-    comm = _comm(group)
+    comm = own_end(group)
     if comm is not None:
         comm.barrier()
 
 
 def wait(tensor: Any, group: Group | None = None, use_calc_stream: bool = True) -> None:
-    """Nothing: exchanges are done when they return, or when `wait` of their work does."""
+    """Nothing: exchanges are done when they return, or when `wait` of their task does."""
 
 
-# -- the pieces ---------------------------------------------------------------------------------
+def _overwrite(tensor: Any, value: Tensor) -> None:
+    with torch.no_grad():
+        value_of(tensor).copy_(value)
 
 
-def _own(group: Group | None) -> Group:
-    return everyone() if group is None else group
+def _for_each(comm: Communicator, tensors: Sequence[Any], name: str) -> list[Tensor]:
+    """The tensors of a list which has one for each process. ValueError where it hasn't."""
+    if len(tensors) != comm.size:
+        raise ValueError(f"{name} to {comm.size} processes takes as many, not {len(tensors)}")
+    return [value_of(one) for one in tensors]
 
 
-def _comm(group: Group | None) -> Communicator | None:
-    """This process's end of the group, None where it isn't in it."""
-    return _own(group).comm
-
-
-def _member(group: Group | None, rank: int) -> int:
-    """The number in the group of the job's process `rank`. ValueError where it isn't in it."""
-    found = _own(group).get_group_rank(rank)
-    if found < 0:
-        raise ValueError(f"process {rank} is none of the group's, {list(_own(group).ranks)}")
+def _rows(comm: Communicator, tensor: Tensor, sizes: Sequence[int] | None, name: str) -> list[int]:
+    """How many rows of a tensor each process has. ValueError where that can't be."""
+    rows = len(tensor)
+    if sizes is None and rows % comm.size == 0:
+        return [rows // comm.size] * comm.size
+    found = list(sizes or ())
+    if len(found) != comm.size or sum(found) != rows:
+        raise ValueError(f"{name} for {comm.size} processes has to sum to {rows}, not {found}")
     return found
-
-
-def _reduction(op: int) -> str:
-    if op not in _REDUCTIONS:
-        raise ValueError(f"op is one of ReduceOp.SUM, MAX, MIN and PROD, not {op!r}")
-    return _REDUCTIONS[op]
-
-
-def _in_program(tensor: Any) -> bool:
-    return isinstance(tensor, Variable) and not isinstance(tensor, VarBase)
-
-
-def _value(tensor: Any) -> Tensor:
-    """The tensor of a value of dygraph."""
-    if isinstance(tensor, VarBase):
-        return tensor.tensor.detach()
-    if isinstance(tensor, Tensor):
-        return tensor.detach()
-    raise TypeError(f"processes exchange tensors, not {type(tensor).__name__}")
-
-
-def _eager(value: Tensor) -> VarBase:
-    return VarBase(value)
-
-
-def _append(op: str, tensor: Variable, out: Variable, group: Group | None, **attrs: Any) -> None:
-    if group is not None and group.id != 0:
-        raise NotImplementedError(
-            f"{op} in a program is among all processes: groups are for values of dygraph"
-        )
-    apply(op, {"X": tensor}, {"Out": out}, attrs, block=tensor.block)
-
-
-def _only_at_once(name: str, instead: str) -> None:
-    raise NotImplementedError(
-        f"paddle.distributed.{name} is for values of dygraph; a program can have {instead}"
-    )

@@ -92,6 +92,20 @@ def get_group(id: int = 0) -> Group:
     return _groups[id]
 
 
+def drop_group(group: Group) -> None:
+    """Closes this process's end of a group. ValueError for one that there isn't."""
+    get_group(group.id)
+    own = _groups.pop(group.id).comm
+    if own is not None:
+        own.close()
+
+
+def drop_groups() -> None:
+    """Closes this process's ends of all groups but that of all processes."""
+    for group in list(_groups.values()):
+        drop_group(group)
+
+
 def get_rank(group: Group | None = None) -> int:
     """The number of this process, in the job or in a group, where -1 says that it isn't in it."""
     if group is not None:
