@@ -12,6 +12,7 @@ import torch
 
 from refluid import fluid
 from refluid.core import flags, threads
+from refluid.engine.pipelined.run import PipelineRun
 from refluid.runtime import adaptive
 from refluid.runtime.adaptive import AdaptiveThreads
 from tests.runtime.replica_training import Training
@@ -157,6 +158,26 @@ def test_the_batched_steps_of_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert training.batched
     assert made[-1].ended >= 2, "and replicas in threads of their own have one thread each"
     assert len(made) == 2  # the startup program, the batched steps
+
+
+def test_the_steps_that_go_through_a_batch_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, whole, seen = choosing(monkeypatch, 1), PipelineRun.run, list[int]()
+
+    def run(*given: Any) -> Any:
+        seen.append(torch.get_num_threads())
+        return whole(*given)
+
+    monkeypatch.setattr(PipelineRun, "run", run)
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 2))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    executor, scope = fluid.Executor(), fluid.Scope()
+    executor.run(startup, scope=scope)
+    with flags.override({"FLAGS_refluid_batch_parts": 2}):
+        for _ in range(3):
+            executor.run(main, {"x": np.ones((2, 3), "float32")}, [loss], scope=scope)
+    assert seen == [1] * 3 and made[-1].ended == 3, "nothing within a step chooses for itself"
 
 
 def test_watched_steps_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:

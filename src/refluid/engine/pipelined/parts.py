@@ -28,6 +28,7 @@ from refluid.ops.effects import Effect
 from refluid.ops.registry import facts_of
 from refluid.passes.pipeline_placing import Placing
 from refluid.passes.pipeline_stages import cut
+from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.plan import Fetched
 
 _MEMBERS = PipelineMembers(ALONE, ALONE, ALONE, None)
@@ -70,23 +71,23 @@ class PartedSteps:
         doesn't train, reads by itself, exchanges, or is fed rows that so many parts don't share."""
         if not _is_cut(program, feed, parts):
             return None
-        run = self._prepared(program, strategy, scope, parts)
+        run, threads = self._prepared(program, strategy, scope, parts)
         if not all(run.computes(name) for name in fetches):
             return None
-        return [one for (one,) in run.run(feed, fetches) if one is not None]
+        return [one for (one,) in threads.run(run.run, feed, fetches) if one is not None]
 
     def _prepared(
         self, program: Program, strategy: Strategy, scope: Scope, parts: int
-    ) -> PipelineRun:
+    ) -> tuple[PipelineRun, AdaptiveThreads]:
         key = id(program), program.change_count, id(scope), strategy, parts
         found = self._made.get(key)
         if found is None:
             stage = cut(program, 0, Placing(program, 1), parts)
             place, micro = self._place, MicroBatches(parts)
             run = PipelineRun(stage, micro, strategy, place, _MEMBERS, scope, [])
-            found = program, scope, run
+            found = program, scope, (run, AdaptiveThreads())
             self._made.keep(key, found)
-        made: PipelineRun = found[-1]
+        made: tuple[PipelineRun, AdaptiveThreads] = found[-1]
         return made
 
 
