@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 
 from refluid.core.dtypes import dtype_name
+from refluid.eager.print_options import print_options
 
 Array = npt.NDArray[Any]
 
@@ -53,7 +54,8 @@ class AsPython:
         if not isinstance(self._value, torch.Tensor):
             return f"name {self.name}, not initialized"
         kind = dtype_name(self.dtype)
-        return f"name {self.name}, dtype: {kind} shape: {self.shape}\n{self.numpy()}"
+        with print_options():
+            return f"name {self.name}, dtype: {kind} shape: {self.shape}\n{self.numpy()}"
 
     __str__ = __repr__
 
