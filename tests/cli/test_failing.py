@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from refluid.core.advice import advice_for
+from tests.started import refluid
 
 _NET = """\
 import numpy as np
@@ -28,14 +29,8 @@ exe.run(feed={{'x': np.ones((2, 1, 5, 5), 'float32')}}, fetch_list=[loss])
 
 def _failed(folder: Path, text: str, *options: str, level: int = 1) -> str:
     (folder / "fail.py").write_text(text)
-    ran = subprocess.run(
-        [sys.executable, "-m", "refluid.cli.main", "run", *options, "fail.py"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"FLAGS_call_stack_level": str(level)},
-    )
+    environment = os.environ | {"FLAGS_call_stack_level": str(level)}
+    ran = refluid("run", *options, "fail.py", folder=folder, environment=environment)
     assert ran.returncode == 1, ran.stderr
     return ran.stderr
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from refluid.cli.missing import APART, COMPAT, advise
+from tests.started import refluid
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,8 +45,7 @@ def test_a_script_without_them(tmp_path: Path) -> None:
     """Python's way of saying that a module is not there: None in its place."""
     script = tmp_path / "train.py"
     script.write_text("import sys\nsys.modules['six'] = None\nimport six.moves\n")
-    command = [sys.executable, "-m", "refluid.cli.main", "run", str(script)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = refluid("run", str(script))
     assert ran.returncode == 1
     assert ran.stderr.endswith(
         'Fluid brought six along; here it comes by: pip install "refluid[compat]"\n'

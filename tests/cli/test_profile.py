@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from typer.testing import CliRunner
 
 from refluid.cli.main import app
 from refluid.cli.page import Share, curve, table
+from tests.started import refluid
 
 SCRIPT = """\
 import numpy as np
@@ -67,11 +66,8 @@ def text_of(page: Path) -> str:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("profile")
     (folder / "train.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "refluid.cli.main", "run"]
     options = ["--profile", "time.html", "--memory", "memory.txt", "train.py"]
-    found = subprocess.run(
-        [*command, *options], cwd=folder, capture_output=True, text=True, check=False
-    )
+    found = refluid("run", *options, folder=folder)
     assert found.returncode == 0, found.stderr
     assert "time.html" in found.stderr
     assert "memory.txt" in found.stderr
@@ -94,8 +90,7 @@ def test_the_memory_report_names_lines(ran: Path) -> None:
 
 
 def test_memory_page(ran: Path) -> None:
-    command = [sys.executable, "-m", "refluid.cli.main", "run", "--memory", "m.html", "train.py"]
-    subprocess.run(command, cwd=ran, capture_output=True, check=True)
+    refluid("run", "--memory", "m.html", "train.py", folder=ran, check=True)
     assert "Largest tensors at the peak" in text_of(ran / "m.html")
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 
 from refluid.cli.tensorboard_file import ScalarFile, _masked
+from tests.started import refluid
 
 SCRIPT = """\
 import numpy as np
@@ -98,8 +97,7 @@ def test_tensorboard_reads_it(tmp_path: Path) -> None:
 
 def test_a_run_is_logged(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "refluid.cli.main", "run", "--log-dir", "logs", "train.py"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ran = refluid("run", "--log-dir", "logs", "train.py", folder=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "as ever\n"), ran.stderr
     found = scalars(tmp_path / "logs")
     step, values = found[-1]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.cli.test_scalars import SCRIPT, scalars
+from tests.started import refluid
 from tests.tune.scripts import DYGRAPH
 
 
 def test_the_end_tells_what_steps_took_and_fetched(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     options = ["--watch", "--log-dir", "logs"]
-    ran = subprocess.run(
-        [sys.executable, "-m", "refluid.cli.main", "run", *options, "train.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    ran = refluid("run", *options, "train.py", folder=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "as ever\n"), ran.stderr
     assert re.search(
         r"refluid: program 1: 30 steps, \S+ ms each, \S+ ms in runs and \S+ ms between; \S+ -?\d",
@@ -29,8 +25,5 @@ def test_the_end_tells_what_steps_took_and_fetched(tmp_path: Path) -> None:
 
 def test_steps_of_dygraph_are_told(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(DYGRAPH.replace("STEPS", "40"))
-    ran = subprocess.run(
-        [sys.executable, "-m", "refluid.cli.main", "run", "--watch", "train.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    ran = refluid("run", "--watch", "train.py", folder=tmp_path, check=True)
     assert re.search(r"refluid: dygraph: 40 steps, \S+ ms each", ran.stderr)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import pickle
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.started import Started, start
 
 _LONGEST = 240.0
 _MAIN = """
@@ -71,7 +72,8 @@ def as_trainers(
             "FLAGS_refluid_exchange_seconds": "60",
         }
         variables = {**os.environ, **told, **(environment or {}), **of_rank(rank)}
-        process = subprocess.Popen([sys.executable, "-c", text], env=variables)
+        # Each second one begins by itself: sets have other orders there.
+        process = start("-c", text, environment=variables, nth=rank % 2)
         begun.append((process, out))
     try:
         return [_result(process, out) for process, out in begun]
@@ -81,6 +83,6 @@ def as_trainers(
             process.wait()
 
 
-def _result(process: subprocess.Popen[bytes], out: Path) -> Any:
+def _result(process: Started, out: Path) -> Any:
     status = process.wait(_LONGEST)
     return pickle.loads(out.read_bytes()) if out.is_file() else status

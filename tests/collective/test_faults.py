@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ import pytest
 from benchmarks.hosts import Hosts, allowed
 from tests.collective.faulty import STEPS
 from tests.collective.jobs import free_endpoints
+from tests.started import Started, start
 
 PATIENCE = 4
-PROGRAM = [sys.executable, "-m", "tests.collective.faulty"]
+PROGRAM = ["-m", "tests.collective.faulty"]
 
 
 def environment(rank: int, endpoints: list[str], **flags: str) -> dict[str, str]:
@@ -37,8 +38,12 @@ def environment(rank: int, endpoints: list[str], **flags: str) -> dict[str, str]
     }
 
 
+def begun(said: list[str], rank: int, told: dict[str, str]) -> Started:
+    return start(*said, environment={**os.environ, **told}, nth=rank % 2)
+
+
 @contextmanager
-def ended_after(processes: list[subprocess.Popen[Any]]) -> Iterator[None]:
+def ended_after(processes: Sequence[Started | subprocess.Popen[Any]]) -> Iterator[None]:
     try:
         yield
     finally:
@@ -53,9 +58,8 @@ def ran(
     """What each of two trainers left, of those that ended by themselves."""
     told = endpoints or free_endpoints(2)
     said = [*PROGRAM, str(folder), *arguments]
-    trainers: list[subprocess.Popen[Any]] = [
-        subprocess.Popen(said, env={**os.environ, **environment(rank, told, **flags)})
-        for rank in range(2)
+    trainers: list[Started] = [
+        begun(said, rank, environment(rank, told, **flags)) for rank in range(2)
     ]
     with ended_after(trainers):
         trainers[0].wait(200)
@@ -94,11 +98,11 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
 
 def test_a_wrong_address_and_one_who_never_comes(tmp_path: Path) -> None:
     right, wrong = free_endpoints(1)[0], "127.0.0.1:9"
-    trainers: list[subprocess.Popen[Any]] = []
+    trainers: list[Started] = []
     for rank, first in enumerate((right, wrong)):
         told = environment(rank, [first, "127.0.0.1:10"], FLAGS_refluid_meeting_seconds="6")
         said = [*PROGRAM, str(tmp_path)]
-        trainers.append(subprocess.Popen(said, env={**os.environ, **told}))
+        trainers.append(begun(said, rank, told))
     with ended_after(trainers):
         for one in trainers:
             assert one.wait(120) == 1
@@ -110,12 +114,12 @@ def test_a_wrong_address_and_one_who_never_comes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_one_who_comes_late_is_waited_for(tmp_path: Path) -> None:
     endpoints = free_endpoints(2)
-    trainers: list[subprocess.Popen[Any]] = []
+    trainers: list[Started] = []
     with ended_after(trainers):
         for rank in range(2):
             told = environment(rank, endpoints)
             said = [*PROGRAM, str(tmp_path)]
-            trainers.append(subprocess.Popen(said, env={**os.environ, **told}))
+            trainers.append(begun(said, rank, told))
             time.sleep(0 if rank else PATIENCE + 2)
         assert [one.wait(200) for one in trainers] == [0, 0]
 
@@ -156,7 +160,7 @@ def test_a_restart_ends_with_the_same_losses(tmp_path: Path) -> None:
 def test_a_link_that_goes_down_is_told_on_both_hosts(tmp_path: Path) -> None:
     with Hosts(2) as hosts:
         endpoints = [f"{one}:6170" for one in hosts.addresses]
-        said = [*PROGRAM, str(tmp_path), "--steps", "1000000"]
+        said = [sys.executable, *PROGRAM, str(tmp_path), "--steps", "1000000"]
         trainers = [hosts.start(rank, said, environment(rank, endpoints)) for rank in range(2)]
         with ended_after(trainers):
             until = time.monotonic() + 120

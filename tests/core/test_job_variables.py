@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from refluid.collective.launch.cluster import free_port
 from refluid.core.job_variables import first_of_nodes, job_int, job_str
 from refluid.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
 from tests.collective.jobs import as_trainers
+from tests.started import refluid
 
 TORCHRUN = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "900"}
 SLURM = {
@@ -85,9 +85,8 @@ def test_scripts_find_fluids_variables(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("import os; print(os.environ['PADDLE_TRAINER_ENDPOINTS'])")
     path = os.pathsep.join(one for one in sys.path if one)
-    said = [sys.executable, "-m", "refluid.cli.main", "run", str(script)]
     environment = {**os.environ, **TORCHRUN, "PYTHONPATH": path}
-    shown = subprocess.run(said, env=environment, capture_output=True, text=True, check=True)
+    shown = refluid("run", str(script), environment=environment, check=True)
     assert shown.stdout.split() == ["10.0.0.1:901,trainer-1:901"]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from refluid.engine.choices import NONE, Choices, choose, choosing, chosen, over
 from refluid.engine.knobs import KnobScope
 from refluid.engine.strategy import DEFAULT, ReduceStrategy
 from refluid.engine.strategy_file import WrongStrategy, checked, known, read_strategy, written
+from tests import started
 
 ALL = {
     "build": {
@@ -177,15 +176,8 @@ def test_run_with_a_file(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "good.toml").write_text(written(checked(ALL, "a test")))
     (tmp_path / "bad.toml").write_text("[build]\nenable_inplace = 3\n")
-    command = [sys.executable, "-m", "refluid.cli.main", "run", "--strategy"]
     ran = [
-        subprocess.run(
-            [*command, f"{name}.toml", "train.py"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        started.refluid("run", "--strategy", f"{name}.toml", "train.py", folder=tmp_path)
         for name in ("good", "bad", "none")
     ]
     assert ran[0].stdout == "{'FLAGS_refluid_tier': 'recorded'} 2 2\n", ran[0].stderr

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import pty
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
+
+from tests.started import start
 
 SCRIPT = """
 import sys, time
@@ -47,23 +47,25 @@ def run(folder: Path, kind: str, *, errors: bool, output: bool, watch: bool) -> 
             pass  # how a terminal says that its other side is closed
 
     command = ["run", *(["--watch"] if watch else []), str(script), str(data), kind]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "refluid.cli.main", *command],
-        stdout=theirs if output else subprocess.PIPE,
-        stderr=theirs if errors else subprocess.PIPE,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-    )
-    os.close(theirs)
-    looking = threading.Thread(target=look)
-    looking.start()
-    try:
-        out, other = process.communicate(timeout=900)
-    finally:
-        process.kill()
-    looking.join()
-    os.close(ours)
-    assert process.returncode == 0, (shown, other)
-    return b"".join(shown).decode(), (out or b"").decode() + (other or b"").decode()
+    with (folder / "rest").open("w+b") as rest:
+        process = start(
+            *("-m", "refluid.cli.main", *command),
+            streams=[0, *(theirs if shows else rest.fileno() for shows in (output, errors))],
+            environment={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+        )
+        os.close(theirs)
+        looking = threading.Thread(target=look)
+        looking.start()
+        try:
+            status = process.wait(900)
+        finally:
+            process.kill()
+        looking.join()
+        os.close(ours)
+        rest.seek(0)
+        other = rest.read().decode()
+    assert status == 0, (shown, other)
+    return b"".join(shown).decode(), other
 
 
 @pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])

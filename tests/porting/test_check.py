@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from refluid.porting.project import ProjectVerdict, check_project
 from refluid.porting.resolving import missing_part
 from refluid.porting.scanning import FindingKind
+from tests.started import refluid
 
 _MAIN = "if __name__ == '__main__':\n    main()\n"
 
@@ -128,12 +127,11 @@ def test_packages_and_unreadable_files(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     _verdicts(tmp_path, train="import paddle.fluid as f\nf.layers.no_such\n" + _MAIN)
-    command = [sys.executable, "-m", "refluid.cli.main", "check", str(tmp_path)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = refluid("check", str(tmp_path))
     assert ran.returncode == 1
     assert ran.stdout.splitlines()[0] == "NO  train.py: lacks: paddle.fluid.layers.no_such"
     assert "train.py:2: missing" in ran.stdout
-    ran = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    ran = refluid("check", str(tmp_path), "--json")
     (found,) = json.loads(ran.stdout)
     assert found["findings"][0]["line"] == 2
     assert not found["runs"]

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from refluid.porting.loading import compile_old
+from tests.started import refluid
 
 
 def _run(folder: Path, *options: str, **files: str) -> subprocess.CompletedProcess[str]:
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
-    command = [sys.executable, "-m", "refluid.cli.main", "run", *options, "train.py"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return refluid("run", *options, "train.py", folder=folder)
 
 
 def test_names_that_are_gone_are_given_back(tmp_path: Path) -> None:
@@ -269,6 +269,5 @@ def test_without_the_translator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_modules_run_by_name(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print 'run as', __name__, xrange(2)\n")
-    command = [sys.executable, "-m", "refluid.cli.main", "run", "-m", "train"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ran = refluid("run", "-m", "train", folder=tmp_path)
     assert ran.stdout == "run as __main__ range(0, 2)\n", ran.stderr

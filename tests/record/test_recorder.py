@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 
 from refluid.verify.recordings import load_recording
 from refluid.verify.replay import replay
+from tests.started import run
 
 SCRIPTS = Path(__file__).parent / "scripts"
 RECORDER = Path(__file__).resolve().parents[2] / "src" / "refluid" / "record" / "fluid_recorder.py"
@@ -25,12 +25,7 @@ ALONE = ["-c", _ALONE, str(RECORDER)]
 
 
 def record(way: list[str], folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *way, "--out", str(folder), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run(*way, "--out", str(folder), *arguments)
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +22,7 @@ from refluid.tune.auto import Auto
 from refluid.tune.ratios import Compared
 from refluid.tune.turns import RacePace, race
 from refluid.tune.ways import signature
+from tests.started import refluid
 
 QUICK = RacePace(block=0.0, least=2, warm=4, rounds=3)
 SCRIPT = """\
@@ -75,14 +74,10 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("option", ["--auto", "--watch"])
 def test_losses_are_those_of_a_run_without(tmp_path: Path, option: str) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "refluid.cli.main", "run"]
     found = [
-        subprocess.run(
-            [*command, *options, "train.py"],
-            cwd=tmp_path, capture_output=True, text=True, check=True,
-        )
+        refluid("run", *options, "train.py", folder=tmp_path, check=True)
         for options in ([], [option])
-    ]  # fmt: skip
+    ]
     assert found[0].stdout == found[1].stdout
     assert "refluid: " in found[1].stderr and "refluid: " not in found[0].stderr
 

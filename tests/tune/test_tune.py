@@ -14,6 +14,7 @@ import pytest
 
 from refluid.engine.strategy_file import read_strategy
 from tests.cli.test_profile import Checker
+from tests.started import refluid
 from tests.tune import scripts
 from tests.tune.test_window import needs_cover
 
@@ -63,9 +64,7 @@ def test_what_is_no_script_or_budget_is_refused(tmp_path: Path) -> None:
         (["--ips", "10.0.0.1,10.0.0.2", "train.py"], "trainers are tuned on one host"),
         (["train.py"], "nothing to tune: the script ended before"),
     ):
-        ran = subprocess.run(
-            command(*arguments), cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        ran = refluid("tune", *arguments, folder=tmp_path)
         assert ran.returncode == 2 and said in ran.stderr
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from refluid.paddle.distributed.launch import of_cloud, parse_args
+from tests import started
 
 SCRIPT = """
 import json, os, sys
@@ -33,14 +33,7 @@ def run(folder: Path, *arguments: str, start: str = "") -> subprocess.CompletedP
         "runpy.run_module('paddle.distributed.launch', run_name='__main__', alter_sys=True)"
     )
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PADDLE_", "FLAGS_"))}
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env=environment,
-        cwd=folder.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return started.run("-c", code, *arguments, folder=folder.parent, environment=environment)
 
 
 def test_a_script_is_the_only_trainer(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from refluid import fluid
 from refluid.core import flags
 from refluid.core.lazy_package import LazyPackage
 from refluid.paddle import starting_mode
+from tests.started import refluid
 
 
 @pytest.fixture(autouse=True)
@@ -69,5 +69,4 @@ def test_scripts(tmp_path: Path) -> None:
         "import paddle\n"
         "print(paddle.mean(paddle.to_tensor([1, 2]) / 4).numpy())\n"
     )
-    run = [sys.executable, "-m", "refluid.cli.main", "run", str(script)]
-    assert "0.375" in subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert "0.375" in refluid("run", str(script), check=True).stdout
