@@ -7,6 +7,8 @@ import inspect
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -30,6 +32,7 @@ HOLE = "{}"
 OF_HELPER = "layer_type"  # `helper.layer_type`: the name that a LayerHelper was made with
 
 
+@cache
 def layers_by_operator() -> dict[str, list[str]]:
     """Operator type -> `layers.fc` and the like, by name."""
     found: defaultdict[str, set[str]] = defaultdict(set)
@@ -69,9 +72,8 @@ def _strings(thing: Any, public: set[str], seen: set[int]) -> set[str]:
         return _listed(thing)
     if not (thing.__module__ or "").startswith(PACKAGE):
         return set()
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(thing)))
-    except (OSError, SyntaxError):
+    tree = _tree(thing)
+    if tree is None:
         return set()
     cells = [cell.cell_contents for cell in getattr(thing, "__closure__", None) or ()]
     found = set(_literals(tree)).union(*(_listed(cell) for cell in cells))
@@ -79,6 +81,28 @@ def _strings(thing: Any, public: set[str], seen: set[int]) -> set[str]:
     for other in (*inherited, *_named(tree, thing, public)):
         found |= _strings(other, public, seen)
     return found
+
+
+def _tree(thing: FunctionType | type) -> ast.AST | None:
+    """The code of a function or class."""
+    at = thing.__code__.co_firstlineno if isinstance(thing, FunctionType) else thing.__qualname__
+    try:
+        known = _definitions(inspect.getsourcefile(thing) or "").get(at)
+        return known or ast.parse(textwrap.dedent(inspect.getsource(thing)))
+    except (OSError, SyntaxError):
+        return None
+
+
+@cache
+def _definitions(file: str) -> dict[int | str, ast.AST]:
+    """A file's functions by their first lines, and its outermost classes by their names."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    found: dict[int | str, ast.AST] = {
+        min(one.lineno for one in (node, *node.decorator_list)): node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
+    return found | {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _literals(node: ast.AST) -> Iterator[str]:
