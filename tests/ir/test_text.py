@@ -1,8 +1,5 @@
 """The text form prints, and parses back to an equal program."""
 
-import gzip
-from pathlib import Path
-
 import pytest
 
 import refluid.ops  # noqa: F401
@@ -13,21 +10,16 @@ from refluid.ir.parse import parse_program
 from refluid.ir.program import Program
 from refluid.ir.text import print_op, print_program
 from refluid.ir.variable import Parameter
-from tests.golden import GOLDEN, needs_golden
-
-PROGRAMS = sorted(GOLDEN.glob("zoo/*/*.pb*")) + sorted(GOLDEN.glob("formats/**/__model__"))
-
-
-def read(path: Path) -> bytes:
-    data = path.read_bytes()
-    return gzip.decompress(data) if path.suffix == ".gz" else data
+from tests.golden import needs_golden, recorded_programs, telling_programs
 
 
 @needs_golden
-@pytest.mark.parametrize("start", range(8))
-def test_recorded_programs_survive_both_forms(start: int) -> None:
-    for path in PROGRAMS[start::8]:
-        data = read(path)
+@pytest.mark.parametrize("most", ["telling", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("start", range(4))
+def test_recorded_programs_survive_both_forms(start: int, most: str) -> None:
+    recorded = recorded_programs()
+    for path in (telling_programs() if most == "telling" else [*recorded])[start::4]:
+        data = recorded[path]
         program = Program.parse_from_string(data)
         message = encode_program(program)
         assert message.SerializeToString() == data, path
