@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PIP ?= $(BIN)/python -m pip
 TORCH ?= torch==2.13.0
 PYTEST := $(BIN)/python -m pytest -q
+# A file's tests mostly in one process, which makes once what they share; one that is done takes over from others.
+EVERY := $(PYTEST) -n auto --dist worksteal
 READY := $(VENV)/.ready
 PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 
@@ -46,10 +48,10 @@ examples: $(READY) ## run the other examples on their data; pictures in demo-out
 	  do echo "examples/$$name.py"; $(BIN)/refluid run examples/$$name.py || exit $$?; done
 
 test: $(READY) ## the tests, without the slow ones; WITHOUT=--ignore=FOLDER leaves one out
-	@$(PYTEST) -n auto -m "not slow and not gpu" $(WITHOUT)
+	@$(EVERY) -m "not slow and not gpu" $(WITHOUT)
 
 test-all: $(READY) ## every test that needs no GPU, then `make test-avx2`
-	@$(PYTEST) -n auto -m "not gpu"
+	@$(EVERY) -m "not gpu"
 	@$(MAKE) test-avx2
 
 test-avx2: $(READY) ## the tests as on a processor with AVX2 only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -66,6 +67,11 @@ def ctrl_c() -> Iterator[None]:
     """For tests that send Ctrl-C: it arrives here and in what the test starts."""
     with interruptible():
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Torch and thousands of tests stay: tests that look for garbage need not go through them."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
