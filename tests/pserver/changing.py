@@ -14,7 +14,14 @@ from typing import Any
 import refluid.fluid as fluid
 from refluid.pserver.asking import ask_for_change
 from refluid.pserver.checkpoints import ServerCheckpoints, note_address
-from refluid.pserver.elastic import ComingServer, changing_server, coming, conductor, stand_in
+from refluid.pserver.elastic import (
+    ComingServer,
+    changing_server,
+    coming,
+    conductor,
+    join,
+    stand_in,
+)
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.lookout import present_layout
 from refluid.pserver.server_making import table_server
@@ -68,7 +75,7 @@ class ServerThread:
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
         if self.server.joins:
-            ask_for_change(job.addresses, {"add": address}, secrets.randbits(62) | 1)
+            join(self.server, job.addresses, address)
             if folder is not None:
                 note_address(folder, place.number, address)
 

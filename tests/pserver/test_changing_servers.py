@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 import torch
 
+from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.pserver.asking import ask_for_change
+from refluid.pserver.elastic import join
 from refluid.pserver.layout import JobLayout, TrainingMode
 from refluid.pserver.lookout import present_layout
 from refluid.pserver.messages import Kind
 from refluid.pserver.table_client import TableClient
-from tests.pserver.changing import ChangingJob, changing_job
+from tests.pserver.changing import ChangingJob, ServerThread, changing_job, free_addresses
 
 IDS = torch.arange(400) * 7919 - 10**6
 STEPS = 60
@@ -94,6 +97,40 @@ TOTAL = {TrainingMode.SYNC: -STEPS, TrainingMode.ASYNC: -2 * STEPS, TrainingMode
 def test_each_update_counts_once(mode: TrainingMode, tmp_path: Path) -> None:
     made, found = run(mode, 3 + mode, tmp_path, 4)
     assert found == [TOTAL[mode]], made
+
+
+def test_a_server_is_let_in_by_the_wish_of_a_process_before_it(tmp_path: Path) -> None:
+    """That was killed as it came; the same server, started again, answers in its stead."""
+    with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:
+        client, (address,) = job.client(0), free_addresses(1)
+        client.push({"emb@GRAD": SelectedRows(IDS.tolist(), 0, torch.ones(len(IDS), 4))})
+        told: list[Any] = []
+
+        def wish() -> None:
+            told.append(ask_for_change(job.addresses, {"add": address}, 7))
+
+        first = threading.Thread(target=wish)
+        first.start()
+        while not job.servers[0].deciding._one.locked():
+            time.sleep(0.01)
+        job.servers[2] = ServerThread(job, address, 2, joins=True)
+        first.join(30)
+        assert told and told[0]["moved"] > 0
+        client.push({"emb@GRAD": SelectedRows(IDS.tolist(), 0, torch.ones(len(IDS), 4))})
+        assert sorted(client.layout.numbers) == [0, 1, 2]
+        assert client.rows("emb", IDS).unique().tolist() == [-2.0]
+        assert sorted(one for ids in job.tables().values() for one in ids) == sorted(IDS.tolist())
+        with pytest.raises(EnforceNotMet, match="is server 1 already"):
+            ask_for_change(job.addresses, {"add": job.addresses[1]}, 9)
+
+
+def test_a_server_that_is_refused_says_so(tmp_path: Path) -> None:
+    with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:
+        server = job.servers[1].server
+        server.joins, begun = True, time.monotonic()
+        with pytest.raises(EnforceNotMet, match="is server 1 already"):
+            join(server, job.addresses[:1], job.addresses[1])
+        assert time.monotonic() - begun > 1.0
 
 
 def test_calls_that_another_thread_overtook_are_dealt_anew(tmp_path: Path) -> None:

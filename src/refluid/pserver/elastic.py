@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import secrets
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +15,7 @@ from refluid.engine.group import Group
 from refluid.engine.prepare import prepare
 from refluid.engine.strategy import DEFAULT
 from refluid.ir.program import Program
+from refluid.pserver.asking import ask_for_change
 from refluid.pserver.calling import Servers
 from refluid.pserver.changing import ChangingServer, ServerChange
 from refluid.pserver.checkpoints import (
@@ -35,8 +38,9 @@ from refluid.pserver.wire import Keys
 _LOGGER = logging.getLogger("refluid")
 # How long servers wait for each other while one comes or goes.
 _PATIENCE = 60.0
-# How long others of the job are looked for.
-_FINDS = 10.0
+# How long others of the job are looked for, and until a server that was let in hears of it.
+_FINDS, _HEARS = 10.0, 3.0
+_AGAIN = 0.05
 StandIn = Callable[[int, JobLayout], tuple[str, Callable[[], None]]]
 
 
@@ -132,6 +136,22 @@ def coming(layout: JobLayout, address: str, folder: str | None) -> ComingServer:
     if address in present.servers:
         return ComingServer(present.servers.index(address), False, present)
     return ComingServer(len(present.servers), True, present)
+
+
+def join(server: TableServer, others: Sequence[str], address: str) -> None:
+    """Has a job's other servers let this one in, which listens. EnforceNotMet where they don't.
+
+    A process that was killed here may have wished for it before: its wish may let this server in,
+    and the second one is refused then.
+    """
+    try:
+        ask_for_change(others, {"add": address}, secrets.randbits(62) | 1)
+    except EnforceNotMet:
+        until = time.monotonic() + _HEARS
+        while server.joins:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_AGAIN)
 
 
 def _run_once(program: Program, scope: Scope) -> None:

@@ -26,7 +26,14 @@ from refluid.pserver.checkpoints import (
     server_folder,
 )
 from refluid.pserver.conducting import Conductor
-from refluid.pserver.elastic import ComingServer, changing_server, coming, conductor, stand_in
+from refluid.pserver.elastic import (
+    ComingServer,
+    changing_server,
+    coming,
+    conductor,
+    join,
+    stand_in,
+)
 from refluid.pserver.layout import JobLayout
 from refluid.pserver.lookout import present_layout
 from refluid.pserver.server_making import table_server
@@ -136,7 +143,7 @@ def _find_others(server: TableServer, address: str, *, goes_on: bool) -> None:
     others = [one for one in layout.servers if one and one != address]
     if server.joins:
         unique_ids(torch.zeros(1, dtype=torch.int64))  # loads loops before trainers wait for it
-        ask_for_change(others, {"add": address}, secrets.randbits(62) | 1)
+        join(server, others, address)
     elif goes_on and others:
         does = threading.Thread(target=_move_here, args=(server, address, others), daemon=True)
         does.start()
