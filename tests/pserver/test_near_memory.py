@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import refluid.fluid as fluid
+from refluid.core import flags
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver import near_memory
 from refluid.pserver.messages import Kind, MalformedMessage, TableMessage
@@ -29,9 +30,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory files of
 
 @pytest.fixture(autouse=True)
 def near() -> Iterator[None]:
-    fluid.set_flags({"FLAGS_refluid_near_sockets": True})
-    yield
-    fluid.set_flags({"FLAGS_refluid_near_sockets": False})
+    with flags.override({"FLAGS_refluid_near_sockets": True}):
+        yield
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import refluid.fluid as fluid
+from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver.near_sockets import near_connection, near_listener, near_name
@@ -26,9 +27,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of Linux'
 
 @pytest.fixture(autouse=True)
 def near() -> Iterator[None]:
-    fluid.set_flags({"FLAGS_refluid_near_sockets": True})
-    yield
-    fluid.set_flags({"FLAGS_refluid_near_sockets": False})
+    with flags.override({"FLAGS_refluid_near_sockets": True}):
+        yield
 
 
 def exchanged(seed: int) -> list[torch.Tensor]:

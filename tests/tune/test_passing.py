@@ -179,11 +179,11 @@ def test_trainers_with_servers_of_tables(tmp_path: Path, learned: Learned) -> No
     with opened(tmp_path, SERVED, trainers=2, servers=1) as sessions:
         found = keys(sessions, learned)
         assert {
-            "FLAGS_refluid_near_sockets = True",
+            "FLAGS_refluid_near_sockets = False",
             "FLAGS_communicator_send_wait_times = 1",
         } <= found
         assert not {"exchange_type = bfloat16"} & found
         first = sessions.default().first.losses
-        near = NONE.put(KnobScope.FLAG, "FLAGS_refluid_near_sockets", True)
-        assert sessions.block(near, 4).seconds > 0 and sessions.block(NONE, 4).seconds > 0
-        assert sessions._session(near).first.losses == pytest.approx(first, rel=1e-5)
+        far = NONE.put(KnobScope.FLAG, "FLAGS_refluid_near_sockets", False)
+        assert sessions.block(far, 4).seconds > 0 and sessions.block(NONE, 4).seconds > 0
+        assert sessions._session(far).first.losses == pytest.approx(first, rel=1e-5)

@@ -71,7 +71,7 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_kept_loops", True, "compiled loops are loaded without numba (refluid only)"),
     ("refluid_nccl", True, "processes sum gradients on GPUs by NCCL (refluid only)"),
     ("refluid_overlap_geo", True, "GEO exchanges while training goes on (refluid only)"),
-    ("refluid_near_sockets", False, "servers of this host are called without TCP (refluid only)"),
+    ("refluid_near_sockets", True, "servers of this host are called without TCP (refluid only)"),
     ("refluid_near_memory", True, "servers of this host share memory with callers (refluid only)"),
     ("refluid_prefetch_rows", True, "rows of the next batch come with a push (refluid only)"),
     ("refluid_eager_direct", True, "dygraph calls operators without plans (refluid only)"),

@@ -96,7 +96,7 @@ _EAGER = (
 )  # fmt: skip
 # Flags of parameter servers, their defaults, and what else is worth trying.
 _OF_SERVERS = (
-    ("FLAGS_refluid_near_sockets", False, (True,)),
+    ("FLAGS_refluid_near_sockets", True, (False,)),
     ("FLAGS_refluid_prefetch_rows", True, (False,)),
     ("FLAGS_refluid_overlap_geo", True, (False,)),
     ("FLAGS_communicator_independent_recv_thread", True, (False,)),
