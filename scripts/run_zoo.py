@@ -5,8 +5,8 @@ python scripts/run_zoo.py CLONE [--only WORD] [--branch 1.8] [--into DIR] [--out
 CLONE is a clone of the repository, bare or not, with its branches release/1.5 to release/1.8; with
 `--repository NAME` that of another one (`zoo/others.py`).
 Each script gets the small data that `zoo/recipes.py` names. It counts where it ends by itself and
-its loss falls (the mean of the last fifth is below that of the first). Where a script that infers
-belongs to it, that one has to end by itself too, on what was saved.
+its loss falls (the mean of the last fifth is below that of the first), or its reward rises. Where a
+script that infers belongs to it, that one has to end by itself too, on what was saved.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ def run_recipe(recipe: Recipe, branch: str, clone: Path, into: Path, limit: int)
         "branch": branch,
         "arguments": recipe.train.split(maxsplit=1)[1:],
         "options": recipe.options,
-    }
+    } | ({"rises": True} if recipe.rises else {})
     if not (where / recipe.train.split()[0]).is_file():
         return result | {"verdict": "not in this branch"}
     recipe.make(where, np.random.default_rng(7))
     began = time.perf_counter()
     ran, losses = _run(recipe.train, where, root / "train", limit, recipe)
     result |= {"seconds": round(time.perf_counter() - began), "losses": losses, "status": ran}
-    result["verdict"] = verdict_of(ran, losses)
+    result["verdict"] = verdict_of(ran, [-one for one in losses] if recipe.rises else losses)
     if recipe.infer and ran == 0:
         result["infer"], _ = _run(recipe.infer, where, root / "infer", limit, recipe)
         if result["infer"] and result["verdict"] == "trains":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zoo.data import dialogues, gans, language, vision
+from zoo.data import dialogues, gans, language, vision, watched
 from zoo.recipe import Recipe
 
 _AT_ONCE = "dygraph"
@@ -12,7 +12,7 @@ _NEW = ("1.7", "1.8")
 _RECIPES = [
     Recipe(f"{_AT_ONCE}/mnist", "train.py -e 1", branches=_NEW, steps=25, samples="digits"),
     Recipe(f"{_AT_ONCE}/resnet", "train.py -e 1 -b 4", steps=20, samples="flowers"),
-    Recipe(f"{_AT_ONCE}/se_resnet", "train.py -e 1", steps=20, samples="flowers"),
+    Recipe(f"{_AT_ONCE}/se_resnet", "train.py -e 1", steps=5, samples="flowers"),
     *(
         Recipe(
             f"{_AT_ONCE}/mobilenet",
@@ -75,7 +75,6 @@ _RECIPES = [
         steps=20,
     ),
     Recipe(f"{_AT_ONCE}/cycle_gan", "train.py --epoch 2", gans.streets, steps=15),
-    Recipe(f"{_AT_ONCE}/word2vec", "word2vec.py", steps=60, samples="running_text"),
     Recipe(
         f"{_AT_ONCE}/transformer",
         "train.py --use_cuda False --epoch 3 --batch_size 16 --use_token_batch False "
@@ -102,6 +101,38 @@ _RECIPES = [
         "--max_seq_len 32 --epoch 2 --learning_rate 0.01 --skip_steps 1 --checkpoints saved",
         dialogues.bert,
         steps=80,
+    ),
+    Recipe(
+        f"{_AT_ONCE}/tsm",
+        "train.py --config data/small.yaml --use_gpu False",
+        watched.frames,
+        branches=_NEW,
+        steps=25,
+    ),
+    Recipe(
+        f"{_AT_ONCE}/yolov3",
+        "train.py --use_gpu False --pretrain '' --model_save_dir saved --data_dir data/coco "
+        "--class_num 3 --batch_size 4 --input_size 96 --random_shape False "
+        "--use_multiprocess_reader False --max_iter 25 --no_mixup_iter 25 --learning_rate 1",
+        watched.coco,
+        branches=_NEW,
+    ),
+    Recipe(
+        f"{_AT_ONCE}/bmn",
+        "train.py --config_file data/small.yaml --use_gpu False --epoch 5 --log_interval 1 "
+        "--save_dir saved",
+        watched.actions,
+        branches=_NEW,
+    ),
+    *(
+        Recipe(
+            f"{_AT_ONCE}/reinforcement_learning",
+            f"{how}.py",
+            branches=_NEW,
+            printed=r"Average reward: ([0-9.]+)",
+            rises=True,
+        )
+        for how in ("reinforce", "actor_critic")
     ),
 ]
 # Many of them want a GPU, whatever they are told.

@@ -22,14 +22,15 @@ page is written by `scripts/zoo/page.py` from results of
     python scripts/zoo/page.py results.json > docs/model-zoo.md
 
 A script **trains** where it ends by itself with status 0 and the mean of the last fifth of its
-losses is below that of the first. The losses are what `Executor.run` fetched in runs of a program
-that updates parameters (`judged` of its recipe says which); of scripts that train on a dataset,
-what is printed. *infers*: a second script of the same folder ran on what was saved. *seconds* are
-those of training on a busy machine of two cores, starting included.
+losses is below that of the first; rewards have to rise instead. The losses are what `Executor.run`
+fetched in runs of a program that updates parameters (`judged` of its recipe says which); of scripts
+that train on a dataset, and of rewards, what is printed. *infers*: a second script of the same
+folder ran on what was saved. *seconds* are those of training on a busy machine of two cores,
+starting included.
 
 The data is small and easy: falling losses show that the scripts run and learn, not that they reach
-what their papers say. Scripts need packages that Fluid didn't bring (pandas, opencv) where they
-import them.
+what their papers say. Scripts need packages that Fluid didn't bring (pandas, opencv, pycocotools,
+gym 0.17) where they import them.
 
 """
 _TAIL = """
@@ -46,6 +47,8 @@ and those that train in several processes):
 | DeepASR's two that infer | one unpacks four values as three, one needs a decoder in C++ |
 | ELMo | takes bytes for text, as Python 2 did |
 | dialogue_general_understanding, SPADE, ERNIE | begin with pretrained weights |
+| dygraph/word2vec, and dygraph of 1.5 and 1.6 | give layers a name scope, and optimizers no list \
+of parameters: Fluid 1.8 takes neither |
 """
 _OTHERS = """\
 Of other projects of PaddlePaddle, by `--repository NAME` of `run_zoo.py` and a clone of that one
@@ -100,7 +103,7 @@ def section_of(results: list[dict[str, Any]]) -> list[str]:
         "## Networks that run at once",
         "",
         f"The {len(scripts)} scripts of the `dygraph` folders that train. Their losses are those "
-        "whose gradients were computed; they are ended after some tens of steps.",
+        "whose gradients were computed; most are ended after some tens of steps.",
         "",
         *_TABLE,
         *map(_row, results),
@@ -124,9 +127,10 @@ def _row(result: dict[str, Any], before: str = "") -> str:
     losses = result["losses"]
     part = max(1, len(losses) // 5)
     first, last = (f"{np.mean(some):.4g}" for some in (losses[:part], losses[-part:]))
+    told = " (rewards)" if result.get("rises") else ""
     infers = {None: "", 0: "yes"}.get(result.get("infer"), "no")
     return (
-        f"| `{before}{result['script']}`{_network(result)} | {result['branch']} "
+        f"| `{before}{result['script']}`{_network(result)}{told} | {result['branch']} "
         f"| {len(losses)} | {first} | {last} | {infers} | {result.get('seconds', '')} |"
     )
 

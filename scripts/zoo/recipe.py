@@ -23,6 +23,7 @@ class Recipe:
     number of it the loss has to fall.
     steps, samples: after how many losses a dygraph script ends, and who gives it samples (0, "":
     by itself, and files of `make`), as of the observer.
+    rises: what is `printed` is no loss but a reward, which has to rise.
 
     beside: other folders that it needs; where `folder` is ".", all that are taken.
     """
@@ -39,6 +40,7 @@ class Recipe:
     beside: tuple[str, ...] = ()
     steps: int = 0
     samples: str = ""
+    rises: bool = False
     repository: str = ""
 
     @property

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,6 +136,29 @@ def test_libraries_keep_their_own(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "nothing_such" in ran.stdout
     assert "'int' object has no attribute 'next'" in ran.stdout
+
+
+def _names_after(text: str) -> dict[str, Any]:
+    code = compile_old(text.encode(), "train.py")
+    names: dict[str, Any] = {}
+    exec(text if code is None else code, names)
+    return names
+
+
+@pytest.mark.parametrize("caught", ["ImportError", "(KeyError, ImportError)", "Exception", ""])
+def test_an_import_with_another_in_its_place_fails_as_it_would(caught: str) -> None:
+    """The old name would give `StringIO` alone."""
+    names = _names_after(
+        "try:\n    import cPickle as kept\n    from cStringIO import StringIO\n"
+        f"except {caught}:\n    import pickle as kept\n    from io import BytesIO\n"
+    )
+    assert (names["kept"], names["BytesIO"]) == (pickle, BytesIO)
+    assert "StringIO" not in names
+
+
+@pytest.mark.parametrize("handler", ["KeyError:\n    import os", "ImportError:\n    raise"])
+def test_an_import_that_has_nothing_in_its_place_is_given_back(handler: str) -> None:
+    assert _names_after(f"try:\n    import cPickle\nexcept {handler}\n")["cPickle"] is pickle
 
 
 _PYTHON2 = """\

@@ -67,6 +67,16 @@ def test_a_script_is_run_and_judged(
     assert "10 losses" in zoo.line_of(found[0])
 
 
+def test_what_is_printed_as_a_reward_has_to_rise(
+    zoo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = _repository(tmp_path, earns="for one in range(9):\n    print('earned', one)\n")
+    recipe = zoo.Recipe("a", "earns.py", printed=r"earned ([0-9]+)", rises=True)
+    monkeypatch.setattr(zoo, "RECIPES", [recipe])
+    found = zoo.run_recipe(recipe, "1.8", clone, tmp_path / "run", 120)
+    assert (found["verdict"], found["losses"]) == ("trains", [float(one) for one in range(9)])
+
+
 def test_another_repository_by_a_tag(
     zoo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +138,9 @@ def test_the_page_tells_what_came_of_each(zoo: ModuleType) -> None:
     }
     bad = one | {"branch": "1.7", "losses": [], "verdict": "fails (1)"}
     other = good | {"repository": "Other", "arguments": ["-c small.yml"], "branch": "v1"}
-    page = page_of([one | {"verdict": "not in this branch"}, bad, good, other])
+    earns = good | {"script": "dygraph/a/train.py", "losses": [1.0, 2.0], "rises": True}
+    page = page_of([one | {"verdict": "not in this branch"}, bad, good, other, earns])
+    assert "| `dygraph/a/train.py` (rewards) | 1.8 | 2 | 1 | 2 | yes | 7 |" in page
     assert "| `Other/a/train.py` small | v1 | 5 | 3 | 1 | yes | 7 |" in page
     assert "- `Other/a/train.py -c small.yml`" in page
     assert "1 runs train with a falling loss: 1 scripts" in page

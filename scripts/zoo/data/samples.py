@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -39,13 +38,3 @@ def flowers() -> None:
     from refluid.paddle.dataset import flowers as known
 
     known.train = known.test = _brightness((3, 224, 224), 400, 5)
-
-
-def running_text() -> None:
-    """A text of words that follow each other, from wherever it is asked for."""
-    import requests
-
-    random = np.random.default_rng(7)
-    starts = random.integers(0, 60, 4000)
-    text = " ".join(f"w{(start + n) % 60}" for start in starts for n in range(6))
-    requests.get = lambda *_, **__: SimpleNamespace(content=text.encode(), status_code=200)

@@ -12,14 +12,15 @@ import numpy as np
 from zoo.data.lines import Random, write_lines
 
 
-def _save(path: Path, picture: np.ndarray[Any, Any]) -> None:
+def save(path: Path, picture: np.ndarray[Any, Any]) -> None:
+    """Writes a picture of whole numbers below 256 (height, width, 3)."""
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(picture.astype("uint8")).save(path)
 
 
-def _with_box(random: Random, size: int) -> tuple[np.ndarray[Any, Any], list[int]]:
+def with_box(random: Random, size: int) -> tuple[np.ndarray[Any, Any], list[int]]:
     """A dark picture with a bright box, and its left, top, right and bottom."""
     picture = random.integers(0, 60, (size, size, 3))
     left, top = (int(one) for one in random.integers(5, size // 3, 2))
@@ -40,8 +41,8 @@ def boxes(folder: Path, random: Random) -> None:
     for part, rows in (("trainval", 40), ("test", 4)):
         lines = []
         for number in range(rows):
-            picture, box = _with_box(random, 120)
-            _save(where / f"{part}/{number}.jpg", picture)
+            picture, box = with_box(random, 120)
+            save(where / f"{part}/{number}.jpg", picture)
             (where / f"{part}/{number}.xml").write_text(_OBJECT.format("cat", *box))
             lines.append(f"{part}/{number}.jpg {part}/{number}.xml")
         write_lines(where / f"{part}.txt", lines)
@@ -51,9 +52,9 @@ def faces(folder: Path, random: Random) -> None:
     """WIDER FACE: pictures and boxes in one file of lines."""
     lines = []
     for number in range(44):
-        picture, (left, top, right, bottom) = _with_box(random, 128)
+        picture, (left, top, right, bottom) = with_box(random, 128)
         name = f"0--Parade/0_Parade_{number}.jpg"
-        _save(folder / "data/WIDER_train/images" / name, picture)
+        save(folder / "data/WIDER_train/images" / name, picture)
         lines += [name, "1", f"{left} {top} {right - left} {bottom - top} 0 0 0 0 0 0 "]
     write_lines(folder / "data/wider_face_split/wider_face_train_bbx_gt.txt", lines)
 
@@ -68,7 +69,7 @@ def poses(folder: Path, random: Random) -> None:
             picture = random.integers(0, 40, (200, 200, 3))
             for x, y in joints:
                 picture[y - 4 : y + 4, x - 4 : x + 4] = 230
-            _save(where / f"images/{part}{number}.jpg", picture)
+            save(where / f"images/{part}{number}.jpg", picture)
             person = {"image": f"{part}{number}.jpg", "center": [100.0, 100.0], "scale": 0.9}
             people.append(person | {"joints": joints.tolist(), "joints_vis": [1] * 16})
         (where / "annot").mkdir(parents=True, exist_ok=True)
@@ -81,11 +82,11 @@ def areas(folder: Path, random: Random) -> None:
     for part, rows in (("train", 8), ("val", 2)):
         lines = []
         for number in range(rows):
-            picture, (left, top, right, bottom) = _with_box(random, 120)
+            picture, (left, top, right, bottom) = with_box(random, 120)
             classes = np.zeros((120, 120, 3))
             classes[top:bottom, left:right] = 1
-            _save(where / f"{part}/{number}.png", picture)
-            _save(where / f"{part}/{number}_class.png", classes)
+            save(where / f"{part}/{number}.png", picture)
+            save(where / f"{part}/{number}_class.png", classes)
             lines.append(f"{part}/{number}.png {part}/{number}_class.png")
         write_lines(where / f"{part}.list", lines)
 

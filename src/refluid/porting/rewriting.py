@@ -8,6 +8,9 @@ xrange(3)                      -> xrange = builtin("xrange", FILE, LINE) before 
 np.reshape(a, newshape=b)      -> by_present_keywords(np.reshape)(a, newshape=b)
 int(a), "%f" % a               -> whole(a), formatted("%f", a), where NumPy refuses arrays of (1,)
 
+Imports stay that are tried where what catches their failure imports something else in their place:
+what follows may need that, which the old name doesn't give.
+
 and in a file of Python 2:
 map(f, a)                      -> map = of_python2("map") before the first statement
 a.keys()                       -> listed(a, "keys")()
@@ -153,6 +156,24 @@ def _assigned(name: str, value: ast.expr) -> ast.stmt:
     return ast.Assign([ast.Name(name, ast.Store())], value)
 
 
+# Whom an import that fails gets to.
+_CATCHES = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+
+def _has_instead(node: ast.Try) -> bool:
+    """Whether imports that fail in it are followed by others, and the script goes on."""
+    for handler in node.handlers:
+        caught = (
+            {one.id for one in ast.walk(handler.type) if isinstance(one, ast.Name)}
+            if (handler.type)
+            else _CATCHES
+        )
+        if caught & _CATCHES:
+            imports = any(isinstance(one, ast.Import | ast.ImportFrom) for one in handler.body)
+            return imports and not any(isinstance(one, ast.Raise) for one in handler.body)
+    return False
+
+
 # What can be no array.
 _SIMPLE = (ast.Constant, ast.Starred, ast.JoinedStr)
 
@@ -166,6 +187,7 @@ class _Rewriter(ast.NodeTransformer):
         self._file, self._lists, self._divides = file, lists, divides
         self.changed = False
         self.converts: dict[str, str] = {}
+        self._stay: set[ast.stmt] = set()
 
     def call(self, function: str, *given: ast.expr | str, line: int | None = None) -> ast.Call:
         """A call of what `given_back` has, with the place in the file where a line is given."""
@@ -187,12 +209,19 @@ class _Rewriter(ast.NodeTransformer):
             return node
         return self._put(self.call("attribute", node.value, node.attr, line=node.lineno), node)
 
+    def visit_Try(self, node: ast.Try) -> ast.stmt:
+        if _has_instead(node):
+            self._stay.update(node.body)
+        self.generic_visit(node)
+        return node
+
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | list[ast.stmt]:
         module = node.module or ""
         gone = [
             one
             for one in node.names
             if not node.level
+            and node not in self._stay
             and one.name != "*"
             and (module in RENAMED or (module, one.name) in _MODULE_NAMES)
         ]
@@ -208,7 +237,7 @@ class _Rewriter(ast.NodeTransformer):
         return new
 
     def visit_Import(self, node: ast.Import) -> ast.stmt | list[ast.stmt]:
-        if not any(one.name in RENAMED for one in node.names):
+        if node in self._stay or not any(one.name in RENAMED for one in node.names):
             return node
         new: list[ast.stmt] = []
         for one in node.names:
