@@ -111,8 +111,8 @@ def gather_tree(Ids: Tensor, Parents: Tensor) -> Tensor:
     if not Ids.shape[0]:
         return out
     out[-1] = Ids[-1]
-    beam = Parents[-1].long()
-    for step in range(Ids.shape[0] - 2, -1, -1):
+    beam, steps = Parents[-1].long(), range(Ids.shape[0] - 2, -1, -1)
+    for step in steps[:1] if Ids.is_meta else steps:  # one tells the shapes
         out[step] = Ids[step].gather(1, beam)
         beam = Parents[step].gather(1, beam).long()
     return out
