@@ -22,7 +22,8 @@ REQUIRED = (
     "book_mnist_mlp",
     "book_mnist_cnn",
     "book_resnet_cifar10",
-    "book_vgg_bn_drop",
+    # vgg11 and book_resnet_cifar10 have its operators.
+    pytest.param("book_vgg_bn_drop", marks=pytest.mark.slow),
     # A minute on two busy cores; book_resnet_cifar10 and mobilenet_v1 have its operators.
     pytest.param("resnet50", marks=pytest.mark.slow),
     "mobilenet_v1",
@@ -39,6 +40,7 @@ def test_training_runs_give_fluids_losses(model: str) -> None:
 
 
 @needs_golden
+@pytest.mark.slow  # tests/ops/test_golden.py has each case
 def test_operator_cases_of_implemented_operators(capsys: pytest.CaptureFixture[str]) -> None:
     missing: Counter[str] = Counter()
     failed, passed = [], 0

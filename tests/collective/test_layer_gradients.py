@@ -18,11 +18,14 @@ from tests.collective.jobs import as_trainers
 SEEDS = [1, 2, 3]
 
 
-@pytest.mark.parametrize("overlap", ["1", "0"])
-def test_many_train_as_one(overlap: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("overlap", "seeds"),
+    [("1", SEEDS), ("0", SEEDS[:1]), pytest.param("0", SEEDS[1:], marks=pytest.mark.slow)],
+)
+def test_many_train_as_one(overlap: str, seeds: list[int], tmp_path: Path) -> None:
     flags = {"FLAGS_refluid_overlap_exchange": overlap}
-    trained = as_trainers(2, layered.train_ways, SEEDS, folder=tmp_path, environment=flags)
-    alone = layered.train_ways(SEEDS)
+    trained = as_trainers(2, layered.train_ways, seeds, folder=tmp_path, environment=flags)
+    alone = layered.train_ways(seeds)
     for own in trained:
         assert isinstance(own, dict), own
         for key, values in alone.items():

@@ -43,8 +43,11 @@ def assert_equal(groups: list[list[str]], found: list[dict[str, Any]]) -> None:
             np.testing.assert_allclose(losses, whole[network], rtol=close, err_msg=why)
 
 
-def test_groups_of_names() -> None:
-    groups = [[], NAMES, ONEDNN, NAMES[::2], NAMES[1::2]]
+@pytest.mark.parametrize(
+    "more", [[], pytest.param([NAMES[::2], NAMES[1::2]], marks=pytest.mark.slow)]
+)
+def test_groups_of_names(more: list[list[str]]) -> None:
+    groups = [[], NAMES, ONEDNN, *more]
     found = trained(groups)
     assert_equal(groups, found)
     assert found[1]["asked"] == NAMES, "names that nobody asks for"

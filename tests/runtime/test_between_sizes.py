@@ -102,7 +102,14 @@ def _images(operator: Callable[[Any], Any], tier: str, sizes: list[int]) -> list
     return found
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "order",
+    [
+        "even first",
+        "any",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("ends first", "falling")),
+    ],
+)
 @pytest.mark.parametrize("operator", CHOOSY)
 def test_sizes_between_others(operator: Callable[[Any], Any], order: str) -> None:
     sizes = ORDERS[order]([*range(2, 24, 1 if order == "any" else 2), 3, 11, 17]) * 5
