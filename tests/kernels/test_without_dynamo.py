@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 from torch._compile import _disable_dynamo
 
 from refluid.kernels.without_dynamo import call_plainly
+from tests.started import run
 
 
 def _said(code: str) -> str:
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    ran = run("-c", code)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
 

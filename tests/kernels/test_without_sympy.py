@@ -12,6 +12,7 @@ import torch
 
 from refluid.kernels.parts import SHAPE_RULES
 from refluid.kernels.without_sympy import ANSWERS
+from tests.started import run
 
 TRUTHS = [(True,), (False,)]
 NUMBERS = [(0,), (3,)]
@@ -41,9 +42,7 @@ def test_answers_are_torchs(name: str) -> None:
 
 def _said(code: str) -> list[str]:
     start = "import sys, torch, refluid.ops.infer\nmeta = torch.empty(2, 3, device='meta')\n"
-    ran = subprocess.run(
-        [sys.executable, "-c", start + code], capture_output=True, text=True, check=False
-    )
+    ran = run("-c", start + code)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.split()
 

@@ -15,6 +15,7 @@ import torch
 from refluid import fluid
 from refluid.fluid import layers
 from refluid.runtime import allocator, plan
+from tests.started import run
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +42,7 @@ has_glibc = pytest.mark.skipif(
 def test_large_blocks_of_the_first_run_are_apart_from_the_heap() -> None:
     """In a process whose heap has no free block that is as large."""
     script = f"from {__name__} import large_blocks; large_blocks()"
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+    run("-c", script, folder=ROOT, check=True)
 
 
 def large_blocks() -> None:
@@ -114,13 +115,13 @@ def test_a_plain_training_script_imports_neither_numba_nor_scipy() -> None:
 def test_small_things_that_stay_leave_large_blocks_whole(seed: int) -> None:
     """What is small, of random sizes, lies in a heap where a large block was freed."""
     script = f"from {__name__} import small_things; assert small_things({seed}, True)"
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+    run("-c", script, folder=ROOT, check=True)
 
 
 @has_glibc
 def test_small_things_would_divide_large_blocks() -> None:
     script = f"from {__name__} import small_things; assert not small_things(0, False)"
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+    run("-c", script, folder=ROOT, check=True)
 
 
 def small_things(seed: int, room: bool) -> bool:
