@@ -81,6 +81,8 @@ def train(asked: argparse.Namespace) -> None:
     feed, note = {"ids": ids, "x": np.ones((1, 3), "float32")}, asked.folder / f"{number}.json"
     begun = time.time()
     for step in range(1, asked.steps + 1):
+        while step == asked.steps and asked.until is not None and not asked.until.exists():
+            time.sleep(0.05)
         exe.run(fleet.main_program, feed=feed, fetch_list=[])
         tell(note, {"steps": step, "moment": time.time(), "begun": begun})
         time.sleep(asked.pause * (asked.slow if number else 1.0))
@@ -104,6 +106,7 @@ def main() -> None:
     given.add_argument("--pause", type=float, default=0.0, help="seconds after each step")
     given.add_argument("--slow", type=float, default=1.0, help="trainers but the first: so often")
     given.add_argument("--failing", type=float, default=0.0, help="share of calls that break")
+    given.add_argument("--until", type=Path, help="the last step waits for this file")
     asked = given.parse_args()
     fleet.init(role_maker.PaddleCloudRoleMaker())
     loss, strategy = network(), MODES[asked.mode]()

@@ -35,7 +35,8 @@ LAUNCHERS = {
 def test_a_script_for_pslib_trains_and_saves(launcher: str, tmp_path: Path) -> None:
     rank, size, here = LAUNCHERS[launcher]
     port = str(free_ports(1)[0])
-    given = {**os.environ, size: "4", here: "4", "MASTER_PORT": port}
+    path = os.pathsep.join(one for one in sys.path if one)
+    given = {**os.environ, size: "4", here: "4", "MASTER_PORT": port, "PYTHONPATH": path}
     started = [
         subprocess.Popen(
             [sys.executable, str(SCRIPT), str(tmp_path)],
