@@ -139,7 +139,7 @@ def by_knob(asked: dict[str, Any]) -> dict[str, float]:
     return {name: min(times) for name, times in found.items()}
 
 
-HIERARCHICAL = {"use_hierarchical_allreduce": True}
+HIERARCHICAL = {"use_hierarchical_allreduce": True, "nccl_comm_num": 2}
 
 
 def steps(
