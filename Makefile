@@ -5,10 +5,8 @@ BIN := $(VENV)/bin
 PIP ?= $(BIN)/python -m pip
 TORCH ?= torch==2.13.0
 PYTEST := $(BIN)/python -m pytest -q
-# Processes that test: tests wait for others a quarter of the time.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # A file's tests mostly in one process, which makes once what they share; one that is done takes over from others.
-EVERY := $(PYTEST) -n $(WORKERS) --dist worksteal
+EVERY := $(PYTEST) -n auto --dist worksteal
 READY := $(VENV)/.ready
 PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 

@@ -12,8 +12,12 @@ from pathlib import Path
 # Seconds after which what is waited for will never come.
 PATIENCE = 60.0
 _OURS = ("refluid", "paddle.reader")
-# Threads kept for the next step of plans, replicas and exchanges, and the one that closes readers.
-_KEPT = ("refluid-operators", "refluid-replica", "refluid exchange", "refluid closing")
+# Threads kept for the next step of plans, replicas and exchanges, the one that closes readers, and
+# those of parameter servers and their trainers, which other tests may still end.
+_KEPT = ("refluid-", "refluid closing", "refluid heartbeat", "refluid door", "refluid sender")
+_KEPT += ("refluid receiver", "refluid geo", "refluid ahead", "refluid mover")
+# Memory of a reader's workers, rather than of servers' messages.
+_MEMORY, _MESSAGES = "memfd:refluid", "memfd:refluid messages"
 
 
 def until(done: Callable[[], bool]) -> None:
@@ -36,11 +40,12 @@ def processes() -> list[str]:
 
 
 def memory() -> list[str]:
-    """Shared memory that this process maps."""
+    """Shared memory of readers that this process maps."""
     maps = Path(f"/proc/{os.getpid()}/maps")
     if not maps.exists():
         return []
-    return [line for line in maps.read_text().splitlines() if "memfd:refluid" in line]
+    lines = maps.read_text().splitlines()
+    return [line for line in lines if _MEMORY in line and _MESSAGES not in line]
 
 
 def assert_nothing_left() -> None:

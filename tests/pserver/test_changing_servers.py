@@ -85,6 +85,8 @@ def run(mode: TrainingMode, seed: int, folder: Path, changes: int) -> Any:
         assert [one.error for one in trainers] == [None, None]
         assert [one.steps for one in trainers] == [STEPS, STEPS], "trainers hang"
         rows, w = clients[0].rows("emb", IDS), clients[0].pull()["w"]
+        for one in clients:
+            one.leave()
         held = sorted(one for ids in job.tables().values() for one in ids)
         assert held == IDS.tolist(), "a row is on no server, or on two"
         return made, torch.cat([rows.flatten(), w.flatten()]).unique().tolist()

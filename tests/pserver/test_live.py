@@ -73,6 +73,8 @@ def test_servers_are_asked_for_what_trainers_told() -> None:
             time.sleep(0.02)
         assert [one.rows for _, one in sorted(told.figures.items())] == [24, 32]
         assert told.servers == 2
+        for client in clients:
+            client.leave()
 
 
 def test_lines_are_printed_as_long_as_servers_answer(monkeypatch: pytest.MonkeyPatch) -> None:
