@@ -14,8 +14,9 @@ PATIENCE = 60.0
 _OURS = ("refluid", "paddle.reader")
 # Threads kept for the next step of plans, replicas and exchanges, the one that closes readers, and
 # those of parameter servers and their trainers, which other tests may still end.
-_KEPT = ("refluid-", "refluid closing", "refluid heartbeat", "refluid door", "refluid sender")
-_KEPT += ("refluid receiver", "refluid geo", "refluid ahead", "refluid mover")
+_KEPT = ("refluid-", "refluid exchange", "refluid closing")
+_KEPT += ("refluid heartbeat", "refluid door", "refluid sender", "refluid receiver")
+_KEPT += ("refluid geo", "refluid ahead", "refluid mover")
 # Memory of a reader's workers, rather than of servers' messages.
 _MEMORY, _MESSAGES = "memfd:refluid", "memfd:refluid messages"
 
