@@ -116,6 +116,21 @@ def messages(drawn: Drawn) -> None:
         assert task.is_completed() and task.wait()
     for one, arrays in zip(taken, sent, strict=True):
         same(one, arrays[before])
+    for count in (3, 2):
+        dist.send(drawn.own(drawn.arrays(count)), after)
+    small = fluid.dygraph.to_variable(np.zeros(2, "float32"))
+    wrong, right = dist.irecv(small, before), dist.irecv(small, before)
+    assert right.wait()
+    try:
+        wrong.wait()
+        raise AssertionError("three numbers in the place of two")
+    except EnforceNotMet:
+        pass
+    arrays = drawn.arrays(4)
+    dist.stream.send(drawn.own(arrays), after, None, True, True)
+    out = fluid.dygraph.to_variable(np.zeros(4, "float32"))
+    dist.stream.recv(out, src=before, use_calc_stream=True)
+    same(out, arrays[before])
     arrays = drawn.arrays(4)
     out = fluid.dygraph.to_variable(np.zeros(4, "float32"))
     both = [

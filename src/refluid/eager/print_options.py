@@ -30,8 +30,12 @@ def set_printoptions(
     each dimension are printed. sci_mode: as 1.5e+00. linewidth: characters of a line. TypeError for
     what is no int.
     """
-    asked = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems}
-    asked["linewidth"] = linewidth
+    asked = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
     for name, value in asked.items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
             raise TypeError(f"{name} is an int, not {value!r}")

@@ -165,7 +165,7 @@ def _has_instead(node: ast.Try) -> bool:
     for handler in node.handlers:
         caught = (
             {one.id for one in ast.walk(handler.type) if isinstance(one, ast.Name)}
-            if (handler.type)
+            if handler.type
             else _CATCHES
         )
         if caught & _CATCHES:

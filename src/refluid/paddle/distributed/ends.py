@@ -31,7 +31,7 @@ _REDUCTIONS = {
     ReduceOp.MAX: "max",
     ReduceOp.MIN: "min",
     ReduceOp.PROD: "prod",
-    ReduceOp.AVG: "avg",
+    ReduceOp.AVG: "sum",  # which is divided
 }
 
 
@@ -66,36 +66,27 @@ def reduced(comm: Communicator, tensors: Sequence[Tensor], op: int, *, wait: boo
 
     ValueError for what is no reduction, TypeError for means of whole numbers.
     """
-    name = reduction(op)
-    with torch.no_grad():
-        if name != "avg":
-            return _over(comm.all_reduce(tensors, name, wait=wait), wait=wait)
-        for one in tensors:
-            require_fractions(one)
-        return _over(
-            comm.all_reduce(tensors, "sum", wait=wait), wait=wait, then=_mean(comm, tensors)
-        )
+    divides = takes_mean(op, tensors)
 
-
-def _mean(comm: Communicator, tensors: Sequence[Tensor]) -> Callable[[], None]:
-    def divide() -> None:
-        for one in tensors:
+    def finish() -> None:
+        for one in tensors if divides else ():
             one.div_(comm.size)
 
-    return divide
-
-
-def _over(work: Work, *, wait: bool, then: Callable[[], None] = lambda: None) -> Task:
-    found = Task(work, then)
+    with torch.no_grad():
+        found = Task(comm.all_reduce(tensors, reduction(op), wait=wait), finish)
     if wait:
         found.wait()
     return found
 
 
-def require_fractions(tensor: Tensor) -> None:
-    """TypeError for whole numbers, of which there is no mean of their type."""
-    if not (tensor.is_floating_point() or tensor.is_complex()):
-        raise TypeError(f"ReduceOp.AVG is for fractions, not {tensor.dtype}")
+def takes_mean(op: int, tensors: Sequence[Tensor]) -> bool:
+    """Whether sums of these are to be divided. TypeError for whole numbers."""
+    if op != ReduceOp.AVG:
+        return False
+    for one in tensors:
+        if not (one.is_floating_point() or one.is_complex()):
+            raise TypeError(f"ReduceOp.AVG is for fractions, not {one.dtype}")
+    return True
 
 
 def own_group(group: Group | None) -> Group:
@@ -117,9 +108,9 @@ def member(group: Group | None, rank: int) -> int:
 
 
 def reduction(op: int) -> str:
-    """What a member of `ReduceOp` is called. ValueError for what is none."""
+    """How members reduce by one of `ReduceOp`. ValueError for what is none."""
     if op not in _REDUCTIONS:
-        raise ValueError(f"op is one of ReduceOp.SUM, MAX, MIN and PROD, not {op!r}")
+        raise ValueError(f"op is one of ReduceOp.SUM, MAX, MIN, PROD and AVG, not {op!r}")
     return _REDUCTIONS[op]
 
 

@@ -26,7 +26,7 @@ from refluid.paddle.distributed.ends import (
     own_group,
     reduced,
     reduction,
-    require_fractions,
+    takes_mean,
     value_of,
 )
 from refluid.paddle.distributed.groups import Group
@@ -116,11 +116,8 @@ def reduce_scatter(
     if comm is None:
         return None
     whole = torch.stack(_for_each(comm, tensor_list, "reduce_scatter"))
-    if op == ReduceOp.AVG:
-        require_fractions(whole)
-        whole = whole / comm.size
-    shared = comm.reduce_scatter(whole, "sum" if op == ReduceOp.AVG else reduction(op))
-    _overwrite(tensor, shared[0])
+    divides, (shared,) = takes_mean(op, [whole]), comm.reduce_scatter(whole, reduction(op))
+    _overwrite(tensor, shared / comm.size if divides else shared)
     return Task()
 
 

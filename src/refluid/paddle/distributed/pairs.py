@@ -24,22 +24,28 @@ class _Receiving:
     source: int
     tensor: Any
     over: bool = False
+    error: Exception | None = None
 
     def wait(self) -> None:
         while not self.over:
             queue = _asked[self.comm, self.source]
-            queue[0]._receive()
-            queue.popleft()
+            queue.popleft()._receive()
             if not queue:
                 del _asked[self.comm, self.source]
+        if self.error is not None:
+            raise self.error
 
     def done(self) -> bool:
         return self.over
 
     def _receive(self) -> None:
-        with torch.no_grad():
-            self.comm.recv([value_of(self.tensor)], self.source)
+        """What goes wrong is told to who waits for this value, not to another."""
         self.over = True
+        try:
+            with torch.no_grad():
+                self.comm.recv([value_of(self.tensor)], self.source)
+        except Exception as error:
+            self.error = error
 
 
 _asked: dict[tuple[Communicator, int], deque[_Receiving]] = {}

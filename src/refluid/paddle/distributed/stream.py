@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from torch import Tensor
@@ -31,72 +33,30 @@ __all__ = [
 _Parts = Any  # a list of tensors, or one with those of all processes after each other
 
 
-def all_reduce(
-    tensor: Any,
-    op: int = ReduceOp.SUM,
-    group: Group | None = None,
-    sync_op: bool = True,
-    use_calc_stream: bool = False,
-) -> Task | None:
-    """As `paddle.distributed.all_reduce`."""
-    return exchanges.all_reduce(tensor, op, group, sync_op)
+def _streamed(exchange: Callable[..., Task | None]) -> Callable[..., Task | None]:
+    """The same, with `use_calc_stream` after its parameters."""
+    own = inspect.signature(exchange)
+    last = inspect.Parameter(
+        "use_calc_stream", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False
+    )
+    whole = own.replace(parameters=[*own.parameters.values(), last])
+
+    @wraps(exchange)
+    def streamed(*given: Any, **named: Any) -> Task | None:
+        asked = whole.bind(*given, **named).arguments
+        asked.pop("use_calc_stream", None)
+        return exchange(**asked)
+
+    streamed.__signature__ = whole  # type: ignore[attr-defined]
+    return streamed
 
 
-def broadcast(
-    tensor: Any,
-    src: int = 0,
-    group: Group | None = None,
-    sync_op: bool = True,
-    use_calc_stream: bool = False,
-) -> Task | None:
-    """As `paddle.distributed.broadcast`."""
-    return exchanges.broadcast(tensor, src, group, sync_op)
-
-
-def reduce(
-    tensor: Any,
-    dst: int = 0,
-    op: int = ReduceOp.SUM,
-    group: Group | None = None,
-    sync_op: bool = True,
-    use_calc_stream: bool = False,
-) -> Task | None:
-    """As `paddle.distributed.reduce`."""
-    return exchanges.reduce(tensor, dst, op, group, sync_op)
-
-
-def send(
-    tensor: Any,
-    dst: int = 0,
-    group: Group | None = None,
-    sync_op: bool = True,
-    use_calc_stream: bool = False,
-) -> Task | None:
-    """As `paddle.distributed.send`."""
-    return pairs.send(tensor, dst, group, sync_op)
-
-
-def recv(
-    tensor: Any,
-    src: int = 0,
-    group: Group | None = None,
-    sync_op: bool = True,
-    use_calc_stream: bool = False,
-) -> Task | None:
-    """As `paddle.distributed.recv`."""
-    return pairs.recv(tensor, src, group, sync_op)
-
-
-def gather(
-    tensor: Any,
-    gather_list: list[Any] | None = None,
-    dst: int = 0,
-    group: Group | None = None,
-    sync_op: bool = True,
-    use_calc_stream: bool = False,
-) -> Task | None:
-    """As `paddle.distributed.gather`."""
-    return exchanges.gather(tensor, gather_list, dst, group, sync_op)
+all_reduce = _streamed(exchanges.all_reduce)
+broadcast = _streamed(exchanges.broadcast)
+reduce = _streamed(exchanges.reduce)
+gather = _streamed(exchanges.gather)
+send = _streamed(pairs.send)
+recv = _streamed(pairs.recv)
 
 
 def all_gather(
