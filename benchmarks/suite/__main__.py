@@ -70,7 +70,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.record and options.blocks is not None and options.blocks < 5:
         parser.error("--record needs at least 5 blocks")
-    if options.device == "cuda" and not torch.cuda.is_available():
+    if options.device == "cuda" and not (options.page or torch.cuda.is_available()):
         parser.error("torch sees no CUDA device here")
     return options
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from refluid.cli import verify
 from refluid.cli.main import app
 from refluid.core import flags
+from refluid.core.places import CPUPlace, Place
 from refluid.verify.metrics import change_bound, digest, digest_error, relative_error
 from refluid.verify.recordings import Recording, find_recordings, load_recording, seeded_array
 from refluid.verify.replay import Outcome, missing_operators, replay
@@ -116,13 +117,15 @@ def test_the_command_reports_and_fails(tmp_path: Path) -> None:
     for tier in ("interpreted", "recorded"):
         assert CliRunner().invoke(app, ["verify", case, "--tier", tier]).exit_code == 0
     assert CliRunner().invoke(app, ["verify", case, "--tier", "fast"]).exit_code == 2
+    assert CliRunner().invoke(app, ["verify", case, "--place", "tpu"]).exit_code == 2
 
 
 @needs_golden
 def test_the_tier_is_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[str] = []
 
-    def replayed(recording: Recording, case: str) -> Outcome:
+    def replayed(recording: Recording, case: str, place: Place) -> Outcome:
+        assert place == CPUPlace()
         used.append(str(flags.value("refluid_tier")))
         return Outcome(case, True, 0.0, 0.0, "why", True)
 

@@ -65,7 +65,7 @@ def test_a_program_reads_on_the_device() -> None:
 
 def _long_work(device: torch.device) -> None:
     """Keeps the model's stream busy for a while, so that what is launched next waits."""
-    torch.cuda._sleep(20_000_000)
+    torch.cuda._sleep(2_000_000_000)  # about a second
     assert not torch.cuda.current_stream(device).query()
 
 

@@ -44,8 +44,8 @@ def test_losses_are_those_of_float32(network: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_losses_on_a_gpu(network: Any, dtype: str) -> None:
     feeds = batches(30)
-    full = training(network, adam).run(feeds)
-    place = fluid.CUDAPlace(0)
+    place = fluid.CUDAPlace(0)  # whose random numbers are others than a CPU's
+    full = training(network, adam, place).run(feeds)
     half = training(network, lambda: amp.decorate(adam(), dtype=dtype), place).run(feeds)
     np.testing.assert_allclose(half, full, rtol=1e-2)
 

@@ -55,6 +55,19 @@ def test_lazy_adam(sizes: tuple[int, int, int], kind: torch.dtype) -> None:
         torch.testing.assert_close(one, right)
 
 
+@pytest.mark.parametrize("sizes", TABLES, ids=str)
+def test_rows_are_summed_as_often_as_they_are_there(sizes: tuple[int, int, int]) -> None:
+    """As GPUs have them: what an update does to such rows is what it does to merged ones."""
+    grad = _gradient(*sizes, torch.float64)
+    found, merged = grad.summed(), grad.merged()
+    assert torch.equal(found.index, grad.index.sort().values)
+    table = torch.zeros(sizes[0], sizes[2], dtype=torch.float64)
+    torch.testing.assert_close(
+        table.index_copy(0, found.index, found.value),
+        table.index_copy(0, merged.index, merged.value),
+    )
+
+
 @pytest.mark.parametrize("row", [-1, 5])
 def test_rows_outside_the_table(row: int) -> None:
     param = torch.zeros(5, 2)

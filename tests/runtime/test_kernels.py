@@ -51,7 +51,7 @@ class Net:
     def used(self, program: Any = None) -> set[str]:
         """Names of the kernels and functions of torch that the second step calls."""
         self.step(program)
-        with torch.profiler.profile() as profile:
+        with torch.profiler.profile(acc_events=True) as profile:
             self.step(program)
         return {event.name for event in profile.events()}
 
@@ -234,7 +234,7 @@ def test_tensor_math_is_for_products() -> None:
         found = settings_for(half.op("matmul_grad"), GPU, asked)
         expected = ("sums of float16", "sums of bfloat16")
         assert found == tuple((name, asked.tensor_math) for name in expected)
-    assert settings_for(full.op("conv2d"), GPU, on) == ()
+    assert settings_for(full.op("conv2d"), GPU, on) == (("convolutions in TF32", True),)
 
 
 def test_flags_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

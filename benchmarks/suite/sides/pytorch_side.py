@@ -56,6 +56,7 @@ class TorchSide:
     def __init__(self, work: Workload, options: Options, weights: Weights) -> None:
         if options.threads:
             torch.set_num_threads(options.threads)
+        torch.backends.cudnn.allow_tf32 = False  # float32 is float32 on both sides
         self.device, self.clock = torch.device(options.device), CLOCKS[options.clock]
         module = NETWORKS[work.name]()
         take(module, weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,11 +18,13 @@ from rich.table import Table
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flag_table import FLAGS
+from refluid.core.places import CPUPlace, CUDAPlace, Place, require_available
 from refluid.runtime.recorded.trial import compiling_at_once
 from refluid.verify.recordings import find_recordings, load_recording
 from refluid.verify.replay import Outcome, replay
 
 TIERS = FLAGS["refluid_tier"].choices
+PLACES: Mapping[str, Place] = {"cpu": CPUPlace(), "gpu": CUDAPlace(0)}
 
 
 def verify(
@@ -30,6 +32,9 @@ def verify(
     tier: Annotated[
         str, typer.Option(help="How steps run, as FLAGS_refluid_tier: " + ", ".join(TIERS) + ".")
     ] = "auto",
+    place: Annotated[
+        str, typer.Option(help="Where programs run: " + ", ".join(PLACES) + ".")
+    ] = "cpu",
     json_out: Annotated[
         Path | None, typer.Option("--json", help="Write the outcomes as a JSON list.")
     ] = None,
@@ -41,14 +46,18 @@ def verify(
     console = Console(stderr=True)
     if tier not in TIERS:
         raise typer.BadParameter(f"{tier!r}; the tiers are {', '.join(TIERS)}", param_hint="--tier")
+    if place not in PLACES:
+        places = ", ".join(PLACES)
+        raise typer.BadParameter(f"{place!r}; the places are {places}", param_hint="--place")
     try:
+        require_available(PLACES[place])
         paths = list(find_recordings(cases))
     except EnforceNotMet as error:
         raise typer.BadParameter(str(error)) from error
     if not paths:
         raise typer.BadParameter("no recordings there", param_hint="CASES")
     with running(tier):
-        outcomes = _replay_all(paths, _common_root(cases), console, quiet=quiet)
+        outcomes = _replay_all(paths, _common_root(cases), PLACES[place], console, quiet=quiet)
     if json_out is not None:
         json_out.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
     _summary(outcomes, console)
@@ -74,7 +83,9 @@ def _common_root(cases: list[Path]) -> Path:
     return cases[0] if len(cases) == 1 and cases[0].is_dir() else Path()
 
 
-def _replay_all(paths: list[Path], root: Path, console: Console, *, quiet: bool) -> list[Outcome]:
+def _replay_all(
+    paths: list[Path], root: Path, place: Place, console: Console, *, quiet: bool
+) -> list[Outcome]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     outcomes = []
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
@@ -82,7 +93,7 @@ def _replay_all(paths: list[Path], root: Path, console: Console, *, quiet: bool)
         for path in paths:
             name = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
             progress.update(task, description=name[-60:])
-            outcome = replay_file(path, name or path.name)
+            outcome = replay_file(path, name or path.name, place)
             outcomes.append(outcome)
             progress.advance(task)
             if not (quiet and outcome.passed):
@@ -90,14 +101,14 @@ def _replay_all(paths: list[Path], root: Path, console: Console, *, quiet: bool)
     return outcomes
 
 
-def replay_file(path: Path, name: str) -> Outcome:
-    """Replays one recording; a file that can't be read is a failed case."""
+def replay_file(path: Path, name: str, place: Place = PLACES["cpu"]) -> Outcome:
+    """Replays one recording at a place; a file that can't be read is a failed case."""
     name = path.name if name == "." else name
     try:
         recording = load_recording(path)
     except EnforceNotMet as error:
         return Outcome(name, False, None, 0.0, str(error))
-    return replay(recording, name)
+    return replay(recording, name, place)
 
 
 def _line(outcome: Outcome) -> str:

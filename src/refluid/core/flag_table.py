@@ -61,7 +61,7 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_dynamic_start", True, "scripts of Paddle 2 start as in Paddle 2 (refluid only)"),
     ("refluid_replicas", "auto", "how CPU replicas run (refluid only), see docs/strategies.md"),
     ("refluid_adaptive_threads", True, "fewer threads where cores are taken (refluid only)"),
-    ("refluid_cuda_graphs", False, "recorded steps on a GPU as CUDA graphs (refluid only)"),
+    ("refluid_cuda_graphs", True, "recorded steps on a GPU as CUDA graphs (refluid only)"),
     (
         "refluid_overlap_exchange",
         True,
@@ -153,7 +153,7 @@ _EFFECTIVE_GPU: list[_Row] = [
     ("conv_workspace_size_limit", 512, "MB of workspace for cuDNN's convolutions"),
     ("cudnn_deterministic", False, "only deterministic cuDNN algorithms"),
     ("cudnn_exhaustive_search", False, "time all cuDNN convolution algorithms, keep the fastest"),
-    ("enable_cublas_tensor_op_math", False, "tensor cores for matrix products"),
+    ("enable_cublas_tensor_op_math", False, "TF32 and short sums in products on GPUs"),
     ("selected_gpus", "", "comma-separated device numbers that cuda_places() returns"),
 ]
 

@@ -42,6 +42,9 @@ def begin_thread(count: int) -> None:
     """
     torch.get_num_threads()
     torch.set_num_threads(count)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        # cuBLAS warns of a thread that has no context, which any other call gives it.
+        torch.cuda.current_stream().query()
 
 
 def free_threads() -> int:

@@ -118,7 +118,7 @@ _UNMEASURED_FLAGS = {
     "print_sub_graph_dir": "for the eye, not for speed",
     "reader_queue_speed_test_mode": "for timing readers: batches come back again without end",
     "refluid_adaptive_threads": "see benchmarks.md, which measures it beside busy processes",
-    "refluid_cuda_graphs": f"{_GPU}; none has measured it yet",
+    "refluid_cuda_graphs": f"{_GPU}: see tiers.md",
     "refluid_fluid_cpu_faults": "for comparisons with what Fluid computed on a CPU",
     "refluid_counted_loops": "gains in loops of small operators: see benchmarks.md",
     "refluid_kept_loops": "the first step of a program with sparse tables, or that reads text: "

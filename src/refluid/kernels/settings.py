@@ -22,6 +22,7 @@ _PLACES: dict[str, tuple[Any, str]] = {
     "cudnn": (_cudnn, "enabled"),
     "search": (_cudnn, "benchmark"),
     "deterministic": (_cudnn, "deterministic"),
+    "convolutions in TF32": (_cudnn, "allow_tf32"),
     "products": (_products, "fp32_precision"),
     "sums of float16": (_products, "allow_fp16_reduced_precision_reduction"),
     "sums of bfloat16": (_products, "allow_bf16_reduced_precision_reduction"),

@@ -17,6 +17,7 @@ from refluid.kernels import malloc
 _MEGABYTE = 1 << 20
 _BLOCK = 16 * _MEGABYTE
 _GROWING, _RESERVING = "auto_growth", "naive_best_fit"
+_limits: dict[torch.device, int] = {}
 
 
 def prepare(device: torch.device) -> None:
@@ -63,9 +64,11 @@ def make_room(size: int) -> None:
         malloc.make_room(size)
 
 
-@functools.cache
 def _limit(device: torch.device, megabytes: int) -> None:
     """Allows that much memory of a GPU; 0 for all of it."""
+    if _limits.get(device, 0) == megabytes:
+        return
+    _limits[device] = megabytes
     total = torch.cuda.get_device_properties(device).total_memory
     share = min(1.0, megabytes * _MEGABYTE / total) if megabytes else 1.0
     torch.cuda.set_per_process_memory_fraction(share, device)

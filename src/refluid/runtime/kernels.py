@@ -21,6 +21,9 @@ from refluid.kernels.rounded import sizes
 from refluid.kernels.settings import KernelFunction, TorchSettings, in_force, under
 from refluid.ops.registry import facts_of
 
+# What a program calls float32 is computed in it, as Fluid did: TF32 only where a flag asks for it.
+torch.backends.cudnn.allow_tf32 = False
+
 _WORKSPACE = "CUDNN_CONV_WSCAP_DBG"
 _HALVES = (VarType.FP16, VarType.BF16)
 
@@ -31,8 +34,8 @@ class KernelSettings:
 
     onednn: oneDNN's kernels, for the operators in `onednn_types`, or for all where there are none;
     the others then use torch's own. search: time cuDNN's algorithms. deterministic: only
-    repeatable ones. tensor_math: TF32 and short accumulation in matrix products on GPUs. native:
-    operators left to torch's own kernels on the CPU. layout: of filters, as in `runtime.layout`.
+    repeatable ones. tensor_math: TF32 and short accumulation on GPUs. native: operators left to
+    torch's own kernels on the CPU. layout: of filters, as in `runtime.layout`.
     """
 
     onednn: bool = False
@@ -109,6 +112,7 @@ def _on_gpu(op: Operator, kind: str, kernels: KernelSettings) -> TorchSettings:
     asked = {
         "search": kernels.search or bool(op.attrs.get("exhaustive_search")),
         "deterministic": kernels.deterministic,
+        "convolutions in TF32": kernels.tensor_math,
     }
     return tuple((name, True) for name, wanted in asked.items() if wanted)
 

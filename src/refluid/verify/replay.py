@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refluid.core import flags
-from refluid.core.places import CPUPlace, cpu_places
+from refluid.core.places import CPUPlace, Place
 from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor, as_lod_tensor
 from refluid.fluid.compiler import BuildStrategy, CompiledProgram
@@ -34,6 +34,7 @@ from refluid.verify.metrics import (
 )
 from refluid.verify.recordings import Array, RecordedValue, Recording
 
+HOST = CPUPlace()
 # What they give counts something.
 METRICS = frozenset({"accuracy", "auc", "chunk_eval", "detection_map", "precision_recall"})
 
@@ -64,8 +65,8 @@ def missing_operators(programs: Iterable[Program]) -> list[str]:
     return sorted(kind for kind in types if registry.find(kind) is None and kind not in known)
 
 
-def replay(recording: Recording, case: str) -> Outcome:
-    """Runs all steps of a recording and compares fetches, changed state and digests."""
+def replay(recording: Recording, case: str, place: Place = HOST) -> Outcome:
+    """Runs all steps of a recording at a place and compares fetches, changed state and digests."""
     start = time.perf_counter()
 
     def outcome(passed: bool, error: float | None, reason: str = "", ill: bool = False) -> Outcome:
@@ -75,31 +76,31 @@ def replay(recording: Recording, case: str) -> Outcome:
     if missing:
         return outcome(False, None, "operators missing: " + ", ".join(missing))
     try:
-        deviations = compare(recording, run(recording))
+        deviations = compare(recording, run(recording, place))
     except MismatchError as mismatch:
         return outcome(False, None, str(mismatch))
     except Exception as failure:
         return outcome(False, None, f"{type(failure).__name__}: {failure}")
     worst = max((deviation.error for deviation in deviations), default=0.0)
     try:
-        verdict = judge(deviations, recording.spreads, Repetitions(recording, repeating()))
+        verdict = judge(deviations, recording.spreads, Repetitions(recording, repeating(place)))
     except Exception as failure:
         return outcome(False, worst, f"repeated: {type(failure).__name__}: {failure}")
     return outcome(verdict.passed, worst, verdict.reason, verdict.ill_conditioned)
 
 
-def run(recording: Recording) -> RunResults:
+def run(recording: Recording, place: Place = HOST) -> RunResults:
     """Per step: every fetch (`fetch N`) and every persistable variable to compare.
 
     Recordings were made on a CPU: Fluid's faults there are computed too.
     """
     with flags.override({"FLAGS_refluid_fluid_cpu_faults": True}):
-        return steps(recording)
+        return steps(recording, Executor(place))
 
 
-def repeating() -> Run:
+def repeating(place: Place = HOST) -> Run:
     """As `run`, for recordings with the same programs: plans them once, and records none."""
-    executor = Executor(CPUPlace())
+    executor = Executor(place)
 
     def run(recording: Recording) -> RunResults:
         here: dict[str, Any] = {"FLAGS_refluid_fluid_cpu_faults": True}
@@ -113,16 +114,18 @@ def repeating() -> Run:
 
 def steps(recording: Recording, executor: Executor | None = None) -> RunResults:
     """As `run`, with the numbers that refluid computes by default."""
-    executor = executor or Executor(CPUPlace())
+    executor = executor or Executor(HOST)
     scope = Scope()
     for name, value in recording.state.items():
-        scope.var(name).get_tensor().set(value.array, CPUPlace())
+        scope.var(name).get_tensor().set(value.array, executor.place)
         scope.var(name).get_tensor().set_recursive_sequence_lengths(value.lengths)
     results: RunResults = []
     for number, step in enumerate(recording.steps):
         program = recording.programs[step.program]
         fetched = executor.run(
-            program if recording.parallel is None else _compiled(program, recording.parallel),
+            program
+            if recording.parallel is None
+            else _compiled(program, recording.parallel, executor),
             feed={name: _fed(value) for name, value in step.feeds.items()},
             fetch_list=list(step.fetches),
             scope=scope,
@@ -139,8 +142,8 @@ def steps(recording: Recording, executor: Executor | None = None) -> RunResults:
     return results
 
 
-def _compiled(program: Program, parallel: Mapping[str, Any]) -> CompiledProgram:
-    """The program on as many CPU places, and with the strategy, as recorded."""
+def _compiled(program: Program, parallel: Mapping[str, Any], executor: Executor) -> CompiledProgram:
+    """The program with the strategy, and in as many replicas, as recorded."""
     build = BuildStrategy()
     for name, value in parallel["build"].items():
         default = getattr(build, name)
@@ -148,7 +151,9 @@ def _compiled(program: Program, parallel: Mapping[str, Any]) -> CompiledProgram:
             value = type(default)[value.split(".")[-1]]
         setattr(build, name, value)
     return CompiledProgram(program).with_data_parallel(
-        loss_name=parallel["loss"], build_strategy=build, places=cpu_places(parallel["places"])
+        loss_name=parallel["loss"],
+        build_strategy=build,
+        places=[executor.place] * parallel["places"],
     )
 
 
@@ -219,7 +224,7 @@ def _fed(value: RecordedValue) -> Any:
     if not value.lengths:
         return value.array
     tensor = LoDTensor()
-    tensor.set(value.array, CPUPlace())
+    tensor.set(value.array, HOST)
     tensor.set_recursive_sequence_lengths(value.lengths)
     return tensor
 

@@ -7,14 +7,14 @@ from torch import Tensor
 
 from refluid.core.offsets import Levels
 from refluid.ops.bounded import Boxes, Images, Positive, PositiveFloat
-from refluid.ops.detection.rois import Taps, images_of, pool
+from refluid.ops.detection.rois import Taps, images_of, pool, shared_out
 from refluid.ops.detection.shapes import pooled
 from refluid.ops.registry import operator
 
 
 def _sampled(start: Tensor, extent: Tensor, bins: int, ratio: int, size: int) -> Taps:
     """Weights of the pixels along one axis: bilinear ones, averaged over a bin's samples."""
-    step = extent / bins
+    step = shared_out(extent, bins)
     count = torch.full_like(step, ratio) if ratio > 0 else torch.ceil(step)
     most = int(count.max()) if count.numel() else 1
     sample = torch.arange(most, device=start.device, dtype=start.dtype)

@@ -16,6 +16,7 @@ from refluid.ops.detection.rois import (
     bins_of,
     images_of,
     pixel_rows,
+    shared_out,
     span,
 )
 from refluid.ops.detection.shapes import pooled
@@ -26,7 +27,7 @@ _MAX = 2
 
 def _covered(start: Tensor, extent: Tensor, bins: int, size: int) -> Taps:
     """The pixels that each bin touches along one axis, with weight 1."""
-    step = (extent / bins)[:, None]
+    step = shared_out(extent, bins)[:, None]
     grid = torch.arange(bins, device=start.device, dtype=start.dtype)
     first = torch.floor(grid * step + start[:, None])
     last = torch.ceil((grid + 1) * step + start[:, None])

@@ -66,6 +66,11 @@ def pixel_rows(X: Tensor) -> Tensor:
     return X.permute(0, 2, 3, 1).reshape(-1, X.shape[1])
 
 
+def shared_out(extent: Tensor, bins: int) -> Tensor:
+    """extent / bins. By a number, GPUs would multiply by its reciprocal, which moves edges."""
+    return extent / torch.full_like(extent, bins)
+
+
 def away_from_zero(value: Tensor) -> Tensor:
     """Rounded to whole numbers, halves away from zero."""
     return torch.sign(value) * torch.floor(value.abs() + 0.5)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.kernels import fused
+from refluid.kernels import fused, lists
 from refluid.ops.sizes import require_equal
 
 Tensors = list[Tensor]
@@ -165,8 +165,11 @@ def adagrad_step(
 def scale_all(values: Tensors, factor: float) -> None:
     """Multiplies tensors of one element by a factor, in place.
 
-    As the velocity of an update by nothing, which costs a sixth of multiplying each by itself.
+    On the CPU as the velocity of an update by nothing, which costs a sixth of multiplying each.
     """
+    if values[0].device.type != "cpu":
+        lists.mul_(values, factor)
+        return
     zero = _constant(0.0, values[0].dtype, values[0].device)
     nothing = [zero] * len(values)
     fused.sgd_(

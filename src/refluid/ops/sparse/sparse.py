@@ -63,9 +63,10 @@ def update_rows(step: Callable[..., Any], grad: SelectedRows, *kept: Tensor) -> 
     """`step(grad, *kept)`, which writes in place, on the rows that `grad` has and no others.
 
     The rows are gathered, updated as a small dense parameter, and put back: the time does not
-    depend on the height of the table.
+    depend on the height of the table. On a GPU a row that is there twice is updated twice, to the
+    same elements.
     """
-    rows = grad.merged()
+    rows = grad.merged() if grad.index.device.type == "cpu" else grad.summed()
     gathered = [one.index_select(0, rows.index) for one in kept]
     step(rows.value, *gathered)
     for one, new in zip(kept, gathered, strict=True):

@@ -8,9 +8,10 @@ results are copied before the next step overwrites them.
 from __future__ import annotations
 
 import logging
+import threading
 import weakref
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import torch
@@ -19,13 +20,16 @@ from torch import Tensor
 from refluid.core import flags
 from refluid.core.scope import Cell
 from refluid.runtime.code import StepFunction
-from refluid.runtime.recorded.graph import Line
+from refluid.runtime.recorded.graph import Compiled, Part
+from refluid.runtime.recorded.repeating import all_on
 
 _log = logging.getLogger("refluid")
 
 # Steps before the capture, in which libraries choose kernels and allocate; and after how many
 # captures a step is left alone whose variables others replace again and again.
 WARM_UP, CAPTURES = 2, 4
+# torch captures on one stream.
+_capturing = threading.Lock()
 
 
 class GraphEngine(Protocol):
@@ -36,19 +40,52 @@ class GraphEngine(Protocol):
     def replay(self) -> None: ...
 
 
+class GraphMemory:
+    """What graphs that are never run at once have in common: the memory of what they compute."""
+
+    @cached_property
+    def pool(self) -> Any:
+        """For `torch.cuda.graph`."""
+        return torch.cuda.graph_pool_handle()
+
+    def forget(self) -> None:
+        """Other memory from now on."""
+        del self.pool
+
+
 class CudaGraph:
     """A `torch.cuda.CUDAGraph`. generators: those that the kernels draw from."""
 
-    def __init__(self, generators: Sequence[torch.Generator]) -> None:
-        self._graph = torch.cuda.CUDAGraph()
-        for generator in generators:
-            self._graph.register_generator_state(generator)
+    def __init__(self, generators: Sequence[torch.Generator], memory: GraphMemory) -> None:
+        self._generators, self._memory = generators, memory
+        self._graph = self._new()
 
     def capture(self, run: Callable[[], None]) -> None:
-        torch.cuda.synchronize()
-        # Readers go on copying in their threads meanwhile.
-        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            run()
+        with _capturing:
+            torch.cuda.synchronize()
+            try:
+                self._record(self._graph, run, self._memory.pool)
+            except Exception:
+                # Their generators take themselves for captured until a capture succeeds, and
+                # their memory can't be captured in again.
+                self._memory.forget()
+                self._record(self._new(), lambda: torch.zeros(1, device="cuda"), None)
+                raise
+
+    def _new(self) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        for generator in self._generators:
+            graph.register_generator_state(generator)
+        return graph
+
+    def _record(self, graph: torch.cuda.CUDAGraph, run: Callable[[], Any], pool: Any) -> None:
+        stream = torch.cuda.current_stream()
+        try:
+            # Readers go on copying in their threads meanwhile.
+            with torch.cuda.graph(graph, pool, capture_error_mode="thread_local"):
+                run()
+        finally:  # a capture that can't even begin leaves its own stream behind
+            torch.cuda.set_stream(stream)
 
     def replay(self) -> None:
         self._graph.replay()
@@ -96,7 +133,8 @@ class Captured:
             for cell, value in zip(cells, held, strict=True):
                 cell.value = value
             self._captures = CAPTURES
-            _log.warning("a step was not captured as a CUDA graph: %s", error)
+            reason = str(error).split("\n")[0]
+            _log.info("a step was not captured as a CUDA graph: %s", reason)
             return None
         self._variables = [_reference(cell.value) for cell in cells]
         self._engine = engine
@@ -108,7 +146,7 @@ class Captured:
         were before."""
         self._results = self._step(self._feeds, cells, levels)
         for cell, before in zip(cells, held, strict=True):
-            if cell.value is before or before is None:
+            if cell.value is before:
                 continue
             if not isinstance(before, Tensor) or not isinstance(cell.value, Tensor):
                 raise TypeError(f"variable {cell.name!r} is replaced, and is no tensor")
@@ -120,7 +158,7 @@ def _reference(value: Any) -> Callable[[], Any]:
     return weakref.ref(value) if isinstance(value, Tensor) else lambda: value
 
 
-def is_capturable(steps: Sequence[Any], device: torch.device) -> bool:
+def is_capturable(steps: Sequence[Part | Compiled], device: torch.device) -> bool:
     """Whether the step is kernels alone, on a GPU, and FLAGS_refluid_cuda_graphs asks for it."""
     asked = device.type == "cuda" and flags.value("refluid_cuda_graphs")
-    return bool(asked) and not any(isinstance(step, Line) for step in steps)
+    return bool(asked) and all_on(device, steps)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from refluid.analysis.uses import Key
 from refluid.core.scope import Cell
-from refluid.ir.operator import Operator
 from refluid.kernels.watching import LACKING
 from refluid.runtime import pairing
 from refluid.runtime.code import Code
@@ -20,10 +19,9 @@ from refluid.runtime.recorded.graph import Kernel, Line, Part, Value
 from refluid.runtime.recorded.settled import (
     decided,
     is_gathered,
-    is_ours,
+    is_pure,
     overwrites,
     settles,
-    source_of,
 )
 from refluid.runtime.recorded.trace import Reads, TracedKernels, Values
 from refluid.runtime.steps import Call, Compound, Free, Pause, Return, Step
@@ -31,7 +29,6 @@ from refluid.runtime.trees import COMM, FED, FED_LODS, Name
 
 # Constants of a plan that stand for more than a function or an attribute.
 _OUTSIDE = frozenset({FED, FED_LODS, COMM})
-_KNOWN_CONTEXT = frozenset({"need", "counts", "device", "random"})
 
 
 @dataclass
@@ -264,7 +261,7 @@ class StepRecorder:
     def _may_trace(self, step: Step, before: dict[Name, Value]) -> bool:
         if isinstance(step, Compound) or step.op is None:
             return False
-        if not _is_pure(step.op) or not self._calls_plainly(step):
+        if not is_pure(step.op) or not self._calls_plainly(step):
             return False
         return all(
             value.settled and (value.storage is not None or value.plain or value in self.tapes)
@@ -287,9 +284,3 @@ class StepRecorder:
         self.result = eval(one.code, self.namespace)
         before = {name: self.bound[name] for name in one.loads if name in self.bound}
         self._keep(Line(one.step, before, {}))
-
-
-def _is_pure(op: Operator) -> bool:
-    """Whether the operator's code is refluid's own and has no effect but its outputs."""
-    source = source_of(op)
-    return is_ours(op) and source is not None and not source.context - _KNOWN_CONTEXT

@@ -19,6 +19,7 @@ from refluid.runtime.trees import IGNORED, Name
 from refluid.runtime.writing import CONTROL
 
 _ELSEWHERE = Effect.COMM | Effect.HOST
+_KNOWN_CONTEXT = frozenset({"need", "counts", "device", "random"})
 PlanNames = Mapping[Key, Name]
 NamedValues = Mapping[Name, Value]
 
@@ -35,6 +36,12 @@ def is_ours(op: Operator) -> bool:
     if source is None or source.body is None:
         return False
     return source.body.__module__.startswith("refluid.ops.")
+
+
+def is_pure(op: Operator) -> bool:
+    """Whether the operator's code is refluid's own and has no effect but its outputs."""
+    source = source_of(op)
+    return is_ours(op) and source is not None and not source.context - _KNOWN_CONTEXT
 
 
 def settles(op: Operator | None, before: NamedValues) -> bool:
