@@ -13,13 +13,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
 from refluid.core import flags
 from refluid.core.scope import Cell
-from refluid.runtime.code import StepFunction
+from refluid.runtime.code import Code, StepFunction
 from refluid.runtime.recorded.graph import Compiled, Part
 from refluid.runtime.recorded.repeating import all_on
 
@@ -51,6 +52,9 @@ class GraphMemory:
     def forget(self) -> None:
         """Other memory from now on."""
         del self.pool
+
+
+_memories: WeakKeyDictionary[Code, GraphMemory] = WeakKeyDictionary()
 
 
 class CudaGraph:
@@ -158,7 +162,13 @@ def _reference(value: Any) -> Callable[[], Any]:
     return weakref.ref(value) if isinstance(value, Tensor) else lambda: value
 
 
-def is_capturable(steps: Sequence[Part | Compiled], device: torch.device) -> bool:
-    """Whether the step is kernels alone, on a GPU, and FLAGS_refluid_cuda_graphs asks for it."""
-    asked = device.type == "cuda" and flags.value("refluid_cuda_graphs")
-    return bool(asked) and all_on(device, steps)
+def captured(written: Code, parts: Sequence[Part | Compiled], plan: Code) -> Code:
+    """Code that runs as a graph, if FLAGS_refluid_cuda_graphs says so, and a GPU alone runs it.
+
+    parts: what it was written from. plan: whose recording that is, and with it others, never run
+    at once.
+    """
+    if not flags.value("refluid_cuda_graphs") or not all_on(plan.source.constants["device"], parts):
+        return written
+    random, memory = plan.source.constants["random"], _memories.setdefault(plan, GraphMemory())
+    return written.with_step(Captured(written.step, lambda: CudaGraph([random(0)], memory)))

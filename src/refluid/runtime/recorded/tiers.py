@@ -18,7 +18,6 @@ from refluid.core.scope import Cell
 from refluid.runtime.allocator import first_run, make_room
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.bysize import SIZES, Tables
-from refluid.runtime.recorded.capture import Captured, CudaGraph, GraphMemory, is_capturable
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Part
@@ -41,6 +40,9 @@ UNFINISHED = 8
 
 # Recordings are kept for so many states of the flags: who compares two goes to and fro.
 STATES = 3
+
+# Devices that run whole steps by one call.
+GRAPHED = frozenset({"cuda"})
 
 StepResults = tuple[Any, Any]
 
@@ -71,7 +73,6 @@ class Tiers:
         self._compiles = compiles and not pauses
         self._pauses = pauses
         self._begun = 0
-        self._memory = GraphMemory()
         self._body: list[PreparedStep] | None = None
         self._flags = flags.state()
         self._now = _Made(code)
@@ -148,7 +149,7 @@ class Tiers:
         recording = recorder.recording
         steps = simplify(recording.steps)
         names = recording.names_of(self.interpreted)
-        write = partial(_write, code=self.interpreted, names=names, memory=self._memory)
+        write = partial(_write, code=self.interpreted, names=names)
         make_room(large_at_once(steps))
         self._now.current = Recorded(write(steps), feeds, cells)
         tries = self._compiles or flags.value("refluid_tier") == "compiled"
@@ -215,12 +216,11 @@ class Tiers:
         _log.info("%s interpreted: %s", which, reason)
 
 
-def _write(
-    steps: Sequence[Part | Compiled], code: Code, names: Mapping[Key, Name], memory: GraphMemory
-) -> Code:
+def _write(steps: Sequence[Part | Compiled], code: Code, names: Mapping[Key, Name]) -> Code:
     source = Text(code.source.constants).write(steps)
     written = Code(source, names, "recording")
-    if not is_capturable(steps, code.source.constants["device"]):
+    if code.source.constants["device"].type not in GRAPHED:
         return written
-    random = code.source.constants["random"]
-    return written.with_step(Captured(written.step, lambda: CudaGraph([random(0)], memory)))
+    from refluid.runtime.recorded.capture import captured  # most machines have no GPU
+
+    return captured(written, steps, code)
