@@ -13,7 +13,6 @@ from tests.ops.test_golden import DEVIATIONS
 CASES = sorted((GOLDEN / "ops").glob("*/*.npz"))
 _FAULT = "a fault of Fluid's CPU, which no GPU has"
 _NOTHING = "cancels almost to nothing: sums in another order leave another rest"
-_LAST_BIT = "within 2e-5: products and sums are rounded once, not twice"
 OTHERWISE = {
     **DEVIATIONS,
     "paddle.fluid.layers.deformable_conv-0/auto.000": _FAULT,
@@ -23,9 +22,12 @@ OTHERWISE = {
     "paddle.fluid.layers.batch_norm-0/grad.000": _NOTHING,
     "paddle.fluid.layers.batch_norm-1/grad.000": _NOTHING,
     "paddle.fluid.layers.inplace_abn-0/grad.000": _NOTHING,
-    "paddle.fluid.layers.IfElse-0/auto.000": _NOTHING,
-    "paddle.fluid.layers.batch_norm-0/auto.000": _LAST_BIT,
-    "paddle.fluid.layers.grid_sampler-0/auto.000": _LAST_BIT,
+}
+# Products and sums are rounded once instead of twice: so far from Fluid's CPU, not 1e-5.
+NEARLY = {
+    "paddle.fluid.layers.IfElse-0/auto.000": 2e-5,
+    "paddle.fluid.layers.batch_norm-0/auto.000": 2e-5,
+    "paddle.fluid.layers.grid_sampler-0/auto.000": 2e-5,
 }
 
 
@@ -41,6 +43,9 @@ def test_recorded_run(path: Path) -> None:
     if recording.parallel is not None:
         pytest.skip("data parallel runs are tested with the replicas")
     outcome = replay(recording, _name(path), CUDAPlace(0))
+    if _name(path) in NEARLY:
+        assert outcome.max_error is not None and outcome.max_error <= NEARLY[_name(path)]
+        return
     if not outcome.passed and _name(path) in OTHERWISE:
         pytest.xfail(OTHERWISE[_name(path)])
     assert outcome.passed, outcome.reason

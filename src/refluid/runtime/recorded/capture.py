@@ -165,10 +165,13 @@ def _reference(value: Any) -> Callable[[], Any]:
 def captured(written: Code, parts: Sequence[Part | Compiled], plan: Code) -> Code:
     """Code that runs as a graph, if FLAGS_refluid_cuda_graphs says so, and a GPU alone runs it.
 
+    Only on the thread's present GPU: torch captures what is launched there, and nothing else.
     parts: what it was written from. plan: whose recording that is, and with it others, never run
     at once.
     """
-    if not flags.value("refluid_cuda_graphs") or not all_on(plan.source.constants["device"], parts):
+    device: torch.device = plan.source.constants["device"]
+    elsewhere = device.index is not None and device.index != torch.cuda.current_device()
+    if elsewhere or not flags.value("refluid_cuda_graphs") or not all_on(device, parts):
         return written
     random, memory = plan.source.constants["random"], _memories.setdefault(plan, GraphMemory())
     return written.with_step(Captured(written.step, lambda: CudaGraph([random(0)], memory)))
