@@ -237,11 +237,6 @@ def test_tensor_math_is_for_products() -> None:
     assert settings_for(full.op("conv2d"), GPU, on) == (("convolutions in TF32", True),)
 
 
-def test_convolutions_are_float32_where_nobody_asks_for_tf32() -> None:
-    off, on = ((("convolutions in TF32", wanted),) for wanted in (False, True))
-    assert settings.in_force(off) and not settings.in_force(on)
-
-
 def test_flags_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     set_to: dict[str, str] = {}
     monkeypatch.setattr(flags, "export", set_to.__setitem__)
