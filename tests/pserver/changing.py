@@ -48,18 +48,20 @@ class ServerThread:
     def __init__(self, job: ChangingJob, address: str, number: int, *, joins: bool) -> None:
         parts, self.address = job.split, address
         folder = None if job.folder is None else str(job.folder)
-        place = ComingServer(number, False)
+        place, first = ComingServer(number, False), parts.layout.servers
+        servers = [address if one == number else own for one, own in enumerate(first)]
+        layout = replace(parts.layout, servers=tuple(servers))
         if joins:
-            known = replace(parts.layout, servers=tuple(job.addresses))
+            known = replace(layout, servers=tuple(job.addresses))
             place = coming(known, address, folder)
         scope = fluid.Scope()
         alike = 0 if joins else number
         program = server_program(parts.side, alike, parts.layout.servers[alike])
         fluid.Executor().run(server_startup(parts.side, alike), scope=scope)
-        self.server: TableServer = table_server(program, parts.layout, scope)
+        self.server: TableServer = table_server(program, layout, scope)
         self.server.number, self.server.joins = place.number, place.joins
         self.server.hold = 0.5
-        changing = changing_server(self.server, parts.side, None)
+        self.changing = changing = changing_server(self.server, parts.side, None)
         self.deciding = conductor(changing, None, stand_in(parts.side, folder, address, None))
         self.kept = None
         if job.folder is not None:
@@ -71,26 +73,27 @@ class ServerThread:
             changing.adopt(place.layout)
         self.service = Service(self.server, address)
         self.service.start()
-        self._ended = threading.Event()
+        self.ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
         if self.server.joins:
-            join(self.server, job.addresses, address)
+            join(self.server, job.addresses, address, self.deciding.follow)
             if folder is not None:
                 note_address(folder, place.number, address)
+        self._thread.start()
 
     def _look(self) -> None:
-        while not self._ended.wait(0.2):
+        while not self.ended.wait(0.2):
             self.server.tick()
             self.deciding.follow()
 
     def kill(self) -> None:
         """As if its process were killed: nothing more is answered or written."""
-        self._ended.set()
+        self.ended.set()
         self.service.stop(0.0)
         if self.kept is not None:
             self.kept.close()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
 
 class ChangingJob:

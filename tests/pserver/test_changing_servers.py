@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ import torch
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.pserver import conducting, elastic
 from refluid.pserver.asking import ask_for_change
+from refluid.pserver.calling import Servers
+from refluid.pserver.changing import ChangeStep, ServerChange
 from refluid.pserver.elastic import join
-from refluid.pserver.layout import JobLayout, TrainingMode
+from refluid.pserver.layout import JobLayout, TrainingMode, described
 from refluid.pserver.lookout import present_layout
-from refluid.pserver.messages import Kind
+from refluid.pserver.membership import at_address, with_server
+from refluid.pserver.messages import Kind, TableMessage, text_array
 from refluid.pserver.table_client import TableClient
 from tests.pserver.changing import ChangingJob, ServerThread, changing_job, free_addresses
 
@@ -126,13 +131,109 @@ def test_a_server_is_let_in_by_the_wish_of_a_process_before_it(tmp_path: Path) -
             ask_for_change(job.addresses, {"add": job.addresses[1]}, 9)
 
 
-def test_a_server_that_is_refused_says_so(tmp_path: Path) -> None:
+def dies_once_it_has_changed(one: ServerThread, asked: ChangeStep) -> None:
+    """Has a server die as it decides about a change: asked this itself, before the others are."""
+    reach = one.deciding._reach
+
+    def reached(addresses: Sequence[str]) -> Servers:
+        servers = reach(addresses)
+        ask = servers.ask
+
+        def until_then(messages: Mapping[int, TableMessage], *given: Any) -> Any:
+            if one.ended.is_set():
+                raise EnforceNotMet("who would ask was killed")
+            found = ask(messages, *given)
+            if any(message.values().get("step") == asked for message in messages.values()):
+                one.kill()
+                raise EnforceNotMet("who asked was killed")
+            return found
+
+        servers.ask = until_then
+        return servers
+
+    one.deciding._reach = reached
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["there", "elsewhere"])
+@pytest.mark.parametrize("step", [ChangeStep.COMMIT, ChangeStep.PREPARE])
+def test_a_server_is_let_in_though_who_decided_it_dies(
+    step: ChangeStep, elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Begun again, the first server knows already of the one that comes, and refuses its wish.
+
+    Dead before, it knows nothing, and lets it in by that wish. Elsewhere, it is found by a file.
+    """
+    monkeypatch.setattr(conducting, "_SILENT", 0.5)
+    monkeypatch.setattr(elastic, "_HEARS", 0.0)  # it is frozen, so it waits longer
+    monkeypatch.setenv("REFLUID_SERVER_ADDRESSES", str(tmp_path / "addresses"))
+    with changing_job(TrainingMode.ASYNC, 1, tmp_path, logs=True) as job:
+        client = job.client(0)
+        client.push({"emb@GRAD": SelectedRows(IDS.tolist(), 0, torch.ones(len(IDS), 4))})
+        first = job.servers[0]
+        dies_once_it_has_changed(first, step)
+        coming = threading.Thread(target=job.add, daemon=True)
+        coming.start()
+        first.ended.wait(30)
+        job.restart(0, free_addresses(1)[0] if elsewhere else None)
+        there = [job.servers[number].address for number in (0, 1)]
+        (tmp_path / "addresses").write_text("\n".join(there))
+        knows = job.servers[0].server.layout.numbers
+        assert knows == ((0, 1, 2) if step == ChangeStep.COMMIT else (0, 1))
+        coming.join(30)
+        assert 2 in job.servers and not job.servers[2].server.joins
+        client.push({"emb@GRAD": SelectedRows(IDS.tolist(), 0, torch.ones(len(IDS), 4))})
+        assert client.layout.numbers == (0, 1, 2)
+        assert client.rows("emb", IDS).unique().tolist() == [-2.0]
+        assert sorted(one for ids in job.tables().values() for one in ids) == sorted(IDS.tolist())
+
+
+def freezing(target: JobLayout) -> TableMessage:
+    """What the first server tells the second one."""
+    told = {"step": ChangeStep.FREEZE, "layout": described(target), "decider": 0, "number": 1}
+    return TableMessage(Kind.CHANGE, session=5, job=target.job, arrays=[text_array(told)])
+
+
+def test_a_change_that_is_begun_anew_is_not_ended_by_what_was_so_before(tmp_path: Path) -> None:
+    """The one who decides is begun again: it says that it changes nothing, and then it does."""
     with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:
-        server = job.servers[1].server
-        server.joins, begun = True, time.monotonic()
+        one, layout = job.servers[1], job.split.layout
+        message = freezing(with_server(layout, "127.0.0.1:9"))
+        says = one.deciding._keeper_says
+
+        def overtaken(change: ServerChange) -> Any:
+            found = says(change)
+            one.server.answer(message)
+            return found
+
+        one.server.answer(message)
+        one.ended.set()  # no other thread follows
+        one._thread.join()
+        for keeper_says, frozen in ((overtaken, True), (says, False)):
+            one.deciding._keeper_says = keeper_says
+            one.changing.change.heard = -1e9
+            one.deciding.follow()
+            assert one.server.frozen == frozen
+
+
+def test_a_change_that_is_begun_anew_has_servers_where_they_are_then(tmp_path: Path) -> None:
+    with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:
+        one, layout, more = job.servers[1], job.split.layout, "127.0.0.1:9"
+        for target in (with_server(layout, more), with_server(at_address(layout, 0, "h:1"), more)):
+            one.server.answer(freezing(target))
+            assert one.changing.change.target == target
+            one.changing.change.heard = -1e9
+            one.server.answer(freezing(target))  # by another connection
+            assert time.monotonic() - one.changing.change.heard < 60.0
+
+
+def test_a_server_that_is_refused_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elastic, "_HEARS", 0.5)
+    with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:
+        one, begun = job.servers[1], time.monotonic()
+        one.server.joins = True
         with pytest.raises(EnforceNotMet, match="is server 1 already"):
-            join(server, job.addresses[:1], job.addresses[1])
-        assert time.monotonic() - begun > 1.0
+            join(one.server, job.addresses[:1], one.address, one.deciding.follow)
+        assert 0.4 < time.monotonic() - begun < 30.0
 
 
 def test_calls_that_another_thread_overtook_are_dealt_anew(tmp_path: Path) -> None:

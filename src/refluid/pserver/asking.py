@@ -8,7 +8,7 @@ from typing import Any
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.calling import Servers
 from refluid.pserver.layout import JobLayout
-from refluid.pserver.lookout import present_layout
+from refluid.pserver.lookout import present_layout, servers_of_file
 from refluid.pserver.membership import decider, wanted_layout
 from refluid.pserver.messages import Kind, MessageFlag, TableMessage, text_array
 from refluid.pserver.wire import keys_of_environment
@@ -29,7 +29,11 @@ def ask_for_change(
     layout = present_layout(servers, _FINDS)
     target = wanted_layout(layout, wanted)
     chosen = decider(layout, target)
-    asked = Servers([layout.servers[chosen]], _PATIENCE, keys=keys)
+
+    def silent(_number: int) -> None:
+        asked.move([servers_of_file(layout)[chosen]])
+
+    asked = Servers([layout.servers[chosen]], _PATIENCE, keys=keys, silent=silent)
     message = TableMessage(
         Kind.CONDUCT, session=token, job=layout.job, arrays=[text_array(dict(wanted))]
     )

@@ -134,7 +134,8 @@ class ChangingServer:
             raise MalformedMessage(f"a change of servers has a layout: {error}") from error
         with server.changed:
             change = self.change
-            if change is not None and change.token == message.session:
+            if change is not None and (change.token, change.target) == (message.session, target):
+                change.heard = time.monotonic()
                 return {}
             if target.job != server.job or target.epoch <= server.layout.epoch:
                 raise CallRefused(f"servers are at change {server.layout.epoch} already")

@@ -19,6 +19,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.pserver.calling import Servers
 from refluid.pserver.changing import ChangeStep, ChangingServer, ServerChange
 from refluid.pserver.layout import JobLayout, described, layout_of
+from refluid.pserver.lookout import servers_of_file
 from refluid.pserver.membership import decider, wanted_layout
 from refluid.pserver.messages import Kind, MessageFlag, TableMessage, text_array
 from refluid.pserver.refusals import CallRefused
@@ -171,13 +172,14 @@ class Conductor:
         if change is None or time.monotonic() - change.heard < _SILENT or self._one.locked():
             return
         with suppress(EnforceNotMet, KeyError):
-            self._end_as(change, self._keeper_says(change))
+            heard = change.heard
+            self._end_as(change, heard, self._keeper_says(change))
 
     def _keeper_says(self, change: ServerChange) -> Mapping[str, Any]:
         """What the one who decides says of itself."""
         if change.decider == self._server.number:  # begun anew, it has decided nothing
             return {"change": None, "about": described(self._server.layout)}
-        address = change.target.servers[change.decider]
+        address = servers_of_file(change.target)[change.decider]
         servers = self._reach([address])
         try:
             asked = TableMessage(Kind.STATE, job=0)
@@ -185,9 +187,11 @@ class Conductor:
         finally:
             servers.close()
 
-    def _end_as(self, change: ServerChange, told: Mapping[str, Any]) -> None:
+    def _end_as(self, change: ServerChange, heard: float, told: Mapping[str, Any]) -> None:
         with self._server.changed:
-            if self._changing.change is not change or _token(told["change"]) == change.token:
+            if self._changing.change is not change or change.heard != heard:
+                return  # who decides has begun it anew, or goes on
+            if _token(told["change"]) == change.token:
                 return
             if layout_of(told["about"]).epoch >= change.target.epoch:
                 self._changing.commit(change)

@@ -40,7 +40,7 @@ _LOGGER = logging.getLogger("refluid")
 _PATIENCE = 60.0
 # How long others of the job are looked for, and until a server that was let in hears of it.
 _FINDS, _HEARS = 10.0, 3.0
-_AGAIN = 0.05
+_AGAIN = 0.2
 StandIn = Callable[[int, JobLayout], tuple[str, Callable[[], None]]]
 
 
@@ -138,20 +138,26 @@ def coming(layout: JobLayout, address: str, folder: str | None) -> ComingServer:
     return ComingServer(len(present.servers), True, present)
 
 
-def join(server: TableServer, others: Sequence[str], address: str) -> None:
+def join(
+    server: TableServer, others: Sequence[str], address: str, follow: Callable[[], None]
+) -> None:
     """Has a job's other servers let this one in, which listens. EnforceNotMet where they don't.
 
-    A process that was killed here may have wished for it before: its wish may let this server in,
-    and the second one is refused then.
+    follow: asks, now and then, how a change ended (`Conductor.follow`). Who decides may be killed
+    once it has let this server in, before it says so: begun again, it refuses the wish. So does it
+    where the wish of a process that was killed here let this one in.
     """
+    refused: EnforceNotMet | None = None
     try:
         ask_for_change(others, {"add": address}, secrets.randbits(62) | 1)
-    except EnforceNotMet:
-        until = time.monotonic() + _HEARS
-        while server.joins:
-            if time.monotonic() > until:
-                raise
-            time.sleep(_AGAIN)
+    except EnforceNotMet as error:
+        refused = error
+    ended = time.monotonic()
+    while server.joins:
+        if time.monotonic() - ended > (_PATIENCE if server.frozen else _HEARS):
+            raise refused or EnforceNotMet("the other servers don't say that this one is in")
+        follow()
+        time.sleep(_AGAIN)
 
 
 def _run_once(program: Program, scope: Scope) -> None:

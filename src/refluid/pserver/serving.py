@@ -101,7 +101,7 @@ class Serving:
         service.start()
         try:
             with _terminable(self.ended):
-                _find_others(server, address, goes_on=goes_on)
+                _find_others(server, address, deciding, goes_on=goes_on)
                 if joins is not None and folder is not None:
                     note_address(folder, number, address)
                 self._wait(server, kept, deciding)
@@ -134,7 +134,7 @@ class Serving:
             _write(kept)
 
 
-def _find_others(server: TableServer, address: str, *, goes_on: bool) -> None:
+def _find_others(server: TableServer, address: str, deciding: Conductor, *, goes_on: bool) -> None:
     """Tells the others where this server is, if it is new to them there.
 
     EnforceNotMet where they refuse it.
@@ -143,7 +143,7 @@ def _find_others(server: TableServer, address: str, *, goes_on: bool) -> None:
     others = [one for one in layout.servers if one and one != address]
     if server.joins:
         unique_ids(torch.zeros(1, dtype=torch.int64))  # loads loops before trainers wait for it
-        join(server, others, address)
+        join(server, others, address, deciding.follow)
     elif goes_on and others:
         does = threading.Thread(target=_move_here, args=(server, address, others), daemon=True)
         does.start()
