@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from numpy import median
 
+from refluid.core.background import BackgroundThread
 from refluid.core.threads import begin_thread
 from refluid.runtime.code import Code
 
@@ -72,7 +72,7 @@ class Trial:
         self._took: float | None = None  # seconds, once the compiler has ended
         self._operator_threads = 1
         self._seconds: tuple[list[float], list[float]] = ([], [])
-        self._thread = threading.Thread(target=self._work, name="refluid-compile", daemon=True)
+        self._thread = BackgroundThread(self._work, "refluid-compile")
 
     def _work(self) -> None:
         start = time.perf_counter()
