@@ -47,9 +47,9 @@ def test_the_process_ends_as_it_would(tmp_path: Path) -> None:
 
 
 def test_who_waits_for_another_program_is_not_waited_for(tmp_path: Path) -> None:
-    waits = _SCRIPT.replace("        while True:", "        begun.set()\n        import time").replace(
-        "            torch.add(one, one)", "        time.sleep(60)"
-    )
+    waits = _SCRIPT.replace(
+        "        while True:", "        begun.set()\n        import time"
+    ).replace("            torch.add(one, one)", "        time.sleep(60)")
     begun = time.monotonic()
     ended = _ended(waits, tmp_path, "1")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")

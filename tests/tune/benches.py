@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,7 @@ class Machine:
     losses: dict[str, float] = field(default_factory=dict)
     peaks: dict[str, int] = field(default_factory=dict)
     fails: str = ""
+    prepares: dict[str, float] = field(default_factory=dict)
     seed: int = 1
     usual_peak: int = 100
     step: float = 0.01
@@ -43,7 +45,13 @@ class Machine:
         self.drift, self.known = 1.0, list[str]()
 
     def block(
-        self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
+        self,
+        choices: Choices,
+        steps: int,
+        *,
+        live: bool = False,
+        memory: bool = False,
+        within: float = math.inf,
     ) -> TimedBlock:
         names = list(choices.of(FLAG))
         names += [one for one in self.factors if "+" in one and set(one.split("+")) <= {*names}]
@@ -54,12 +62,18 @@ class Machine:
         seconds = self.step * factor * self.drift * math.exp(self.random.normal(0, self.noise))
         anew, key = repr(choices) not in self.known, repr(choices)
         self.known = [*(one for one in self.known if one != key), key][-2:]
-        self.now += seconds * steps + self.starts * anew
+        takes = seconds * steps + (self.starts + self._preparing(names)) * anew
+        self.now += min(takes, within)
+        if takes > within:
+            raise BlockFailed("no answer")
         self.blocks += 1
         off = sum(self.losses.get(name, 0.0) for name in names)
         peaks = [self.usual_peak, *(self.peaks[name] for name in names if name in self.peaks)]
         peak = max(peaks) if max(peaks) > self.usual_peak else min(peaks)
         return TimedBlock(seconds, [2.0 + off, 1.5], peak if memory else 0)
+
+    def _preparing(self, names: Sequence[str]) -> float:
+        return sum(self.prepares.get(name, 0.0) for name in names)
 
 
 def search(machine: Machine, *, seconds: float = 1e9, **more: Any) -> Search:

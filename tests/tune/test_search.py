@@ -58,7 +58,13 @@ def test_where_steps_wait_for_readers_all_is_tried_as_the_loop_goes_on() -> None
         asked: set[bool]
 
         def block(
-            self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
+            self,
+            choices: Choices,
+            steps: int,
+            *,
+            live: bool = False,
+            memory: bool = False,
+            within: float = math.inf,
         ) -> TimedBlock:
             self.asked.add(live)
             found = super().block(choices, steps, live=live, memory=memory)
@@ -79,6 +85,19 @@ def test_hopeless_choices_take_two_rounds() -> None:
     machine = Machine({"slow": 3.0})
     list(search(machine).run(NONE, [proposal("slow")]))
     assert machine.blocks == 1 + 2 * 2
+
+
+@pytest.mark.parametrize("seconds", [40.0, 400.0])
+def test_what_takes_longer_than_the_time_is_given_up(seconds: float) -> None:
+    machine = Machine({"fast": 0.8, "compiled": 0.5}, prepares={"compiled": 300.0})
+    found = search(machine, seconds=seconds, reserve=6.0)
+    made = list(found.run(NONE, [proposal("fast"), proposal("compiled"), proposal("other")]))
+    if seconds < 300:
+        assert [one.proposal.row.name for one in made] == ["fast"] == list(kept(found))
+        assert seconds - 6.0 < machine.now < seconds
+    else:
+        assert kept(found) == {"fast", "compiled"}
+    assert found.proven() and kept(found)
 
 
 def test_losses_decide() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -41,20 +43,28 @@ class Sessions:
         return self._session(NONE)
 
     def block(
-        self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
+        self,
+        choices: Choices,
+        steps: int,
+        *,
+        live: bool = False,
+        memory: bool = False,
+        within: float = math.inf,
     ) -> TimedBlock:
         """As `Bench.block`."""
-        key = self._key(choices)
+        key, until = self._key(choices), time.monotonic() + within
         try:
-            session = self._session(key)
+            session = self._session(key, within)
+            patience = until - time.monotonic()
             passes = session.life.kind.passes
             if live or passes:
                 readers = choices.of(KnobScope.READER) or choices.of(KnobScope.LOADER)
-                life = session.go(choices, 0 if readers else max(_GOES_ON, _LONGER * steps))
+                count = 0 if readers else max(_GOES_ON, _LONGER * steps)
+                life = session.go(choices, count, patience)
                 losses, exact = session.first.losses, session.first.kind.is_exact
                 shown = losses if exact else [statistics.fmean(losses or [0.0])]
                 return TimedBlock(life.period, shown, life.resident if memory else 0)
-            found = session.ask("replay", choices, steps=steps, memory=memory)
+            found = session.ask("replay", choices, patience, steps=steps, memory=memory)
         except (NoLoop, TrialFailed) as error:
             self._drop(key)
             raise BlockFailed(str(error).splitlines()[0]) from None
@@ -70,14 +80,14 @@ class Sessions:
         threads = bool(choices.of(KnobScope.DATASET))
         return choices if self._passes or threads else started_with(choices)
 
-    def _session(self, choices: Choices) -> AtGate:
+    def _session(self, choices: Choices, within: float = math.inf) -> AtGate:
         key = repr(choices)
         if key not in self._open:
             while len(self._open) >= _MOST:
                 first = next(iter(self._open))
                 self._open.pop(first).close()
             self._tell("the script starts" + (" anew" if choices else ""))
-            self._open[key] = at_gate(self._script, choices)
+            self._open[key] = at_gate(self._script, choices, within)
         else:  # used last
             self._open[key] = self._open.pop(key)
         return self._open[key]

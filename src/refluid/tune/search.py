@@ -19,16 +19,25 @@ _BLOCK, _STEPS, _MOST_STEPS, _FIRST = 0.1, 2, 400, 8
 _ROUNDS, _LAST_ROUNDS, _MOST_ROUNDS, _FEWEST = 9, 9, 15, 5
 # What takes less than so many times as long may be worth it beside another choice.
 _NEARLY = 1.03
+# A trial that isn't done so many seconds after the time for trials is given up: what runs it has to
+# be started anew for the proof.
+_GRACE = 5.0
 
 
 class Bench(Protocol):
     """Runs blocks of steps of the script."""
 
     def block(
-        self, choices: Choices, steps: int, *, live: bool = False, memory: bool = False
+        self,
+        choices: Choices,
+        steps: int,
+        *,
+        live: bool = False,
+        memory: bool = False,
+        within: float = math.inf,
     ) -> TimedBlock:
-        """Steps with these choices; live: as the loop goes on, not on the window. Raises
-        TrialFailed."""
+        """Steps with these choices; live: as the loop goes on, not on the window. BlockFailed where
+        they can't be run, or take more than so many seconds."""
 
 
 class BlockFailed(Exception):
@@ -97,6 +106,8 @@ class Search:
             if begun + self._expected(one.row) > self._until:
                 continue  # a shorter one may still be possible
             result = self._try(one, self.best)
+            if result is None:
+                return
             self.tried.append(result)
             self._note(one.row, self.clock() - begun, kept=result.kept)
             if result.kept:
@@ -137,12 +148,15 @@ class Search:
                 if again and _ratio(one) < _NEARLY:
                     yield one.proposal
 
-    def _try(self, one: Proposal, base: Choices) -> Tried:
+    def _try(self, one: Proposal, base: Choices) -> Tried | None:
+        """None where it wasn't done when the time was up."""
         live = self.live or one.row.trial is TrialKind.LIVE
         try:
             again = live and one.row.trial is TrialKind.WINDOW
             found = self.compare(base, one.on(base), _ROUNDS, live=live, again=again)
         except BlockFailed as error:
+            if self.clock() > self._until:
+                return None
             return Tried(one, None, False, f"can't be run: {error}", base)
         return Tried(one, found, *self._judged(one, found), base)
 
@@ -200,9 +214,11 @@ class Search:
         for number in range(_MOST_ROUNDS if patient else rounds):
             count = max(steps, _FIRST) if number == 0 else steps
             pair = [(one, firsts), (other, seconds)]
+            memory = number == 0 and (patient or not self.roomy)
             for choices, blocks in pair if number % 2 == 0 else reversed(pair):
-                memory = number == 0 and (patient or not self.roomy)
-                blocks.append(self.bench.block(choices, count, live=live, memory=memory))
+                within = math.inf if patient else self._until + _GRACE - self.clock()
+                found = self.bench.block(choices, count, live=live, memory=memory, within=within)
+                blocks.append(found)
             ratios = [b.seconds / a.seconds for a, b in zip(firsts, seconds, strict=True)]
             if self._is_enough(ratios, rounds, patient=patient):
                 break

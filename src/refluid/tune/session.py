@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -24,6 +25,8 @@ from refluid.tune.apart import REFUSED
 from refluid.tune.living import Life, life_of
 
 _TAIL = 2000
+# Seconds that a script may take to answer.
+_PATIENCE = 300.0
 _COMPILER = "TORCHINDUCTOR_CACHE_DIR"
 
 
@@ -63,8 +66,8 @@ class Script:
 
 class Session:
     """One process of the script, which is to arrive at its gate. choices: what it is started with.
-    patience: seconds to wait. more: variables of its environment. gated: whether it has a gate; a
-    server of tables has none.
+    within: seconds to wait at most. more: variables of its environment. gated: whether it has a
+    gate; a server of tables has none.
 
     first: what its first steps took and gave; life: the latest ones.
     """
@@ -76,12 +79,12 @@ class Session:
         self,
         script: Script,
         choices: Choices = NONE,
-        patience: float = 300.0,
+        within: float = math.inf,
         more: Mapping[str, str] | None = None,
         *,
         gated: bool = True,
     ) -> None:
-        self._patience, self._is_alone, self._rests = patience, script.is_alone, False
+        self._within, self._is_alone, self._rests = within, script.is_alone, False
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
         own, theirs = socket.socketpair()
         self._talk, self._left = own, b""
@@ -122,7 +125,7 @@ class Session:
 
     def _arrived(self) -> Life:
         try:
-            said = self.answer()
+            said = self.answer(self._within)
         except TrialFailed as error:
             if self._process.poll() == REFUSED:
                 raise NoLoop(
@@ -134,10 +137,12 @@ class Session:
             raise NoLoop("the script ended before it had run a program often enough")
         return life_of(said["life"])
 
-    def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
-        """What the script answers. TrialFailed where it doesn't."""
+    def ask(
+        self, do: str, choices: Choices = NONE, within: float = math.inf, **more: Any
+    ) -> dict[str, Any]:
+        """What the script answers. TrialFailed where it doesn't, in so many seconds."""
         self.send(do, choices, **more)
-        return self.answer()
+        return self.answer(within)
 
     def send(self, do: str, choices: Choices = NONE, **more: Any) -> None:
         """Asks without waiting for the answer, which `answer` gives. TrialFailed as `ask`."""
@@ -148,22 +153,23 @@ class Session:
         except OSError as error:
             raise TrialFailed(f"the script is gone: {error}") from None
 
-    def go(self, choices: Choices, steps: int = 0) -> Life:
+    def go(self, choices: Choices, steps: int = 0, within: float = math.inf) -> Life:
         """Lets the loop go on with these choices, for so many steps (0: as at first)."""
-        self.life = life_of(self.ask("go", choices, steps=steps)["life"])
+        self.life = life_of(self.ask("go", choices, within, steps=steps)["life"])
         return self.life
 
     def _rest(self, how: signal.Signals = signal.SIGSTOP) -> None:
         if self._rests and self._process.poll() is None:
             self._process.send_signal(how)
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self, within: float = math.inf) -> dict[str, Any]:
         """What the script says next. TrialFailed where it failed, is gone, or says nothing."""
-        deadline = time.monotonic() + self._patience
+        patience = min(_PATIENCE, within)
+        deadline = time.monotonic() + patience
         while b"\n" not in self._left:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._talk], [], [], left)[0]:
-                raise TrialFailed(f"no answer within {self._patience:.0f} s")
+                raise TrialFailed(f"no answer within {patience:.0f} s")
             try:
                 more = self._talk.recv(1 << 16)
             except ConnectionResetError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
@@ -32,21 +33,24 @@ class AtGate(Protocol):
     def lives(self) -> Sequence[Life]:
         """Of all trainers, by rank."""
 
-    def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
+    def ask(
+        self, do: str, choices: Choices = NONE, within: float = math.inf, **more: Any
+    ) -> dict[str, Any]:
         """As `Session.ask`."""
 
-    def go(self, choices: Choices, steps: int = 0) -> Life:
+    def go(self, choices: Choices, steps: int = 0, within: float = math.inf) -> Life:
         """As `Session.go`."""
 
     def close(self) -> None:
         """Ends the script."""
 
 
-def at_gate(script: Script, choices: Choices = NONE) -> AtGate:
-    """Starts a script, and waits until it is at its gate. NoLoop where it doesn't come there."""
+def at_gate(script: Script, choices: Choices = NONE, within: float = math.inf) -> AtGate:
+    """Starts a script, and waits until it is at its gate. NoLoop where it doesn't come there in so
+    many seconds."""
     if not script.is_alone:
-        return Trainers(script, choices)
-    session = Session(script, choices)
+        return Trainers(script, choices, within)
+    session = Session(script, choices, within)
     session.arrive()
     return session
 
@@ -58,15 +62,15 @@ class Trainers:
     others would wait for it.
     """
 
-    def __init__(self, script: Script, choices: Choices = NONE) -> None:
+    def __init__(self, script: Script, choices: Choices = NONE, within: float = math.inf) -> None:
         self._sessions: list[Session] = []
         self._servers: list[Session] = []
         servers, trainers = _environments(script)
         try:
             for more in servers:
-                self._servers.append(Session(script, choices, more=more, gated=False))
+                self._servers.append(Session(script, choices, within, more, gated=False))
             for more in trainers:
-                self._sessions.append(Session(script, choices, more=more))
+                self._sessions.append(Session(script, choices, within, more))
             self._of_each(Session.arrive)
         except BaseException:
             self.close()
@@ -89,10 +93,12 @@ class Trainers:
         losses = [_mean(each) for each in zip(*(one.losses for one in firsts), strict=False)]
         return replace(firsts[0], losses=losses)
 
-    def ask(self, do: str, choices: Choices = NONE, **more: Any) -> dict[str, Any]:
+    def ask(
+        self, do: str, choices: Choices = NONE, within: float = math.inf, **more: Any
+    ) -> dict[str, Any]:
         """What the first trainer answers. Of steps that are run again: the longest time of each,
         and the mean of all losses. TrialFailed where one fails."""
-        found = self._of_each(lambda one: one.ask(do, choices, **more))
+        found = self._of_each(lambda one: one.ask(do, choices, within, **more))
         if do != "replay":
             return found[0]
         return {
@@ -102,9 +108,10 @@ class Trainers:
             "peak": max(one["peak"] for one in found),
         }
 
-    def go(self, choices: Choices, steps: int = 0) -> Life:
+    def go(self, choices: Choices, steps: int = 0, within: float = math.inf) -> Life:
         """Lets all loops go on, as far as the same step."""
-        return max(self._of_each(lambda one: one.go(choices, steps)), key=lambda one: one.period)
+        lives = self._of_each(lambda one: one.go(choices, steps, within))
+        return max(lives, key=lambda one: one.period)
 
     def _of_each(self, does: Callable[[Session], T]) -> list[T]:
         with ThreadPoolExecutor(len(self._sessions)) as pool:
