@@ -141,8 +141,9 @@ def entry_of(work: Workload, found: Found, settings: Settings, old: Any) -> dict
     head = {
         "title": work.title,
         "batch": work.batch,
-        "flops": found.flops,
+        **found.needs,
         "ceiling": found.ceiling,
+        "copied": found.copied,
         "half": settings.half,
     }
     return merged(old, head, pairs, found.failed)

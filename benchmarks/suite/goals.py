@@ -1,4 +1,4 @@
-"""The step times aimed at: for each workload, how many times a peer's refluid's should be."""
+"""What is aimed at: how many times refluid's step a peer's should be, memory, the first step."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ RECURRENT = {"eager": 1.2, "compile": 1.2, "paddle3": 3.0}
 ATTENTION = {"eager": 1.1, "compile": 1.0, "paddle3": 2.0}
 SPARSE = {"eager": 2.0, "compile": 1.5, "paddle3": 3.0}
 
+JAX = 1.2  # on every row
 GOALS: Mapping[str, Mapping[str, float]] = {
     **dict.fromkeys(("mlp", "conv"), OVERHEAD),
     **dict.fromkeys(("resnet50", "vgg16", "mobilenet"), IMAGES),
@@ -24,10 +25,16 @@ HALF_GOALS: Mapping[str, Mapping[str, float]] = dict.fromkeys(
     ("resnet50", "vgg16", "mobilenet"), HALF
 )
 CEILING_GOALS: Mapping[str, float] = {"resnet50": 0.85, "vgg16": 0.85}
+# Peak memory as a part of PyTorch eager's; of those that aren't named, the usual one.
 MEMORY_GOALS: Mapping[str, float] = {"resnet50": 0.9, "bert": 0.9, "lstm": 0.9}
-FIRST_STEP_GOAL = 2.0
+USUAL_MEMORY_GOAL = 0.95
+# Seconds that the first step may take more than PyTorch eager's.
+FIRST_STEP_GOAL = 0.3
 
 
 def goals_of(name: str, half: str) -> Mapping[str, float]:
     """The goals of a workload by peer, in float32 or with `half` in mixed precision."""
-    return (HALF_GOALS if half else GOALS).get(name, {})
+    if half:
+        return HALF_GOALS.get(name, {})
+    known = GOALS.get(name)
+    return {**known, "jax": JAX} if known else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,8 +47,9 @@ class Found:
 
     measured: dict[str, Measured] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    flops: int = 0
+    needs: Mapping[str, int] = field(default_factory=dict)
     ceiling: float = 0.0
+    copied: float = 0.0
 
 
 def measure(
@@ -87,7 +88,9 @@ def measure(
         for name, rival in running.items():
             found.measured[name].shares = rival.ask("shares")
         if EAGER in running:  # last of all: counting makes more memory
-            found.flops = running[EAGER].ask("flops")
+            found.needs = running[EAGER].ask("needs")
+            held = found.needs["held"]
+            found.copied = machine.ask("copied", device=settings.device, held=held)
     return found
 
 

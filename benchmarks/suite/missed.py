@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.suite.goals import CEILING_GOALS, FIRST_STEP_GOAL, MEMORY_GOALS, goals_of
-from benchmarks.suite.results import best, ceiling_share, ours
-from benchmarks.suite.rivals import EAGER, RIVALS
+from benchmarks.suite.goals import (
+    CEILING_GOALS,
+    FIRST_STEP_GOAL,
+    MEMORY_GOALS,
+    USUAL_MEMORY_GOAL,
+    goals_of,
+)
+from benchmarks.suite.results import best, ceiling_share, floor, ours
+from benchmarks.suite.rivals import DECLARATIVE, DYGRAPH, EAGER, FLOAT32, RIVALS
 
 Result = Mapping[str, Any]
+OWN = (DYGRAPH, DECLARATIVE, FLOAT32)  # other ways of refluid's
 
 
 def missed(result: Result, name: str) -> Iterator[str]:
@@ -28,8 +35,9 @@ def missed(result: Result, name: str) -> Iterator[str]:
     peaks, firsts = [
         [eager[side][what] for side in ("ours", "theirs")] for what in ("peak", "first_step")
     ]
-    if name in MEMORY_GOALS and peaks[0] > MEMORY_GOALS[name] * peaks[1]:
-        yield f"{peaks[0] / peaks[1]:.2f} of PyTorch eager's memory instead of {MEMORY_GOALS[name]}"
+    goal = MEMORY_GOALS.get(name, USUAL_MEMORY_GOAL)
+    if peaks[0] > goal * peaks[1]:
+        yield f"{peaks[0] / peaks[1]:.2f} of PyTorch eager's memory instead of {goal}"
     if firsts[0] > firsts[1] + FIRST_STEP_GOAL:
         yield f"first step {firsts[0] - firsts[1]:.1f} s after PyTorch eager's"
 
@@ -46,8 +54,31 @@ def missed_lines(results: Mapping[str, Result]) -> list[str]:
                 for title, side in sides.items()
                 if side.get("shares")
             ]
-            lines.append(f"- {result['title']}: {'; '.join(goals)}.{''.join(shares)}")
+            lines.append(
+                f"- {result['title']}: {'; '.join(goals)}.{_floor(result)}{''.join(shares)}"
+            )
     return lines
+
+
+def _floor(result: Result) -> str:
+    """How far refluid and the fastest peer are from what the machine allows."""
+    least, median = floor(result), ours(result)["median"]
+    if not least:
+        return ""
+    ratios = {
+        name: entry["ratio"]["value"] for name, entry in result["peers"].items() if name not in OWN
+    }
+    if not ratios:
+        return ""
+    peer = min(ratios, key=ratios.__getitem__)
+    limit, times = (
+        "memory" if least == result["moved"] / result["copied"] else "arithmetic",
+        median / least,
+    )
+    return (
+        f" The floor, by {limit}, is {least * 1e3:.3g} ms: refluid takes {times:.1f} times that, "
+        f"{RIVALS[peer].title} {ratios[peer] * times:.1f} times."
+    )
 
 
 def _listed(shares: Mapping[str, float]) -> str:

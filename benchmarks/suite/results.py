@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.suite.rivals import EAGER
+from refluid.measure.ceilings import Ceilings
 from refluid.measure.timing import Ratio, Times, ratio
+
+# Of a step, as `Needs` has them, and the rate of copies: kept where a run doesn't count them anew.
+NEEDS = ("flops", "moved", "held", "copied")
 
 
 @dataclass
@@ -96,6 +100,15 @@ def ceiling_share(result: Mapping[str, Any]) -> float:
     return result["flops"] / ours(result)["median"] / ceiling if ceiling else 0.0
 
 
+def floor(result: Mapping[str, Any]) -> float:
+    """Seconds below which no step can be: those of its arithmetic at the matrix rate or of its
+    traffic at the copy rate, whatever is longer. 0 where they weren't counted."""
+    if not (result.get("moved") and result.get("copied")):
+        return 0.0
+    ceilings = Ceilings(result["ceiling"], result["copied"])
+    return ceilings.least_seconds(result["flops"], result["moved"])
+
+
 def merged(
     old: Mapping[str, Any],
     entry: Mapping[str, Any],
@@ -105,10 +118,10 @@ def merged(
     """The kept result with new entries of the peers measured now."""
     kept_peers = {k: v for k, v in old.get("peers", {}).items() if k not in failed}
     kept_failed = {k: v for k, v in old.get("failed", {}).items() if k not in peers}
-    flops = entry.get("flops") or old.get("flops", 0)
+    needs = {name: entry.get(name) or old.get(name, 0) for name in NEEDS}
     return {
         **entry,
-        "flops": flops,
+        **needs,
         "peers": {**kept_peers, **peers},
         "failed": {**kept_failed, **failed},
     }

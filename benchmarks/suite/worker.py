@@ -85,8 +85,8 @@ class Worker:
         own = self.side.peak()
         return _memory("VmHWM") - self.base if own is None else own
 
-    def flops(self) -> int:
-        return self.side.flops(self.feeds[0])
+    def needs(self) -> dict[str, int]:
+        return vars(self.side.needs(self.feeds[0]))
 
     def shares(self) -> dict[str, float]:
         return self.side.shares(self.feeds[0])
@@ -101,6 +101,14 @@ class Worker:
         from refluid.measure.ceilings import matrix_rate
 
         return matrix_rate(torch.device(device), getattr(torch, half or "float32"), CLOCKS[clock])
+
+    def copied(self, device: str, held: int) -> float:
+        """Bytes read and written in a second by copies within so many bytes."""
+        import torch
+
+        from refluid.measure.ceilings import copy_rate
+
+        return copy_rate(torch.device(device), held)
 
 
 def read_feeds(path: Path) -> list[Feed]:

@@ -41,7 +41,9 @@ def measured(step: float, losses: list[float]) -> Measured:
 
 def result(theirs: float, loss: float = 1.0) -> dict[str, Any]:
     facts = {"machine": "one", "time": "1"}
-    entry = pair(measured(1.0, [2.0, 1.0]), measured(theirs, [2.0, loss]), facts, "auto")
+    peer = measured(theirs, [2.0, loss])
+    peer.peak *= 2
+    entry = pair(measured(1.0, [2.0, 1.0]), peer, facts, "auto")
     head = {"title": "MLP", "batch": 64, "flops": 60, "ceiling": 100.0}
     return merged({}, head, {"eager": entry}, {"jax": "no room"})
 
@@ -84,7 +86,7 @@ def test_results_pair_rivals_of_one_run_and_merge() -> None:
     later = merged(first, {"title": "MLP", "flops": 0}, {"jax": entry}, {"compile": "too slow"})
     assert set(later["peers"]) == {"eager", "jax"}
     assert later["failed"] == {"compile": "too slow"}
-    assert later["flops"] == 60
+    assert later["flops"] == 60 and later["copied"] == 0
     gone = merged(later, {"title": "MLP"}, {}, {"eager": "broke"})
     assert set(gone["peers"]) == {"jax"} and "eager" in gone["failed"]
 
@@ -122,6 +124,43 @@ def test_missed_goals_come_with_a_profile() -> None:
     late = result(2.0)
     late["peers"]["eager"]["ours"]["first_step"] = 3.2
     assert list(missed(late, "mlp")) == ["first step 3.0 s after PyTorch eager's"]
+    late["peers"]["eager"]["ours"]["peak"] = 2**21
+    assert "1.00 of PyTorch eager's memory instead of 0.95" in list(missed(late, "mlp"))
+
+
+def test_a_missed_goal_says_how_far_the_floor_is() -> None:
+    """60 operations at 100 a second, and a step of 1.5 s; the peer takes 1.2 times as long."""
+    slow = result(1.2) | {"moved": 10, "copied": 100.0}
+    (line,) = missed_lines({"mlp": slow})
+    assert (
+        "by arithmetic, is 600 ms: refluid takes 2.5 times that, PyTorch eager 3.0 times." in line
+    )
+    (line,) = missed_lines({"mlp": slow | {"moved": 75}})
+    assert "by memory, is 750 ms: refluid takes 2.0 times that" in line
+    (line,) = missed_lines({"mlp": slow | {"copied": 0.0}})
+    assert "floor" not in line
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")
+def test_what_a_step_needs_is_counted() -> None:
+    work = WORKLOADS["mlp"]
+    side = make("pytorch", work, Options("eager"), make("refluid", work, Options(), None).weights())
+    feed = side.prepare(work.first())
+    needs, weights = side.needs(feed), 4 * sum(one.size for one in side.weights().values())
+    assert weights == 4 * (784 * 128 + 128 + 128 * 64 + 64 + 64 * 10 + 10)
+    assert needs.held == 3 * weights
+    assert needs.moved == 9 * weights + sum(one.nbytes for one in feed.values())
+    products = 784 * 128 + 128 * 64 + 64 * 10
+    assert needs.flops == 2 * 64 * (2 * products + 128 * 64 + 64 * 10)
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")
+def test_of_tables_the_rows_that_a_step_touches_are_counted() -> None:
+    work = WORKLOADS["word2vec"]
+    side = make("pytorch", work, Options("eager"), make("refluid", work, Options(), None).weights())
+    rows = side.needs(side.prepare(work.first())).held / (4 * 128)
+    words = [one for one in work.first().values() if one.dtype == np.int64]
+    assert 0 < rows <= sum(one.size for one in words) < 50000
 
 
 def test_the_faster_memory_layout_counts_as_eager() -> None:

@@ -12,7 +12,7 @@ import refluid
 from benchmarks.suite.kernels import kernel_shares
 from benchmarks.suite.networks.dygraph_networks import NETWORKS
 from benchmarks.suite.sides.refluid_side import optimizer
-from benchmarks.suite.sides.side import Options, Weights
+from benchmarks.suite.sides.side import Needs, Options, Weights
 from benchmarks.suite.workloads import Workload
 from refluid import fluid
 from refluid.fluid import dygraph
@@ -57,8 +57,8 @@ class DygraphSide:
     def is_settled(self) -> bool:
         return True
 
-    def flops(self, prepared: Any) -> int:
-        return 0
+    def needs(self, prepared: Any) -> Needs:
+        return Needs()
 
     def shares(self, prepared: Any) -> dict[str, float]:
         return kernel_shares(lambda: self.step(prepared), self.device)

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.suite.networks.jax_networks import NETWORKS, TABLES
 from benchmarks.suite.networks.lstm_weights import split_lstms
 from benchmarks.suite.networks.padding import padded
-from benchmarks.suite.sides.side import Options, Weights
+from benchmarks.suite.sides.side import Needs, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from refluid.measure.timing import Feed
 
@@ -118,8 +118,8 @@ class JaxSide:
     def is_settled(self) -> bool:
         return True
 
-    def flops(self, prepared: Any) -> int:
-        return 0
+    def needs(self, prepared: Any) -> Needs:
+        return Needs()
 
     def shares(self, prepared: Any) -> dict[str, float]:
         return {}

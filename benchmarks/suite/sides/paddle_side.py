@@ -11,7 +11,7 @@ from benchmarks.suite.networks.fluid_networks import NETWORKS
 from benchmarks.suite.networks.lstm_weights import split_lstms
 from benchmarks.suite.networks.padding import padded
 from benchmarks.suite.networks.paddle_fluid import lstm_lod, make_fluid
-from benchmarks.suite.sides.side import Options, Weights
+from benchmarks.suite.sides.side import Needs, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from refluid.measure.timing import Feed
 
@@ -80,8 +80,8 @@ class PaddleSide:
     def is_settled(self) -> bool:
         return True
 
-    def flops(self, prepared: Any) -> int:
-        return 0
+    def needs(self, prepared: Any) -> Needs:
+        return Needs()
 
     def shares(self, prepared: Any) -> dict[str, float]:
         return {}

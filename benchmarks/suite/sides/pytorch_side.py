@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -14,10 +13,12 @@ from benchmarks.suite.kernels import kernel_shares
 from benchmarks.suite.networks.padding import padded
 from benchmarks.suite.networks.torch_modules import take
 from benchmarks.suite.networks.torch_networks import NETWORKS
-from benchmarks.suite.sides.side import CLOCKS, Options, Weights
+from benchmarks.suite.sides.side import CLOCKS, Needs, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from refluid.measure.timing import Feed
 
+# Tensors that an optimizer keeps of each weight.
+STATES = {"sgd": 0, "momentum": 1, "adam": 2}
 HALVES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -66,7 +67,7 @@ class TorchSide:
         )
         self.format = torch.channels_last if last else torch.contiguous_format
         self.module.to(memory_format=self.format)  # type: ignore[call-overload]
-        self.clip = work.optimizer.clip
+        self.clip, self.states = work.optimizer.clip, STATES[work.optimizer.kind]
         self.optimizers = optimizers(self.module, work.optimizer)
         self.half = HALVES.get(options.half)
         self.scaler = torch.amp.GradScaler(enabled=options.half == "float16")
@@ -75,7 +76,7 @@ class TorchSide:
             self.loss = torch.compile(self.module)
 
     def weights(self) -> Weights:
-        return {name: np.array(value) for name, value in self.module.state_dict().items()}
+        return {k: value.numpy(force=True) for k, value in self.module.state_dict().items()}
 
     def prepare(self, feed: Feed) -> dict[str, Any]:
         return dict(padded(feed))
@@ -106,15 +107,19 @@ class TorchSide:
     def is_settled(self) -> bool:
         return True
 
-    def flops(self, prepared: dict[str, Any]) -> int:
+    def needs(self, prepared: dict[str, Any]) -> Needs:
         """Counted on the plain module; without oneDNN, whose LSTM the counter doesn't know."""
         batch = {name: self._tensor(value) for name, value in prepared.items()}
         counter = FlopCounterMode(display=False)
         with torch.backends.mkldnn.flags(enabled=False), counter:
             torch.autograd.backward(self.module(batch))
+        held = sum(map(_touched, self.module.parameters()))
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
-        return int(counter.get_total_flops())
+        # A weight is read by the network, its gradient written and read; the update reads and
+        # writes the weight and each state.
+        moved = held * (3 + 2 * (1 + self.states)) + sum(one.nbytes for one in batch.values())
+        return Needs(int(counter.get_total_flops()), moved, held * (1 + self.states))
 
     def shares(self, prepared: Any) -> dict[str, float]:
         return kernel_shares(lambda: self.step(prepared), self.device)
@@ -124,6 +129,14 @@ class TorchSide:
 
     def versions(self) -> dict[str, str]:
         return {"torch": torch.__version__}
+
+
+def _touched(param: Tensor) -> int:
+    """Bytes of a weight that a step reads and writes: of a table, the rows in its gradient."""
+    grad = param.grad
+    if grad is None:
+        return 0
+    return grad.coalesce().values().nbytes if grad.is_sparse else param.nbytes
 
 
 def make(work: Workload, options: Options, weights: Weights | None) -> TorchSide:

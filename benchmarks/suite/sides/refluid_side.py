@@ -12,7 +12,7 @@ import refluid
 from benchmarks.suite.data import LENGTHS
 from benchmarks.suite.kernels import kernel_shares
 from benchmarks.suite.networks.fluid_networks import NETWORKS
-from benchmarks.suite.sides.side import Options, Weights
+from benchmarks.suite.sides.side import Needs, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from refluid import fluid
 from refluid.measure.timing import Feed
@@ -77,8 +77,8 @@ class RefluidSide:
     def is_settled(self) -> bool:
         return not undecided()
 
-    def flops(self, prepared: Any) -> int:
-        return 0  # the PyTorch side counts those of the same network
+    def needs(self, prepared: Any) -> Needs:
+        return Needs()  # the PyTorch side counts those of the same network
 
     def shares(self, prepared: Any) -> dict[str, float]:
         return kernel_shares(lambda: self.step(prepared), torch.device(self.device))

@@ -29,6 +29,20 @@ class Options:
     clock: str = "wall"
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What a step can't do without; 0: unknown.
+
+    flops: floating-point operations of matrix products and convolutions. moved: bytes read and
+    written of what is fed, weights, gradients and optimizers' states, each as few times as it can
+    be. held: bytes of the weights and states among them.
+    """
+
+    flops: int = 0
+    moved: int = 0
+    held: int = 0
+
+
 class Side(Protocol):
     """A network ready to train."""
 
@@ -44,8 +58,8 @@ class Side(Protocol):
     def is_settled(self) -> bool:
         """Whether further steps take as long as those so far: nothing is compiled meanwhile."""
 
-    def flops(self, prepared: Any) -> int:
-        """Floating-point operations of matrix products and convolutions in one step; 0: unknown."""
+    def needs(self, prepared: Any) -> Needs:
+        """Of one step, where the framework can tell."""
 
     def shares(self, prepared: Any) -> dict[str, float]:
         """Of a step's time, by operator; empty where the framework's operators aren't PyTorch's."""

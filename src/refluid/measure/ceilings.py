@@ -43,9 +43,11 @@ def measure(device: torch.device) -> Ceilings:
     return Ceilings(matrix_rate(device), copy_rate(device))
 
 
-def copy_rate(device: torch.device) -> float:
-    """Bytes per second read and written by a large copy."""
-    source = torch.zeros(_BYTES[_kind(device)] // 4, device=device)
+def copy_rate(device: torch.device, held: int = 0) -> float:
+    """Bytes per second read and written by a copy: a large one, or one that holds so many bytes
+    with its result, which caches may keep."""
+    size = held // 2 or _BYTES[_kind(device)]
+    source = torch.zeros(max(1, size // 4), device=device)
     target = torch.zeros_like(source)
     copy = _fastest(lambda: target.copy_(source), device, time.perf_counter)
     return 2 * 4 * source.numel() / copy
