@@ -1,4 +1,7 @@
-"""Updates that find the last step's gradients again: nobody can tell, whatever is done between."""
+"""Updates that find the last step's gradients again: nobody can tell, whatever is done between.
+
+Those of SGD, Momentum and Adam are then calls prepared for what stays (`eager/steady.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,33 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from refluid import fluid
-from refluid.core import flags
+from refluid.core import events, flags
 from refluid.fluid import dygraph
+from refluid.ops.optimizer.steady import Powers
+from refluid.paddle import optimizer as paddle2
 
 FLAG = "FLAGS_refluid_eager_known_updates"
-STEPS = 20
+STEPS = 16
+
+
+def fluids(kind: Any, *given: Any) -> Any:
+    def made(params: Any, clip: Any) -> Any:
+        return kind(0.1, *given, parameter_list=params, grad_clip=clip)
+
+    return made
+
+
+OPTIMIZERS = [
+    fluids(fluid.optimizer.SGD),
+    fluids(fluid.optimizer.Adagrad),
+    fluids(fluid.optimizer.Momentum, 0.9),
+    fluids(fluid.optimizer.Adam),
+    lambda params, _: paddle2.Adam(0.1, parameters=params),
+    lambda params, _: paddle2.Momentum(0.1, 0.8, params, use_nesterov=True),
+]
 
 
 class Training:
@@ -27,9 +50,8 @@ class Training:
         self.params = [one for layer in layers for one in layer.parameters()]
         for one in self.params:
             one.set_value(self.numbers.uniform(-1, 1, one.shape).astype("float32"))
-        kind = self.source.choice([fluid.optimizer.SGD, fluid.optimizer.Adagrad])
-        clip = self.source.choice([None, fluid.clip.GradientClipByGlobalNorm(0.1)])
-        self.optimizer = kind(0.1, parameter_list=self.params, grad_clip=clip)
+        clip = self.source.choice([None, None, fluid.clip.GradientClipByGlobalNorm(0.1)])
+        self.optimizer = self.source.choice(OPTIMIZERS)(self.params, clip)
 
     def some(self) -> Any:
         return self.source.choice(self.params)
@@ -56,6 +78,27 @@ class Training:
         one = self.some()
         one.value = one.value.detach().clone() * 0.7
 
+    def other_rate(self) -> None:
+        self.optimizer._learning_rate = self.source.choice([0.1, 0.03, 0.7])
+
+    def load_state(self) -> None:
+        state = self.state()
+        some = self.source.sample(sorted(state), self.source.randint(0, len(state)))
+        self.optimizer.set_dict({name: state[name].numpy() * 0.9 for name in some})
+
+    def change_state(self) -> None:
+        for _, one in sorted(self.state().items()):
+            if self.source.random() < 0.3:
+                one.set_value(one.numpy() * 0.95)
+
+    def state(self) -> dict[str, Any]:
+        return {k: v for k, v in self.optimizer.state_dict().items() if hasattr(v, "numpy")}
+
+    def transposed_gradient(self) -> None:
+        one = self.some()
+        if one.value.grad is not None and one.value.dim() == 2:
+            one.value.grad = one.value.grad.t().contiguous().t()
+
     def load(self) -> None:
         self.first.set_dict({k: v.numpy() * 0.9 for k, v in self.first.state_dict().items()})
 
@@ -69,7 +112,8 @@ class Training:
     def between(self) -> None:
         while self.source.random() < 0.3:
             odd = [self.freeze, self.set_value, self.clear_one, self.copy, self.load]
-            self.source.choice([*odd, self.replace, self.other_list])()
+            state = [self.load_state, self.change_state, self.other_rate, self.transposed_gradient]
+            self.source.choice([*odd, *state, self.replace, self.other_list])()
 
     def step(self) -> None:
         self.between()
@@ -95,8 +139,63 @@ def trained(seed: int, *, known: bool) -> list[np.ndarray]:
         return seen
 
 
+@pytest.mark.filterwarnings("ignore:grad and param do not obey the gradient layout contract")
 @pytest.mark.parametrize("seed", range(24))
 def test_random_loops_train_the_same(seed: int) -> None:
     found, wanted = trained(seed, known=True), trained(seed, known=False)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def steadily(optimizer: Any) -> bool:
+    """Whether the latest update is done by prepared calls."""
+    steady = optimizer._at_once.latest.steady
+    return steady is not None and steady.can()
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS)
+def test_which_updates_are_prepared(make: Any) -> None:
+    clip = fluid.clip.GradientClipByGlobalNorm(0.1)
+    for given in (None, clip):
+        with dygraph.guard():
+            layer = dygraph.Linear(3, 2)
+            optimizer = make(layer.parameters(), given)
+            for _ in range(3):
+                fluid.layers.mean(layer(dygraph.to_variable(np.ones((2, 3), "float32")))).backward()
+                optimizer.minimize(fluid.layers.mean(layer.bias))
+            names = {op.type for op in optimizer._at_once.latest.main.global_block().ops}
+            assert steadily(optimizer) == (names <= {"sgd", "momentum", "adam", "adam_v2"})
+            former = events.keep(events.Log())
+            assert not steadily(optimizer)
+            events.keep(former)
+
+
+def test_parameters_whose_memory_is_another_are_trained() -> None:
+    with dygraph.guard():
+        layer = dygraph.Linear(3, 2)
+        optimizer = fluid.optimizer.SGD(0.5, parameter_list=layer.parameters())
+        for _ in range(5):
+            loss = fluid.layers.mean(layer.bias)
+            loss.backward()
+            before = layer.bias.numpy()
+            optimizer.minimize(loss)
+            layer.clear_gradients()
+            np.testing.assert_allclose(layer.bias.numpy(), before - 0.25)
+            layer.bias.value.data = layer.bias.value.detach().clone()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("factor", [0.9, 0.999, 0.9990000128746033, 0.3])
+def test_powers_are_those_of_torch(dtype: torch.dtype, factor: float) -> None:
+    tensors = [torch.full((1,), factor, dtype=dtype) for _ in range(3)]
+    others = [one.clone() for one in tensors]
+    powers = Powers(tensors, factor)
+    for _ in range(3000):
+        power = powers.common()
+        assert power is not None
+        powers.multiply(power)
+        for one in others:
+            one.mul_(factor)
+    assert torch.equal(torch.cat(tensors), torch.cat(others))
+    tensors[1].add_(1.0)
+    assert powers.common() is None

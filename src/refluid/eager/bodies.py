@@ -20,7 +20,7 @@ _LISTS = (list, tuple)
 def bound(definition: OperatorDef, op: Operator, call: OperatorCall) -> Callable[..., Any]:
     """The body with the attributes of `op`, and what plans supply."""
     assert definition.body is not None
-    options = _options(definition, op)
+    given = options(definition, op)
     counts = tuple(len(op.output(slot.name)) for slot in definition.outputs)
     known = {
         "device": call.device,
@@ -28,9 +28,9 @@ def bound(definition: OperatorDef, op: Operator, call: OperatorCall) -> Callable
         "need": tuple(map(bool, counts)),
         "counts": counts,
     }
-    options |= {name: known[name] for name in definition.context}
+    given |= {name: known[name] for name in definition.context}
     body = KernelChoice(call.device, TORCHS_CHOICE)(op, definition.body)
-    return partial(body, **options) if options else body
+    return partial(body, **given) if given else body
 
 
 def of_ranks(
@@ -46,10 +46,10 @@ def of_ranks(
         len(call.block.var(one[0]).shape) if one and not slot.many else None
         for slot, one in zip(definition.inputs, names, strict=True)
     )
-    return choose(ranks, **_options(definition, op))
+    return choose(ranks, **options(definition, op))
 
 
-def _options(definition: OperatorDef, op: Operator) -> dict[str, Any]:
+def options(definition: OperatorDef, op: Operator) -> dict[str, Any]:
     """The attributes as keywords of the body, but for defaults."""
     return {
         keyword: _frozen(op.attrs[name])

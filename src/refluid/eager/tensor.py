@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,9 @@ import torch
 from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.core.errors import EnforceNotMet
-from refluid.core.fetched import fetched
 from refluid.core.lod import Lod
 from refluid.core.selected_rows import SelectedRows
+from refluid.eager.as_array import copied
 from refluid.eager.as_tensor import AsTensor
 from refluid.eager.backward_ends import backward_ended
 from refluid.eager.live import live
@@ -77,7 +77,11 @@ class VarBase(AsTensor, Variable):
     def _plain(cls, value: Any, stops: bool) -> VarBase:
         """A variable with a value, and nothing else of one of this class."""
         made = VarBase.__new__(VarBase)
-        made._stops, made.value = stops, value
+        made._stops = stops
+        if stops and value.__class__ is torch.Tensor and not value.requires_grad:
+            made._value = value
+        else:
+            made.value = value
         return made
 
     # -- the value ------------------------------------------------------------
@@ -186,12 +190,8 @@ class VarBase(AsTensor, Variable):
 
     def numpy(self) -> Array:
         """A copy of the value, of rows alone that of the rows. EnforceNotMet if there is none."""
-        rows = self._value
-        value = rows.value if isinstance(rows, SelectedRows) else self.tensor
-        if value.dtype is torch.bfloat16:
-            value = value.float()  # NumPy has none
-        found = value.numpy(force=True)
-        return cast(Array, fetched(found.copy() if value.is_cpu else found))
+        value = self._value
+        return copied(value.value if isinstance(value, SelectedRows) else self.tensor)
 
     def set_value(self, value: Any) -> None:  # type: ignore[override]
         """Overwrites the value by another of its shape and element type. Takes arrays and tensors.
@@ -285,9 +285,11 @@ class VarBase(AsTensor, Variable):
 
     def clear_gradient(self) -> None:
         """Forgets the gradient."""
-        self.rows = None
-        if isinstance(self._value, torch.Tensor):
-            self._value.grad = None
+        if self.rows is not None:
+            self.rows = None
+        value = self._value
+        if isinstance(value, torch.Tensor):
+            value.grad = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VarBase:
         copied = type(self).__new__(type(self))

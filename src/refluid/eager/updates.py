@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -19,12 +19,23 @@ from refluid.core.dtypes import VarType
 from refluid.core.scope import Cell, Scope
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.parameter import ParamBase
+from refluid.eager.steady import SteadyUpdate
 from refluid.ir.defaults import program_guard
 from refluid.ir.names import GRAD
 from refluid.ir.program import Program
 
 Append = Callable[[list[Any]], Any]
 Runner = Callable[[Program, Scope], Callable[[], None]]
+
+
+class StepRates(Protocol):
+    """The learning rate of one step."""
+
+    def next(self) -> float:
+        """What it is; called once for a step that updates something."""
+
+    def put(self, program: Program, rate: float) -> str:
+        """Puts it into a program's variable, whose name is returned."""
 
 
 @dataclass
@@ -40,6 +51,15 @@ class Update:
     held: list[Any]
     # All parameters of the step that made it, and the places of those that are updated; else -1.
     places: list[tuple[ParamBase, int]]
+    rate: str = ""  # the variable with the learning rate
+    steady: SteadyUpdate | None = None
+
+    def has(self, n: int, value: Any) -> bool:
+        """Whether what a cell holds is the value of its parameter, and in its memory."""
+        if value is not self.seen[n]:
+            return False
+        same: bool = value.data_ptr() == self.held[n].data_ptr()
+        return same
 
     def gradients_again(self, parameters: Sequence[ParamBase]) -> list[Any] | None:
         """The gradients, where the same parameters have dense ones as at the last step."""
@@ -52,7 +72,7 @@ class Update:
                 return None
             if n >= 0:
                 grad = found[n] = value.grad
-                if grad is None or grad.requires_grad or value is not self.seen[n]:
+                if grad is None or grad.requires_grad or not self.has(n, value):
                     return None
             elif value is None or value.grad is not None:
                 return None
@@ -72,13 +92,24 @@ class Updates:
         self._known: dict[Any, Update] = {}
         self.latest: Update | None = None
 
-    def step(self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]) -> None:
-        """One update of those that have a gradient. prepare: called before it, with its program."""
-        update = self.latest = self._filled_again(parameters, prepare) or self._filled(
-            parameters, prepare
-        )
-        if update is None:
-            return
+    def step(self, parameters: Sequence[ParamBase], rates: StepRates) -> list[Any] | None:
+        """One update of those that have a gradient.
+
+        Returns the gradients of all parameters where they are those of the latest update again.
+        """
+        update, again = self.latest, None
+        if update is not None and flags.value("refluid_eager_known_updates"):
+            again = update.gradients_again(parameters)
+        if update is None or again is None:
+            update = self.latest = self._filled(parameters, rates)
+            if update is None:
+                return None
+        elif self._steadily(update, again, rates):
+            return [None if n < 0 else again[n] for _, n in update.places]
+        else:
+            update.rate = rates.put(update.main, rates.next())
+            for cell, grad in zip(update.gradients, again, strict=True):
+                cell.value = grad
         update.run()
         held, seen = update.held, update.seen
         for n, cell in enumerate(update.parameters):
@@ -87,25 +118,21 @@ class Updates:
                 seen[n] = None
         for cell in update.gradients:
             cell.value = None
+        return None
 
-    def _filled_again(
-        self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]
-    ) -> Update | None:
-        """The latest update with the gradients of now; None where anything else has changed."""
-        update = self.latest
-        if update is None or not flags.value("refluid_eager_known_updates"):
-            return None
-        found = update.gradients_again(parameters)
-        if found is None:
-            return None
-        prepare(update.main)
-        for cell, grad in zip(update.gradients, found, strict=True):
-            cell.value = grad
-        return update
+    def _steadily(self, update: Update, gradients: list[Any], rates: StepRates) -> bool:
+        """The latest update without its program; whether that was possible."""
+        steady = update.steady
+        if steady is None or not steady.stays():
+            names = [cell.name for cell in update.gradients]
+            ops = update.main.global_block().ops
+            steady = update.steady = SteadyUpdate(ops, self.scope, names, update.rate)
+        if not steady.can():
+            return False
+        steady.run(gradients, rates.next())
+        return True
 
-    def _filled(
-        self, parameters: Sequence[ParamBase], prepare: Callable[[Program], None]
-    ) -> Update | None:
+    def _filled(self, parameters: Sequence[ParamBase], rates: StepRates) -> Update | None:
         """The update of those that have a gradient, with values and gradients in its cells."""
         found = [(one, one.gradient_value) for one in parameters if one.trainable]
         pairs = [(one, grad) for one, grad in found if grad is not None]
@@ -115,11 +142,11 @@ class Updates:
         update = self._known.get(key)
         if update is None:
             update = self._known[key] = self._make(pairs)
-        prepare(update.main)
+        update.rate = rates.put(update.main, rates.next())
         seen, held = update.seen, update.held
         for n, (one, grad) in enumerate(pairs):
             value = one.tensor
-            if value is not seen[n]:
+            if not update.has(n, value):
                 seen[n], held[n] = value, value.detach()
             update.parameters[n].value = held[n]
             if isinstance(grad, torch.Tensor) and grad.requires_grad:

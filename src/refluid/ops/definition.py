@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import Tensor
+
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute, Slot
@@ -39,6 +41,7 @@ class OperatorDef(Facts):
     - `reusing`: input slot -> variant of the body that overwrites it and returns it first.
     - `starting`: variant of the body that gives its outputs and the `Work` that fills them.
     - `of_ranks`: gives a body that is quicker to call for tensors of known ranks, or None.
+    - `steady`: prepares calls of `many` for tensors that stay from call to call (`ops/drafts.py`).
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `maker`: gives the gradient operators where they are not one `type_grad`.
     - `nested`: of an operator that runs a block, what it does with it.
@@ -57,6 +60,7 @@ class OperatorDef(Facts):
     reusing: Mapping[str, Body] = field(default_factory=dict)
     starting: Body | None = None
     of_ranks: Callable[..., Body | None] | None = None
+    steady: Callable[..., Callable[[list[Tensor], float], None] | None] | None = None
     uses: tuple[str, ...] | None = None
     maker: Maker | None = None
     forward: OperatorDef | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from torch import Tensor
+
 from refluid.ir import schema
 from refluid.ir.operator import Operator
 from refluid.ops.definition import OperatorDef
@@ -120,5 +122,25 @@ def of_ranks(op_type: str) -> Callable[[Choose], Choose]:
     def decorate(choose: Choose) -> Choose:
         say(op_type, of_ranks=choose)
         return choose
+
+    return decorate
+
+
+# Updates by gradients and a learning rate.
+SteadyStep = Callable[[list[Tensor], float], None]
+Prepare = Callable[..., SteadyStep | None]
+
+
+def steady(op_type: str) -> Callable[[Prepare], Prepare]:
+    """Registers a function that prepares calls of several operators of that type at once.
+
+    It takes the tensors that stay from call to call (slot -> one of each operator) and attributes
+    as the body does, and gives what is called with gradients and learning rate in its stead. None
+    where they aren't such that it could.
+    """
+
+    def decorate(prepare: Prepare) -> Prepare:
+        say(op_type, steady=prepare)
+        return prepare
 
     return decorate

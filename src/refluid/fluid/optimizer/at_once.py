@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,20 @@ from refluid.engine.strategy import DEFAULT
 from refluid.ir.names import GRAD
 from refluid.ir.program import Program
 from refluid.runtime.plan import Plan
+
+
+@dataclass
+class _StepRate:
+    """The learning rate of a step of an optimizer: the next one unless one is given."""
+
+    updates: UpdatesAtOnce
+    given: float | None
+
+    def next(self) -> float:
+        return self.updates.next_rate() if self.given is None else self.given
+
+    def put(self, program: Program, rate: float) -> str:
+        return self.updates.set_rate(program, rate)
 
 
 class UpdatesAtOnce:
@@ -54,12 +68,16 @@ class UpdatesAtOnce:
         """The program of the last update."""
         return self._updates.latest
 
-    def step(self, parameters: Sequence[ParamBase], rate: float | None = None) -> None:
-        """Updates those that have a gradient. rate: the next one unless given."""
-        self._updates.step(parameters, partial(self._prepare, rate=rate))
+    def step(self, parameters: Sequence[ParamBase], rate: float | None = None) -> LaterPairs:
+        """Updates those that have a gradient. rate: the next one unless given.
+
+        Returns the pairs of parameters and gradients.
+        """
+        known = self._updates.step(parameters, _StepRate(self, rate))
         done, handed.latest = handed.latest, None
         if done is not None:
             done(self, parameters)
+        return self._pairs(parameters, known)
 
     def wait(self, parameters: Sequence[ParamBase]) -> list[Any] | None:
         """Has an update wait with a step that does; (parameter, gradient) pairs, for later."""
@@ -70,13 +88,13 @@ class UpdatesAtOnce:
         return found
 
     @staticmethod
-    def pairs(parameters: Sequence[ParamBase]) -> LaterPairs:
-        """(parameter, gradient) pairs of the gradients of now."""
-        found = [one.gradient_value for one in parameters]
+    def _pairs(parameters: Sequence[ParamBase], known: list[Any] | None) -> LaterPairs:
+        """(parameter, gradient) pairs of the gradients of now. known: those."""
+        found = [one.gradient_value for one in parameters] if known is None else known
 
         def made() -> list[Any]:
-            known = zip(parameters, found, strict=True)
-            return [(one, one.as_gradient(gradient)) for one, gradient in known]
+            both = zip(parameters, found, strict=True)
+            return [(one, one.as_gradient(gradient)) for one, gradient in both]
 
         return LaterPairs(made)
 
@@ -85,11 +103,11 @@ class UpdatesAtOnce:
         self.last_rate = self._rate()
         return self.last_rate
 
-    def _prepare(self, main: Program, rate: float | None) -> None:
-        self.set_rate(main, self.next_rate() if rate is None else rate)
+    def set_rate(self, main: Program, rate: float) -> str:
+        """Sets the learning rate of a program, and what was loaded before there was a place.
 
-    def set_rate(self, main: Program, rate: float) -> None:
-        """Sets the learning rate of a program, and what was loaded before there was a place."""
+        Returns the name of the variable with the rate.
+        """
         cell = self._rates.get(main)
         if cell is None:
             var = self._rate_in(main)
@@ -102,6 +120,7 @@ class UpdatesAtOnce:
             for name in self._loaded.keys() & set(self._updates.scope.local_var_names()):
                 self._set(name, self._loaded.pop(name))
         cell.value.fill_(rate)
+        return cell.name
 
     def _runner(self, program: Program, scope: Scope) -> Callable[[], None]:
         """Runs a program on a scope, by a plan made anew where flags or the place are others,

@@ -59,12 +59,9 @@ class Stepping(Accumulators):
                 "parameter_list argument given to the Optimizer should not be None in dygraph mode."
             )
         chosen = [one for one in parameters if one.trainable]
-        later: list[Any] | None = self._at_once.wait(chosen)
-        if later is not None:
-            return later
-        self._at_once.step(chosen)
-        pairs: list[Any] = self._at_once.pairs(chosen)
-        return pairs
+        updates = self._at_once
+        pairs: list[Any] | None = updates.wait(chosen)
+        return updates.step(chosen) if pairs is None else pairs
 
     @cached_property
     def _at_once(self) -> Any:

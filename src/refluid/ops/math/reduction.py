@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from refluid.core.lod_tensor import LoDTensorArray
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
+from refluid.ops.drafts import of_ranks
 from refluid.ops.extras import MKLDNN
 from refluid.ops.infer import infer_by_probing
 from refluid.ops.registry import GradOp, gradient, in_place, operator
@@ -20,6 +23,14 @@ from refluid.ops.tensor.array_sums import sum_of_arrays
 def mean(X: Tensor) -> Tensor:
     """The mean of all elements, of shape (1,)."""
     return X.mean().reshape(1)
+
+
+@of_ranks("mean")
+def _mean_of_losses(ranks: tuple[int | None, ...]) -> Callable[[Tensor], Tensor] | None:
+    """Of one number for each sample, as losses give: torch's mean has the shape at once."""
+    if ranks != (2,):
+        return None
+    return lambda x: x.mean(0) if x.shape[1] == 1 else x.mean().reshape(1)
 
 
 @gradient("mean", bare=True, shape_only="X")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
+from refluid.kernels import fused
 from refluid.kernels.rows.updates import adam_step_rows, takes
-from refluid.ops.optimizer.fused import adam_step, groups_by_rate, scale_all
+from refluid.ops.drafts import SteadyStep, steady
+from refluid.ops.optimizer.fused import adam_step, groups_by_rate, late_counts, scale_all
+from refluid.ops.optimizer.steady import Kept, Powers, Slopes, are_alike, are_numbers
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
 from refluid.ops.sparse.sparse import update_rows
@@ -180,3 +185,42 @@ def step_all(
     corrections /= 1.0 - torch.cat(powers1)
     for i, each in enumerate(corrections.unbind()):
         adam_step([params[i]], [grads[i]], [moments1[i]], [moments2[i]], each, betas, epsilon)
+
+
+def steady_step(
+    kept: Kept,
+    *,
+    beta1: float = 0.9,
+    beta2: float = BETA2,
+    epsilon: float = 1e-8,
+    corrects: bool = False,
+    **_rows: Any,
+) -> SteadyStep | None:
+    """What makes `step_all` of these tensors with other gradients and rates."""
+    params, moments = kept["Param"], (kept["Moment1"], kept["Moment2"])
+    numbers = kept["Beta1Pow"], kept["Beta2Pow"]
+    betas_change = kept.get("Beta1Tensor") or kept.get("Beta2Tensor")
+    if betas_change or not (are_alike(params, *moments) and are_numbers(*numbers[0], *numbers[1])):
+        return None
+    slopes, first, second = Slopes(params), Powers(numbers[0], beta1), Powers(numbers[1], beta2)
+    others = {"weight_decay": 0.0, "amsgrad": False, "maximize": False}
+    move = partial(fused.adam_, beta1=beta1, beta2=beta2, **others)
+    counts = late_counts(params)
+
+    def step(grads: Tensors, rate: float) -> None:
+        one, two = first.common(), second.common()
+        if one is None or two is None:
+            rates = [torch.tensor([rate], dtype=torch.float64)] * len(params)
+            step_all(params, grads, rates, *moments, *numbers, (beta1, beta2), epsilon, corrects)
+            multiply(*numbers, (beta1, beta2))
+            return
+        small = epsilon_of(epsilon, two) if corrects else epsilon
+        lists = params, slopes.laid_out(grads), *moments
+        move(*lists, [], counts, lr=corrected(rate, one, two), eps=small)
+        first.multiply(one)
+        second.multiply(two)
+
+    return step
+
+
+steady("adam")(steady_step)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels import lists
 from refluid.kernels.rows.updates import adam_rows, takes
-from refluid.ops.optimizer.adam import BETA2, KEPT, corrected, epsilon_of, multiply, step_all
+from refluid.ops.drafts import steady
+from refluid.ops.optimizer.adam import (
+    BETA2,
+    KEPT,
+    corrected,
+    epsilon_of,
+    multiply,
+    steady_step,
+    step_all,
+)
 from refluid.ops.optimizer.lists import Tensors, decay_to, decay_to_square, take_steps, update
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
@@ -96,6 +107,9 @@ def adam_v2_many(
     powers = Beta1Pow, Beta2Pow
     step_all(Param, Grad, LearningRate, Moment1, Moment2, *powers, betas, epsilon, True)
     multiply(*powers, betas)
+
+
+steady("adam_v2")(partial(steady_step, corrects=True))
 
 
 @update("lamb_v2", "Param Moment1 Moment2 Beta1Pow Beta2Pow")

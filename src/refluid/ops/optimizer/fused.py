@@ -44,17 +44,21 @@ def _laid_out_as(params: Tensors, *lists: Tensors) -> list[Tensors]:
             for param, value in zip(params, values, strict=True):
                 require_equal("a gradient or state", value, "its parameter", param.shape)
         if values and list(map(_stride, values)) != strides:
-            found.append([*map(_copied_unless_alike, params, values)])
+            found.append(as_laid_out(params, values))
         else:
             found.append(values)
     return found
 
 
-def _copied_unless_alike(param: Tensor, value: Tensor) -> Tensor:
-    return value if _laid_out_alike(param, value) else torch.empty_like(param).copy_(value)
+def as_laid_out(params: Tensors, values: Tensors) -> Tensors:
+    """The values in the memory layout of `params`; copies of those that differ."""
+    return [
+        value if laid_out_alike(param, value) else torch.empty_like(param).copy_(value)
+        for param, value in zip(params, values, strict=True)
+    ]
 
 
-def _laid_out_alike(one: Tensor, other: Tensor) -> bool:
+def laid_out_alike(one: Tensor, other: Tensor) -> bool:
     """Whether equal elements lie at equal places; strides of dimensions of one element are idle."""
     return all(
         size == 1 or stride == its
@@ -111,6 +115,11 @@ def descend(
     _write_back(velocities, used)
 
 
+def late_counts(params: Tensors) -> Tensors:
+    """Counts of steps with which torch's Adam corrects no bias."""
+    return [_constant(_LATE, torch.float32, params[0].device)] * len(params)
+
+
 def adam_step(
     params: Tensors,
     grads: Tensors,
@@ -122,14 +131,13 @@ def adam_step(
 ) -> None:
     """Adam with `rate` as it is, without bias correction."""
     used1, used2, slopes = _laid_out_as(params, moments1, moments2, grads)
-    late = _constant(_LATE, torch.float32, params[0].device)
     fused.adam_(
         params,
         slopes,
         used1,
         used2,
         [],
-        [late] * len(params),
+        late_counts(params),
         lr=rate,
         beta1=betas[0],
         beta2=betas[1],

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
+from refluid.kernels import fused
 from refluid.kernels.rows.updates import descend_rows, takes
+from refluid.ops.drafts import SteadyStep, steady
 from refluid.ops.optimizer.fused import descend, groups_by_rate
+from refluid.ops.optimizer.steady import Kept, Slopes, are_alike
 from refluid.ops.registry import many, operator
 from refluid.ops.sparse.sparse import dense
 
@@ -73,3 +78,31 @@ def momentum_many(
     for rate, group in groups_by_rate(LearningRate):
         params, grads = [Param[i] for i in group], [Grad[i] for i in group]
         descend(params, grads, [Velocity[i] for i in group], rate, mu, use_nesterov)
+
+
+@steady("sgd")
+def sgd_steady(kept: Kept) -> SteadyStep | None:
+    """`sgd` of all parameters."""
+    return _descent(kept["Param"], [], 0.0, nesterov=False)
+
+
+@steady("momentum")
+def momentum_steady(kept: Kept, *, mu: float, use_nesterov: bool = False) -> SteadyStep | None:
+    """`momentum` of all parameters."""
+    return _descent(kept["Param"], kept["Velocity"], mu, nesterov=use_nesterov)
+
+
+def _descent(
+    params: Tensors, velocities: Tensors, mu: float, *, nesterov: bool
+) -> SteadyStep | None:
+    if not are_alike(params, *([velocities] if velocities else [])):
+        return None
+    slopes, options = Slopes(params), {"maximize": False, "is_first_step": False}
+    move = partial(
+        fused.sgd_, weight_decay=0.0, momentum=mu, dampening=0.0, nesterov=nesterov, **options
+    )
+
+    def step(grads: Tensors, rate: float) -> None:
+        move(params, slopes.laid_out(grads), velocities, lr=rate)
+
+    return step

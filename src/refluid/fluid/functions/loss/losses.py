@@ -55,9 +55,14 @@ def softmax_with_cross_entropy(
     return_softmax: returns `(loss, softmax)`.
     """
     if backend().fuses and not soft_label and not return_softmax:
-        how: Any = {"ignore_index": ignore_index, "axis": axis}
-        if how == _USUAL and axis.__class__ is ignore_index.__class__ is int:
+        if (
+            ignore_index == IGNORE
+            and axis == -1
+            and axis.__class__ is ignore_index.__class__ is int
+        ):
             how = _kept()
+        else:
+            how = {"ignore_index": ignore_index, "axis": axis}
         return op("softmax_loss", {"Logits": logits, "Label": label}, how)
     attrs = {
         "soft_label": soft_label,

@@ -1,0 +1,24 @@
+"""Tensors as arrays of the user's."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from refluid.core.fetched import fetched
+
+
+def copied(value: Tensor) -> npt.NDArray[Any]:
+    """A copy of the elements; bfloat16, which NumPy hasn't got, as float32."""
+    if value.dtype is torch.bfloat16:
+        value = value.float()
+    if not value.is_cpu:
+        return cast("npt.NDArray[Any]", fetched(value.numpy(force=True)))
+    # What is to be computed when it is read, as conjugates, torch gives only when forced.
+    later = value.is_conj() or value.is_neg()
+    found: np.ndarray[Any, Any] = value.numpy(force=True) if later else value.detach().numpy()
+    return cast("npt.NDArray[Any]", fetched(found.copy()))
