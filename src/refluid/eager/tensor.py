@@ -77,11 +77,7 @@ class VarBase(AsTensor, Variable):
     def _plain(cls, value: Any, stops: bool) -> VarBase:
         """A variable with a value, and nothing else of one of this class."""
         made = VarBase.__new__(VarBase)
-        made._stops = stops
-        if stops and value.__class__ is torch.Tensor and not value.requires_grad:
-            made._value = value
-        else:
-            made.value = value
+        made._stops, made.value = stops, value
         return made
 
     # -- the value ------------------------------------------------------------

@@ -56,6 +56,7 @@ class UpdatesAtOnce:
         self._loaded: dict[str, torch.Tensor] = {}
         self._transient: set[str] = set()
         self._rates: dict[Program, Cell] = {}
+        self._put: dict[str, tuple[Any, float]] = {}  # by cell: its tensor, and the rate in it
         self.last_rate: float | None = None
 
     @property
@@ -119,7 +120,10 @@ class UpdatesAtOnce:
         if self._loaded:
             for name in self._loaded.keys() & set(self._updates.scope.local_var_names()):
                 self._set(name, self._loaded.pop(name))
-        cell.value.fill_(rate)
+        known, former = self._put.get(cell.name, (None, 0.0))
+        if known is not cell.value or rate != former:
+            cell.value.fill_(rate)
+            self._put[cell.name] = cell.value, rate
         return cell.name
 
     def _runner(self, program: Program, scope: Scope) -> Callable[[], None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -37,7 +38,7 @@ class TracedFunction:
     outputs: Any
     held: dict[str, VarBase]
 
-    @property
+    @cached_property
     def results(self) -> list[Variable]:
         """The variables among the outputs, each once."""
         found: dict[str, Variable] = {}

@@ -106,6 +106,7 @@ class WholeProgram:
     others: list[VarBase]
     updated: set[int]
     _fed: list[Tensor] = field(default_factory=list)
+    _fed_memory: set[int] = field(default_factory=set)
 
     @staticmethod
     def of(runner: Any, former: Former) -> WholeProgram | None:
@@ -157,6 +158,7 @@ class WholeProgram:
         """What is fed, in memory of its own: a tensor may share that of an array of the user's."""
         if not self._fed:
             self._fed = [torch.empty_like(one) for one in tensors]
+            self._fed_memory = {*map(_memory, self._fed)}
         return [kept.copy_(one) for kept, one in zip(self._fed, tensors, strict=True)]
 
     def forget_copies(self) -> None:
@@ -177,11 +179,12 @@ class WholeProgram:
                     value.data = cell.value
                 else:
                     var.value = cell.value
-        fed = {one.untyped_storage().data_ptr() for one in tensors}
-        return [
-            one.value.clone() if one.value.untyped_storage().data_ptr() in fed else one.value
-            for one in found
-        ]
+        fed = self._fed_memory
+        return [one.value.clone() if _memory(one.value) in fed else one.value for one in found]
+
+
+def _memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 class WaitingCall:
@@ -230,9 +233,10 @@ class WaitingCall:
         """Waits if all else was asked for; with the last parameter's the step is run."""
         if self._rate is None or id(parameter) not in self._program.updated:
             return False
+        cleared = self._cleared
         self._asked.append(parameter.clear_gradient)
-        self._cleared.add(id(parameter))
-        if self._cleared == self._program.updated:
+        cleared.add(id(parameter))
+        if len(cleared) == len(self._program.updated):  # it has no others
             self.run_whole()
         return True
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from refluid.build import Blocks, apply, using
+from refluid.build import Blocks, apply, op, using
 from refluid.fluid.backward import gradients
 from refluid.ir.block import Block
 from refluid.ir.defaults import program_guard
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.program import Program
+from refluid.ir.variable import Variable
 from refluid.ops.effects import Effect
 from refluid.ops.registry import facts_of
 
@@ -18,7 +19,7 @@ _OWN = "@UPDATE"  # ends the names of what updates compute in between
 
 def acts_outside(program: Program) -> bool:
     """Whether others see when its operators run: they exchange, print, or call Python."""
-    effects = (facts_of(op.type).effects for block in program.blocks for op in block.ops)
+    effects = (facts_of(one.type).effects for block in program.blocks for one in block.ops)
     return any(effect & (Effect.COMM | Effect.HOST) for effect in effects)
 
 
@@ -41,7 +42,8 @@ def whole_program(
     for name, takes in taken.items():
         block.var(name).stop_gradient = not takes
     with program_guard(made, Program()), using(Blocks()):
-        found = gradients([block.var(result)], [block.var(name) for name in wanted])
+        target = block.var(result)
+        found = gradients([target], [block.var(name) for name in wanted], [_ones_like(target)])
         slopes = {
             name: slope.name for name, slope in zip(wanted, found, strict=True) if slope is not None
         }
@@ -51,6 +53,14 @@ def whole_program(
         if not _add(updates.global_block(), block, renamed):
             return None
     return made
+
+
+def _ones_like(target: Variable) -> Variable | None:
+    """A constant of a variable's sizes; None where they aren't known."""
+    if not all(size > 0 for size in target.shape):
+        return None
+    attrs = {"shape": [*target.shape], "dtype": int(target.dtype), "value": 1.0}
+    return op("fill_constant", None, attrs, dtype=target.dtype, stop_gradient=True)
 
 
 def _add(updates: Block, block: Block, renamed: dict[str, str]) -> bool:
@@ -70,13 +80,13 @@ def _add(updates: Block, block: Block, renamed: dict[str, str]) -> bool:
             persistable=var.persistable,
             stop_gradient=True,
         )
-    for op in updates.ops:
+    for update in updates.ops:
         inputs, outputs = (
             {
                 slot: [name if name == EMPTY else renamed.get(name, name) for name in several]
                 for slot, several in given.items()
             }
-            for given in (op.inputs, op.outputs)
+            for given in (update.inputs, update.outputs)
         )
-        apply(op.type, inputs, outputs, op.attrs, block=block)
+        apply(update.type, inputs, outputs, update.attrs, block=block)
     return True
