@@ -161,8 +161,9 @@ def same(one, other, exact):
     if isinstance(one, (int, float)) and isinstance(other, (int, float)):
         close = one == other or abs(one - other) <= 1e-4 * max(1.0, abs(one)) or one != one
         return close or not exact
-    if isinstance(one, int | float) and isinstance(other, list) and len(other) == 1:
-        return same(one, other[0], exact)  # without dimensions there, with one here
+    if isinstance(one, int | float) and isinstance(other, list):  # without dimensions there
+        only = other[2] if other[:2] == ["array", [1]] else other
+        return len(only) == 1 and same(one, only[0], exact)
     if isinstance(one, list) and isinstance(other, list):
         if (one == [] and other == [1]) or (one == [1] and other == []):
             return True

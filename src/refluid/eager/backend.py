@@ -78,7 +78,7 @@ class Eager:
 
     def parameter(self, initializer: Any, options: dict[str, Any]) -> Variable:
         made = ParamBase(**options)
-        self.initialise(made, initializer)
+        made.begin(lambda var: self.initialise(var, initializer))
         made.trainable = options.get("trainable", True)
         return made
 

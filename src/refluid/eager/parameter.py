@@ -1,17 +1,32 @@
-"""`ParamBase`: a variable with its value that an optimizer trains."""
+"""`ParamBase`: a variable with its value, or without it at first, that an optimizer trains."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from refluid.eager.tensor import VarBase
+
+_lazy = 0  # how many `lazily` this is within
+
+
+@contextmanager
+def lazily() -> Iterator[None]:
+    """Parameters made within get their first values, and memory for them, by `initialize` alone."""
+    global _lazy
+    _lazy += 1
+    try:
+        yield
+    finally:
+        _lazy -= 1
 
 
 class ParamBase(VarBase):
     """A `VarBase` that an optimizer trains."""
 
     counted_elsewhere = False
+    _first: Callable[[VarBase], None] | None = None  # gives it its value
 
     def __init__(
         self,
@@ -39,6 +54,23 @@ class ParamBase(VarBase):
         self.is_distributed = is_distributed
         self.need_clip = need_clip
         self.split_in = split_in
+
+    def begin(self, first: Callable[[VarBase], None]) -> None:
+        """Has it given its first value, now or when `initialize` asks for it."""
+        if _lazy:
+            self._first = first
+        else:
+            first(self)
+
+    def initialize(self) -> None:
+        """Gives a parameter that was made lazily its first value. AssertionError if it has one."""
+        first, self._first = self._first, None
+        assert first is not None, (
+            f"parameter {self.name!r} was made with its value, or has it by now"
+        )
+        trainable = self.trainable
+        first(self)
+        self.trainable = trainable
 
     @property
     def trainable(self) -> bool:

@@ -14,6 +14,7 @@ ROOTS = homes(
     refluid.fluid.dygraph.base: no_grad
     refluid.fluid.framework: get_flags set_flags
     refluid.eager.print_options: set_printoptions
+    refluid.eager.parameter: LazyGuard=lazily
     refluid.paddle.framework.attributes: ParamAttr
     refluid.paddle.framework.devices: get_device set_device is_compiled_with_cinn
     refluid.paddle.framework.devices: is_compiled_with_custom_device is_compiled_with_distribute

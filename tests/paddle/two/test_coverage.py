@@ -47,7 +47,7 @@ REASONS = {
         vision.transforms.BaseTransform""",
     "is part of nn.Transformer, which is compared": "nn.TransformerEncoder nn.TransformerDecoder",
     "is called by another name in scenarios/layers": "nn.MaxUnPool1D nn.MaxUnPool2D nn.MaxUnPool3D",
-    "test_found_by_examples": "nn.BeamSearchDecoder nn.dynamic_decode",
+    "test_found_by_examples": "LazyGuard nn.BeamSearchDecoder nn.dynamic_decode",
     "chooses what else computes": """distribution.register_kl vision.get_image_backend
         vision.image_load vision.set_image_backend""",
 }

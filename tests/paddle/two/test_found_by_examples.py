@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,29 @@ def test_halves_are_rounded_away_from_zero() -> None:
     x.round().sum().backward()
     assert not x.grad.numpy().any()
     assert paddle.to_tensor(values).round_().tolist() == wanted
+
+
+def test_parameters_that_are_made_lazily() -> None:
+    with paddle.LazyGuard():
+        layer = paddle.nn.Linear(3, 2)
+    assert (layer.weight.shape, layer.weight.value) == ([3, 2], None)
+    optimizer = paddle.optimizer.SGD(0.5, layer.parameters())
+    copy = deepcopy(layer)
+    for one in layer.parameters():
+        one.initialize()
+    assert copy.weight.value is None
+    with pytest.raises(AssertionError, match="was made with its value"):
+        layer.weight.initialize()
+    before = layer.weight.numpy()
+    layer(paddle.ones([4, 3])).mean().backward()
+    optimizer.step()
+    np.testing.assert_allclose(layer.weight.numpy(), before - 0.25)
+    assert paddle.nn.Linear(3, 2).weight.value is not None
+
+
+def test_transforms_ask_what_an_image_is() -> None:
+    functional = paddle.vision.transforms.functional
+    image = np.zeros((3, 4, 3), "uint8")
+    assert functional._is_numpy_image(image)
+    assert not functional._is_pil_image(image)
+    assert not functional._is_tensor_image(image)

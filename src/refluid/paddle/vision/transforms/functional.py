@@ -24,6 +24,18 @@ def is_pillow(img: Any) -> bool:
     return type(img).__module__.startswith("PIL.")
 
 
+# Transforms of the user's own ask by Paddle's names.
+_is_pil_image = is_pillow
+
+
+def _is_numpy_image(img: Any) -> bool:
+    return isinstance(img, np.ndarray) and img.ndim in (2, 3)
+
+
+def _is_tensor_image(img: Any) -> bool:
+    return isinstance(img, Variable)
+
+
 def kind_of(img: Any) -> Any:
     """The functions for an image of this kind. TypeError for what is no image."""
     if isinstance(img, Variable):
