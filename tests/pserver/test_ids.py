@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from refluid.kernels.rows.dealing import DealtIds, KnownRows, PartialSums
+from refluid.kernels.rows.dealing import AskedIds, DealtIds, KnownRows, PartialSums
 from refluid.kernels.rows.draws import RowDraws
 from refluid.kernels.rows.ids import IdMap, deal_ids, merge_ids, unique_ids
 from refluid.pserver.ring import owners_of
@@ -110,7 +110,7 @@ def test_draws_have_their_distribution() -> None:
     assert correlated < 0.03
 
 
-def test_ids_dealt_in_one_pass_are_those_of_the_steps_alone() -> None:
+def test_ids_dealt_to_servers_are_those_of_the_steps_alone() -> None:
     draws = np.random.RandomState(4)
     for _ in range(40):
         servers = int(draws.randint(1, 12))
@@ -119,19 +119,28 @@ def test_ids_dealt_in_one_pass_are_those_of_the_steps_alone() -> None:
         ids = torch.from_numpy(draws.randint(-50, 2 ** draws.randint(1, 62), count))
         value = torch.from_numpy(draws.randint(-9, 9, (count, 3))).double()
         dealt = DealtIds(ids.numpy(), owners, servers)
-        assert np.array_equal(dealt.unique[dealt.inverse], ids)
         merged, sums = merge_ids(ids, value)
-        for server, chosen in enumerate(deal_ids(merged, owners, servers)):
-            assert np.array_equal(dealt.part(server, dealt.unique), merged[chosen])
-            added = PartialSums(dealt, server, value.numpy())
-            assert (added.shape, added.dtype) == ((dealt.count(server), 3), np.float64)
+        parts = list(enumerate(deal_ids(merged, owners, servers)))
+        draws.shuffle(parts)  # whoever is asked for first
+        for server, chosen in parts:
+            asked, added = AskedIds(dealt, server), PartialSums(dealt, server, value.numpy())
+            if draws.rand() < 0.5:
+                assert asked.shape == (len(chosen),)
+                mine = np.full(asked.shape, 77)
+                asked.fill(mine)
+                assert np.array_equal(mine, merged[chosen])
+            assert (added.shape, added.dtype) == ((len(chosen), 3), np.float64)
             out = np.full(added.shape, 1e9)
             for _ in range(2):  # a call that is made again has them again
                 added.fill(out)
                 assert np.array_equal(out, sums[chosen])
+        fresh, given = DealtIds(ids.numpy(), owners, servers), np.full((count, 1), 77)
+        for server, chosen in parts:  # before its ids are asked for
+            fresh.spread(server, merged[chosen].numpy()[:, None], given)
+        assert np.array_equal(given[:, 0], ids)
         known = KnownRows(dealt, 3, "float64")
         for server in dealt.servers():
-            part = np.empty((dealt.count(server), 3))
+            part = np.empty((len(dealt.ids(server)), 3))
             PartialSums(dealt, server, value.numpy()).fill(part)
             for wrong in (part[:, :1], np.vstack([part, part[:1]]), part.astype("f4")):
                 assert not len(part) or not known.put(server, wrong)

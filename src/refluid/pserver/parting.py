@@ -63,7 +63,7 @@ def _put_rows(
     rows = value.value.detach().reshape(shape).contiguous().numpy()
     # Those without any too: what is kept for the table as a whole goes on with each step.
     for server in layout.numbers if len(rows) else ():
-        parts[server].arrays.append((IDS + table, dealt.part(server, dealt.unique)))
+        parts[server].arrays.append((IDS + table, dealt.ids(server)))
         parts[server].filled.append((ROWS + table, PartialSums(dealt, server, rows)))
 
 

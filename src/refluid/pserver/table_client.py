@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
-from refluid.kernels.rows.dealing import DealtIds, KnownRows
+from refluid.kernels.rows.dealing import AskedIds, DealtIds, KnownRows
 from refluid.kernels.rows.ids import deal_ids
 from refluid.pserver.job_caller import JobCaller
 from refluid.pserver.layout import JobLayout
@@ -110,10 +110,11 @@ class TableClient(JobCaller):
                 messages = {}
                 parts = divided(layout, gradients, deal, delta=delta)
                 for server in layout.numbers:
-                    arrays = parts[server].arrays + steps_array(steps)
+                    filled = parts[server].filled
                     for table, dealt in wanted.items():
-                        arrays.append((WANTED + table, dealt.part(server, dealt.unique)))
-                    sent = {"arrays": arrays, "filled": parts[server].filled, **told}
+                        filled.append((WANTED + table, AskedIds(dealt, server)))
+                    arrays = parts[server].arrays + steps_array(steps)
+                    sent = {"arrays": arrays, "filled": filled, **told}
                     messages[server] = self.message(Kind.PUSH, layout, **sent)
                 return self._until_applied(messages, layout), wanted
 
@@ -133,9 +134,9 @@ class TableClient(JobCaller):
                     asked[server] = pushed[server]
                 elif answer.flags & MessageFlag.PENDING:
                     first = pushed[server]
-                    wanted = [one for one in first.arrays if one[0].startswith(WANTED)]
+                    wanted = [one for one in first.filled if one[0].startswith(WANTED)]
                     told = {"sequence": first.sequence, "flags": first.flags}
-                    asked[server] = self.message(Kind.PULL, layout, arrays=wanted, **told)
+                    asked[server] = self.message(Kind.PULL, layout, filled=wanted, **told)
                 else:
                     answers[server] = answer
         return answers
@@ -172,8 +173,8 @@ class TableClient(JobCaller):
         def known(layout: JobLayout) -> KnownRows:
             dealt, asked = self.deal(layout, table, ids), {}
             for server in dealt.servers():
-                wanted = [(table, dealt.part(server, dealt.unique))]
-                asked[server] = self.message(Kind.ROWS, layout, flags=flags, arrays=wanted)
+                wanted = [(table, AskedIds(dealt, server))]
+                asked[server] = self.message(Kind.ROWS, layout, flags=flags, filled=wanted)
             found = self._known(table, dealt)
             take = lambda server, answer: _put(found, server, answer.array(table))  # noqa: E731
             self.servers.ask(asked, take=take)

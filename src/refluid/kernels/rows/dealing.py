@@ -12,29 +12,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from refluid.kernels.rows.ids import Ids, are_equal, id_loops
+from refluid.kernels.rows.ids import Ids, are_equal, id_loops, map_size
 
 Rows = np.ndarray[Any, Any]
 
 
 class DealtIds:
-    """Ids, int64 [n], of which each server has some, found in one pass.
+    """Ids, int64 [n], of which each server has some. owners: as of `deal_ids`.
 
-    unique: each id once, int64 [m]: those of server s from starts[s] to starts[s + 1]. inverse:
-    which of these each of the given ids is, int64 [n]. owners: as of `deal_ids`.
+    Those that are equal are found server by server, when a server's are asked for: what the first
+    one has can leave before the others' are looked at.
     """
 
     def __init__(self, ids: Ids, owners: Tensor, servers: int) -> None:
         count = len(ids)
-        slots = np.empty(1 << max(4, (4 * count - 1).bit_length()), np.int32)
-        bounds = np.empty(servers + 1, np.int64), np.empty(servers + 1, np.int64)
-        found, self.inverse = np.empty(count, np.int64), np.empty(count, np.int64)
-        self._order, spare = np.empty(count + 1, np.int32), np.empty(count, np.int32)
-        made = found, self.inverse, self._order, spare
-        id_loops().deal_unique(ids, owners, slots, *bounds, *made)
-        self.starts, self._begins = (one.tolist() for one in bounds)
-        self.unique = found[: self.starts[-1]]
         self._given, self._any = ids.copy(), int(owners[0])
+        self._hashed, spare = np.empty(count, np.int64), np.empty(count, np.int32)
+        self._order, begins = np.empty(count + 1, np.int32), np.empty(servers + 1, np.int64)
+        made = self._hashed, spare, np.empty_like(begins), begins, self._order
+        id_loops().deal_hashed(self._given, owners, *made)
+        self._begins = begins.tolist()
+        # Which of its server's different ids each of the given ones is.
+        self._inverse = np.empty(count, np.int32)
+        self._different: list[Ids | None] = [None] * servers
 
     def __len__(self) -> int:
         return len(self._given)
@@ -43,17 +43,21 @@ class DealtIds:
         """Whether these are the same ids in the same order."""
         return are_equal(self._given, ids)
 
-    def part(self, server: int, values: Rows) -> Rows:
-        """Of values for `unique`, those of one server: the same memory."""
-        return values[self.starts[server] : self.starts[server + 1]]
-
-    def count(self, server: int) -> int:
-        """How many different ids a server has."""
-        return self.starts[server + 1] - self.starts[server]
+    def ids(self, server: int) -> Ids:
+        """Each id that a server has, once, int64 [m], in the order in which they come."""
+        found = self._different[server]
+        if found is None:  # several threads may do so, and write the same
+            order = self._places(server)
+            found, slots = np.empty(len(order), np.int64), np.empty(map_size(len(order)), np.int32)
+            count = id_loops().unique_part(
+                self._given, self._hashed, order, slots, found, self._inverse
+            )
+            found = self._different[server] = found[:count]
+        return found
 
     def servers(self) -> list[int]:
         """Those that have any of the ids; one of them where there are none."""
-        pairs = zip(self.starts, self.starts[1:], strict=False)
+        pairs = zip(self._begins, self._begins[1:], strict=False)
         return [server for server, (start, end) in enumerate(pairs) if end > start] or [self._any]
 
     def spread(self, server: int, rows: Rows, out: Rows) -> None:
@@ -64,9 +68,29 @@ class DealtIds:
         """Rows for each of the given ids, [n, width], added up for those that one server has."""
         id_loops().add_up_part(*self._of(server), value, sums)
 
-    def _of(self, server: int) -> tuple[Rows, Rows, int]:
-        begin, end = self._begins[server], self._begins[server + 1]
-        return self._order[begin:end], self.inverse, self.starts[server]
+    def _of(self, server: int) -> tuple[Rows, Rows]:
+        self.ids(server)  # finds which each is
+        return self._places(server), self._inverse
+
+    def _places(self, server: int) -> Rows:
+        return self._order[self._begins[server] : self._begins[server + 1]]
+
+
+class AskedIds:
+    """What a server has of the dealt ids, each once, for a message: found as it is sent."""
+
+    dtype = np.dtype(np.int64)
+
+    def __init__(self, dealt: DealtIds, server: int) -> None:
+        self._dealt, self._server = dealt, server
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self._dealt.ids(self._server)),)
+
+    def fill(self, out: Ids) -> None:
+        """Writes them, whatever was there."""
+        out[:] = self._dealt.ids(self._server)
 
 
 class PartialSums:
@@ -77,7 +101,7 @@ class PartialSums:
 
     def __init__(self, dealt: DealtIds, server: int, value: Rows) -> None:
         self._dealt, self._server, self._value = dealt, server, value
-        self.dtype, self.shape = value.dtype, (dealt.count(server), value.shape[1])
+        self.dtype, self.shape = value.dtype, (len(dealt.ids(server)), value.shape[1])
 
     def fill(self, out: Rows) -> None:
         """Writes the sums, [count, width], whatever was there."""
@@ -93,7 +117,7 @@ class KnownRows:
 
     def put(self, server: int, rows: Rows) -> bool:
         """Copies what a server gave of its ids; False, and nothing done, where it isn't that."""
-        expected = self.dealt.count(server), self._rows.shape[1]
+        expected = len(self.dealt.ids(server)), self._rows.shape[1]
         if rows.shape != expected or rows.dtype != self._rows.dtype:
             return False
         self.dealt.spread(server, rows, self._rows)

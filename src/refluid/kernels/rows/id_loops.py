@@ -178,73 +178,62 @@ def in_order_of_servers(owner: Any, following: Any, begins: Any, order: Any) -> 
 
 
 @compiled
-def deal_unique(
-    ids: Any,
-    owners: Any,
-    slots: Any,
-    starts: Any,
-    begins: Any,
-    found: Any,
-    inverse: Any,
-    order: Any,
-    chosen: Any,
+def deal_hashed(
+    ids: Any, owners: Any, hashed: Any, chosen: Any, following: Any, begins: Any, order: Any
 ) -> None:
-    """`unique` and `deal` in one: found has the ids of server s from starts[s] to starts[s + 1].
+    """hashed[i] = ids[i] stirred; order, begins: as of `in_order_of_servers`.
 
-    order: positions of the given ids server by server, as `in_order_of_servers` has them.
-
-    starts, begins: int64, a place more than there are servers. slots: of a map without keys: where
-    in `ids` each one is first; with room. To work with: chosen, int32 as long as the ids.
+    To work with: chosen, int32 as long as the ids, and following, as begins.
     """
-    total = ids.shape[0]
-    for place in range(slots.shape[0]):
-        slots[place] = -1
     # Each by itself: processors stir several ids at a time, and wait for little.
-    for i in range(total):
-        found[i] = np.int64(mixed(np.uint64(ids[i])))
-    for i in range(total):
-        chosen[i] = owners[np.uint64(found[i]) >> _S48]
-    in_order_of_servers(chosen, starts, begins, order)
-    for server in range(starts.shape[0]):
-        starts[server] = 0
-    # Numbered among those of its server, whose first number isn't known yet.
-    for i in range(total):
-        place = place_among(ids, slots, ids[i], found[i] & (slots.shape[0] - 1))
-        if slots[place] < 0:
-            slots[place] = i
-            inverse[i] = starts[chosen[i] + 1]
-            starts[chosen[i] + 1] += 1
-        else:
-            inverse[i] = inverse[slots[place]]
-    for server in range(1, starts.shape[0]):
-        starts[server] += starts[server - 1]
-    for i in range(total):
-        place = starts[chosen[i]] + inverse[i]
-        found[place] = ids[i]
-        inverse[i] = place
+    for i in range(ids.shape[0]):
+        hashed[i] = np.int64(mixed(np.uint64(ids[i])))
+    for i in range(ids.shape[0]):
+        chosen[i] = owners[np.uint64(hashed[i]) >> _S48]
+    in_order_of_servers(chosen, following, begins, order)
 
 
 @compiled
-def spread_part(order: Any, inverse: Any, first: Any, rows: Any, out: Any) -> None:
-    """out[i] = rows[inverse[i] - first] for each i in `order`: those of a server."""
+def unique_part(ids: Any, hashed: Any, order: Any, slots: Any, found: Any, inverse: Any) -> Any:
+    """`unique` of the ids at `order`: ids[i] == found[inverse[i]] for each i there.
+
+    hashed: as `deal_hashed` has it. slots: to work with, a power of two with room.
+    """
+    for place in range(slots.shape[0]):
+        slots[place] = -1
+    count = 0
+    for k in range(order.shape[0]):
+        i = order[k]
+        place = place_among(found, slots, ids[i], hashed[i] & (slots.shape[0] - 1))
+        if slots[place] < 0:
+            slots[place] = count
+            found[count] = ids[i]
+            count += 1
+        inverse[i] = slots[place]
+    return count
+
+
+@compiled
+def spread_part(order: Any, inverse: Any, rows: Any, out: Any) -> None:
+    """out[i] = rows[inverse[i]] for each i in `order`: those of a server."""
     width = rows.shape[1]
     for k in range(order.shape[0]):
         i = order[k]
-        row = inverse[i] - first
+        row = inverse[i]
         for column in range(width):
             out[i, column] = rows[row, column]
 
 
 @compiled
-def add_up_part(order: Any, inverse: Any, first: Any, value: Any, sums: Any) -> None:
-    """sums[inverse[i] - first] = the sum of value[i] for each i in `order`, as they come.
+def add_up_part(order: Any, inverse: Any, value: Any, sums: Any) -> None:
+    """sums[inverse[i]] = the sum of value[i] for each i in `order`, as they come.
 
     Each is set by its first value: there need be no zeros before.
     """
     known, width = 0, value.shape[1]
     for k in range(order.shape[0]):
         i = order[k]
-        row = inverse[i] - first
+        row = inverse[i]
         if row == known:
             known += 1
             for column in range(width):

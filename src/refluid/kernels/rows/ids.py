@@ -35,6 +35,11 @@ def are_equal(one: Ids, other: Ids) -> bool:
     return bool((one == other).all())
 
 
+def map_size(count: int) -> int:
+    """How many slots a map of so many ids has, so that few are where another one would be."""
+    return 1 << max(4, (4 * count - 1).bit_length())
+
+
 class IdMap:
     """A slot for each id, numbered from 0 in the order in which they came.
 
@@ -123,8 +128,7 @@ class RowPlaces:
 def unique_ids(ids: Tensor) -> tuple[Tensor, Tensor]:
     """Each id once, int64 [m], in the order in which they come, and which of these each is, [n]."""
     count = len(ids)
-    size = 1 << max(4, (4 * count - 1).bit_length())
-    slots = np.full(size, -1, np.int32)
+    slots = np.full(map_size(count), -1, np.int32)
     found, inverse = torch.empty(count, dtype=torch.int64), torch.empty(count, dtype=torch.int64)
     number = id_loops().unique(slots, ids.numpy(), found.numpy(), inverse.numpy())
     return found[:number], inverse
