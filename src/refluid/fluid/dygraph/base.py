@@ -40,6 +40,8 @@ __all__ = [
     "to_variable",
 ]
 
+_VARIABLES = (VarBase, ComplexVariable)
+
 
 @contextmanager
 def guard(place: Place | None = None) -> Iterator[None]:
@@ -79,7 +81,7 @@ def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = No
     can, as by default on a CPU. Raises TypeError for other values.
     """
     now = _current("to_variable")
-    if isinstance(value, VarBase | ComplexVariable):
+    if isinstance(value, _VARIABLES):
         return value
     if isinstance(value, np.ndarray) and value.dtype.kind == "c":
         parts = [to_variable(np.ascontiguousarray(one)) for one in (value.real, value.imag)]
@@ -92,7 +94,7 @@ def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = No
             "The type of 'value' in fluid.dygraph.to_variable must be numpy.ndarray or Variable, "
             f"but received {type(value)}."
         )
-    array = as_array(value, "to_variable")
+    array = value if value.__class__ is np.ndarray else as_array(value, "to_variable")
     tensor = torch.from_numpy(array if zero_copy in (None, True) else array.copy())
     found = VarBase._plain(tensor if now.on_cpu else tensor.to(now.device), stops=True)
     if name is not None:

@@ -13,6 +13,7 @@ from refluid.eager import VarBase
 from refluid.ir.variable import Variable
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
+_FED = (Variable, np.ndarray)
 
 
 class CallArguments:
@@ -36,16 +37,16 @@ class CallArguments:
             self.tensors.append(value)
             tensor = value.value
             return tensor.shape, tensor.dtype, len(value.lod)
-        if isinstance(value, _PLAIN):
-            return type(value), value
-        if isinstance(value, Variable | np.ndarray):
-            self.tensors.append(value)
-            return tuple(value.shape), value.dtype
         kind = type(value)
-        if kind is list or kind is tuple:
-            return kind, tuple([self._key(one) for one in value])
         if kind is dict:
             return dict, tuple([(name, self._key(one)) for name, one in value.items()])
+        if kind is list or kind is tuple:
+            return kind, tuple([self._key(one) for one in value])
+        if isinstance(value, _PLAIN):
+            return kind, value
+        if isinstance(value, _FED):
+            self.tensors.append(value)
+            return tuple(value.shape), value.dtype
         self.kept.append(value)
         return kind, id(value)
 
@@ -60,7 +61,7 @@ class CallArguments:
 
 
 def _is_fed(value: Any) -> bool:
-    return isinstance(value, Variable | np.ndarray)
+    return isinstance(value, _FED)
 
 
 def replaced(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:

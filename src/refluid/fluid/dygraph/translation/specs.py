@@ -31,14 +31,10 @@ class FunctionSpec:
     def __init__(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> None:
         self._dyfunc, self._args, self._kwargs = func, tuple(args), dict(kwargs or {})
         self.arguments = CallArguments(self._args, self._kwargs)
+        self.owner: Any = getattr(func, "__self__", None)  # what it is a method of
         owner = self.owner
         mode = modes(owner) if isinstance(owner, Layer) else None
         self.key = (getattr(func, "__func__", func), id(owner), mode, self.arguments.key)
-
-    @property
-    def owner(self) -> Any:
-        """What the function is a method of."""
-        return getattr(self._dyfunc, "__self__", None)
 
     @property
     def dyfunc(self) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 from weakref import ref
 
@@ -41,13 +42,15 @@ class Former:
 
     def is_like(self, other: Former | None) -> bool:
         """Whether another one did the same."""
-        if other is None or (self.number, len(self.parameters)) != (
-            other.number,
-            len(other.parameters),
-        ):
+        if other is None or self.number != other.number:
             return False
-        pairs = zip(self.parameters, other.parameters, strict=True)
-        return self.updates is other.updates and all(one is two for one, two in pairs)
+        return self.was_of(other.updates, other.parameters)
+
+    def was_of(self, updates: Any, parameters: Sequence[VarBase]) -> bool:
+        """Whether that optimizer updated those parameters."""
+        own = self.parameters
+        same = self.updates is updates and len(own) == len(parameters)
+        return same and all(map(is_, own, parameters))
 
 
 class WholeSteps:
@@ -213,8 +216,7 @@ class WaitingCall:
 
     def update(self, updates: Any, parameters: Sequence[VarBase]) -> list[Any] | None:
         """Waits if it is asked next, by the same optimizer of the same parameters."""
-        now = Former(self._program.former.number, updates, tuple(parameters))
-        if len(self._asked) != 1 or not now.is_like(self._program.former):
+        if len(self._asked) != 1 or not self._program.former.was_of(updates, parameters):
             return None
         pairs = LaterPairs()
         rate = self._rate = updates.next_rate()
