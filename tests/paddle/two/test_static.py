@@ -143,3 +143,23 @@ def test_places_by_name() -> None:
     assert str(static.Executor("cpu").place) == "CPUPlace"
     with pytest.raises(ValueError, match="'tpu:0'"):
         static.Executor("tpu:0")
+
+
+def test_sums_of_clicks_are_paddles() -> None:
+    random = np.random.RandomState(0)
+    with static.program_guard(static.Program(), static.Program()), fluid.unique_name.guard():
+        x = static.data("x", [-1, 1])
+        label = static.data("label", [-1, 1], "float32")
+        sums = static.ctr_metric_bundle(nn.functional.sigmoid(x), label)
+        with pytest.raises(NotImplementedError, match="counts all samples alike"):
+            static.ctr_metric_bundle(x, label, label)
+        exe = static.Executor()
+        with static.scope_guard(static.Scope()):
+            exe.run(static.default_startup_program())
+            for _ in range(2):
+                feed = {"x": random.randn(4, 1).astype("float32")}
+                feed["label"] = random.randint(0, 2, (4, 1)).astype("float32")
+                found = exe.run(feed=feed, fetch_list=[*sums])
+    # Those of Paddle 2.6.2.
+    wanted = [2.5211453, 4.1104755, 5.3419771, 5.2812886, 5.0, 8.0]
+    np.testing.assert_allclose([one.item() for one in found], wanted, rtol=1e-6)

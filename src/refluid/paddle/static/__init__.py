@@ -18,7 +18,8 @@ name_table(
     refluid.fluid.saving.checkpoint: load load_program_state set_program_state
     refluid.fluid.backward: gradients
     refluid.paddle.framework.attributes: WeightNormParamAttr
-    refluid.paddle.static.building: Print accuracy append_backward auc data
+    refluid.paddle.static.building: Print accuracy append_backward auc ctr_metric_bundle
+    refluid.paddle.static.building: data
     refluid.paddle.static.executing: Executor
     refluid.paddle.static.models: deserialize_persistables deserialize_program load_from_file
     refluid.paddle.static.models: load_inference_model normalize_program save save_inference_model

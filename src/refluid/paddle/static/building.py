@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from refluid.fluid import backward
+from refluid.fluid.contrib.layers import ctr_metric_bundle as sums_of_clicks
 from refluid.fluid.data import data as fluid_data
 from refluid.fluid.functions.io import printing
 from refluid.fluid.functions.metric import accuracy as metrics
@@ -65,6 +66,17 @@ def auc(
     if ins_tag_weight is not None:
         raise NotImplementedError("refluid's auc counts all samples alike: ins_tag_weight is None")
     return metrics.auc(input, label, curve, num_thresholds, topk, slide_steps)
+
+
+def ctr_metric_bundle(
+    input: Variable, label: Variable, ins_tag_weight: Any = None
+) -> tuple[Variable, ...]:
+    """Sums for the metrics of clicks, as Fluid's. ins_tag_weight: NotImplementedError."""
+    if ins_tag_weight is not None:
+        raise NotImplementedError(
+            "refluid's ctr_metric_bundle counts all samples alike: ins_tag_weight is None"
+        )
+    return sums_of_clicks(input, label)
 
 
 def Print(
