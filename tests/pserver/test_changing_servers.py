@@ -226,6 +226,24 @@ def test_a_change_that_is_begun_anew_has_servers_where_they_are_then(tmp_path: P
             assert time.monotonic() - one.changing.change.heard < 60.0
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_a_server_that_comes_isnt_taken_for_another_one_that_came(
+    other: bool, tmp_path: Path
+) -> None:
+    """The first change was given up, of which the one that was to come heard nothing."""
+    with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:
+        mine, others = free_addresses(2)
+        server, deciding = job.servers[1].server, job.servers[1].deciding
+        target = with_server(server.layout, mine)
+        now = with_server(server.layout, others) if other else target
+        with server.changed:
+            server.joins, server.number, server.frozen = True, 2, True
+            change = deciding._changing.change = ServerChange(9, target, 0, time.monotonic())
+        deciding._end_as(change, change.heard, {"change": None, "about": described(now)})
+        assert deciding._changing.change is None and not server.frozen
+        assert server.joins == other and (server.layout.epoch == target.epoch) != other
+
+
 def test_a_server_that_is_refused_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elastic, "_HEARS", 0.5)
     with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:

@@ -193,10 +193,16 @@ class Conductor:
                 return  # who decides has begun it anew, or goes on
             if _token(told["change"]) == change.token:
                 return
-            if layout_of(told["about"]).epoch >= change.target.epoch:
-                self._changing.commit(change)
-            else:
-                self._changing.abort(change)
+            ended = self._has(layout_of(told["about"]), change.target)
+            (self._changing.commit if ended else self._changing.abort)(change)
+
+    def _has(self, layout: JobLayout, target: JobLayout) -> bool:
+        """Whether a job that is so now went that way. Of two that wish to come, one after the
+        other, the second may have taken the place of the first."""
+        number = self._server.number
+        place = slice(number, number + 1)
+        mine = not self._server.joins or layout.servers[place] == target.servers[place]
+        return mine and layout.epoch >= target.epoch
 
 
 class _Asked:
