@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from benchmarks.operator_cases.case import HANDED_ON, Array, Case, Random, draw, normal, op
+from benchmarks.operator_cases.case import Array, Case, Random, draw, normal, op
 
 ROWS, WIDTH, PICKED = 20000, 128, 5000
 IMAGES = (16, 64, 28, 28)
@@ -106,7 +106,7 @@ CASES = (
         op("scatter_nd_add"),
         lambda x, index, updates: x.index_add(0, index[:, 0], updates),
         ("X", "Updates"),
-        reason=HANDED_ON,
+        hands_on=True,
     ),
     Case(
         "gather_nd",

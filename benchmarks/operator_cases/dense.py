@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from benchmarks.operator_cases.case import HANDED_ON, Array, Case, Random, draw, normal, op
+from benchmarks.operator_cases.case import Array, Case, Random, draw, normal, op
 
 IMAGES = (32, 64, 28, 28)
 LOGITS = (256, 10000)
@@ -67,7 +67,7 @@ CASES = (
         op("elementwise_add", axis=1),
         lambda x, y: x + y[:, None, None],
         ("X", "Y"),
-        reason=HANDED_ON,
+        hands_on=True,
     ),
     Case(
         "elementwise_mul, a number per row",
@@ -143,7 +143,7 @@ CASES = (
         op("concat", axis=1),
         lambda *x: torch.cat(x, 1),
         ("X0", "X3"),
-        reason=HANDED_ON,
+        hands_on=True,
     ),
     Case(
         "sum",
@@ -151,7 +151,7 @@ CASES = (
         op("sum"),
         lambda a, b, c, d: a + b + c + d,
         ("X0", "X3"),
-        reason=HANDED_ON,
+        hands_on=True,
     ),
     Case(
         "gather",
