@@ -28,7 +28,7 @@ REQUIRED = (
     # A minute on two busy cores; book_resnet_cifar10 and mobilenet_v1 have its operators.
     pytest.param("resnet50", marks=pytest.mark.slow),
     "mobilenet_v1",
-    "vgg11",
+    pytest.param("vgg11", marks=pytest.mark.slow),
 )
 
 

@@ -94,6 +94,7 @@ def test_stages_and_parts_go_on_in_another_number(before: int, after: int, tmp_p
     assert any("split" in one for one in split), "workers have parts of their own"
 
 
+@pytest.mark.slow
 def test_layers_of_dygraph_resume_too(tmp_path: Path) -> None:
     """With their optimizer's moments and schedule."""
     whole = as_trainers(2, train_layers, str(tmp_path / "whole"), 2, 99, folder=tmp_path)

@@ -77,7 +77,9 @@ def test_a_failure_ends_all_and_is_shown_after_the_restarts(tmp_path: Path) -> N
     assert ended(tmp_path)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL]
+)
 def test_nothing_runs_on_after_the_launcher(how: signal.Signals, tmp_path: Path) -> None:
     launcher = command(tmp_path, "script.py", "wait")
     until = time.monotonic() + 240

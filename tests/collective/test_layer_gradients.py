@@ -20,7 +20,10 @@ SEEDS = [1, 2, 3]
 
 @pytest.mark.parametrize(
     ("overlap", "seeds"),
-    [("1", SEEDS), ("0", SEEDS[:1]), pytest.param("0", SEEDS[1:], marks=pytest.mark.slow)],
+    [
+        *((overlap, SEEDS[:1]) for overlap in "10"),
+        *(pytest.param(overlap, SEEDS[1:], marks=pytest.mark.slow) for overlap in "10"),
+    ],
 )
 def test_many_train_as_one(overlap: str, seeds: list[int], tmp_path: Path) -> None:
     flags = {"FLAGS_refluid_overlap_exchange": overlap}

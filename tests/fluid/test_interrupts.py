@@ -20,6 +20,11 @@ import refluid.paddle
 from refluid import fluid
 from refluid.paddle import reader as readers
 from tests.feed.leftovers import assert_nothing_left
+# What phases import as they first run: Python swallows interrupts in callbacks of its import locks.
+import hmac, multiprocessing.popen_fork, numpy.random, secrets
+import refluid.engine.dataset_training, refluid.engine.dataset_trainer, refluid.feed.live
+import refluid.fluid.datasets.running, refluid.fluid.reader.dataset_loader
+import refluid.kernels.machine_code
 
 folder, phase, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 cpu = fluid.CPUPlace()

@@ -53,7 +53,10 @@ def _check(a: Tensor, b: Tensor, bias: Tensor, activation: str) -> None:
     torch.testing.assert_close(out, (1 + a.double() @ b.double()).float(), **bound)
 
 
-@pytest.mark.parametrize("width", [(64, 600), (600, 64), (256, 256)])
+@pytest.mark.parametrize(
+    "width",
+    [(64, 600), *(pytest.param(one, marks=pytest.mark.slow) for one in ((600, 64), (256, 256)))],
+)
 @pytest.mark.parametrize("varied", ["rows", "inner"])
 def test_many_sizes_with_few_shapes(
     varied: str, width: tuple[int, int], shapes: list[tuple[int, int, int]]

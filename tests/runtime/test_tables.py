@@ -82,7 +82,7 @@ NETWORKS = [_attention, _shifted, _dropped, _halved]
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("tier", ["auto", "recorded"])
+@pytest.mark.parametrize("tier", ["auto", pytest.param("recorded", marks=pytest.mark.slow)])
 def test_steps_of_all_sizes(network: Any, tier: str, said: Callable[[], list[str]]) -> None:
     sizes = _sizes(9) * 5
     expected = Model(network, "interpreted").steps(sizes)

@@ -70,7 +70,7 @@ def test_a_right_run_has_none(flips: float) -> None:
         assert not standing_out(told(network.run(1.0)), network)
 
 
-@pytest.mark.parametrize("flips", [0.0, 0.02])
+@pytest.mark.parametrize("flips", [0.0, pytest.param(0.02, marks=pytest.mark.slow)])
 def test_one_gradient_that_is_a_hundredth_too_large(flips: float) -> None:
     network = Network(flips)
     for number in (3, 17, 50):

@@ -30,6 +30,9 @@ LOOSER: dict[str, tuple[float, str]] = {
 ON_EDGE = {f"images/{name}/pillow": 2 for name in ("perspective", "perspective_smooth")}
 ON_EDGE["images/random_perspective/pillow"] = 2
 
+# Of networks that take seconds, others like them are fast.
+SLOW = {"models/vgg11", "models/inception_v3"}
+
 
 def _recorded() -> Iterator[Any]:
     for path in sorted((FOLDER / "scenarios").glob("[a-z]*.py")):
@@ -44,6 +47,7 @@ def _recorded() -> Iterator[Any]:
             lacks = name in needs and importlib.util.find_spec(needs[name]) is None
             marks = [pytest.mark.skip(f"{needs[name]} is not installed")] if lacks else []
             full = f"{path.stem}/{name}"
+            marks += [pytest.mark.slow] if full in SLOW else []
             yield pytest.param(full, module.SCENARIOS[name], wanted, id=full, marks=marks)
 
 
