@@ -17,7 +17,7 @@ import torch
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.program import Program
 from refluid.passes.gradient_merge import GradientMerge, gradient_merge
-from refluid.runtime.recorded import tiers
+from refluid.runtime.recorded import compile
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.verify.metrics import relative_error
 from refluid.verify.recordings import RecordedValue, Recording, load_recording
@@ -66,7 +66,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """
     former = torch.get_num_threads()
     torch.set_num_threads(1)
-    monkeypatch.setattr(tiers, "compile_steps", lambda steps: compile_steps(steps, _as_it_is))
+    monkeypatch.setattr(compile, "compile_steps", lambda steps: compile_steps(steps, _as_it_is))
     yield
     torch.set_num_threads(former)
 

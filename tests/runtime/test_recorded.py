@@ -12,7 +12,7 @@ import pytest
 from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.runtime.recorded import tiers, trial
+from refluid.runtime.recorded import compile, tiers, trial
 from refluid.runtime.recorded.compile import compile_steps
 
 layers = fluid.layers
@@ -240,7 +240,7 @@ def _compiled_by(monkeypatch: pytest.MonkeyPatch, compiler: Any) -> None:
     def compile_with(steps: Any) -> Any:
         return compile_steps(steps, compiler)
 
-    monkeypatch.setattr(tiers, "compile_steps", compile_with)
+    monkeypatch.setattr(compile, "compile_steps", compile_with)
     monkeypatch.setattr(trial, "_TIMED", 1)
 
 

@@ -18,7 +18,6 @@ from refluid.core.scope import Cell
 from refluid.runtime.allocator import first_run, make_room
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.bysize import SIZES, Tables
-from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Part
 from refluid.runtime.recorded.large_results import large_at_once
@@ -154,7 +153,7 @@ class Tiers:
         self._now.current = Recorded(write(steps), feeds, cells)
         tries = self._compiles or flags.value("refluid_tier") == "compiled"
         if tries and not self._pauses:
-            self._now.current.trial = Trial(lambda: write(compile_steps(steps)))
+            self._now.current.trial = Trial(lambda: write(_compiled(steps)))
         self._now.made.append(self._now.current)
 
     def _pausing(self) -> Code:
@@ -214,6 +213,12 @@ class Tiers:
         made = self._now.made or self._now.tables.made
         which = "feeds of other shapes are" if made else "a plan stays"
         _log.info("%s interpreted: %s", which, reason)
+
+
+def _compiled(steps: Sequence[Part]) -> list[Part | Compiled]:
+    from refluid.runtime.recorded.compile import compile_steps  # most programs stay recorded
+
+    return compile_steps(steps)
 
 
 def _write(steps: Sequence[Part | Compiled], code: Code, names: Mapping[Key, Name]) -> Code:
