@@ -16,8 +16,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -31,7 +31,7 @@ from benchmarks.suite.sides.side import Options, Side, make
 from benchmarks.suite.workloads import WORKLOADS, Workload
 from refluid import fluid
 from refluid.fluid import dygraph
-from refluid.measure.timing import Feed, Times, no_collection
+from refluid.measure.timing import Times, alternate, first_losses
 
 # What is set beside what.
 PAIRS = ((DYGRAPH, EAGER), (DECLARATIVE, REFLUID), (REFLUID, EAGER), (DECLARATIVE, EAGER))
@@ -61,46 +61,25 @@ def _way(name: str) -> None:
 
 
 def measured(work: Workload, threads: int, rounds: int) -> Mapping[str, Times]:
-    """Steps of each side, in so many blocks of about SECONDS."""
+    """Steps of each side, in so many blocks; those of the slowest take about SECONDS."""
     clock = time.process_time if threads == 1 else time.perf_counter
-    feeds = work.feeds()
-    runs = {name: Run(name, side, feeds) for name, side in sides_of(work, threads).items()}
-    names = list(runs)
-    for number in range(rounds):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
-            runs[name].block(clock)
-    return {name: Times(tuple(run.blocks)) for name, run in runs.items()}
-
-
-class Run:
-    """A side at work: warm, and as fast as it gets."""
-
-    def __init__(self, name: str, side: Side, feeds: Sequence[Feed]) -> None:
-        self.name, self.blocks = name, list[tuple[float, ...]]()
-        self._step = side.step
+    sides, feeds = sides_of(work, threads), work.feeds()
+    runs, slowest = dict[str, Callable[[int], float]](), 0.0
+    for name, side in sides.items():
         _way(name)
-        self._fed = cycle([side.prepare(feed) for feed in feeds])
-        self._steps(WARM, time.perf_counter)
+        run = runs[name] = _run(side, [side.prepare(feed) for feed in feeds])
+        first_losses(run, range(len(feeds)), WARM)
         while not side.is_settled():
-            self._steps(1, time.perf_counter)
-        usual = statistics.median(self._steps(LEAST, time.perf_counter))
-        self._count = max(LEAST, round(SECONDS / usual))
+            run(0)
+        begin = time.perf_counter()
+        run(0)
+        slowest = max(slowest, time.perf_counter() - begin)
+    steps, numbers = max(LEAST, round(SECONDS / slowest)), range(len(feeds))
+    return alternate(runs, numbers, blocks=rounds, steps=steps, warmup=1, before=_way, clock=clock)
 
-    def _steps(self, count: int, clock: Callable[[], float]) -> list[float]:
-        times = []
-        for fed in islice(self._fed, count):
-            begin = clock()
-            self._step(fed)
-            times.append(clock() - begin)
-        return times
 
-    def block(self, clock: Callable[[], float]) -> None:
-        """Seconds of steps, after one that brings this side's weights into the caches."""
-        _way(self.name)
-        with no_collection():
-            self._steps(1, clock)
-            self.blocks.append(tuple(self._steps(self._count, clock)))
+def _run(side: Side, fed: Sequence[Any]) -> Callable[[int], float]:
+    return lambda number: side.step(fed[number])
 
 
 def rows_of(found: Mapping[str, Times]) -> list[tuple[str, str]]:

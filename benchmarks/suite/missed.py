@@ -62,19 +62,14 @@ def missed_lines(results: Mapping[str, Result]) -> list[str]:
 
 def _floor(result: Result) -> str:
     """How far refluid and the fastest peer are from what the machine allows."""
-    least, median = floor(result), ours(result)["median"]
-    if not least:
-        return ""
+    least, limit = floor(result)
     ratios = {
         name: entry["ratio"]["value"] for name, entry in result["peers"].items() if name not in OWN
     }
-    if not ratios:
+    if not (least and ratios):
         return ""
     peer = min(ratios, key=ratios.__getitem__)
-    limit, times = (
-        "memory" if least == result["moved"] / result["copied"] else "arithmetic",
-        median / least,
-    )
+    times = ours(result)["median"] / least
     return (
         f" The floor, by {limit}, is {least * 1e3:.3g} ms: refluid takes {times:.1f} times that, "
         f"{RIVALS[peer].title} {ratios[peer] * times:.1f} times."

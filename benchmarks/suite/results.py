@@ -100,13 +100,14 @@ def ceiling_share(result: Mapping[str, Any]) -> float:
     return result["flops"] / ours(result)["median"] / ceiling if ceiling else 0.0
 
 
-def floor(result: Mapping[str, Any]) -> float:
-    """Seconds below which no step can be: those of its arithmetic at the matrix rate or of its
-    traffic at the copy rate, whatever is longer. 0 where they weren't counted."""
+def floor(result: Mapping[str, Any]) -> tuple[float, str]:
+    """Seconds below which no step can be, and what limits it: its arithmetic at the matrix rate or
+    its traffic at the copy rate. 0 where they weren't counted."""
     if not (result.get("moved") and result.get("copied")):
-        return 0.0
+        return 0.0, ""
+    needs = result["flops"], result["moved"]
     ceilings = Ceilings(result["ceiling"], result["copied"])
-    return ceilings.least_seconds(result["flops"], result["moved"])
+    return ceilings.least_seconds(*needs), ceilings.bound(*needs)
 
 
 def merged(

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Feed = dict[str, npt.NDArray[np.generic]]
 TrainStep = Callable[[Feed], float]
+F = TypeVar("F")
 
 
 @dataclass(frozen=True)
@@ -47,33 +49,36 @@ def ratio(ours: Times, theirs: Times) -> Ratio:
     return Ratio(theirs.median / ours.median, min(pairs), max(pairs))
 
 
-def first_losses(step: TrainStep, feeds: Sequence[Feed], count: int = 3) -> list[float]:
+def first_losses(step: Callable[[F], float], feeds: Sequence[F], count: int = 3) -> list[float]:
     return [step(feed) for feed in islice(cycle(feeds), count)]
 
 
 def alternate(
-    rivals: Mapping[str, TrainStep],
-    feeds: Sequence[Feed],
+    rivals: Mapping[str, Callable[[F], float]],
+    feeds: Sequence[F],
     *,
     blocks: int,
     steps: int,
     warmup: int,
+    before: Callable[[str], None] = lambda _: None,
     tick: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Times]:
     """Step times of all rivals: `warmup` steps each, then `blocks` rounds of `steps` steps each.
 
     A step ends when its loss is a Python number, so work queued on a device is included. The order
-    of the rivals turns by one every round. `tick` is called after every block. clock: what is
-    measured, by default the time that passes.
+    of the rivals turns by one every round. `before` is called with a rival's name before it runs,
+    `tick` after every block. clock: what is measured, by default the time that passes.
     """
-    for step in rivals.values():
+    for name, step in rivals.items():
+        before(name)
         first_losses(step, feeds, warmup)
     names = list(rivals)
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
     for turn in range(blocks):
         start = turn % len(names)
         for name in names[start:] + names[:start]:
+            before(name)
             with no_collection():
                 found[name].append(_block(rivals[name], feeds, steps, clock))
             tick()
@@ -81,7 +86,7 @@ def alternate(
 
 
 def _block(
-    step: TrainStep, feeds: Sequence[Feed], steps: int, clock: Callable[[], float]
+    step: Callable[[F], float], feeds: Sequence[F], steps: int, clock: Callable[[], float]
 ) -> tuple[float, ...]:
     times = []
     step(feeds[-1])  # brings this rival's weights back into the caches
