@@ -96,7 +96,9 @@ def chosen_peers(options: argparse.Namespace) -> list[str]:
     wanted = options.peers or (QUICK_PEERS if options.quick else page.PEERS)
     left_out = {DYGRAPH, DECLARATIVE} if options.half else {FLOAT32}
     if options.half or options.processor:
-        left_out |= {"paddle3", "paddle2", "jax"}
+        left_out |= {"paddle3", "paddle2"}
+    if options.half:
+        left_out.add("jax")
     fit = [
         name for name in wanted if options.device in RIVALS[name].devices and name not in left_out
     ]

@@ -7,6 +7,7 @@ run, so ratios never mix runs.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -102,11 +103,11 @@ def ceiling_share(result: Mapping[str, Any]) -> float:
 
 def floor(result: Mapping[str, Any]) -> tuple[float, str]:
     """Seconds below which no step can be, and what limits it: its arithmetic at the matrix rate or
-    its traffic at the copy rate. 0 where they weren't counted."""
-    if not (result.get("moved") and result.get("copied")):
+    its traffic at the copy rate, where that was measured. 0 where the arithmetic wasn't counted."""
+    if not result["ceiling"]:
         return 0.0, ""
-    needs = result["flops"], result["moved"]
-    ceilings = Ceilings(result["ceiling"], result["copied"])
+    needs = result["flops"], result.get("moved", 0)
+    ceilings = Ceilings(result["ceiling"], result.get("copied") or math.inf)
     return ceilings.least_seconds(*needs), ceilings.bound(*needs)
 
 

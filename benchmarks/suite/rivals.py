@@ -153,10 +153,14 @@ class Running:
         self.close()
 
 
-# What torch and oneDNN use of a processor that has more.
+# What torch, oneDNN and XLA use of a processor that has more.
 PROCESSORS: Mapping[str, Mapping[str, str]] = {
     "": {},
-    "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"},
+    "avx2": {
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    },
 }
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.suite import page
 from benchmarks.suite.__main__ import (
@@ -28,6 +30,7 @@ from benchmarks.suite.peers import how_to_install
 from benchmarks.suite.plot import draw
 from benchmarks.suite.results import Measured, best, difference, merged, moved, pair
 from benchmarks.suite.rivals import RIVALS, RivalFailed, Running, environment
+from benchmarks.suite.sides.pytorch_side import COUNTED
 from benchmarks.suite.sides.side import Options, make
 from benchmarks.suite.worker import FEEDS, read_feeds, write_feeds
 from benchmarks.suite.workloads import WORKLOADS
@@ -137,8 +140,21 @@ def test_a_missed_goal_says_how_far_the_floor_is() -> None:
     )
     (line,) = missed_lines({"mlp": slow | {"moved": 75}})
     assert "by memory, is 750 ms: refluid takes 2.0 times that" in line
-    (line,) = missed_lines({"mlp": slow | {"copied": 0.0}})
+    (line,) = missed_lines({"mlp": slow | {"moved": 75, "copied": 0.0}})
+    assert "by arithmetic, is 600 ms" in line  # the rate of copies isn't known
+    (line,) = missed_lines({"mlp": slow | {"ceiling": 0.0}})
     assert "floor" not in line
+
+
+def test_gradients_of_grouped_convolutions_are_counted_as_they_are() -> None:
+    """Forward, gradients of both: 3 times 2 x 5 x 5 pixels of 8 channels, 3 x 3 of 4 channels."""
+    layer = torch.nn.Conv2d(8, 8, 3, padding=1, groups=2)
+    with FlopCounterMode(display=False, custom_mapping=COUNTED) as counter:
+        layer(torch.zeros(2, 8, 5, 5, requires_grad=True)).sum().backward()
+    assert counter.get_total_flops() == 3 * 2 * (2 * 25 * 8 * 9 * 4)
+    with FlopCounterMode(display=False, custom_mapping=COUNTED) as counter:
+        layer(torch.zeros(2, 8, 5, 5)).sum().backward()
+    assert counter.get_total_flops() == 2 * 2 * (2 * 25 * 8 * 9 * 4)
 
 
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")
@@ -185,6 +201,8 @@ def test_less_of_a_processor_is_for_all() -> None:
     settings = settings_of(parse_options(["--processor", "avx2"]))
     assert kept_in(settings).name == "cpu-avx2"
     assert "paddle3" not in chosen_peers(parse_options(["--processor", "avx2"]))
+    limits = environment(RIVALS["jax"], 1, "auto", None, settings.processor)
+    assert limits["XLA_FLAGS"].endswith("=AVX2")
     for name in ("refluid", "eager"):
         limited = environment(RIVALS[name], 1, "auto", None, settings.processor)
         capability = "import torch; print(torch.backends.cpu.get_cpu_capability())"

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, conv_flop_count
 
 from benchmarks.suite.kernels import kernel_shares
 from benchmarks.suite.networks.padding import padded
@@ -110,7 +110,7 @@ class TorchSide:
     def needs(self, prepared: dict[str, Any]) -> Needs:
         """Counted on the plain module; without oneDNN, whose LSTM the counter doesn't know."""
         batch = {name: self._tensor(value) for name, value in prepared.items()}
-        counter = FlopCounterMode(display=False)
+        counter = FlopCounterMode(display=False, custom_mapping=COUNTED)
         with torch.backends.mkldnn.flags(enabled=False), counter:
             torch.autograd.backward(self.module(batch))
         held = sum(map(_touched, self.module.parameters()))
@@ -129,6 +129,24 @@ class TorchSide:
 
     def versions(self) -> dict[str, str]:
         return {"torch": torch.__version__}
+
+
+def _of_gradients(
+    grad_shape: list[int],
+    x_shape: list[int],
+    w_shape: list[int],
+    *others: Any,
+    out_shape: Any = None,
+) -> int:
+    """Operations of a convolution's gradients: as many for each as forward.
+
+    Torch's own counter takes those of one with groups for those of one without.
+    """
+    transposed, wanted = others[4], others[7]
+    return conv_flop_count(x_shape, w_shape, grad_shape, transposed) * sum(wanted[:2])
+
+
+COUNTED = {torch.ops.aten.convolution_backward: _of_gradients}
 
 
 def _touched(param: Tensor) -> int:
