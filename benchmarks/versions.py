@@ -30,7 +30,7 @@ def compare(before: Path, name: str, asked: argparse.Namespace) -> tuple[float, 
         sides: dict[str, Running] = {}
         for side, source in sources.items():
             paths = {"PYTHONPATH": f"{source}:{ROOT}"}
-            setting = environment(RIVALS[REFLUID], asked.threads, asked.tier, None) | paths
+            setting = environment(RIVALS[REFLUID], asked.threads, asked.tier, None, "") | paths
             log = place / f"{side}.log"
             sides[side] = stack.enter_context(Running(RIVALS[REFLUID], setting, log, PATIENCE))
             sides[side].ask(

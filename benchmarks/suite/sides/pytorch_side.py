@@ -143,7 +143,8 @@ def _of_gradients(
     Torch's own counter takes those of one with groups for those of one without.
     """
     transposed, wanted = others[4], others[7]
-    return conv_flop_count(x_shape, w_shape, grad_shape, transposed) * sum(wanted[:2])
+    forward: int = conv_flop_count(x_shape, w_shape, grad_shape, transposed)
+    return forward * sum(wanted[:2])
 
 
 COUNTED = {torch.ops.aten.convolution_backward: _of_gradients}
