@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+# OpenMP's threads wait for their next work by computing, until torch is told otherwise as it loads:
+# a third of what tests of several processes on two cores took.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import torch
 
 # Tests compare bits, which depend on the number of threads; those of the choice switch it on.
