@@ -1,12 +1,15 @@
 """`python tests/forking.py FD`: forks processes of Python that have torch imported already.
 
 Each does what `python ARGUMENTS` does; what that is comes over the socket FD, from `tests.started`.
-Nothing but torch is imported before: refluid reads its environment in each anew.
+Nothing but torch is imported before: refluid reads its environment in each anew. They end without
+taking Python's and torch's objects apart one by one: as long as all that most of them do.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
 import gc
 import importlib.util
 import json
@@ -21,6 +24,7 @@ from typing import Any
 
 Asked = dict[str, Any]
 STATUS = struct.Struct("q")
+_ends_with: list[int] = []
 
 
 def serve(connection: socket.socket) -> Asked:
@@ -108,11 +112,36 @@ def become(arguments: list[str]) -> None:
     exec(code, vars(main))
 
 
+def finish(arguments: list[str]) -> None:
+    """The same, and notes with which status Python will end."""
+    try:
+        become(arguments)
+    except SystemExit as asked:
+        plain = asked.code is None or isinstance(asked.code, int)
+        _ends_with.append((asked.code or 0) & 255 if plain else 1)
+        raise
+    except Exception:
+        _ends_with.append(1)
+        raise
+    _ends_with.append(0)
+
+
+def _end_at_once() -> None:
+    """After threads are joined and all else that is to happen at the end has."""
+    if _ends_with:
+        with contextlib.suppress(Exception):  # Python says so
+            sys.stdout.flush()
+            sys.stderr.flush()
+            ctypes.CDLL(None).fflush(None)
+            os._exit(_ends_with[0])
+
+
 if __name__ == "__main__":
     if os.fork():  # no child of the process that starts it, which may ask for its children
         os._exit(0)
     del sys.path[0]
+    atexit.register(_end_at_once)  # first, so it is called last
     import torch  # noqa: F401
 
     gc.freeze()  # else each goes through all of torch's objects, and so copies them
-    become(serve(socket.socket(fileno=int(sys.argv[1])))["arguments"])
+    finish(serve(socket.socket(fileno=int(sys.argv[1])))["arguments"])

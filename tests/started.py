@@ -1,8 +1,8 @@
 """Processes of Python that tests start, without each importing torch: two of three seconds.
 
 They are forked from one that has only imported torch (`tests.forking`), one for each environment
-that Python or torch's libraries read when they begin. Tests of what is imported when, of signals
-and of terminals start their processes by `subprocess`.
+that Python or torch's libraries read when they begin. Tests of what is imported when, of signals,
+of terminals and of what is left when Python goes start their processes by `subprocess`.
 """
 
 from __future__ import annotations

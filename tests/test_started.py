@@ -44,6 +44,25 @@ def test_they_are_as_others(way: str, tmp_path: Path) -> None:
     assert forked.returncode == 7
 
 
+ENDS = ["", "raise SystemExit('why')", "raise SystemExit(300)", "1 / 0", "raise KeyboardInterrupt"]
+
+
+@pytest.mark.parametrize("last", ENDS)
+def test_they_end_as_others(last: str) -> None:
+    """All threads are joined, what is to be called at the end is, and all is written."""
+    text = (
+        "import atexit, threading, time\n"
+        "atexit.register(print, 'at the end')\n"
+        "late = lambda: [time.sleep(0.1), print('a thread')]\n"
+        "threading.Thread(target=late).start()\n"
+    )
+    usual = subprocess.run([sys.executable, "-c", text + last], capture_output=True, text=True)
+    forked = run("-c", text + last)
+    assert forked.stdout == usual.stdout == "a thread\nat the end\n"
+    assert forked.returncode == usual.returncode
+    assert forked.stderr.splitlines()[-1:] == usual.stderr.splitlines()[-1:]
+
+
 def test_each_draws_and_orders_by_itself(tmp_path: Path) -> None:
     code = "import numpy, random; print(numpy.random.rand(), random.random())"
     assert len({run("-c", code).stdout for _ in range(3)}) == 3
