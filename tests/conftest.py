@@ -41,6 +41,13 @@ _seed_torch = (
 _first_states: dict[int, tuple[Any, Any]] = {}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _what_is_there_stays() -> None:
+    """Of what former modules left, only garbage goes: tests that look for it look at their own."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _numbers_of_its_own(request: pytest.FixtureRequest) -> None:
     """A test draws the same numbers whichever tests ran before it, in whichever process.
