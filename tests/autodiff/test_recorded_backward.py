@@ -12,7 +12,7 @@ from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from tests.autodiff.recorded import Recorded, read_program, recorded_runs, take_apart, zoo_programs
-from tests.golden import needs_golden
+from tests.golden import needs_golden, quick_ones
 
 pytestmark = needs_golden
 
@@ -63,7 +63,7 @@ def _compare_blocks(recorded: Recorded) -> None:
             assert (var.type, var.shape, var.dtype) == (other.type, other.shape, other.dtype), name
 
 
-@pytest.mark.parametrize("path", zoo_programs(), ids=_id)
+@pytest.mark.parametrize("path", quick_ones(zoo_programs()), ids=_id)
 def test_models_get_the_recorded_backward_pass(path: Path) -> None:
     recorded = take_apart(read_program(path))
     if _id(path) in GAN_GENERATORS or recorded.recomputed:

@@ -92,8 +92,9 @@ def write_rank(folder: str) -> None:
 
 
 def fail_second(folder: str) -> None:
-    """What `spawn` calls: the second process fails."""
+    """What `spawn` calls: the second process fails after the same."""
     from refluid.paddle import distributed as dist
 
+    write_rank(folder)
     if dist.get_rank() == 1:
         raise ValueError(f"no place in {folder}")

@@ -15,6 +15,7 @@ from refluid.collective.saving.checkpoints import Checkpointing
 from refluid.collective.saving.folders import folder_of, numbers
 from refluid.collective.saving.shares import shares_of
 from refluid.core.errors import EnforceNotMet
+from tests.choices import often
 from tests.collective.jobs import as_trainers
 from tests.collective.networks import parameters
 from tests.collective.resuming import (
@@ -62,8 +63,15 @@ def check_resumed(size: int, tmp_path: Path, kinds: Sequence[str]) -> None:
             assert len({*one[2]}) == (STEPS if last else 1), "steps differ, where a loss is known"
 
 
-def test_what_resumes_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
-    check_resumed(2, tmp_path, [*KINDS, "stages", "parts"])
+# With moments shared out, with what waits at each trainer, and with layers of its own.
+SOME = ["a reader of the program", "compressed", "stages"]
+
+
+@pytest.mark.parametrize(
+    "kinds", often([SOME, [*KINDS, "stages", "parts"]], [SOME]), ids=["some", "all"]
+)
+def test_what_resumes_goes_on_as_if_never_interrupted(kinds: list[str], tmp_path: Path) -> None:
+    check_resumed(2, tmp_path, kinds)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 
 from refluid.paddle.distributed import fleet
 from refluid.paddle.distributed.fleet.base.excluding import why_not
+from tests.choices import often
 from tests.collective import combining
 from tests.collective.combining import Combination
 from tests.collective.jobs import as_trainers
@@ -82,12 +83,13 @@ def test_what_local_steps_do_without(caplog: pytest.LogCaptureFixture) -> None:
     assert len(said) == 3 and "sync_batch_norm" in said[0]
 
 
-def test_some_options_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", often([3, 10], [3]))
+def test_some_options_together(count: int, tmp_path: Path) -> None:
     known: list[Combination] = [
         ("adam", ("amp", "merge", "stage 1")),
         ("clipped", ("amp", "merge", "stage 3")),
     ]
-    check([*known, *combining.draws(5, 10)], tmp_path)
+    check([*known, *combining.draws(5, count)], tmp_path)
 
 
 @pytest.mark.slow

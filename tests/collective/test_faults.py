@@ -91,7 +91,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
         other.listen()
         taken = f"127.0.0.1:{other.getsockname()[1]}"
         endpoints = [taken, *free_endpoints(1)]
-        found = ran(tmp_path, endpoints=endpoints, FLAGS_refluid_meeting_seconds="5")
+        found = ran(tmp_path, endpoints=endpoints, FLAGS_refluid_meeting_seconds="2")
     assert f"trainer 0 can't listen at {taken}" in found[0]["error"]
     assert f"could not meet the others at {taken}" in found[1]["error"]
 
@@ -100,7 +100,7 @@ def test_a_wrong_address_and_one_who_never_comes(tmp_path: Path) -> None:
     right, wrong = free_endpoints(1)[0], "127.0.0.1:9"
     trainers: list[Started] = []
     for rank, first in enumerate((right, wrong)):
-        told = environment(rank, [first, "127.0.0.1:10"], FLAGS_refluid_meeting_seconds="6")
+        told = environment(rank, [first, "127.0.0.1:10"], FLAGS_refluid_meeting_seconds="3")
         said = [*PROGRAM, str(tmp_path)]
         trainers.append(begun(said, rank, told))
     with ended_after(trainers):
@@ -156,6 +156,7 @@ def test_a_restart_ends_with_the_same_losses(tmp_path: Path) -> None:
     assert (tmp_path / "killed" / "happened").is_file()
 
 
+@pytest.mark.slow  # without hosts, tests/comm has those that fall silent
 @pytest.mark.skipif(not allowed(), reason="network namespaces aren't allowed here")
 def test_a_link_that_goes_down_is_told_on_both_hosts(tmp_path: Path) -> None:
     with Hosts(2) as hosts:

@@ -16,6 +16,7 @@ from refluid.fluid.incubate.fleet.collective import (
     DistributedStrategy,
     TrainStatus,
 )
+from tests.choices import often
 from tests.collective.jobs import as_trainers
 from tests.collective.networks import batches, built, parameters, share
 from tests.collective.training import FLEETS, OPTIMIZERS, train, train_by_fleet
@@ -43,12 +44,16 @@ def alone(steps: int) -> dict[str, Any]:
         return parameters(main)
 
 
-def test_every_kind_of_fleet(tmp_path: Path) -> None:
-    trained = as_trainers(2, train_by_fleet, FLEETS, folder=tmp_path)
+SOME = ["nccl2", "reduce", "collective", "local sgd of 3"]
+
+
+@pytest.mark.parametrize("fleets", often([SOME, FLEETS], [SOME]), ids=["some", "all"])
+def test_every_kind_of_fleet(fleets: list[str], tmp_path: Path) -> None:
+    trained = as_trainers(2, train_by_fleet, fleets, folder=tmp_path)
     for own in trained:
         assert isinstance(own, list), own
     losses, learned = train("momentum", {}, 1, False)
-    for number, kind in enumerate(FLEETS):
+    for number, kind in enumerate(fleets):
         found = [own[number] for own in trained]
         wanted = learned
         if kind.startswith("local sgd"):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.choices import often
 from tests.collective.hybrid_layers import AXES, OPTIMIZERS, keep, train, train_all
 from tests.collective.jobs import as_trainers
 
@@ -48,12 +49,14 @@ def compare(found: list[Any], cases: list[tuple[Any, ...]]) -> None:
         assert seen == learned.keys()
 
 
-def test_two_workers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("some", often([True, False], [True]))
+def test_two_workers(some: bool, tmp_path: Path) -> None:
     cases: list[tuple[Any, ...]] = [
         (1, "adam, clipped", {"mp_degree": 2}, 1),
         (2, "momentum, clipped", {"pp_degree": 2}, 4, {"recompute_interval": 2}),
         (6, "sgd", {"pp_degree": 2}, 2, {"seg_method": "layer:Block", "scaled": True}),
     ]
+    cases = [one for one in cases if one[0] != 2] if some else cases
     compare(as_trainers(2, train_all, cases, folder=tmp_path), cases)
     for own in as_trainers(2, keep, str(tmp_path), folder=tmp_path):
         assert isinstance(own, list), own

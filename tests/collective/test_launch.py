@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +12,8 @@ import pytest
 from refluid.collective.launch.cluster import Cluster, free_port, require_free, table
 from refluid.collective.launch.job import launched
 from refluid.core.errors import EnforceNotMet
+from tests.interrupting import interruptible
+from tests.started import Started, start
 
 SCRIPT = """
 import os, pathlib, sys, time
@@ -30,19 +30,20 @@ if "wait" in sys.argv:
 """
 
 
-def command(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def command(folder: Path, *arguments: str) -> Started:
+    """Begins the launcher; what it says goes to `said`."""
     (folder / "script.py").write_text(SCRIPT)
-    said = [sys.executable, "-m", "refluid.cli.main", "launch", "-n", "2", *arguments]
-    path = os.pathsep.join(one for one in sys.path if one)
-    return subprocess.Popen(
-        said,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    told = {**os.environ, "OMP_NUM_THREADS": "1"}
+    words = ["-m", "refluid.cli.main", "launch", "-n", "2", *arguments]
+    with (folder / "said").open("w") as out, interruptible():
+        streams = [0, out.fileno(), out.fileno()]
+        return start(*words, folder=folder, environment=told, streams=streams)
+
+
+def said(folder: Path, launcher: Started) -> str:
+    """All that it said, once it has ended."""
+    launcher.wait(300)
+    return (folder / "said").read_text()
 
 
 def ended(folder: Path) -> bool:
@@ -53,7 +54,7 @@ def ended(folder: Path) -> bool:
 
 def test_trainers_find_their_environment(tmp_path: Path) -> None:
     launcher = command(tmp_path, "script.py", "--lr", "0.1")
-    output, _ = launcher.communicate(timeout=300)
+    output = said(tmp_path, launcher)
     assert launcher.returncode == 0, output
     assert "trainer 0 of 2 ['--lr', '0.1']" in output and "PADDLE_TRAINER_ENDPOINTS" in output
     assert "trainer 1" not in output
@@ -65,7 +66,7 @@ def test_trainers_find_their_environment(tmp_path: Path) -> None:
 
 def test_a_failure_ends_all_and_is_shown_after_the_restarts(tmp_path: Path) -> None:
     launcher = command(tmp_path, "--max_restarts", "1", "--quiet", "script.py", "0", "1", "wait")
-    output, _ = launcher.communicate(timeout=300)
+    output = said(tmp_path, launcher)
     assert launcher.returncode == 1, output
     assert "trainer 1 ended with status 1" in output and "trainer 1 gives up" in output
     assert sorted(path.name for path in tmp_path.glob("pid-*")) == [
@@ -86,7 +87,7 @@ def test_nothing_runs_on_after_the_launcher(how: signal.Signals, tmp_path: Path)
     while len(list(tmp_path.glob("pid-*"))) < 2 and time.monotonic() < until:
         time.sleep(0.1)
     launcher.send_signal(how)
-    launcher.communicate(timeout=120)
+    launcher.wait(120)
     assert launcher.returncode == (130 if how == signal.SIGINT else -9)
     while not ended(tmp_path) and time.monotonic() < until + 30:
         time.sleep(0.1)

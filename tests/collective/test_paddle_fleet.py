@@ -163,11 +163,16 @@ def test_means_are_taken_as_loss_and_rate_say(jobs: list[dict[str, Any]]) -> Non
     assert len(set(due)) > 1
 
 
+@pytest.mark.slow
 def test_spawn(tmp_path: Path) -> None:
     distributed.spawn(distributed_calls.write_rank, (str(tmp_path),), nprocs=2)
     assert (tmp_path / "rank-0").read_text() == "2 [3.0]" == (tmp_path / "rank-1").read_text()
+
+
+def test_one_that_fails_after_spawn(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"process 1 of 2 failed(.|\n)*no place in"):
         distributed.spawn(distributed_calls.fail_second, (str(tmp_path),), nprocs=2)
+    assert (tmp_path / "rank-0").read_text() == "2 [3.0]" == (tmp_path / "rank-1").read_text()
     with pytest.raises(TypeError, match="no option gpu"):
         distributed.spawn(distributed_calls.fail_second, gpu="0")
 

@@ -11,11 +11,20 @@ from tests.collective.compiled_cases import CASES
 from tests.collective.jobs import as_trainers
 from tests.collective.training import train, train_all
 
+SOME = ["one by one", "reduce", "two places, reduce", "hierarchical"]
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_trainers_are_as_one(size: int, tmp_path: Path) -> None:
+
+@pytest.mark.parametrize(
+    ("size", "cases"),
+    [
+        (2, SOME),
+        pytest.param(2, [one for one in CASES if one not in SOME], marks=pytest.mark.slow),
+        pytest.param(3, ["plain"], marks=pytest.mark.slow),
+    ],
+    ids=["some", "others", "three"],
+)
+def test_trainers_are_as_one(size: int, cases: list[str], tmp_path: Path) -> None:
     """Parameters begin as trainer 0's, though each has drawn its own."""
-    cases = list(CASES) if size == 2 else ["plain"]
     trained = as_trainers(size, train_all, cases, folder=tmp_path)
     for own in trained:
         assert isinstance(own, list), own

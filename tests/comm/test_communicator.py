@@ -15,6 +15,7 @@ from refluid.comm import ALONE, Communicator
 from refluid.comm.processes import meet
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.core.selected_rows import SelectedRows
+from tests.choices import crossed
 from tests.comm import naive
 from tests.comm.groups import as_processes, as_threads, free_address
 from tests.interrupting import interrupted_in
@@ -233,7 +234,15 @@ def test_a_member_that_dies(run: Run, method: str) -> None:
         assert "1 of 3" in str(error), error
 
 
-@pytest.mark.parametrize("method", ["all_reduce", "recv"])
+@pytest.mark.parametrize(
+    ("run", "method"),
+    crossed(
+        [as_threads, as_processes],
+        ["all_reduce", "recv"],
+        fast=[(as_threads, "recv"), (as_processes, "all_reduce")],
+    ),
+    indirect=["run"],
+)
 def test_a_member_that_does_nothing(run: Run, method: str) -> None:
     def work(comm: Communicator) -> Any:
         comm.barrier()

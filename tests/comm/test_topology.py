@@ -16,7 +16,9 @@ from tests.comm.groups import as_processes
 from tests.comm.test_communicator import CASES, bits, drawn
 
 
-@pytest.mark.parametrize(("size", "seed"), [(2, 0), (3, 1), (4, 2), (5, 3)])
+@pytest.mark.parametrize(
+    ("size", "seed"), [(2, 0), (3, 1), (4, 2), pytest.param(5, 3, marks=pytest.mark.slow)]
+)
 def test_any_groups_of_any_size(size: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Members in any order and number in groups, chunks of any length, waited for or not."""
     draws = random.Random(seed)

@@ -13,12 +13,15 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.texts import LONGEST_LINE, MOST_LINES, screenful, shortened
 from refluid.ir.schema import Attribute
 from refluid.ops.registry import operators
+from tests.choices import often
 
 SCREEN = 10_000
 HUGE: tuple[Any, ...] = ([1] * 30_000, ["x" * 50] * 3_000, "y" * 100_000, [0.5] * 30_000)
 # They run code or write files, or print what they are given.
 _LEFT_OUT = ("py_func", "load", "save", "load_combine", "save_combine", "print", "delete_var")
 TYPES = [one.type for one in operators() if one.body and not one.type.endswith("_grad")]
+
+ASKED = [one for one in TYPES if one not in _LEFT_OUT][::4]
 
 
 def test_short_texts_stay() -> None:
@@ -63,7 +66,7 @@ def _failure(op_type: str, name: str, value: Any, known: dict[str, Attribute]) -
     return None
 
 
-@pytest.mark.parametrize("op_type", [one for one in TYPES if one not in _LEFT_OUT][::4])
+@pytest.mark.parametrize("op_type", often(ASKED, ASKED[::2]))
 def test_errors_about_huge_attributes_fit_on_a_screen(op_type: str) -> None:
     (found,) = [one for one in operators() if one.type == op_type]
     for name in found.attributes:

@@ -83,7 +83,7 @@ def _slow(*case: Any) -> Any:
     [
         _slow("normal", None, 0, ""),
         _slow("exit", None, 7, ""),
-        ("exception", None, 1, "RuntimeError: over"),
+        _slow("exception", None, 1, "RuntimeError: over"),
         _slow("waiting", signal.SIGINT, -signal.SIGINT, "KeyboardInterrupt"),
         ("consuming", signal.SIGINT, -signal.SIGINT, "KeyboardInterrupt"),
         _slow("waiting", signal.SIGTERM, -signal.SIGTERM, ""),

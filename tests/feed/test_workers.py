@@ -17,6 +17,7 @@ from refluid.feed import WorkerDied
 from refluid.feed.errors import RemoteTraceback
 from refluid.feed.workers import Seeds, Stream, Tasks
 from refluid.feed.workers.packing import pack, unpack
+from tests.choices import crossed
 from tests.feed.leftovers import assert_nothing_left
 
 LARGE = 100_000
@@ -64,8 +65,9 @@ def test_packing(value: Any) -> None:
         assert again == value
 
 
-@pytest.mark.parametrize("size", [3, LARGE])
-@pytest.mark.parametrize("lend", [0, 2, 100])
+@pytest.mark.parametrize(
+    ("size", "lend"), crossed([3, LARGE], [0, 2, 100], fast=[(3, 0), (LARGE, 2), (LARGE, 100)])
+)
 def test_stream_gives_all_items_in_order(size: int, lend: int) -> None:
     stream = Stream("numbers", [_arrays(20, size)], 2, rotate=True, lend=lend)
     for number, (array, names) in enumerate(stream.items()):

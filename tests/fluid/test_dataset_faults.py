@@ -18,6 +18,7 @@ from refluid import fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.feed.multislot.parsing import BadLine
 from refluid.feed.text_datasets.pipe import PipeFailed
+from tests.choices import often
 from tests.feed.leftovers import assert_nothing_left
 from tests.fluid.dataset_network import KINDS, TOTAL, Network, write_files
 
@@ -107,7 +108,10 @@ def _wait_for_child(script: subprocess.Popen[str], name: str) -> list[psutil.Pro
 
 
 @pytest.mark.usefixtures("ctrl_c")
-@pytest.mark.parametrize(("command", "threads"), [("yes 1 7", "1"), ("sleep 100", "2")])
+@pytest.mark.parametrize(
+    ("command", "threads"),
+    [("yes 1 7", "1"), pytest.param("sleep 100", "2", marks=pytest.mark.slow)],
+)
 def test_ctrl_c_ends_everything(tmp_path: Path, command: str, threads: str) -> None:
     files = [tmp_path / "a", tmp_path / "b"]
     for file in files:
@@ -125,7 +129,7 @@ def test_ctrl_c_ends_everything(tmp_path: Path, command: str, threads: str) -> N
     assert out.startswith("interrupted [") and "rows in" in out and out.endswith("[]\n")
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", often([signal.SIGTERM, signal.SIGKILL], [signal.SIGKILL]))
 def test_commands_end_with_a_killed_process(tmp_path: Path, how: int) -> None:
     file = tmp_path / "a"
     file.write_text("1 1\n")

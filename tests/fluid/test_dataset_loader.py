@@ -13,6 +13,7 @@ import pytest
 from refluid import fluid
 from refluid.feed import ReaderFailed
 from refluid.ir.program import Program
+from tests.choices import crossed, often
 from tests.feed.leftovers import assert_nothing_left
 from tests.fluid.loaders import CPU, flat, ids
 
@@ -45,8 +46,10 @@ class Numbers(fluid.io.Dataset):
         return np.full(2, noise, "float32"), np.array([idx])
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    ("workers", "shuffle"),
+    crossed([0, 1, 3], [False, True], fast=[(0, True), (1, True), (3, False)]),
+)
 def test_every_sample_once(feeds: Any, workers: int, shuffle: bool) -> None:
     np.random.seed(4)
     loader = fluid.io.DataLoader(
@@ -65,8 +68,10 @@ def test_every_sample_once(feeds: Any, workers: int, shuffle: bool) -> None:
         assert flat(passes[0]) == order.tolist()
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("taken", [0, 1, 5, 7])
+@pytest.mark.parametrize(
+    ("workers", "taken"),
+    crossed([0, 2], [0, 1, 5, 7], fast=[(0, 0), (0, 1), (2, 5), (0, 7)]),
+)
 def test_position_in_a_dataset(feeds: Any, workers: int, taken: int) -> None:
     def loader() -> Any:
         return fluid.io.DataLoader(
@@ -117,7 +122,7 @@ class Stream(fluid.io.IterableDataset):
             yield np.zeros(2, "float32"), np.array([one])
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("workers", often([0, 1, 3], [0, 3]))
 def test_iterable_datasets(feeds: Any, workers: int) -> None:
     loader = fluid.io.DataLoader(Stream(20), feeds, CPU, batch_size=3, num_workers=workers)
     seen = [ids(data) for data in loader]

@@ -14,6 +14,7 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from tests.choices import crossed
 from tests.feed.leftovers import assert_nothing_left
 from tests.fluid.dataset_network import KINDS, TOTAL, Network, write_files
 
@@ -39,10 +40,23 @@ def made(network: Network, kind: str, files: list[str], threads: int, command: s
     return dataset
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("command", ["cat", "sed s/x/y/"])
-@pytest.mark.parametrize("stops_at", [5, 99, TOTAL - 1])
+@pytest.mark.parametrize(
+    ("stops_at", "command", "threads", "kind"),
+    crossed(
+        [5, 99, TOTAL - 1],
+        ["cat", "sed s/x/y/"],
+        [1, 3],
+        KINDS,
+        fast=[
+            (5, "cat", 1, "QueueDataset"),
+            (5, "sed s/x/y/", 3, "InMemoryDataset"),
+            (99, "cat", 3, "QueueDataset"),
+            (99, "sed s/x/y/", 1, "InMemoryDataset"),
+            (TOTAL - 1, "sed s/x/y/", 3, "QueueDataset"),
+            (TOTAL - 1, "cat", 1, "InMemoryDataset"),
+        ],
+    ),
+)
 def test_a_stopped_pass_goes_on_with_the_rows_that_were_left(
     files: list[str], tmp_path: Path, kind: str, threads: int, command: str, stops_at: int
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from refluid import fluid, paddle
 from refluid.paddle import reader as readers
+from tests.choices import crossed, often
 from tests.feed.leftovers import assert_nothing_left
 
 ROWS, BATCH = 203, 16
@@ -55,9 +56,10 @@ class Stream(fluid.dataloader.IterableDataset):  # type: ignore[misc]
         return (np.array([row]) for row in range(first, ROWS, step))
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
-@pytest.mark.parametrize("places", [1, 2])
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    ("shuffle", "places", "workers"),
+    crossed([False, True], [1, 2], [0, 1, 3], fast=[(True, 1, 0), (True, 2, 1), (False, 2, 3)]),
+)
 def test_datasets_by_number(workers: int, places: int, shuffle: bool) -> None:
     loader = fluid.io.DataLoader(
         Numbers(),
@@ -74,7 +76,7 @@ def test_datasets_by_number(workers: int, places: int, shuffle: bool) -> None:
     assert (passes[0] != passes[1]) == shuffle
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("workers", often([0, 1, 3], [0, 3]))
 def test_streams(workers: int) -> None:
     loader = fluid.io.DataLoader(Stream(), [variable()], CPU, batch_size=BATCH, num_workers=workers)
     for _ in range(2):
@@ -102,9 +104,15 @@ SETTERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("setter", SETTERS)
-@pytest.mark.parametrize("process", [False, True])
-@pytest.mark.parametrize("capacity", [1, 64])
+@pytest.mark.parametrize(
+    ("setter", "process", "capacity"),
+    crossed(
+        SETTERS,
+        [False, True],
+        [1, 64],
+        fast=[("samples", True, 1), ("lists", False, 1), ("batches", True, 64)],
+    ),
+)
 def test_generators(setter: str, process: bool, capacity: int) -> None:
     loader = fluid.io.DataLoader.from_generator([variable()], capacity, use_multiprocess=process)
     SETTERS[setter](loader)
@@ -155,8 +163,9 @@ def test_decorators(name: str) -> None:
             assert rows == list(range(ROWS))
 
 
-@pytest.mark.parametrize("stop", [1, 5, 12])
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("stop", "workers"), crossed([1, 5, 12], [0, 2], fast=[(1, 0), (5, 2), (12, 0)])
+)
 def test_positions(stop: int, workers: int) -> None:
     def loader() -> Any:
         return fluid.io.DataLoader(

@@ -16,6 +16,7 @@ import pytest
 from refluid import fluid, paddle
 from refluid.feed import ReaderFailed
 from refluid.ir.program import Program
+from tests.choices import crossed
 from tests.feed.leftovers import assert_nothing_left
 from tests.fluid.loaders import CPU, batches, flat, from_generator, ids, samples
 
@@ -181,8 +182,14 @@ def shuffled(count: int) -> Any:
     return paddle.batch(paddle.reader.shuffle(samples(count), 20), 3)
 
 
-@pytest.mark.parametrize("multiprocess", [False, True])
-@pytest.mark.parametrize("taken", [0, 1, 4, 7, 9])
+@pytest.mark.parametrize(
+    ("taken", "multiprocess"),
+    crossed(
+        [0, 1, 4, 7, 9],
+        [False, True],
+        fast=[(0, False), (1, False), (4, True), (7, False), (9, True)],
+    ),
+)
 def test_position_of_a_shuffling_generator(feeds: Any, taken: int, multiprocess: bool) -> None:
     def loader() -> Any:
         made = from_generator(feeds, use_multiprocess=multiprocess)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.choices import often
+
 PROGRAM = """
 import sys, gc, faulthandler, signal
 faulthandler.register(signal.SIGUSR1, all_threads=True)
@@ -156,7 +158,7 @@ def interrupted(folder: Path, phase: str, rounds: int, port: int) -> None:
         process.communicate()
 
 
-@pytest.mark.parametrize("phase", QUICK)
+@pytest.mark.parametrize("phase", often(QUICK, ["train"]))
 def test_ctrl_c(tmp_path: Path, phase: str) -> None:
     interrupted(tmp_path, phase, 4, 0)
 

@@ -120,7 +120,7 @@ FORKING = ("process", "workers", "processes")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_at_some_calls(kind: str) -> None:
-    interrupted(kind, 31 if kind in FORKING else 7)
+    interrupted(kind, 67 if kind in FORKING else 7)
 
 
 @pytest.mark.slow

@@ -39,7 +39,6 @@ ROWS = all_pairs()
 QUICK = {
     "book_mnist_cnn",
     "book_word2vec",
-    "ctr_dnn",
     "senta_lstm",
 }
 NAMES = sorted(path.parent.name for path in (GOLDEN / "zoo").glob("*/steps.npz"))

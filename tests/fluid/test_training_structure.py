@@ -13,7 +13,7 @@ from refluid.ir.defaults import program_guard
 from refluid.ir.editor import Editor
 from refluid.ir.program import Program
 from tests.fluid import recorded_training as recording
-from tests.golden import GOLDEN, needs_golden
+from tests.golden import GOLDEN, needs_golden, quick_ones
 
 PROGRAMS = [
     main
@@ -23,7 +23,9 @@ PROGRAMS = [
 
 
 @needs_golden
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize(
+    "path", quick_ones(PROGRAMS), ids=lambda path: f"{path.parent.name}/{path.name}"
+)
 def test_optimizer_operators_are_fluids(path: Path) -> None:
     main, startup = recording.read_program(path), recording.startup_of(path)
     recorded = recording.split(main)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from refluid.runtime.recorded import fitting, spelling, text
+from tests.choices import often
 from tests.fuzzing.fuzzer import Tally, fuzz, judged, shrunk
 from tests.fuzzing.programs import KINDS, build, draw_spec
 from tests.fuzzing.table import rows
@@ -26,7 +27,7 @@ def _texts(tally: Tally) -> str:
     return "\n".join(one.text for one in tally.findings)
 
 
-@pytest.mark.parametrize("first", range(20, 60, 10))
+@pytest.mark.parametrize("first", often(range(20, 60, 10), [20, 30]))
 def test_some_programs(first: int) -> None:
     tally = fuzz(iter(range(first, first + 10)), tell=lambda text: None)
     assert tally.programs == 10

@@ -17,6 +17,7 @@ from refluid.core.pickles import load_state_bytes
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir import framework_pb2 as pb
 from refluid.ir.program import Program
+from tests.choices import often
 from tests.golden import GOLDEN, needs_golden, recorded_models
 from tests.ir.mutations import is_clear, mutated
 
@@ -47,7 +48,7 @@ def runs(model: str, first: int, count: int) -> None:
 
 
 @needs_golden
-@pytest.mark.parametrize("model", QUICK)
+@pytest.mark.parametrize("model", often(QUICK, ["book_mnist_cnn"]))
 def test_damaged_programs_are_refused_or_run(model: str) -> None:
     runs(model, 0, 100)
 
@@ -84,7 +85,7 @@ def check_reading(model: str, first: int, count: int) -> None:
 
 
 @needs_golden
-@pytest.mark.parametrize("model", QUICK)
+@pytest.mark.parametrize("model", often(QUICK, ["simnet_cnn"]))
 def test_reading_damaged_programs(model: str) -> None:
     check_reading(model, 0, 300)
 

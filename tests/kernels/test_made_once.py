@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 # In a process of its own, which has seen few kernels; threads meet where torch makes their objects.
 _RACE = """
 import threading, time
@@ -61,6 +63,7 @@ def test_threads_see_the_same_objects() -> None:
     assert (seen >= 12, lost) == (True, 0)
 
 
+@pytest.mark.slow
 def test_the_race_is_one() -> None:
     """With torch's own way threads see several objects, or the process is gone."""
     try:

@@ -12,6 +12,7 @@ import torch
 
 from refluid.kernels.parts import SHAPE_RULES
 from refluid.kernels.without_sympy import ANSWERS
+from tests.choices import often
 from tests.started import run
 
 TRUTHS = [(True,), (False,)]
@@ -74,7 +75,10 @@ print(torch.relu(fake).shape[0] is not None, torch._prims_common.elementwise_dty
 """
 
 
-@pytest.mark.parametrize("before", ["", "torch.relu(meta)\nheld = sym_eq = None\n"])
+BEFORE = "torch.relu(meta)\nheld = sym_eq = None\n"
+
+
+@pytest.mark.parametrize("before", often(["", BEFORE], [BEFORE]), ids=["first", "later"])
 def test_symbolic_sizes_are_asked_of_torch(before: str) -> None:
     """By names that were taken from the stand-in, too."""
     early = "from torch.fx.experimental.symbolic_shapes import sym_eq as early\n"

@@ -16,6 +16,7 @@ from refluid.core.offsets import Offsets
 from refluid.ops.detection.overlaps import overlaps
 from refluid.ops.detection.polygons import polygon_areas, polygon_overlaps
 from refluid.ops.registry import find
+from tests.choices import crossed
 
 BASE = {"score_threshold": 0.2, "nms_top_k": -1, "keep_top_k": -1, "nms_threshold": 0.3}
 
@@ -85,8 +86,14 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("count", [40, 300])
+@pytest.mark.parametrize(
+    ("count", "options"),
+    crossed(
+        [40, 300],
+        OPTIONS,
+        fast=[*((40, one) for one in OPTIONS), *((300, OPTIONS[one]) for one in (1, 3, 4, 6))],
+    ),
+)
 def test_multiclass_nms_is_greedy(options: dict[str, Any], count: int) -> None:
     random = np.random.RandomState(3)
     boxes = boxes_of(random, 2, count)

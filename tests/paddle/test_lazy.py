@@ -67,8 +67,13 @@ def test_a_generator_may_use_all_of_fluid() -> None:
     [
         "pass",
         "import paddle.fluid.data, paddle.batch",
-        "import paddle.fluid.layers",
-        "from paddle.fluid.data import data; from paddle.batch import batch",
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in (
+                "import paddle.fluid.layers",
+                "from paddle.fluid.data import data; from paddle.batch import batch",
+            )
+        ),
         "import paddle.fluid as f; f.Executor; import paddle.fluid.data, paddle.batch",
     ],
 )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.choices import often
+
 # A program of many kinds of layers, trained until its steps are recorded.
 NETWORK = """
 import numpy as np
@@ -92,7 +94,7 @@ def _write_beside(folder: Path) -> None:
         (folder / f"{name}.py").write_text(f"mine = {name!r}\n")
 
 
-@pytest.mark.parametrize("imported", [False, True])
+@pytest.mark.parametrize("imported", often([False, True], [True]))
 def test_files_beside_the_script_with_names_of_modules(tmp_path: Path, imported: bool) -> None:
     """Whether the script imports them or not, it gets its own, and torch the library's."""
     script, elsewhere = tmp_path / "script" / "train.py", tmp_path / "elsewhere"

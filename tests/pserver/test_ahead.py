@@ -17,6 +17,7 @@ from refluid.ops.comm.ahead import lookups_ahead
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.links import TableLink, WaitingLink
 from refluid.pserver.table_client import TableClient
+from tests.choices import often
 from tests.pserver.jobs import Job, Trainer
 from tests.pserver.tables import at_once, cluster, divided
 
@@ -201,7 +202,7 @@ def from_reader(seed: int, *, ahead: bool, sync: bool = True) -> tuple[Any, int]
     return job.run(run)[0], asked[0]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", often(range(3), range(2)))
 def test_readers_announce_what_comes_next(seed: int) -> None:
     (early, few), (late, all_of_them) = (
         from_reader(seed, ahead=ahead, sync=seed % 2 == 0) for ahead in (True, False)

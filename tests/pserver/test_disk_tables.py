@@ -19,6 +19,7 @@ pytest.importorskip("lmdb")
 
 from refluid.pserver.disk_rows import RowStore, emptied
 from refluid.pserver.disk_table import DiskTable
+from tests.choices import often
 
 OPTIMIZERS = {
     "sgd": None,
@@ -88,7 +89,7 @@ def step(draws: np.random.RandomState, ids: torch.Tensor, *tables: SparseTable) 
             table.forget(ids[:3])
 
 
-@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("case", often(range(12), [0, 1, 2, 5]))
 def test_random_streams_as_in_memory(
     case: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

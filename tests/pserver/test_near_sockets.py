@@ -141,6 +141,7 @@ def test_the_name_goes_with_the_server() -> None:
         one.connect(near_name(address))
 
 
+@pytest.mark.slow  # tests/kernels/test_compiled.py has loops that are kept
 def test_a_trainer_loads_no_compiler() -> None:
     """Ids are dealt by loops that are kept: numba isn't imported once they are."""
     code = (

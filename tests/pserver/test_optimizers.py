@@ -11,6 +11,7 @@ import torch
 
 import refluid.fluid as fluid
 from refluid.core.errors import EnforceNotMet
+from tests.choices import crossed, often
 from tests.pserver.jobs import Built, Job, Trainer
 from tests.pserver.tables import divided
 
@@ -108,8 +109,17 @@ def served(build: Callable[[], Built], sparse: bool, few: bool = False) -> dict[
     return found
 
 
-@pytest.mark.parametrize("sparse", [True, False])
-@pytest.mark.parametrize("name", OPTIMIZERS)
+DENSE = ("sgd", "momentum", "adam")
+
+
+@pytest.mark.parametrize(
+    ("name", "sparse"),
+    crossed(
+        OPTIMIZERS,
+        [True, False],
+        fast=[*((name, True) for name in OPTIMIZERS), *((name, False) for name in DENSE)],
+    ),
+)
 def test_optimizers(name: str, sparse: bool) -> None:
     def build() -> Built:
         return network(OPTIMIZERS[name], lambda: 0.1, sparse)
@@ -136,7 +146,7 @@ def test_a_table_is_not_updated_as_a_whole() -> None:
         divided(optimizer=O.Lamb(0.1))
 
 
-@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("name", often(RATES, ["polynomial", "piecewise", "noam", "warm-up"]))
 def test_rates(name: str) -> None:
     def build() -> Built:
         return network(OPTIMIZERS["momentum"], RATES[name], sparse=True)

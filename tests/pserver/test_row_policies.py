@@ -14,6 +14,7 @@ from refluid.pserver.row_policies import AdmissionByCount, admission_of
 from refluid.pserver.server_making import table_server
 from refluid.pserver.sparse_table import SparseTable
 from refluid.pserver.table_spec import Eviction, TableSpec
+from tests.choices import often
 from tests.pserver.tables import divided
 
 MANY = torch.arange(20_000) * 7919
@@ -78,7 +79,7 @@ class Dictionary:
             self.counts = {one: row for one, row in self.counts.items() if row[1] >= seen}
 
 
-@pytest.mark.parametrize("case", range(24))
+@pytest.mark.parametrize("case", often(range(24), range(8)))
 def test_random_updates_as_a_dictionary(case: int) -> None:
     draws = np.random.RandomState(case)
     least = int(draws.choice([0, 1, 2, 4]))

@@ -23,6 +23,7 @@ from tests.pserver.tables import Cluster, cluster, divided
 pytest.importorskip("lmdb")
 
 from refluid.pserver.disk_rows import RowStore
+from tests.choices import crossed
 
 OPTIMIZERS = [fluid.optimizer.Momentum(0.5, 0.5), fluid.optimizer.Adam(0.1, lazy_mode=True), None]
 
@@ -35,8 +36,14 @@ def with_entry(parts: Split, entry: str) -> Split:
     return replace(parts, layout=side.layout, side=side)
 
 
-@pytest.mark.parametrize("case", range(6))
-@pytest.mark.parametrize("logs", [False, True])
+@pytest.mark.parametrize(
+    ("case", "logs"),
+    crossed(
+        range(6),
+        [False, True],
+        fast=[(0, False), (1, False), (2, True), (3, False), (4, False), (5, True)],
+    ),
+)
 def test_a_server_killed_at_any_time(case: int, logs: bool, tmp_path: Path) -> None:
     draws = np.random.RandomState(case)
     parts = divided(optimizer=OPTIMIZERS[case % 3])

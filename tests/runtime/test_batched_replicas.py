@@ -9,6 +9,7 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from tests.choices import crossed
 from tests.runtime.replica_training import (
     NETWORKS,
     OPTIMIZERS,
@@ -39,9 +40,21 @@ def in_threads() -> Callable[..., Training]:
     return train
 
 
-@pytest.mark.parametrize("reduce", [False, True], ids=["all-reduce", "reduce"])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(
+    ("network", "optimizer", "reduce"),
+    crossed(
+        NETWORKS,
+        OPTIMIZERS,
+        [False, True],
+        fast=[
+            *((network, "momentum", False) for network in NETWORKS),
+            *((network, "adam", True) for network in NETWORKS if network != "normalised"),
+            ("mlp", "sgd", False),
+            ("sparse", "sgd", True),
+            ("normalised", "sgd", True),
+        ],
+    ),
+)
 def test_losses_and_outputs(in_threads, network: str, optimizer: str, reduce: bool) -> None:
     other, expected = in_threads(NETWORKS[network], optimizer, reduce=reduce)
     run = Training(NETWORKS[network], optimizer, reduce=reduce)

@@ -15,6 +15,7 @@ import torch
 from refluid import fluid
 from refluid.fluid import layers
 from refluid.runtime import allocator, plan
+from tests.choices import often
 from tests.started import run
 
 CPU = torch.device("cpu")
@@ -111,7 +112,7 @@ def test_a_plain_training_script_imports_neither_numba_nor_scipy() -> None:
 
 
 @has_glibc
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", often(range(4), range(2)))
 def test_small_things_that_stay_leave_large_blocks_whole(seed: int) -> None:
     """What is small, of random sizes, lies in a heap where a large block was freed."""
     script = f"from {__name__} import small_things; assert small_things({seed}, True)"

@@ -145,7 +145,14 @@ def test_two_hundred_steps_are_equal_in_any_number_of_threads() -> None:
         assert len(set(losses.values())) == 1, losses
 
 
-@pytest.mark.parametrize(("threads", "places"), [(2, 1), (8, 1), (2, 2), (4, 2), (8, 2)])
+@pytest.mark.parametrize(
+    ("threads", "places"),
+    [
+        (2, 1),
+        (8, 2),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((8, 1), (2, 2), (4, 2))),
+    ],
+)
 def test_errors_of_workers_name_the_operator_and_leave_all_usable(
     threads: int, places: int
 ) -> None:

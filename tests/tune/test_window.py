@@ -134,13 +134,18 @@ def test_what_a_script_writes_goes_nowhere(tmp_path: Path) -> None:
     assert not (Path.home() / "traces-of-a-script").exists()
 
 
-def test_scripts_without_a_loop(tmp_path: Path) -> None:
-    with pytest.raises(NoLoop, match="ended before"):
-        at_gate(tmp_path, "print('done')")
-    with pytest.raises(NoLoop, match="ValueError: as asked"):
-        at_gate(tmp_path, "raise ValueError('as asked')")
-    with pytest.raises(NoLoop, match="ended"):
-        at_gate(tmp_path, "import os; os.kill(os.getpid(), 9)")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        # tests/tune/test_tune.py has the first, and below is one that is killed at its gate.
+        pytest.param("print('done')", "ended before", marks=pytest.mark.slow),
+        ("raise ValueError('as asked')", "ValueError: as asked"),
+        pytest.param("import os; os.kill(os.getpid(), 9)", "ended", marks=pytest.mark.slow),
+    ],
+)
+def test_scripts_without_a_loop(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(NoLoop, match=said):
+        at_gate(tmp_path, text)
 
 
 def test_a_trial_that_fails_leaves_the_script_at_its_gate(tmp_path: Path) -> None:
