@@ -30,7 +30,6 @@ def environment(rank: int, endpoints: list[str], **flags: str) -> dict[str, str]
         "PADDLE_TRAINERS_NUM": str(len(endpoints)),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(endpoints),
         "PADDLE_CURRENT_ENDPOINT": endpoints[rank],
-        "PYTHONPATH": os.pathsep.join(one for one in sys.path if one),
         "OMP_NUM_THREADS": "1",
         "FLAGS_refluid_meeting_seconds": "120",
         "FLAGS_refluid_exchange_seconds": str(PATIENCE),

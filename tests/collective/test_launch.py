@@ -52,6 +52,7 @@ def ended(folder: Path) -> bool:
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+@pytest.mark.slow  # tests/paddle/distributed has two trainers of the same launcher
 def test_trainers_find_their_environment(tmp_path: Path) -> None:
     launcher = command(tmp_path, "script.py", "--lr", "0.1")
     output = said(tmp_path, launcher)

@@ -11,7 +11,7 @@ from scripts.convert_recordings import BOUND, PAGE, error_of
 from tests.golden import GOLDEN, recorded_models
 
 QUICK = """bert_classify bert_pretrain book_fit_a_line book_mnist_cnn book_recommender
-    book_resnet_cifar10 book_word2vec cyclegan dam_py_reader deepfm dialogue_domain lm_static
+    book_resnet_cifar10 book_word2vec deepfm dialogue_domain lm_static
     ncf_mlp quora_decatt senta_gru ssr transformer xdeepfm"""
 
 

@@ -16,7 +16,7 @@ SCRIPT = """
 import sys, time
 import paddle.fluid as fluid
 x = fluid.data("x", [None, 1], "int64")
-fluid.layers.py_func(lambda rows: time.sleep(0.05), x, None)
+fluid.layers.py_func(lambda rows: time.sleep(0.02), x, None)
 y = fluid.layers.mean(fluid.layers.cast(x, "float32"))
 dataset = fluid.DatasetFactory().create_dataset(sys.argv[2])
 dataset.set_use_var([x])

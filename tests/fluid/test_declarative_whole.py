@@ -68,10 +68,10 @@ def trained(seed: int, odd: float, *, whole_steps: bool) -> list[Any]:
         return loop.seen
 
 
-SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 40)]
+SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 40)]
 
 
-@pytest.mark.parametrize("seed", [*range(8), *SLOW])
+@pytest.mark.parametrize("seed", [*range(5), *SLOW])
 def test_random_loops_see_the_same(seed: int) -> None:
     odd = 0.15 + 0.1 * (seed % 3)
     found = trained(seed, odd, whole_steps=True)

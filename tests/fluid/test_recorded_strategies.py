@@ -21,6 +21,7 @@ from refluid.runtime.recorded import compile
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.verify.metrics import relative_error
 from refluid.verify.recordings import RecordedValue, Recording, load_recording
+from tests.choices import often
 from tests.fluid.by_hand import ByHand
 from tests.fluid.mixed_recordings import in_mixed_precision, recomputing
 from tests.fluid.plain_runs import PlainRun, fetched, forward_only, in_parts, losses_alone
@@ -123,7 +124,11 @@ def test_on_one_place(model: str) -> None:
     hold(recording_of(model, 2), BOUND, rows_for(model, 2) + watched_rows(model))
 
 
-@pytest.mark.parametrize("model", MODELS)
+# Convolutions in mixed precision have tests with two places and in test_mixed_precision.
+QUICK_IN_MIXED = QUICK - {"book_mnist_cnn"}
+
+
+@pytest.mark.parametrize("model", often(NAMES, [one for one in NAMES if one in QUICK_IN_MIXED]))
 def test_in_mixed_precision(model: str) -> None:
     """As the plain Executor runs the same mixed program, whose losses are near float32's."""
     recording = recording_of(model, 2)

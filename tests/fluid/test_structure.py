@@ -13,8 +13,9 @@ from refluid import fluid
 from refluid.core import names
 from refluid.ir.ambient import reset_name_scopes
 from refluid.ir.program import Program
+from tests.choices import often
 from tests.fluid.recorded_training import facts, read_program, var_facts
-from tests.golden import GOLDEN, needs_golden
+from tests.golden import GOLDEN, LARGE, needs_golden
 from tests.networks import cifar, classifier, digits, fit_a_line, imagenet
 
 Train = Callable[[], fluid.Variable]
@@ -98,7 +99,7 @@ def _zero_dropout(program: Program, model: str) -> None:
 
 
 @needs_golden
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", often(MODELS, MODELS.keys() - LARGE))
 def test_operators_are_fluids(model: str) -> None:
     main, startup = build(MODELS[model])
     _zero_dropout(main, model)
@@ -110,7 +111,7 @@ def test_operators_are_fluids(model: str) -> None:
 
 
 @needs_golden
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", often(MODELS, MODELS.keys() - LARGE))
 def test_variables_are_fluids(model: str) -> None:
     for program, name in zip(build(MODELS[model]), ("main", "startup"), strict=True):
         assert _variables(program) == _variables(_recorded(model, name))

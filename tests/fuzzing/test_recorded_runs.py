@@ -13,7 +13,7 @@ from tests.golden import GOLDEN, needs_golden
 
 PATHS = sorted((GOLDEN / "ops").glob("*/*.npz"))
 # Each part has every so-manyth recording; one part of few recordings runs always.
-PARTS, FEW = 24, 25
+PARTS, FEW = 24, 12
 QUICK = {"book_word2vec", "ncf_mlp"}
 pytestmark = [needs_golden, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 

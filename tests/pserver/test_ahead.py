@@ -73,7 +73,7 @@ def trained(seed: int, servers: int, *, ahead: bool) -> list[list[Tensor]]:
         )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", often(range(4), [0, 1, 3]))
 def test_synchronous_rows_are_those_after_all_pushes(seed: int) -> None:
     servers = 1 + seed % 3
     for early, late in zip(

@@ -56,7 +56,18 @@ def test_at_once(name: str, call: Call, wanted: dict[str, Any]) -> None:
     _same(calls.at_once(name, call), wanted)
 
 
-@pytest.mark.parametrize(("name", "call", "wanted"), CASES)
+def _first_of_each(cases: list[Any]) -> list[Any]:
+    """The cases of which all but the first of each function are slow."""
+    found, seen = [], set()
+    for one in cases:
+        function = str(one.id).partition("#")[0]
+        marks = [pytest.mark.slow] if function in seen else []
+        seen.add(function)
+        found.append(pytest.param(*one.values, id=one.id, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("name", "call", "wanted"), _first_of_each(CASES))
 def test_in_programs(name: str, call: Call, wanted: dict[str, Any]) -> None:
     found = calls.in_program(name, call)
     parts = {part: one for part, one in wanted.items() if part.startswith("out") or part in found}

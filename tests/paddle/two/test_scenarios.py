@@ -31,7 +31,7 @@ ON_EDGE = {f"images/{name}/pillow": 2 for name in ("perspective", "perspective_s
 ON_EDGE["images/random_perspective/pillow"] = 2
 
 # Of networks that take seconds, others like them are fast.
-SLOW = {"models/vgg11", "models/inception_v3"}
+SLOW = {f"models/{one}" for one in ("alexnet", "densenet161", "inception_v3", "vgg11")}
 
 
 def _recorded() -> Iterator[Any]:
