@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from tests.pserver.tables import divided
 
 COUNTING = Path(__file__).resolve().parents[2] / "benchmarks" / "counting.py"
 STEPS = 150
+PATIENCE = 300.0  # seconds: a busy machine takes long to start so many processes
 
 
 def refluid(*said: str, **told: str) -> subprocess.Popen[str]:
@@ -36,6 +39,17 @@ def refluid(*said: str, **told: str) -> subprocess.Popen[str]:
     )
 
 
+@contextmanager
+def running(*said: str, **told: str) -> Iterator[subprocess.Popen[str]]:
+    """The same, ended after the block with all that it started, whatever happens within."""
+    started = refluid(*said, **told)
+    try:
+        yield started
+    finally:
+        started.terminate()
+        started.communicate(timeout=PATIENCE)
+
+
 def steps(folder: Path) -> dict[str, Any]:
     found = folder / "0.json"
     return json.loads(found.read_text()) if found.is_file() else {}
@@ -43,7 +57,7 @@ def steps(folder: Path) -> dict[str, Any]:
 
 def listed(server: str) -> dict[int, str]:
     """The servers of a job by their numbers, as `refluid servers` prints them."""
-    told = refluid("servers", server).communicate(timeout=60)[0]
+    told = refluid("servers", server).communicate(timeout=PATIENCE)[0]
     found = re.findall(r"^\s*(\d+)\s+(\S+:\d+)", told, re.MULTILINE)
     return {int(number): address for number, address in found}
 
@@ -63,21 +77,23 @@ def test_servers_of_a_running_job(mode: str, tmp_path: Path) -> None:
     script += ["--until", str(done)]
     counts = ["--server_num", "2", "--worker_num", "2", "--started_port", str(port)]
     second = f"127.0.0.1:{port + 1}"
-    job = refluid("launch", *counts, "--log_dir", str(tmp_path / "log"), *script, **kept)
-    until = time.monotonic() + 120
-    while steps(tmp_path).get("steps", 0) < 10:
-        assert job.poll() is None and time.monotonic() < until
-        time.sleep(0.1)
-    logs = ["--log_dir", str(tmp_path / "more")]
-    more = refluid("launch", "--join", second, *logs, *script, **kept)
-    while not (third := listed(second).get(2)):
-        assert more.poll() is None and time.monotonic() < until, listed(second)
-    out = refluid("servers", second, "remove", "0").communicate(timeout=60)[0]
-    assert "server 0 is out" in out
-    assert listed(third) == {1: second, 2: third}
-    done.touch()
-    for one in (job, more):
-        one.communicate(timeout=120)
+    logs = ["--log_dir", str(tmp_path / "log"), *script]
+    more_logs = ["--log_dir", str(tmp_path / "more"), *script]
+    with running("launch", *counts, *logs, **kept) as job:
+        until = time.monotonic() + PATIENCE
+        while steps(tmp_path).get("steps", 0) < 10:
+            assert job.poll() is None and time.monotonic() < until
+            time.sleep(0.1)
+        with running("launch", "--join", second, *more_logs, **kept) as more:
+            until = time.monotonic() + PATIENCE
+            while not (third := listed(second).get(2)):
+                assert more.poll() is None and time.monotonic() < until, listed(second)
+            removing = refluid("servers", second, "remove", "0")
+            assert "server 0 is out" in removing.communicate(timeout=PATIENCE)[0]
+            assert listed(third) == {1: second, 2: third}
+            done.touch()
+            for one in (job, more):
+                one.communicate(timeout=PATIENCE)
     found = {one: json.loads((tmp_path / f"{one}.json").read_text()) for one in (0, 1)}
     assert not complaint(mode, STEPS, found, alone=False)
 
