@@ -18,8 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ from workshop import BLUE, GOLD, GREEN, QUIET, VIOLET, Stopwatch, chart, fluid, 
 from workshop import options as read_options
 
 from refluid.collective.launch.cluster import free_port
+from refluid.collective.launch.servers_live import job_figures
 from refluid.core.errors import EnforceNotMet
+from refluid.pserver.figures import NO_FIGURES, TrainerFigures
 from refluid.pserver.reading import TableReader
 
 COLOURS = dict(zip(MODES, (BLUE, GREEN, GOLD, VIOLET), strict=True))
@@ -40,21 +43,52 @@ REFLUID = [sys.executable, "-m", "refluid.cli.main"]
 PARTS, EVERY, PATIENCE = 16, 1.0, 600
 
 
+@dataclass(frozen=True)
+class Task:
+    """What all train: files in a folder, as many rows of a table, samples of all passes.
+
+    test: slots of flights that nobody trains on, and whether they were late.
+    """
+
+    folder: Path
+    height: int
+    goal: int
+    test: tuple[np.ndarray, np.ndarray]
+
+
 class Watched:
-    """What was seen of a job: seconds, area under the curve, rows trained until then."""
+    """What was seen of a job: area under the curve, and figures of its trainers, by seconds."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[float, float, float]] = []
+        self.areas: list[tuple[float, float]] = []
+        self.figures: list[tuple[float, dict[int, TrainerFigures]]] = []
         self.killed = self.back = 0.0
         self.seconds = self.reached = 0.0
 
     def speeds(self) -> list[tuple[float, float]]:
-        """Samples per second between two looks."""
-        found = []
-        for (then, _, before), (now, _, rows) in zip(self.seen, self.seen[1:], strict=False):
-            if rows > before:
-                found.append((now, (rows - before) / (now - then)))
+        """Samples per second of all trainers, each by its own clock since it told last."""
+        found, before, rates = [], dict[int, TrainerFigures](), dict[int, float]()
+        for moment, figures in self.figures:
+            for number, one in figures.items():
+                last = before.get(number, NO_FIGURES)
+                if one.seconds > last.seconds:
+                    rates[number] = (one.rows - last.rows) / (one.seconds - last.seconds)
+                    before[number] = one
+            found.append((moment, sum(rates.values())))
         return found
+
+
+def written(folder: Path, flights: int, epochs: int) -> Task:
+    """The files of at most so many flights, shuffled."""
+    _, slots, late = load()
+    order = np.random.RandomState(0).permutation(len(late))[:flights]
+    held = min(30_000, len(order) // 4)
+    slots = slots + np.concatenate([[0], np.cumsum(slots.max(axis=0) + 1)[:-1]])
+    test, rest, height = order[:held], order[held:], int(slots.max()) + 1
+    write_parts(folder, slots[rest], late[rest], PARTS)
+    told = {"height": height, "epochs": epochs, "rate": 0.001}
+    (folder / "job.json").write_text(json.dumps(told))
+    return Task(folder, height, len(rest) * epochs, (slots[test], late[test]))
 
 
 def evaluated(program: Any, chance: Any, scope: Any, flights: np.ndarray, late: Any) -> float:
@@ -66,12 +100,19 @@ def evaluated(program: Any, chance: Any, scope: Any, flights: np.ndarray, late: 
     return area(found[:, 1], late)
 
 
-def of_model(folder: Path, flights: np.ndarray, late: np.ndarray) -> float:
+def of_model(task: Task, mode: str) -> float:
     """The area of a saved model, in one process."""
     with fluid.scope_guard(fluid.Scope()) as _:
         exe, scope = fluid.Executor(), fluid.global_scope()
-        program, _, (chance,) = fluid.io.load_inference_model(str(folder), exe)
-        return evaluated(program, chance, scope, flights, late)
+        saved = str(task.folder / f"model-{mode}")
+        program, _, (chance,) = fluid.io.load_inference_model(saved, exe)
+        return evaluated(program, chance, scope, *task.test)
+
+
+def alone(task: Task) -> float:
+    """The area that one process reaches."""
+    subprocess.run([*REFLUID, "run", str(TRAINER), "alone", str(task.folder)], check=True)
+    return of_model(task, "alone")
 
 
 @contextmanager
@@ -96,76 +137,86 @@ def launched(mode: str, folder: Path, port: int) -> Iterator[subprocess.Popen[An
         job.wait()
 
 
-def kill_second_server(job: subprocess.Popen[Any], port: int) -> None:
-    """As a crash does."""
+def kill_second_server(job: subprocess.Popen[Any], port: int) -> bool:
+    """As a crash does; whether it was there."""
     for process in psutil.Process(job.pid).children(recursive=True):
-        if process.environ().get("PADDLE_PORT") == str(port + 1):
-            process.kill()
-            return
+        with suppress(psutil.NoSuchProcess):
+            if process.environ().get("PADDLE_PORT") == str(port + 1):
+                process.kill()
+                return True
+    return False
 
 
-def watched(mode: str, folder: Path, height: int, test: Any, goal: int, say: Any) -> Watched:
-    """Trains by servers, looking at their tables all the while."""
-    found, port = Watched(), free_port(5)
+def look(task: Task, port: int, main: Any, chance: Any, scope: Any) -> tuple[Any, float] | None:
+    """What trainers tell, and the area of the tables; None where not all servers answer yet."""
+    try:
+        with TableReader([f"127.0.0.1:{port}"], patience=1.0) as reader:
+            figures = dict(job_figures(reader.state()).figures)
+            if not sum(one.rows for one in figures.values()):
+                return None
+            program = reader.connected(main)
+            reader.refresh(program, scope)
+            return figures, evaluated(program, chance.name, scope, *task.test)
+    except EnforceNotMet as error:
+        if "didn't answer" not in str(error):
+            raise
+        return None  # a server begins, ends, or was killed
+
+
+def watched(mode: str, task: Task, say: Callable[[str], None]) -> Watched:
+    """Trains by servers, looking at their tables all the while; kills one of them."""
+    found, port, scope = Watched(), free_port(5), fluid.Scope()
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
-        _, chance, _ = build(height)
-    with launched(mode, folder, port) as job:
-        begun, scope = 0.0, fluid.Scope()
-        while job.poll() is None and time.monotonic() < (begun or np.inf) + PATIENCE:
-            try:
-                with TableReader([f"127.0.0.1:{port}"], patience=1.0) as reader:
-                    state = reader.state()
-                    rows = sum(one[1] for one in state[0]["figures"].values())
-                    if not rows:
-                        time.sleep(0.2)
-                        continue
-                    begun = begun or time.monotonic() - EVERY
-                    program = reader.connected(main)
-                    reader.refresh(program, scope)
-                    area_now = evaluated(program, chance.name, scope, *test)
-            except EnforceNotMet as error:
-                if "didn't answer" not in str(error):
-                    raise
-                # A server begins, ends, or was killed.
+        _, chance, _ = build(task.height)
+    log = task.folder / f"{mode}.txt"
+    with launched(mode, task.folder, port) as job:
+        until, begun = time.monotonic() + PATIENCE, 0.0
+        while job.poll() is None:
+            if time.monotonic() > until:
+                sys.exit(f"{mode}: isn't done after {PATIENCE} s\n{log.read_text()[-3000:]}")
+            seen = look(task, port, main, chance, scope)
+            if seen is None:
                 time.sleep(0.2)
                 continue
-            now = time.monotonic() - begun
-            found.seen.append((now, area_now, rows))
-            say(f"{mode}: {rows / goal:4.0%} trained, area {area_now:.3f}")
+            figures, area_now = seen
+            begun = begun or time.monotonic() - EVERY
+            now, rows = time.monotonic() - begun, sum(one.rows for one in figures.values())
+            found.areas.append((now, area_now))
+            found.figures.append((now, figures))
+            say(f"{mode}: {rows / task.goal:4.0%} trained, area {area_now:.3f}")
             if found.killed and not found.back:
                 found.back = now
-            if rows > 0.4 * goal and not found.killed:
+            if rows > 0.4 * task.goal and not found.killed and kill_second_server(job, port):
                 found.killed = time.monotonic() - begun
-                kill_second_server(job, port)
                 say(f"{mode}: killed the second server")
-            time.sleep(EVERY)
+            with suppress(subprocess.TimeoutExpired):
+                job.wait(EVERY)
         found.seconds = time.monotonic() - begun
-        if job.wait():
-            sys.exit((folder / f"{mode}.txt").read_text()[-3000:])
-    found.reached = of_model(folder / f"model-{mode}", *test)
+    if job.returncode:
+        sys.exit(log.read_text()[-3000:])
+    found.reached = of_model(task, mode)
     return found
 
 
-def draw(path: Path, alone: float, jobs: dict[str, Watched]) -> Path:
+def draw(path: Path, one: float, jobs: dict[str, Watched]) -> Path:
     """Area and speed over time; dotted where a server is killed."""
     figure, ((left, right),) = chart(2, 12, 4.6)
-    left.axhline(alone, color=QUIET, linewidth=1, linestyle="--")
-    left.text(0, alone, "one process, at its end", color=QUIET, fontsize=9, va="bottom")
+    left.axhline(one, color=QUIET, linewidth=1, linestyle="--", label=f"one process: {one:.3f}")
     for mode, job in jobs.items():
-        seconds, areas, _ = zip(*job.seen, strict=True)
         colour = COLOURS[mode]
-        ends = [*seconds, job.seconds], [*areas, job.reached]
-        left.plot(*ends, color=colour, marker=".", label=f"{mode}: {job.reached:.3f}")
-        moments, speeds = zip(*job.speeds(), strict=True)
-        right.plot(moments, speeds, color=colour, marker=".", label=mode)
-        for axis in (left, right):
+        ends = [*job.areas, (job.seconds, job.reached)]
+        left.plot(
+            *zip(*ends, strict=True), color=colour, marker=".", label=f"{mode}: {job.reached:.3f}"
+        )
+        right.plot(*np.array(job.speeds()).reshape(-1, 2).T, color=colour, marker=".", label=mode)
+        for axis in (left, right) if job.killed else ():
             axis.axvline(job.killed, color=colour, linestyle=":", linewidth=1.4)
     left.set(xlabel="seconds", ylabel="area under the ROC curve", title="What servers have learnt")
     right.set(xlabel="seconds", ylabel="samples/s of both trainers")
     right.set_title("How fast; dotted: a server is killed")
     right.set_ylim(bottom=0)
-    left.set_ylim(bottom=max(0.5, alone - 0.08))
+    left.set_ylim(bottom=max(0.5, one - 0.08))
     for axis in (left, right):
         axis.legend(frameon=False, fontsize=9)
         tidy(axis)
@@ -175,34 +226,25 @@ def draw(path: Path, alone: float, jobs: dict[str, Watched]) -> Path:
 def main() -> None:
     options = read_options(__doc__.splitlines()[0], epochs=3, flights=1_000_000)
     watch = Stopwatch()
-    _, slots, late = load()
-    order = np.random.RandomState(0).permutation(len(late))[: options.flights]
-    held = min(30_000, len(order) // 4)
-    slots = slots + np.concatenate([[0], np.cumsum(slots.max(axis=0) + 1)[:-1]])
-    test = slots[order[:held]], late[order[:held]]
-    rest, height = order[held:], int(slots.max()) + 1
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_parts(folder, slots[rest], late[rest], PARTS)
-        told = {"height": height, "epochs": options.epochs, "rate": 0.001}
-        (folder / "job.json").write_text(json.dumps(told))
-        watch.say(f"{len(rest):,} flights to train on, {height:,} rows, {options.epochs} passes")
+        task = written(Path(name), options.flights, options.epochs)
+        count = task.goal // options.epochs
+        watch.say(f"{count:,} flights to train on, {task.height:,} rows, {options.epochs} passes")
         begun = watch.seconds
-        subprocess.run([*REFLUID, "run", str(TRAINER), "alone", name], check=True)
-        seconds, alone = watch.seconds - begun, of_model(folder / "model-alone", *test)
-        watch.say(f"one process: area {alone:.3f}")
-        goal = len(rest) * options.epochs
-        jobs = {mode: watched(mode, folder, height, test, goal, watch.say) for mode in MODES}
+        one = alone(task)
+        seconds = watch.seconds - begun
+        watch.say(f"one process: area {one:.3f}")
+        jobs = {mode: watched(mode, task, watch.say) for mode in MODES}
     print(f"\n{'':12}{'area':>7}{'to one':>9}{'seconds':>9}{'server away':>13}")
-    print(f"{'one process':12}{alone:7.4f}{'':>9}{seconds:9.1f}")
+    print(f"{'one process':12}{one:7.4f}{'':>9}{seconds:9.1f}")
     for mode, job in jobs.items():
         away = "never killed"
         if job.killed:
             away = f"{job.back - job.killed:.1f} s" if job.back else "to the end"
-        print(f"{mode:12}{job.reached:7.4f}{job.reached - alone:+9.4f}{job.seconds:9.1f}{away:>13}")
+        print(f"{mode:12}{job.reached:7.4f}{job.reached - one:+9.4f}{job.seconds:9.1f}{away:>13}")
     reached = {mode: job.reached for mode, job in jobs.items()}
-    (options.out / "served.json").write_text(json.dumps({"one process": alone, **reached}))
-    print(f"written {draw(options.out / 'served.png', alone, jobs)}")
+    (options.out / "served.json").write_text(json.dumps({"one process": one, **reached}))
+    print(f"written {draw(options.out / 'served.png', one, jobs)}")
 
 
 if __name__ == "__main__":
