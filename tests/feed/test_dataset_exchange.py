@@ -16,6 +16,7 @@ from refluid.feed.multislot.parsing import LineSlot
 from refluid.feed.text_datasets.exchange import exchange
 from refluid.feed.text_datasets.memory import DatasetMemory, load
 from refluid.feed.text_datasets.reading import RowSource
+from tests.choices import crossed
 from tests.comm.groups import as_processes as as_group
 from tests.feed.leftovers import assert_nothing_left
 
@@ -45,8 +46,17 @@ def ids(columns: Columns) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("sizes", [(100, 100), (0, 7), (1000, 0, 1), (333, 334, 1, 5), (0, 0)])
-@pytest.mark.parametrize("at_once", [1024, 10])
+SIZES = [(100, 100), (0, 7), (1000, 0, 1), (333, 334, 1, 5), (0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("at_once", "sizes"),
+    crossed(
+        [1024, 10],
+        SIZES,
+        fast=[(10, SIZES[0]), (10, SIZES[1]), (1024, SIZES[2]), (10, SIZES[3]), (1024, SIZES[4])],
+    ),
+)
 def test_rows_are_at_one_trainer_each(tmp_path: Path, sizes: Any, at_once: int) -> None:
     starts = np.cumsum([0, *sizes]).tolist()
     held = [memory(tmp_path, start, n).held for start, n in zip(starts, sizes, strict=False)]

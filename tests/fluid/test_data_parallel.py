@@ -8,6 +8,7 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from tests.choices import crossed
 
 ROWS = 12
 Reduce = fluid.BuildStrategy.ReduceStrategy
@@ -75,9 +76,20 @@ def batch(rows: int = ROWS) -> dict[str, np.ndarray]:
     }
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("reduce", list(Reduce))
-@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize(
+    ("sparse", "reduce", "fused"),
+    crossed(
+        [False, True],
+        Reduce,
+        [False, True],
+        fast=[
+            (False, Reduce.AllReduce, True),
+            (True, Reduce.AllReduce, False),
+            (False, Reduce.Reduce, False),
+            (True, Reduce.Reduce, True),
+        ],
+    ),
+)
 def test_replicas_train_as_one_place(sparse: bool, reduce: Reduce, fused: bool) -> None:
     alone, many = Net(sparse), Net(sparse)
     program = many.compiled(3, reduce_strategy=reduce, fuse_all_reduce_ops=fused)

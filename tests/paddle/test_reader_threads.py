@@ -16,6 +16,7 @@ import pytest
 from refluid import fluid
 from refluid.feed import WorkerDied
 from refluid.paddle import reader
+from tests.choices import crossed
 from tests.feed.leftovers import assert_nothing_left
 
 
@@ -30,8 +31,10 @@ def numbers(count: int) -> Callable[[], Iterator[int]]:
     return lambda: iter(range(count))
 
 
-@pytest.mark.parametrize("threads", [1, 3, 8])
-@pytest.mark.parametrize("size", [1, 5, 100])
+@pytest.mark.parametrize(
+    ("threads", "size"),
+    crossed([1, 3, 8], [1, 5, 100], fast=[(1, 5), (3, 1), (8, 1), (8, 100)]),
+)
 def test_xmap(threads: int, size: int) -> None:
     def square(sample: int) -> int:
         time.sleep(0.001 * (sample % 3))
@@ -86,8 +89,9 @@ def test_xmap_passes_errors_on(order: bool) -> None:
         list(reader.xmap_readers(lambda sample: sample, broken, 2, 4, order)())
 
 
-@pytest.mark.parametrize("use_pipe", [True, False])
-@pytest.mark.parametrize("queue_size", [1, 1000])
+@pytest.mark.parametrize(
+    ("use_pipe", "queue_size"), crossed([True, False], [1, 1000], fast=[(True, 1000), (False, 1)])
+)
 def test_multiprocess(use_pipe: bool, queue_size: int) -> None:
     def images(first: int) -> Any:
         return lambda: ((np.full((3, 64, 64), first + i, "float32"), i) for i in range(10))
