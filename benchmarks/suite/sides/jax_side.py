@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -133,4 +134,6 @@ class JaxSide:
 
 def make(work: Workload, options: Options, weights: Weights | None) -> JaxSide:
     assert weights is not None
+    if options.threads:  # XLA has a thread for each processor that it may use
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
     return JaxSide(work, weights)
