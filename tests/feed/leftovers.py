@@ -17,6 +17,7 @@ _OURS = ("refluid", "paddle.reader")
 _KEPT = ("refluid-", "refluid exchange", "refluid closing")
 _KEPT += ("refluid heartbeat", "refluid door", "refluid sender", "refluid receiver")
 _KEPT += ("refluid geo", "refluid ahead", "refluid mover")
+_TASKS = Path("/proc/self/task")
 # Memory of a reader's workers, rather than of servers' messages.
 _MEMORY, _MESSAGES = "memfd:refluid", "memfd:refluid messages"
 
@@ -31,8 +32,14 @@ def until(done: Callable[[], bool]) -> None:
 
 def threads() -> list[str]:
     """Names of the running threads that belong to readers."""
-    names = [one.name for one in threading.enumerate()]
+    names = [one.name for one in threading.enumerate() if _runs(one)]
     return [name for name in names if name.startswith(_OURS) and not name.startswith(_KEPT)]
+
+
+def _runs(thread: threading.Thread) -> bool:
+    """Whether there is such a thread: Python lists one for ever whose start Ctrl-C interrupted."""
+    number = thread.native_id
+    return number is not None and (not _TASKS.exists() or (_TASKS / str(number)).exists())
 
 
 def processes() -> list[str]:
