@@ -62,7 +62,7 @@ def test_a_member_that_does_nothing_is_an_error_after_a_while() -> None:
 def test_those_that_do_not_come_are_named() -> None:
     address = free_address()
     found = together(
-        [lambda: meet(0, 4, address, wait=2.5), lambda: meet(2, 4, address, wait=60)],
+        [lambda: meet(0, 4, address, wait=5), lambda: meet(2, 4, address, wait=60)],
     )
     assert str(found[0]) == f"trainer 1, 3 of 4 did not come to 127.0.0.1:{address[1]}"
     assert isinstance(found[1], PeerFailed)

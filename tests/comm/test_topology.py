@@ -64,7 +64,7 @@ def test_a_member_that_leaves_is_an_error_at_all_others() -> None:
         for one in works:
             one.wait()
 
-    found = as_processes(4, work, patience=2)
+    found = as_processes(4, work, patience=5)
     assert isinstance(found[3], ValueError)
     assert all(isinstance(one, PeerFailed) for one in found[:3]), found
 

@@ -135,14 +135,20 @@ def _of_gradients(
     grad_shape: list[int],
     x_shape: list[int],
     w_shape: list[int],
-    *others: Any,
-    out_shape: Any = None,
+    _bias: Any,
+    _stride: Any,
+    _padding: Any,
+    _dilation: Any,
+    transposed: bool,
+    _output_padding: Any,
+    _groups: int,
+    wanted: list[bool],
+    **_: Any,
 ) -> int:
     """Operations of a convolution's gradients: as many for each as forward.
 
     Torch's own counter takes those of one with groups for those of one without.
     """
-    transposed, wanted = others[4], others[7]
     forward: int = conv_flop_count(x_shape, w_shape, grad_shape, transposed)
     return forward * sum(wanted[:2])
 
