@@ -60,17 +60,17 @@ def failing(share: float) -> None:
     """Has the connection break at that share of a server's calls: before it is done, or after."""
     from refluid.pserver.table_server import TableServer
 
-    answer = TableServer.answer
+    answer = TableServer.packed_answer
 
-    def breaks(server: Any, message: Any) -> Any:
+    def breaks(server: Any, message: Any, pack: Any) -> Any:
         if random.random() < share / 2:
             raise ConnectionResetError("broken before the call")
-        found = answer(server, message)
+        found = answer(server, message, pack)
         if random.random() < share / 2:
             raise ConnectionResetError("broken after the call")
         return found
 
-    TableServer.answer = breaks  # type: ignore[method-assign]
+    TableServer.packed_answer = breaks  # type: ignore[method-assign]
 
 
 def train(asked: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ import refluid.fluid as fluid
 from refluid.core import flags
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver import near_memory
+from refluid.pserver.layout import TrainingMode
 from refluid.pserver.messages import Kind, MalformedMessage, TableMessage
 from refluid.pserver.near_memory import NearMemory, greeted
 from refluid.pserver.packing import HEAD_BYTES, MAGIC, encode
@@ -153,6 +154,30 @@ def test_rows_that_are_kept_stay_as_they_were(servers: int) -> None:
         client.leave()
 
 
+def test_pushes_that_wait_for_others_stay_as_they_were() -> None:
+    """Though their trainer asks again meanwhile, by messages that lie where theirs lay."""
+    with cluster(divided(trainers=2, mode=TrainingMode.SYNC)) as made:
+        made.servers[0].hold = 0.01
+        clients, ids, following = (
+            [made.client(0), made.client(1)],
+            torch.arange(500),
+            torch.arange(5000),
+        )
+
+        def pushed(number: int) -> torch.Tensor:
+            time.sleep(0.3 * number)
+            value = torch.full((500, 4), 1.0 + 2.0 * number)
+            given = {"emb@GRAD": SelectedRows(ids, 1000, value)}
+            _, rows = clients[number].push_and_pull(given, {"emb": following})
+            return rows["emb"].of(following)
+
+        for rows in at_once(lambda: pushed(0), lambda: pushed(1)):
+            assert rows[:500].unique().tolist() == [-2.0]
+            assert rows[500:].unique().tolist() == [0.0]
+        for client in clients:
+            client.leave()
+
+
 # -- nothing in it is trusted -------------------------------------------------
 
 
@@ -167,15 +192,31 @@ def test_what_a_server_checked_does_not_change_afterwards() -> None:
         assert got.array("emb").tolist() == list(range(1000))
 
 
-def test_memory_that_changes_all_the_time_breaks_nothing() -> None:
+def test_only_what_is_borrowed_changes_with_the_memory() -> None:
+    arrays = [("ids:emb", np.arange(9)), ("rows:emb", np.ones((9, 4))), ("w@GRAD", np.ones(3))]
+    raw = encode(TableMessage(Kind.PUSH, arrays=arrays))
+    with ends() as (caller, memory, server):
+        put(memory, raw[HEAD_BYTES:])
+        caller.sendall(NEAR + raw[len(NEAR) : HEAD_BYTES])
+        got = server.receive(soon(), borrows=lambda _, name: name == "rows:emb")
+        put(memory, bytes(len(raw)))
+        assert [one.sum() for _, one in got.arrays] == [36, 0, 3]
+
+
+@pytest.mark.parametrize("kind", [Kind.ROWS, Kind.PUSH])
+def test_memory_that_changes_all_the_time_breaks_nothing(kind: Kind) -> None:
     """A caller writes whatever it likes while the server reads: refused, or a message."""
     draws = np.random.RandomState(2)
     with cluster(divided()) as made:
         server, client = made.servers[0], made.client()
         client.push({"emb@GRAD": SelectedRows(torch.tensor([7]), 1000, torch.ones(1, 4))})
         before = client.rows("emb", torch.tensor([7]))
-        message = TableMessage(Kind.ROWS, 0, client.session, job=server.job, flags=8)
-        message.arrays = [("emb", np.arange(5000)), ("emb", np.arange(3))]
+        message = TableMessage(kind, 0, client.session, job=server.job, flags=8)
+        if kind == Kind.ROWS:
+            message.arrays = [("emb", np.arange(5000)), ("emb", np.arange(3))]
+        else:
+            ids, rows = np.arange(8, 5000), np.zeros((4992, 4), np.float32)
+            message.arrays, message.flags = [("ids:emb", ids), ("rows:emb", rows)], 0
         raw, ended = encode(message), threading.Event()
         with ends() as (caller, memory, served):
 
@@ -189,15 +230,17 @@ def test_memory_that_changes_all_the_time_breaks_nothing() -> None:
             thread = threading.Thread(target=scribble)
             thread.start()
             told = {"refused": 0, "answered": 0}
-            for _ in range(1500):
-                caller.sendall(NEAR + raw[len(NEAR) : HEAD_BYTES])
+            for sequence in range(2, 1502):
+                message.sequence = sequence
+                caller.sendall(NEAR + encode(message)[len(NEAR) : HEAD_BYTES])
                 try:
-                    found = served.receive(soon())
-                    ids = [array for _, array in found.arrays]
-                    copies = [array.copy() for array in ids]
+                    found = served.receive(soon(), borrows=made.services[0]._borrows)
+                    given = [array for name, array in found.arrays if name != "rows:emb"]
+                    copies = [array.copy() for array in given]
                     answer = server.answer(found)
-                    assert [len(one) for _, one in answer.arrays] == [len(one) for one in ids]
-                    assert all(map(np.array_equal, ids, copies))
+                    if kind == Kind.ROWS:
+                        assert [len(one) for _, one in answer.arrays] == [len(one) for one in given]
+                    assert all(map(np.array_equal, given, copies))
                     told["answered"] += 1
                 except Exception as error:
                     assert _is_refusal(error), error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,16 +71,16 @@ class Lossy:
             self._wrap(server)
 
     def _wrap(self, server: object) -> None:
-        answer = server.answer  # type: ignore[attr-defined]
+        answer = server.packed_answer  # type: ignore[attr-defined]
 
-        def lose(message: TableMessage) -> TableMessage:
-            done = answer(message)
+        def lose(message: TableMessage, pack: Any) -> Any:
+            done = answer(message, pack)
             self.calls += 1
             if message.kind == Kind.PUSH and self.calls % 2:
                 raise LookupError("the answer is lost")
-            return done  # type: ignore[no-any-return]
+            return done
 
-        server.answer = lose  # type: ignore[attr-defined]
+        server.packed_answer = lose  # type: ignore[attr-defined]
 
 
 def test_a_push_whose_answer_is_lost_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from refluid.pserver.calling import Servers, ServerUnreachable
 from refluid.pserver.messages import Kind, MalformedMessage, TableMessage
 from refluid.pserver.packing import HEAD_BYTES, encode
 from refluid.pserver.service import Service
-from refluid.pserver.wire import ConnectionEnded, MessageSocket
+from refluid.pserver.wire import ConnectionEnded, MessageSocket, as_they_come
 from tests.pserver.tables import cluster, divided
 
 
@@ -179,14 +179,14 @@ def test_an_answer_under_way_leaves_a_server_that_stops() -> None:
     with cluster(divided()) as found:
         client, server = found.client(), found.servers[0]
         begun, go = threading.Event(), threading.Event()
-        answer = server.answer
+        answer = server.packed_answer
 
-        def slowly(message: TableMessage) -> TableMessage:
+        def slowly(message: TableMessage, pack: Any) -> Any:
             begun.set()
             go.wait(60.0)
-            return answer(message)
+            return answer(message, pack)
 
-        server.answer = slowly  # type: ignore[method-assign]
+        server.packed_answer = slowly  # type: ignore[method-assign]
         pushed = threading.Thread(target=client.push, args=({"w@GRAD": torch.ones(3, 1)},))
         pushed.start()
         assert begun.wait(60.0)
@@ -210,3 +210,25 @@ def test_one_server_that_is_silent_takes_no_time_of_others() -> None:
         servers.close()
         with pytest.raises(EnforceNotMet, match="are closed"):
             servers.ask({1: hello})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_answers_are_taken_as_they_come(seed: int) -> None:
+    order = np.random.RandomState(seed).permutation(4).tolist()
+    pairs = [socket.socketpair() for _ in order]
+    waiting = {number: MessageSocket(own) for number, (own, _) in enumerate(pairs)}
+    message = TableMessage(Kind.ANSWER)
+    found = []
+    for sender in order[:2]:
+        pairs[sender][1].sendall(encode(message))
+        for key in as_they_come(waiting, soon()):
+            waiting.pop(key).receive(soon())
+            found.append(key)
+            break
+    silent = set(as_they_come(waiting, time.monotonic() + 0.05))
+    assert found == order[:2] and silent == set(order[2:])
+    pairs[order[3]][1].close()
+    assert next(as_they_come(waiting, soon())) == order[3]
+    for own, other in pairs:
+        own.close()
+        other.close()

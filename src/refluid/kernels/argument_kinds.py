@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,9 @@ class Elements(NamedTuple):
     def name(self) -> str:
         """The type of the elements, as NumPy names it."""
         return str(self.dtype).rpartition(".")[2]
+
+
+_first_byte: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
 
 
 def kinds_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -48,8 +52,8 @@ def is_whole(kind: Any) -> bool:
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Where an array begins, in an eighth of the time that its own `ctypes.data` takes."""
+    """Where an array begins, in a third of the time that its own `ctypes.data` takes."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+        return ctypes.addressof(_first_byte(array))
     except (TypeError, ValueError):  # it is read-only, or empty
         return array.ctypes.data

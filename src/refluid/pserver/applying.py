@@ -91,9 +91,13 @@ class ServedTables:
 
 
 class Applying(Protocol):
-    """When pushes are applied. The server's lock is held around each call."""
+    """When pushes are applied. The server's lock is held around each call.
+
+    at_once: as they come, and nothing of them is needed afterwards.
+    """
 
     rounds: int
+    at_once: bool
 
     def take(self, trainer: int, sequence: int, push: Push) -> None:
         """A push that came; CallRefused, or EnforceNotMet, where it can't be applied."""
@@ -110,6 +114,8 @@ class Applying(Protocol):
 
 class EachPush:
     """Each push as it comes."""
+
+    at_once = True
 
     def __init__(self, tables: ServedTables) -> None:
         self._tables = tables
@@ -137,6 +143,8 @@ class MeanOfPushes:
 
     A trainer that is no longer awaited is left out; what it pushed in the round still counts.
     """
+
+    at_once = False
 
     def __init__(self, tables: ServedTables) -> None:
         self._tables = tables

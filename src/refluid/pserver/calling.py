@@ -12,7 +12,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.pserver.addresses import host_and_port
 from refluid.pserver.layout import JobLayout, layout_of
 from refluid.pserver.messages import Kind, MalformedMessage, Remedy, TableMessage
-from refluid.pserver.wire import Keys, MessageSocket, require_keys
+from refluid.pserver.wire import Keys, MessageSocket, as_they_come, require_keys
 
 _LOGGER = logging.getLogger("refluid")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
@@ -63,6 +63,8 @@ class Servers:
         # Connections that nobody uses at the moment, by address.
         self._idle: dict[str, list[MessageSocket]] = {}
         self._lock = threading.Lock()
+        # How many had answered the last call before each server did.
+        self._place: dict[int, int] = {}
         self._closed = False
         self.move(addresses)
 
@@ -118,21 +120,25 @@ class Servers:
         end = time.monotonic() + seconds
         failed: dict[int, Exception | TableMessage] = {}
         under_way: dict[int, tuple[str, MessageSocket]] = {}
-        for server, message in left.items():
+        for server, message in sorted(left.items(), key=self._came_last, reverse=True):
             until, address = max(end, time.monotonic() + _LEAST), addresses[server]
             try:
                 under_way[server] = address, self._sent(address, message, until)
             except OSError as error:
                 failed[server] = error
-        for server, (address, connection) in under_way.items():
+        sockets = {server: connection for server, (_, connection) in under_way.items()}
+        for server in as_they_come(sockets, end):
+            address, connection = under_way[server]
             try:
                 until = max(end, time.monotonic() + _LEAST)
-                answer = connection.receive(until, borrowed=take is not None)
+                borrows = None if take is None else _all
+                answer = connection.receive(until, borrows=borrows)
                 if answer.kind == Kind.REFUSAL:
                     failed[server] = answer.kept()
                 else:
                     if take is not None:
                         take(server, answer)
+                    self._place[server] = len(answers)
                     answers[server] = answer
                     del left[server]
             except (OSError, MalformedMessage) as error:
@@ -141,6 +147,10 @@ class Servers:
                 continue
             self._put_back(address, connection)
         return failed
+
+    def _came_last(self, asked: tuple[int, TableMessage]) -> int:
+        """Sorts those whose answers come last to the end."""
+        return self._place.get(asked[0], 0)
 
     def _sent(self, address: str, message: TableMessage, until: float) -> MessageSocket:
         """A connection by which a message left."""
@@ -199,6 +209,10 @@ class Servers:
             self._idle.clear()
         for connection in idle:
             connection.close()
+
+
+def _all(_message: TableMessage, _name: str) -> bool:
+    return True
 
 
 def _settles(failed: tuple[int, Exception | TableMessage]) -> bool:

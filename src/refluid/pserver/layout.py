@@ -107,8 +107,8 @@ class JobLayout:
 
     @cached_property
     def owners(self) -> Tensor:
-        """The server of each part of the ids. Servers go by their numbers, wherever they are."""
-        numbers = torch.tensor(self.numbers, dtype=torch.int32)
+        """The server of each part of the ids, int16 [PARTS]: its number, wherever it is."""
+        numbers = torch.tensor(self.numbers, dtype=torch.int16)
         return numbers[owners_of([str(number) for number in self.numbers]).long()]
 
     @cached_property

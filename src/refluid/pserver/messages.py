@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Any, Protocol
@@ -105,9 +105,18 @@ class TableMessage:
         for name, array in self.arrays:
             yield name, torch.from_numpy(array)
 
-    def kept(self) -> TableMessage:
-        """The message with arrays of its own."""
-        return replace(self, arrays=[(name, array.copy()) for name, array in self.arrays])
+    def kept(self, but: Callable[[TableMessage, str], bool] = lambda *_: False) -> TableMessage:
+        """The message with arrays of its own. but: which of them, by name, stay where they are."""
+        own = [(name, one if but(self, name) else one.copy()) for name, one in self.arrays]
+        return replace(self, arrays=own)
+
+    def made(self) -> TableMessage:
+        """The message with what would be made where it is sent from among its arrays."""
+        arrays = list(self.arrays)
+        for name, filling in self.filled:
+            arrays.append((name, np.empty(filling.shape, filling.dtype)))
+            filling.fill(arrays[-1][1])
+        return replace(self, arrays=arrays, filled=())
 
     def array(self, name: str) -> Array:
         """The first array of that name. MalformedMessage where there is none."""

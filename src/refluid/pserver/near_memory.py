@@ -2,7 +2,8 @@
 
 The server makes it, of a size that nobody can change any more, and hands it to whoever calls by its
 name within the host. Calls are written to one half, answers to the other. Either end copies what
-the other wrote before it looks at it: what is checked can't change afterwards.
+the other wrote before it looks at it: what is checked can't change afterwards. Only rows, which may
+be any numbers, are used where they lie.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def stable_hash(text: str) -> int:
 
 
 def owners_of(servers: Sequence[str]) -> Tensor:
-    """The server (by number) of each part of the ids, int32 [PARTS], by the servers' names.
+    """The server (by number) of each part of the ids, int16 [PARTS], by the servers' names.
 
     Each name has 256 points on a circle; a part belongs to the next point. ValueError where two
     have one name.
@@ -35,5 +35,5 @@ def owners_of(servers: Sequence[str]) -> Tensor:
     places = np.array([place for place, _ in points], np.uint64)
     starts = np.arange(PARTS, dtype=np.uint64) << np.uint64(48)
     chosen = np.searchsorted(places, starts, side="left") % len(points)
-    owners = np.array([server for _, server in points], np.int32)[chosen]
+    owners = np.array([server for _, server in points], np.int16)[chosen]
     return torch.from_numpy(owners)

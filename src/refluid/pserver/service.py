@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.addresses import host_and_port
-from refluid.pserver.messages import TableMessage
+from refluid.pserver.messages import Kind, TableMessage
 from refluid.pserver.near_sockets import near_listener
+from refluid.pserver.push_messages import ROWS
 from refluid.pserver.refusals import NotNow, OthersAreThere, is_refusal, refused
 from refluid.pserver.table_server import TableServer
 from refluid.pserver.wire import (
@@ -111,6 +115,7 @@ class Service:
 
     def _attend(self, given: socket.socket, peer: str) -> None:
         own = threading.current_thread()
+        _give_way()
         try:
             with given:
                 connection = MessageSocket.accepted(given, self.address, self._keys, _GREETING)
@@ -124,11 +129,17 @@ class Service:
             with self._lock:
                 del self._threads[own]
 
+    def _borrows(self, message: TableMessage, name: str) -> bool:
+        """Rows that are applied at once are used where the caller wrote them, who may change them:
+        any numbers are as good as others."""
+        at_once = message.kind == Kind.PUSH and self._server.applying.at_once
+        return at_once and name.startswith(ROWS)
+
     def _converse(self, connection: MessageSocket, peer: str) -> None:
         try:
             while not self._stopped.is_set():
                 answer = self._answer(connection, peer)
-                connection.send(answer, time.monotonic() + _TAKING)
+                connection.send_packed(answer, time.monotonic() + _TAKING)
                 if connection.is_lost:
                     return
         except ConnectionEnded:
@@ -136,11 +147,11 @@ class Service:
         finally:
             connection.close()
 
-    def _answer(self, connection: MessageSocket, peer: str) -> TableMessage:
-        """The answer to the next call; an error becomes one that says what it means."""
+    def _answer(self, connection: MessageSocket, peer: str) -> Sequence[Any]:
+        """The answer to the next call, packed; an error becomes one that says what it means."""
         try:
-            message = connection.receive(None)
-            return self._server.answer(message)
+            message = connection.receive(None, borrows=self._borrows)
+            return self._server.packed_answer(message, connection.pack)
         except OSError:
             raise
         except Exception as error:
@@ -148,4 +159,14 @@ class Service:
                 _LOGGER.exception("a call of %s failed", peer)
             elif not isinstance(error, OthersAreThere | NotNow):
                 _LOGGER.warning("a call of %s is refused: %s", peer, error)
-            return refused(error)
+            return connection.pack(refused(error))
+
+
+def _give_way() -> None:
+    """Has this thread wait, as a call comes in, until the one that runs on its processor does.
+
+    That is the trainer which sent it, if it is of this host: it has other servers to call.
+    """
+    if hasattr(os, "SCHED_BATCH") and os.sched_getscheduler(0) == os.SCHED_OTHER:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

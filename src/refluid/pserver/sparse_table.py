@@ -11,7 +11,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.kernels.rows.draws import CONSTANT, RowDraws
 from refluid.kernels.rows.ids import IdMap, merge_ids
-from refluid.kernels.rows.lookup import look_up
+from refluid.kernels.rows.lookup import look_up, take_rows
 from refluid.pserver.row_snapshots import RowSnapshot, grown
 from refluid.pserver.row_updates import Find
 from refluid.pserver.table_clocks import on_clock
@@ -77,19 +77,19 @@ class SparseTable:
 
     # -- reading --------------------------------------------------------------
 
-    def look_up(self, ids: Tensor) -> Tensor:
-        """The rows of these ids, int64 [n]: [n, width]; those that aren't there may be made."""
+    def look_up(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        """The rows of these ids, int64 [n]: `out` or a new [n, width]; missing ones may be made."""
         if not self._made_by_lookups:
-            return self.peek(ids)
+            return self.peek(ids, out)
         slots = self._slots(ids)
-        return look_up(self._kept[self.spec.name], slots)
+        return take_rows(self._kept[self.spec.name], slots, out)
 
-    def peek(self, ids: Tensor) -> Tensor:
+    def peek(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
         """The same, but none are made: they are what they would begin as."""
         slots, missing = self._known(ids)
         if not missing:
-            return look_up(self._kept[self.spec.name], slots)
-        out = torch.empty((len(ids), self.width), dtype=self.spec.dtype)
+            return take_rows(self._kept[self.spec.name], slots, out)
+        out = torch.empty((len(ids), self.width), dtype=self.spec.dtype) if out is None else out
         there = (slots >= 0).nonzero().view(-1)
         absent = (slots < 0).nonzero().view(-1)
         drawn = out.new_empty((len(absent), self.width))

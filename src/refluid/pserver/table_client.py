@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
 from refluid.kernels.rows.dealing import AskedIds, DealtIds, KnownRows
 from refluid.kernels.rows.ids import deal_ids
+from refluid.pserver.calling import Take
 from refluid.pserver.job_caller import JobCaller
 from refluid.pserver.layout import JobLayout
 from refluid.pserver.messages import (
@@ -68,8 +70,8 @@ class TableClient(JobCaller):
         delta: what to add to parameters instead, by the parameters' names. Raises
         ServerUnreachable where a server doesn't answer.
         """
-        answers, _ = self._pushed(gradients, steps, delta=delta, wants=wants)
-        return self._assembled(answers) if wants else {}
+        answered = self._pushed(gradients, steps, delta=delta, wants=wants)
+        return self._assembled(answered.dense) if wants else {}
 
     def push_and_pull(
         self,
@@ -79,13 +81,8 @@ class TableClient(JobCaller):
         delta: bool = False,
     ) -> tuple[dict[str, Tensor], dict[str, KnownRows]]:
         """Pushes; once applied, gives dense parameters and the rows of ids, by their tables."""
-        answers, wanted = self._pushed(gradients, 1, following, delta=delta, wants=True)
-        rows = {}
-        for table, dealt in wanted.items():
-            rows[table] = self._known(table, dealt)
-            for server in dealt.servers():
-                _put(rows[table], server, answers[server].array(ROWS + table))
-        return self._assembled(answers), rows
+        answered = self._pushed(gradients, 1, following, delta=delta, wants=True)
+        return self._assembled(answered.dense), answered.rows
 
     def _pushed(
         self,
@@ -95,8 +92,8 @@ class TableClient(JobCaller):
         *,
         delta: bool,
         wants: bool,
-    ) -> tuple[dict[int, TableMessage], dict[str, DealtIds]]:
-        """The servers' answers, and the ids of which they have the rows."""
+    ) -> _Answered:
+        """What the servers answered once they applied it."""
         with self._pushing, self.figures.timing("push"):
             self.sequence += 1
             told = {
@@ -104,11 +101,13 @@ class TableClient(JobCaller):
                 "flags": MessageFlag.DELTA * delta | MessageFlag.WANTS_DENSE * wants,
             }
 
-            def pushed(layout: JobLayout) -> tuple[dict[int, TableMessage], dict[str, DealtIds]]:
+            def pushed(layout: JobLayout) -> _Answered:
                 deal = partial(self.deal, layout)
-                wanted = {table: deal(table, ids) for table, ids in (following or {}).items()}
-                messages = {}
+                # First these, whose ids are known: of two kept they would make room for the others.
                 parts = divided(layout, gradients, deal, delta=delta)
+                wanted = {table: deal(table, ids) for table, ids in (following or {}).items()}
+                answered = _Answered({name: self._known(name, one) for name, one in wanted.items()})
+                messages = {}
                 for server in layout.numbers:
                     filled = parts[server].filled
                     for table, dealt in wanted.items():
@@ -116,18 +115,18 @@ class TableClient(JobCaller):
                     arrays = parts[server].arrays + steps_array(steps)
                     sent = {"arrays": arrays, "filled": filled, **told}
                     messages[server] = self.message(Kind.PUSH, layout, **sent)
-                return self._until_applied(messages, layout), wanted
+                self._until_applied(messages, layout, answered.take)
+                return answered
 
             return self.steadily(pushed)
 
     def _until_applied(
-        self, pushed: Mapping[int, TableMessage], layout: JobLayout
-    ) -> dict[int, TableMessage]:
-        """The answers once each server has applied its push."""
-        answers: dict[int, TableMessage] = {}
+        self, pushed: Mapping[int, TableMessage], layout: JobLayout, take: Take
+    ) -> None:
+        """Has each server apply its push; `take` is called with all that they answer."""
         asked = dict(pushed)
         while asked:
-            found = self.servers.ask(asked)
+            found = self.servers.ask(asked, take=take)
             asked = {}
             for server, answer in found.items():
                 if answer.flags & MessageFlag.AGAIN:
@@ -137,17 +136,14 @@ class TableClient(JobCaller):
                     wanted = [one for one in first.filled if one[0].startswith(WANTED)]
                     told = {"sequence": first.sequence, "flags": first.flags}
                     asked[server] = self.message(Kind.PULL, layout, filled=wanted, **told)
-                else:
-                    answers[server] = answer
-        return answers
 
     def pull(self) -> dict[str, Tensor]:
         """All dense parameters as they are."""
         with self.figures.timing("pull"):
-            return self._assembled(self.ask_all(Kind.PULL))
+            return self._assembled(dict(one.tensors()) for one in self.ask_all(Kind.PULL).values())
 
-    def _assembled(self, answers: Mapping[int, TableMessage]) -> dict[str, Tensor]:
-        return whole_parameters(self.layout.dense, [one.tensors() for one in answers.values()])
+    def _assembled(self, slices: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+        return whole_parameters(self.layout.dense, [one.items() for one in slices])
 
     def deal(self, layout: JobLayout, table: str, ids: Tensor) -> DealtIds:
         """Ids of a step, dealt; the gradient's are mostly those that were looked up before."""
@@ -273,6 +269,28 @@ class TableClient(JobCaller):
     def save(self, values: Mapping[str, Any]) -> None:
         """Has each server write a checkpoint, as `values` say."""
         self.ask_all(Kind.SAVE, arrays=[text_array(values)])
+
+
+class _Answered:
+    """What servers answer to a push: slices of dense parameters, and `rows` by their tables."""
+
+    def __init__(self, rows: dict[str, KnownRows]) -> None:
+        self.rows = rows
+        self._dense: dict[int, dict[str, Tensor]] = {}
+
+    @property
+    def dense(self) -> Iterable[dict[str, Tensor]]:
+        """Of each server, by the slices' names."""
+        return self._dense.values()
+
+    def take(self, server: int, answer: TableMessage) -> None:
+        """Takes what it needs of an answer, of which nothing is there afterwards."""
+        if answer.flags & (MessageFlag.AGAIN | MessageFlag.PENDING):
+            return
+        for table, known in self.rows.items():
+            _put(known, server, answer.array(ROWS + table))
+        slices = [one for one in answer.arrays if not one[0].startswith(ROWS)]
+        self._dense[server] = {name: torch.from_numpy(array.copy()) for name, array in slices}
 
 
 def _put(known: KnownRows, server: int, rows: Array) -> None:

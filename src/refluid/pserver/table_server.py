@@ -5,10 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
-
-import numpy as np
-from torch import Tensor
+from typing import Any, TypeVar
 
 from refluid.core.errors import EnforceNotMet
 from refluid.pserver.applying import Applying, ServedTables
@@ -27,8 +24,10 @@ from refluid.pserver.messages import (
 from refluid.pserver.passes import end_pass_once
 from refluid.pserver.push_messages import ROWS, read_push, wanted_of
 from refluid.pserver.refusals import CallRefused, NotNow, OthersAreThere
+from refluid.pserver.row_answers import NamedRows, answered_rows
 from refluid.pserver.whole_tables import export_rows, import_rows
 
+_Packed = TypeVar("_Packed")
 _LOST = 1  # in the place of a sequence, in the log: the trainer's lease ended
 # Calls of who must know which servers there are; the first ones wait while rows move.
 _BOUND = frozenset(
@@ -85,7 +84,13 @@ class TableServer:
         }
 
     def answer(self, message: TableMessage) -> TableMessage:
-        """What a message is answered.
+        """What a message is answered, as `packed_answer` has it."""
+        return self.packed_answer(message, TableMessage.made)
+
+    def packed_answer(
+        self, message: TableMessage, pack: Callable[[TableMessage], _Packed]
+    ) -> _Packed:
+        """What `pack` makes of the answer to a message, while tables are as they were answered.
 
         Raises CallRefused (NotEntered where the trainer must enter first), MalformedMessage, or
         EnforceNotMet for what doesn't fit the tables; nothing has changed then. Once an update has
@@ -100,10 +105,10 @@ class TableServer:
         if self._failure is not None and message.kind != Kind.LEAVE:
             raise EnforceNotMet(f"an update failed on this server: {self._failure}")
         if message.kind not in _BOUND | _KNOWING:
-            return handler(message)
+            return pack(handler(message))
         with self.changed:
             self._require_layout(message)
-            return handler(message)
+            return pack(handler(message))
 
     def _require_layout(self, message: TableMessage) -> None:
         """NotNow while rows move, OthersAreThere where the caller doesn't know the servers."""
@@ -203,15 +208,13 @@ class TableServer:
                 return TableMessage(Kind.ANSWER, sequence=sequence, flags=MessageFlag.AGAIN)
             if epoch != self.layout.epoch:
                 raise OthersAreThere(self.layout)
-        found = named(self.tables.dense.copies() if message.flags & MessageFlag.WANTS_DENSE else {})
-        for name, ids in wanted_of(message):
-            found.append((ROWS + name, self._looked_up(name, ids, reads=trainer < 0)))
-        return TableMessage(Kind.ANSWER, sequence=sequence, arrays=found)
+        dense = named(self.tables.dense.copies() if message.flags & MessageFlag.WANTS_DENSE else {})
+        rows = answered_rows(self.tables, wanted_of(message), ROWS, reads=trainer < 0)
+        return self._answered(rows, sequence=sequence, arrays=dense)
 
-    def _looked_up(self, name: str, ids: Tensor, *, reads: bool = False) -> np.ndarray[Any, Any]:
-        table = self.tables.table_of(name, ids)
-        self.pulled_rows += len(ids)
-        return (table.peek(ids) if reads else table.look_up(ids)).numpy()
+    def _answered(self, rows: NamedRows, **others: Any) -> TableMessage:
+        self.pulled_rows += sum(one.shape[0] for _, one in rows)
+        return TableMessage(Kind.ANSWER, filled=rows, **others)
 
     @contextmanager
     def _updating(self) -> Iterator[None]:
@@ -239,11 +242,7 @@ class TableServer:
         with self.changed:
             if not reads:
                 self.members.heard(message.trainer, message.session)
-            asked = list(message.tensors())
-            for name, ids in asked:  # no row is made if one is wrong
-                self.tables.table_of(name, ids)
-            found = [(name, self._looked_up(name, ids, reads=reads)) for name, ids in asked]
-        return TableMessage(Kind.ANSWER, arrays=found)
+            return self._answered(answered_rows(self.tables, message.tensors(), reads=reads))
 
     def _gather(self, message: TableMessage) -> TableMessage:
         """The arrays of all trainers, named by their numbers, once each has brought its own."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,6 +30,11 @@ class TableSpec:
     columns: Mapping[str, int]
     draws: Mapping[str, RowDraws]
     update: RowUpdate | None
+
+    @cached_property
+    def array_type(self) -> np.dtype[Any]:
+        """`dtype` as arrays have it."""
+        return np.dtype(str(self.dtype).removeprefix("torch."))
 
 
 class Admission(Protocol):

@@ -7,11 +7,12 @@ socket, and the rest through memory that both ends have (`near_memory`).
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,8 @@ from refluid.pserver.near_memory import NearMemory, greet, greeted
 from refluid.pserver.near_sockets import near_connection, tell_of_detour
 from refluid.pserver.packing import HEAD_BYTES, MAGIC, MessageBytes, head_of, put_together
 
+# Whether an array of a message may be used where the other end wrote it, by its name.
+Borrows = Callable[[TableMessage, str], bool]
 # A message begins so of which all but the head lies in memory of both ends.
 NEAR = b"RFPM"
 # One message; larger ones are refused on both ends.
@@ -39,6 +42,7 @@ _MOST_PIECES = 512
 # After so many silent seconds of a connection the kernel asks whether the other host lives.
 _SILENT = 60
 _LEAST_WAIT = 0.001
+_CAN_POLL = hasattr(select, "poll")
 
 
 class ConnectionEnded(ConnectionError):
@@ -154,8 +158,15 @@ class MessageSocket:
 
     def send(self, message: TableMessage, until: float) -> None:
         """Sends a message. OSError where that can't be done in time."""
+        self.send_packed(self.pack(message), until)
+
+    def pack(self, message: TableMessage) -> Sequence[Any]:
+        """The next message as it is sent; what is made where it is sent from was made then."""
         packed = MessageBytes(message)
-        buffers: Sequence[Any] = self._in_memory(packed) if self._shares else packed.buffers()
+        return self._in_memory(packed) if self._shares else packed.buffers()
+
+    def send_packed(self, buffers: Sequence[Any], until: float) -> None:
+        """Sends what `pack` gave. OSError where that can't be done in time."""
         if not self._gathers:
             self._socket.settimeout(_left(until))
             self._socket.sendall(b"".join(buffers))
@@ -163,12 +174,12 @@ class MessageSocket:
         for start in range(0, len(buffers), _MOST_PIECES):
             self._send_all(buffers[start : start + _MOST_PIECES], until)
 
-    def receive(self, until: float | None, *, borrowed: bool = False) -> TableMessage:
+    def receive(self, until: float | None, *, borrows: Borrows | None = None) -> TableMessage:
         """The next message, whose beginning is waited for without end where `until` is None.
 
         OSError where there is none in time, ConnectionEnded where none will come. MalformedMessage
-        for what is none; nothing can follow it when `is_lost` says so. borrowed: its arrays may lie
-        in memory that the other end writes anew for the next message, and whenever it likes.
+        for what is none; nothing can follow it when `is_lost` says so. borrows: which of its arrays
+        may lie in memory that the other end writes anew for the next one, and whenever it likes.
         """
         raw = bytearray(HEAD_BYTES)
         if not self._is_greeted:
@@ -185,14 +196,20 @@ class MessageSocket:
             raise MalformedMessage(f"a message of {head.size} bytes, of at most {MOST_BYTES}")
         size = head.size - HEAD_BYTES
         if memory is not None:
-            body = memory.read(size, copied=not borrowed)
+            body = memory.read(size, copied=borrows is None)
         else:
             body = np.empty(size, np.uint8)
             self._fill(body.data, until or time.monotonic() + _SILENT, begins=False)
         self.is_lost = False
-        return put_together(head, body.data)
+        found = put_together(head, body.data)
+        return found if memory is None or borrows is None else found.kept(borrows)
 
     is_lost = False
+
+    @property
+    def fileno(self) -> int:
+        """The number of its socket."""
+        return int(self._socket.fileno())
 
     def close(self, *, reading: bool = False) -> None:
         """Ends the connection; of `reading`, only what comes in, so that an answer still leaves."""
@@ -233,6 +250,21 @@ class MessageSocket:
                     raise ConnectionEnded("the connection was closed")
                 raise ConnectionError("the connection was closed within a message")
             got += count
+
+
+def as_they_come(waiting: Mapping[int, MessageSocket], until: float) -> Iterator[int]:
+    """The keys of connections as their next messages begin; at `until` those that are left."""
+    left = dict(waiting)
+    if len(left) > 1 and _CAN_POLL:
+        poll, of_socket = select.poll(), {one.fileno: key for key, one in left.items()}
+        for number in of_socket:
+            poll.register(number, select.POLLIN)
+        while len(left) > 1 and (begun := poll.poll(1000 * _left(until))):
+            for number, _ in begun:
+                poll.unregister(number)
+                del left[of_socket[number]]
+                yield of_socket[number]
+    yield from left
 
 
 def _left(until: float) -> float:

@@ -26,11 +26,10 @@ class DealtIds:
 
     def __init__(self, ids: Ids, owners: Tensor, servers: int) -> None:
         count = len(ids)
-        self._given, self._any = ids.copy(), int(owners[0])
-        self._hashed, spare = np.empty(count, np.int64), np.empty(count, np.int32)
+        self._given, self._any = np.empty(count, np.int64), int(owners[0])
         self._order, begins = np.empty(count + 1, np.int32), np.empty(servers + 1, np.int64)
-        made = self._hashed, spare, np.empty_like(begins), begins, self._order
-        id_loops().deal_hashed(self._given, owners, *made)
+        made = np.empty(count, np.int16), np.empty_like(begins), begins, self._order
+        id_loops().deal_copied(ids, owners, self._given, *made)
         self._begins = begins.tolist()
         # Which of its server's different ids each of the given ones is.
         self._inverse = np.empty(count, np.int32)
@@ -49,9 +48,7 @@ class DealtIds:
         if found is None:  # several threads may do so, and write the same
             order = self._places(server)
             found, slots = np.empty(len(order), np.int64), np.empty(map_size(len(order)), np.int32)
-            count = id_loops().unique_part(
-                self._given, self._hashed, order, slots, found, self._inverse
-            )
+            count = id_loops().unique_part(self._given, order, slots, found, self._inverse)
             found = self._different[server] = found[:count]
         return found
 

@@ -178,33 +178,32 @@ def in_order_of_servers(owner: Any, following: Any, begins: Any, order: Any) -> 
 
 
 @compiled
-def deal_hashed(
-    ids: Any, owners: Any, hashed: Any, chosen: Any, following: Any, begins: Any, order: Any
+def deal_copied(
+    given: Any, owners: Any, ids: Any, chosen: Any, following: Any, begins: Any, order: Any
 ) -> None:
-    """hashed[i] = ids[i] stirred; order, begins: as of `in_order_of_servers`.
+    """ids[i] = given[i]; order, begins: as of `in_order_of_servers`.
 
-    To work with: chosen, int32 as long as the ids, and following, as begins.
+    To work with: chosen, int16 as long as the ids, and following, as begins.
     """
-    # Each by itself: processors stir several ids at a time, and wait for little.
-    for i in range(ids.shape[0]):
-        hashed[i] = np.int64(mixed(np.uint64(ids[i])))
-    for i in range(ids.shape[0]):
-        chosen[i] = owners[np.uint64(hashed[i]) >> _S48]
+    for i in range(given.shape[0]):
+        ids[i] = given[i]
+        chosen[i] = owners[mixed(np.uint64(given[i])) >> _S48]
     in_order_of_servers(chosen, following, begins, order)
 
 
 @compiled
-def unique_part(ids: Any, hashed: Any, order: Any, slots: Any, found: Any, inverse: Any) -> Any:
+def unique_part(ids: Any, order: Any, slots: Any, found: Any, inverse: Any) -> Any:
     """`unique` of the ids at `order`: ids[i] == found[inverse[i]] for each i there.
 
-    hashed: as `deal_hashed` has it. slots: to work with, a power of two with room.
+    slots: to work with, a power of two with room.
     """
     for place in range(slots.shape[0]):
         slots[place] = -1
     count = 0
     for k in range(order.shape[0]):
         i = order[k]
-        place = place_among(found, slots, ids[i], hashed[i] & (slots.shape[0] - 1))
+        first = np.int64(mixed(np.uint64(ids[i]))) & (slots.shape[0] - 1)
+        place = place_among(found, slots, ids[i], first)
         if slots[place] < 0:
             slots[place] = count
             found[count] = ids[i]

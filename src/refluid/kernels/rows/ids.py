@@ -150,7 +150,7 @@ def merge_ids(ids: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
 def deal_ids(ids: Tensor, owners: Tensor, servers: int) -> list[Tensor]:
     """For each server the positions of the ids that it has, int64, as they come.
 
-    owners: int32 [PARTS], the server of each part.
+    owners: int16 [PARTS], the server of each part.
     """
     counts, order = np.empty(servers, np.int64), torch.empty(len(ids), dtype=torch.int64)
     spare = np.empty(len(ids), np.int32), np.empty_like(counts)

@@ -33,6 +33,18 @@ def look_up(table: Tensor, ids: Tensor, *others: Any, **named: Any) -> Tensor:
     return found
 
 
+def take_rows(table: Tensor, ids: Tensor, out: Tensor | None) -> Tensor:
+    """table[ids] in `out`, [n, width] of the table's type, or in a new tensor; ids: int64 [n].
+
+    Raises IndexError where the table lacks a row.
+    """
+    if out is None:
+        return look_up(table, ids)
+    if not (_is_ours(table, ids) and out.is_contiguous() and loops().look_up(table, ids, out)):
+        torch.index_select(table, 0, ids, out=out)
+    return out
+
+
 def _is_ours(table: Tensor, ids: Tensor) -> bool:
     if table.dtype not in _KINDS or ids.dtype is not torch.int64 or table.device.type != "cpu":
         return False
