@@ -70,8 +70,7 @@ class ServedTables:
         found.put(ids, {name: value for name, value in given.items() if name != "ids"})
 
     def apply(self, push: Push) -> None:
-        """Updates everything by a push."""
-        self.check(push)
+        """Updates everything by a push that was checked."""
         if push.delta:
             self.dense.add(push.dense)
             for name, (ids, value) in push.sparse.items():

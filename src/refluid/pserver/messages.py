@@ -106,9 +106,9 @@ class TableMessage:
             yield name, torch.from_numpy(array)
 
     def kept(self, but: Callable[[TableMessage, str], bool] = lambda *_: False) -> TableMessage:
-        """The message with arrays of its own. but: which of them, by name, stay where they are."""
-        own = [(name, one if but(self, name) else one.copy()) for name, one in self.arrays]
-        return replace(self, arrays=own)
+        """This, with arrays of its own. but: which of them, by name, stay where they are."""
+        self.arrays = [(name, one if but(self, name) else one.copy()) for name, one in self.arrays]
+        return self
 
     def made(self) -> TableMessage:
         """The message with what would be made where it is sent from among its arrays."""

@@ -30,7 +30,7 @@ _ENTRY = struct.Struct("<HBB")
 _SIZES = [struct.Struct(f"<{rank}q") for rank in range(9)]
 MAGIC, _VERSION = b"RFPS", 2
 HEAD_BYTES = _HEAD.size
-_MOST_ARRAYS, _MOST_RANK, _MOST_NAME = 2**17, 8, 1024
+_MOST_ARRAYS, _MOST_RANK, _MOST_NAME, _MOST_LONG = 2**17, 8, 1024, 2**40
 _TYPES: tuple[Any, ...] = (np.float32, np.float64, np.int64, np.int32, np.uint8, np.float16)
 _DTYPES = [np.dtype(one) for one in _TYPES]
 _NUMBER = {one: number for number, one in enumerate(_DTYPES)}
@@ -45,19 +45,19 @@ class MessageBytes:
 
     def __init__(self, message: TableMessage) -> None:
         entries: list[bytes] = []
-        sent = [*message.arrays, *message.filled]
-        for name, array in sent:
-            number, rank, text = _NUMBER.get(array.dtype), len(array.shape), name.encode()
+        sent: list[tuple[int, Array | Filling]] = []
+        for name, array in (*message.arrays, *message.filled):
+            dtype, shape, text = array.dtype, array.shape, name.encode()
+            number, rank = _NUMBER.get(dtype), len(shape)
             if number is None or rank > _MOST_RANK:
-                raise TypeError(f"{name}: messages carry no {array.dtype} of rank {rank}")
-            entries.append(_ENTRY.pack(len(text), number, rank))
-            entries.append(_SIZES[rank].pack(*array.shape) + text)
+                raise TypeError(f"{name}: messages carry no {dtype} of rank {rank}")
+            entries.append(_ENTRY.pack(len(text), number, rank) + _SIZES[rank].pack(*shape) + text)
+            sent.append((math.prod(shape) * dtype.itemsize, array))
         told = b"".join(entries)
         self._told = told + bytes(-len(told) % 8)
         self._parts: list[tuple[int, int, Array | Filling]] = []
         end = len(self._told)
-        for _, array in sent:
-            size = math.prod(array.shape) * array.dtype.itemsize
+        for size, array in sent:
             if size:
                 end += -end % 8
                 self._parts.append((end, size, array))
@@ -187,10 +187,10 @@ def _entry(raw: memoryview, place: int, end: int) -> tuple[str, int, tuple[int, 
         raise MalformedMessage("descriptions of arrays end early")
     shape = _SIZES[rank].unpack_from(raw, place)
     place += 8 * rank
-    if any(one < 0 or one > 2**40 for one in shape):
+    if rank and not 0 <= min(shape) <= max(shape) <= _MOST_LONG:
         raise MalformedMessage(f"an array of shape {shape}")
     try:
-        name = bytes(raw[place : place + length]).decode()
+        name = str(raw[place : place + length], "utf-8")
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"a name is no text: {error}") from error
     return name, kind, shape, place + length

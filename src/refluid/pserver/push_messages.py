@@ -23,13 +23,14 @@ def read_push(message: TableMessage) -> Push:
     ids: dict[str, Tensor] = {}
     rows: dict[str, Tensor] = {}
     steps = 1
-    for name, value in message.tensors():
+    for name, array in message.arrays:
+        if name.startswith(WANTED):
+            continue
+        value = torch.from_numpy(array)
         if name.startswith(IDS):
             ids[name.removeprefix(IDS)] = value
         elif name.startswith(ROWS):
             rows[name.removeprefix(ROWS)] = value
-        elif name.startswith(WANTED):
-            continue
         elif name == "steps":
             steps = _steps(value)
         else:
@@ -47,11 +48,11 @@ def steps_array(steps: int) -> list[NamedArray]:
 
 def wanted_of(message: TableMessage) -> Iterator[tuple[str, Tensor]]:
     """Tables, and the ids whose rows are wanted once a push is applied. MalformedMessage."""
-    for name, ids in message.tensors():
+    for name, ids in message.arrays:
         if name.startswith(WANTED):
-            if ids.dtype != torch.int64 or ids.dim() != 1:
+            if ids.dtype != np.int64 or ids.ndim != 1:
                 raise MalformedMessage(f"ids of table {name.removeprefix(WANTED)} are int64 [n]")
-            yield name.removeprefix(WANTED), ids
+            yield name.removeprefix(WANTED), torch.from_numpy(ids)
 
 
 def _steps(value: Tensor) -> int:

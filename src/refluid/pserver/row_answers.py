@@ -22,7 +22,7 @@ class AnsweredRows:
 
     def __init__(self, table: SparseTable, ids: Tensor, *, reads: bool) -> None:
         self._look_up, self._ids = table.peek if reads else table.look_up, ids
-        self.dtype, self.shape = table.spec.array_type, (len(ids), table.width)
+        self.dtype, self.shape = table.spec.array_type, (ids.shape[0], table.width)
 
     def fill(self, out: Array) -> None:
         """Looks them up, [n, width], whatever was there."""

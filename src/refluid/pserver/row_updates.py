@@ -45,7 +45,7 @@ class RowUpdate:
         tables: each of `rows`, [height, ...], changed in place. Where `in_place`, slots may be
         there more than once.
         """
-        height = len(tables[self.param])
+        height = tables[self.param].shape[0]
         if self.in_place:
             found = {**tables, self.gradient: SelectedRows(slots, height, value)}
             self._run(found, others)

@@ -188,7 +188,7 @@ class SparseTable:
         """EnforceNotMet where these are no ids and rows of the table."""
         if ids.dtype != torch.int64 or ids.dim() != 1:
             raise EnforceNotMet(f"ids of table {self.spec.name} are int64 [n], not {ids.dtype}")
-        if value.shape != (len(ids), self.width) or value.dtype != self.spec.dtype:
+        if value.shape != (ids.shape[0], self.width) or value.dtype != self.spec.dtype:
             raise EnforceNotMet(
                 f"table {self.spec.name} has rows of {self.width} {self.spec.dtype}, and was sent "
                 f"{tuple(value.shape)} {value.dtype} for {len(ids)} ids"
