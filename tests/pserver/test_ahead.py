@@ -16,6 +16,7 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.ops.comm.ahead import lookups_ahead
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.links import TableLink, WaitingLink
+from refluid.pserver.sending import Merging, SendingLink
 from refluid.pserver.table_client import TableClient
 from tests.choices import often
 from tests.pserver.jobs import Job, Trainer
@@ -44,7 +45,7 @@ def train(link: WaitingLink, seed: int, trainer: int, *, ahead: bool) -> list[Te
         ids = batch(seed, trainer, step)
         guess = guesses(seed, trainer, step + 1)
         if ahead and guess is not None:
-            link.announce("emb", guess)
+            link.announce({"emb": guess})
         rows = torch.cat(list(link.look_up("emb", ids)))
         seen.append(rows)
         slope = torch.sin(rows + trainer + 1)
@@ -89,11 +90,36 @@ def test_announced_rows_are_not_asked_for_again(monkeypatch: pytest.MonkeyPatch)
     with cluster(divided(servers=2, mode=TrainingMode.HALF_ASYNC)) as found:
         link = WaitingLink(found.client())
         for step in range(5):
-            link.announce("emb", batch(0, 0, step + 1))
+            link.announce({"emb": batch(0, 0, step + 1)})
             link.look_up("emb", batch(0, 0, step))
             link.send({"w@GRAD": torch.ones(3, 1)})
             link.send_barrier()
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_asynchronous_rows_are_those_of_what_is_looked_up(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was announced; of the truth, nothing is asked for again after the first step."""
+    asked = []
+    former = TableLink._rows
+    monkeypatch.setattr(TableLink, "_rows", lambda *given: asked.append(given[1]) or former(*given))
+    uniform = fluid.initializer.Uniform(-1.0, 1.0)
+    with cluster(divided(servers=2, initializer=uniform)) as found:
+        link = SendingLink(found.client(), Merging())
+        wrong = 0
+        for step in range(STEPS):
+            guess = guesses(seed, 0, step + 1)
+            if guess is not None:
+                link.announce({"emb": guess})
+            ids = batch(seed, 0, step)
+            rows, expected = link.look_up("emb", ids), link.client.rows("emb", torch.cat(ids))
+            assert torch.equal(torch.cat(list(rows)), expected)
+            told = step and guesses(seed, 0, step)
+            wrong += not told or not torch.equal(torch.cat(told), torch.cat(ids))
+        link.close()
+    assert len(asked) == wrong < STEPS
 
 
 def network() -> Any:

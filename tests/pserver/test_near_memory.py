@@ -148,7 +148,9 @@ def test_rows_that_are_kept_stay_as_they_were(servers: int) -> None:
             value = torch.full((500, 4), -float(number))
             client.push({"emb@GRAD": SelectedRows(ids, 1000, value)})
         for _ in range(20):
-            kept = at_once(*[lambda ids=ids: client.known_rows("emb", ids) for ids in batches])
+            kept = at_once(
+                *[lambda ids=ids: client.known_rows({"emb": ids})["emb"] for ids in batches]
+            )
             for number, (known, ids) in enumerate(zip(kept, batches, strict=True)):
                 assert (known.of(ids) == number).all()
         client.leave()

@@ -39,8 +39,8 @@ class ServerLink(Protocol):
     def look_up(self, table: str, ids: Sequence[Tensor]) -> Sequence[Tensor]:
         """The rows of ids, int64 of any shape: (*shape, width) for each."""
 
-    def announce(self, table: str, ids: Sequence[Tensor]) -> None:
-        """Says which ids the next step of this thread will probably look up, all at once."""
+    def announce(self, ids: Mapping[str, Sequence[Tensor]]) -> None:
+        """Says which ids the next step of this thread will probably look up, by their tables."""
 
     def save(self, folder: str, table: str) -> None:
         """Has each server write what it has of a table below a folder."""

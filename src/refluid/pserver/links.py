@@ -20,7 +20,7 @@ class TableLink:
     def __init__(self, client: TableClient) -> None:
         self.client = client
 
-    def announce(self, table: str, ids: Sequence[Tensor]) -> None:
+    def announce(self, ids: Mapping[str, Sequence[Tensor]]) -> None:
         """Nothing is done ahead."""
 
     def look_up(self, table: str, ids: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -76,8 +76,8 @@ class WaitingLink(TableLink):
         wanted, step.announced = step.announced, {}
         step.fresh, step.known = self.client.push_and_pull(given, wanted)
 
-    def announce(self, table: str, ids: Sequence[Tensor]) -> None:
-        self._step.announced[table] = together(ids)
+    def announce(self, ids: Mapping[str, Sequence[Tensor]]) -> None:
+        self._step.announced = {table: together(one) for table, one in ids.items()}
 
     def _rows(self, table: str, ids: Tensor) -> Tensor:
         known = self._step.known.pop(table, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -97,19 +98,20 @@ class SendingLink(TableLink):
     def fetch_barrier(self) -> None:
         """A step waits for nothing."""
 
-    def announce(self, table: str, ids: Sequence[Tensor]) -> None:
-        flat = together(ids).clone()
-        self._known.rows[table] = self._ahead.submit(self._asked, table, flat)
+    def announce(self, ids: Mapping[str, Sequence[Tensor]]) -> None:
+        flat = {table: together(one).clone() for table, one in ids.items()}
+        asked = self._ahead.submit(self._asked, flat)
+        self._known.steps.append(_Announcement(flat.copy(), asked))
 
-    def _asked(self, table: str, ids: Tensor) -> KnownRows:
-        return self.client.known_rows(table, ids)
+    def _asked(self, ids: Mapping[str, Tensor]) -> Mapping[str, KnownRows]:
+        return self.client.known_rows(ids)
 
     def _rows(self, table: str, ids: Tensor) -> Tensor:
-        asked = self._known.rows.pop(table, None)
-        if asked is not None:
-            known = asked.result()
-            if known.is_of(ids):
-                return known.of(ids)
+        for step in self._known.steps:
+            guess = step.left.get(table)
+            if guess is not None and torch.equal(guess, ids.reshape(-1)):
+                del step.left[table]
+                return step.rows.result()[table].of(ids)
         return super()._rows(table, ids)
 
     def flush(self) -> None:
@@ -194,11 +196,19 @@ class SendingLink(TableLink):
             raise self._error
 
 
+@dataclass(frozen=True)
+class _Announcement:
+    """What a step will probably look up in tables: ids, `left` until they are; their rows."""
+
+    left: dict[str, Tensor]
+    rows: Future[Mapping[str, KnownRows]]
+
+
 class _KnownAhead(threading.local):
-    """Rows that one thread that trains will need, by table."""
+    """What was announced of the present step of a thread that trains, and of the next one."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, Future[KnownRows]] = {}
+        self.steps: deque[_Announcement] = deque(maxlen=2)
 
 
 def merge_steps(steps: Sequence[Mapping[str, Exchanged]], *, sums: bool) -> Mapping[str, Exchanged]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
@@ -18,15 +17,14 @@ from refluid.pserver.calling import Take
 from refluid.pserver.job_caller import JobCaller
 from refluid.pserver.layout import JobLayout
 from refluid.pserver.messages import (
-    Array,
     Kind,
-    MalformedMessage,
     MessageFlag,
     TableMessage,
     text_array,
 )
 from refluid.pserver.parting import divided, rows_of_slice, whole_parameters
-from refluid.pserver.push_messages import ROWS, WANTED, steps_array
+from refluid.pserver.push_answers import PushAnswers, put_rows
+from refluid.pserver.push_messages import WANTED, steps_array
 from refluid.pserver.wire import Keys
 
 _LOGGER = logging.getLogger("refluid")
@@ -92,7 +90,7 @@ class TableClient(JobCaller):
         *,
         delta: bool,
         wants: bool,
-    ) -> _Answered:
+    ) -> PushAnswers:
         """What the servers answered once they applied it."""
         with self._pushing, self.figures.timing("push"):
             self.sequence += 1
@@ -101,12 +99,12 @@ class TableClient(JobCaller):
                 "flags": MessageFlag.DELTA * delta | MessageFlag.WANTS_DENSE * wants,
             }
 
-            def pushed(layout: JobLayout) -> _Answered:
+            def pushed(layout: JobLayout) -> PushAnswers:
                 deal = partial(self.deal, layout)
                 # First these, whose ids are known: of two kept they would make room for the others.
                 parts = divided(layout, gradients, deal, delta=delta)
                 wanted = {table: deal(table, ids) for table, ids in (following or {}).items()}
-                answered = _Answered({name: self._known(name, one) for name, one in wanted.items()})
+                answered = PushAnswers(self._room(wanted))
                 messages = {}
                 for server in layout.numbers:
                     filled = parts[server].filled
@@ -160,29 +158,34 @@ class TableClient(JobCaller):
 
     def rows(self, table: str, ids: Tensor, *, read_only: bool = False) -> Tensor:
         """The rows of ids, int64 of any shape: (*ids.shape, width), each id asked for once."""
-        return self.known_rows(table, ids, read_only=read_only).of(ids)
+        return self.known_rows({table: ids}, read_only=read_only)[table].of(ids)
 
-    def known_rows(self, table: str, ids: Tensor, *, read_only: bool = False) -> KnownRows:
-        """The rows of a step's ids as they are now."""
+    def known_rows(
+        self, ids: Mapping[str, Tensor], *, read_only: bool = False
+    ) -> dict[str, KnownRows]:
+        """The rows of a step's ids as they are now, by their tables."""
         flags = MessageFlag.READ_ONLY * read_only
 
-        def known(layout: JobLayout) -> KnownRows:
-            dealt, asked = self.deal(layout, table, ids), {}
-            for server in dealt.servers():
-                wanted = [(table, AskedIds(dealt, server))]
+        def known(layout: JobLayout) -> dict[str, KnownRows]:
+            dealt = {table: self.deal(layout, table, wanted) for table, wanted in ids.items()}
+            found = self._room(dealt)
+            asked = {}
+            for server in sorted({server for one in dealt.values() for server in one.servers()}):
+                wanted = [(table, AskedIds(one, server)) for table, one in dealt.items()]
                 asked[server] = self.message(Kind.ROWS, layout, flags=flags, filled=wanted)
-            found = self._known(table, dealt)
-            take = lambda server, answer: _put(found, server, answer.array(table))  # noqa: E731
-            self.servers.ask(asked, take=take)
+            self.servers.ask(asked, take=partial(put_rows, found))
             return found
 
         with self.figures.timing("pull"):
             return self.steadily(known)
 
-    def _known(self, table: str, dealt: DealtIds) -> KnownRows:
-        """Room for the rows of a table."""
-        spec = next(one for one in self.layout.sparse if one.name == table)
-        return KnownRows(dealt, spec.width, spec.dtype)
+    def _room(self, dealt: Mapping[str, DealtIds]) -> dict[str, KnownRows]:
+        """Room for the rows of dealt ids, by their tables."""
+        specs = {one.name: one for one in self.layout.sparse}
+        return {
+            table: KnownRows(one, specs[table].width, specs[table].dtype)
+            for table, one in dealt.items()
+        }
 
     def export(self, table: str) -> list[tuple[Tensor, dict[str, Tensor]]]:
         """All rows that servers have of a table: ids, and by name what is kept of each."""
@@ -269,30 +272,3 @@ class TableClient(JobCaller):
     def save(self, values: Mapping[str, Any]) -> None:
         """Has each server write a checkpoint, as `values` say."""
         self.ask_all(Kind.SAVE, arrays=[text_array(values)])
-
-
-class _Answered:
-    """What servers answer to a push: slices of dense parameters, and `rows` by their tables."""
-
-    def __init__(self, rows: dict[str, KnownRows]) -> None:
-        self.rows = rows
-        self._dense: dict[int, dict[str, Tensor]] = {}
-
-    @property
-    def dense(self) -> Iterable[dict[str, Tensor]]:
-        """Of each server, by the slices' names."""
-        return self._dense.values()
-
-    def take(self, server: int, answer: TableMessage) -> None:
-        """Takes what it needs of an answer, of which nothing is there afterwards."""
-        if answer.flags & (MessageFlag.AGAIN | MessageFlag.PENDING):
-            return
-        for table, known in self.rows.items():
-            _put(known, server, answer.array(ROWS + table))
-        slices = [one for one in answer.arrays if not one[0].startswith(ROWS)]
-        self._dense[server] = {name: torch.from_numpy(array.copy()) for name, array in slices}
-
-
-def _put(known: KnownRows, server: int, rows: Array) -> None:
-    if not known.put(server, rows):
-        raise MalformedMessage(f"server {server} gave {rows.dtype} rows {rows.shape} of other ids")

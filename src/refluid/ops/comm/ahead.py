@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,6 +52,8 @@ def _described(op: Operator) -> AheadLookup:
 
 def announce(lookups: list[AheadLookup], batch: Mapping[str, Tensor]) -> None:
     """Tells the servers' links which ids the next step has."""
+    found: defaultdict[Where, dict[str, list[Tensor]]] = defaultdict(dict)
     for one in lookups:
-        link = link_of(*one.where)
-        link.announce(one.table, [flat_ids(batch[name], one.version) for name in one.names])
+        found[one.where][one.table] = [flat_ids(batch[name], one.version) for name in one.names]
+    for where, ids in found.items():
+        link_of(*where).announce(ids)
