@@ -28,6 +28,7 @@ import torch
 
 HEIGHT = 1_000_001
 _BATCHES = 16
+_ALONE, _APART, _IN_ONE = "tables alone", "pull, and push", "pull and push in one call"
 _SETTLED = _BATCHES
 
 
@@ -60,7 +61,7 @@ class Load:
         """The program with the table, split for the servers."""
         from tests.pserver.tables import divided
 
-        return divided(servers=self.servers, trainers=len(WAYS), width=self.width)
+        return divided(servers=self.servers, trainers=2 * len(WAYS), width=self.width)
 
 
 @dataclass
@@ -124,26 +125,61 @@ def servers(load: Load) -> Iterator[tuple[list[str], list[psutil.Process]]]:
             one.communicate(timeout=30)
 
 
-def measure(load: Load, repeats: int) -> dict[str, Times]:
-    """Pull and push by each way, and the tables alone, in turns."""
-    batches, value = load.draws(), load.value()
-    # Each way has ids of its own in a turn: servers remember where those of their last calls are.
-    calls: dict[str, tuple[int, Callable[[torch.Tensor], Any]]]
-    calls = {"tables alone": (0, Alone(load, value))}
+def measure(load: Load, repeats: int) -> dict[str, dict[str, Times]]:
+    """By what is compared, what it takes, in turns with the tables alone.
+
+    Each way has its time: no trainer speaks several, whose buffers would drive out each other's.
+    """
+    alone, batches = Alone(load, load.value()), load.draws()
+    found: dict[str, dict[str, Times]] = {}
     with servers(load) as (addresses, processes):
-        clients = [_connected(load, addresses, number) for number in range(len(WAYS))]
-        for number, (way, client) in enumerate(zip(WAYS, clients, strict=True)):
-            first = number * _BATCHES // len(WAYS)
-            calls[f"pull {way}"] = first, partial(client.rows, "emb")
-            calls[f"push {way}"] = first, partial(_push, client, value)
-        found = {name: Times() for name in calls}
-        for number in range(repeats + _SETTLED):
-            for name, (first, call) in calls.items():
-                ids = batches[(first + number) % _BATCHES]
-                _timed(found[name], partial(call, ids), processes)
-        for client in clients:
-            client.leave()
+        trainers = [Trainer(load, addresses, number) for number in range(2 * len(WAYS))]
+        for way, apart, together in zip(WAYS, trainers[::2], trainers[1::2], strict=True):
+            pairs = {f"pull {way}": apart.pull, f"push {way}": apart.push}
+            for name, own in ((_APART, pairs), (_IN_ONE, {f"{_IN_ONE} {way}": together.step})):
+                calls: dict[str, Callable[[int], Any]]
+                calls = {_ALONE: lambda number: alone(batches[number % _BATCHES]), **own}
+                times = found[f"{name} {way}"] = {call: Times() for call in calls}
+                for number in range(repeats + _SETTLED):
+                    for call, does in calls.items():
+                        _timed(times[call], partial(does, number), processes)
+        for trainer in trainers:
+            trainer.client.leave()
     return found
+
+
+class Trainer:
+    """One that calls servers: two for each way.
+
+    Each has ids of its own in a turn: servers remember where those of their last calls are.
+    """
+
+    def __init__(self, load: Load, addresses: list[str], number: int) -> None:
+        self._batches, self._value = load.draws(), load.value()
+        self._first = number * _BATCHES // (2 * len(WAYS))
+        self.client = _connected(load, addresses, number)
+
+    def _ids(self, number: int) -> torch.Tensor:
+        return self._batches[(self._first + number) % _BATCHES]
+
+    def _gradient(self, number: int) -> dict[str, Any]:
+        from refluid.core.selected_rows import SelectedRows
+
+        return {"emb@GRAD": SelectedRows(self._ids(number), HEIGHT, self._value)}
+
+    def pull(self, number: int) -> None:
+        """The rows of a step."""
+        self.client.rows("emb", self._ids(number))
+
+    def push(self, number: int) -> None:
+        """The gradient of a step."""
+        self.client.push(self._gradient(number))
+
+    def step(self, number: int) -> None:
+        """The gradient of a step, and the rows of the next: what synchronous training does."""
+        following = self._ids(number + 1)
+        _, rows = self.client.push_and_pull(self._gradient(number), {"emb": following})
+        rows["emb"].of(following)
 
 
 def _connected(load: Load, addresses: list[str], number: int) -> Any:
@@ -154,15 +190,9 @@ def _connected(load: Load, addresses: list[str], number: int) -> Any:
 
     client = TableClient(load.split().layout, number)
     client.servers = Servers(addresses, 20.0, enter=client._enter_one)
-    flags.set_flags(list(WAYS.values())[number])
+    flags.set_flags(list(WAYS.values())[number // 2])
     client.enter()  # it keeps the connections
     return client
-
-
-def _push(client: Any, value: torch.Tensor, ids: torch.Tensor) -> None:
-    from refluid.core.selected_rows import SelectedRows
-
-    client.push({"emb@GRAD": SelectedRows(ids, HEIGHT, value)})
 
 
 class Alone:
@@ -212,23 +242,21 @@ def copying() -> float:
 def told(load: Load, repeats: int) -> str:
     """What was measured, in a few lines."""
     measured, bandwidth = measure(load, repeats), copying()
-    found = {name: one.medians() for name, one in measured.items()}
     lines = [f"{load.ids} ids x {load.width}, {load.servers} servers"]
-    for name, (wall, own, _) in found.items():
-        lines.append(f"  {name}: {wall:.2f} ms, CPU {own:.2f} ms of the trainer's")
-    alone = found["tables alone"][0]
-    for way in WAYS:
-        for name in (f"pull {way}", f"push {way}"):
-            rows = 1000 * load.ids / measured[name].processor()
+    for name, calls in measured.items():
+        found = {call: times.medians() for call, times in calls.items()}
+        for call, (wall, own, _) in found.items():
+            lines.append(f"  {call}: {wall:.2f} ms, CPU {own:.2f} ms of the trainer's")
+        for call in (one for one in found if one != _ALONE and name.startswith(_APART)):
+            rows = 1000 * load.ids / calls[call].processor()
             share = rows * 4 * load.width / bandwidth
             lines.append(
-                f"  {name}: {rows / 1e6:.1f} million rows/s of a core, all processes counted: "
+                f"  {call}: {rows / 1e6:.1f} million rows/s of a core, all processes counted: "
                 f"{100 * share:.1f}% of a copy ({bandwidth / 1e9:.1f} GB/s)"
             )
-        wall = found[f"pull {way}"][0] + found[f"push {way}"][0]
-        lines.append(
-            f"  pull and push {way}: {wall:.2f} ms, {wall / alone:.2f} of the tables alone"
-        )
+        alone = found.pop(_ALONE)[0]
+        wall = sum(one for one, _, _ in found.values())
+        lines.append(f"  {name}: {wall:.2f} ms, {wall / alone:.2f} of the tables alone")
     return "\n".join(lines)
 
 

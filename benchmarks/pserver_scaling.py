@@ -95,7 +95,10 @@ def main() -> None:
     options.add_argument("--servers", type=int, default=2)
     given = options.parse_args()
     torch.set_num_threads(1)
-    found = {size: measure(Load(size, WIDTH, given.servers), given.repeats) for size in SIZES}
+    found: dict[int, dict[str, Times]] = {}
+    for size in SIZES:
+        measured = measure(Load(size, WIDTH, given.servers), given.repeats)
+        found[size] = {name: times for calls in measured.values() for name, times in calls.items()}
     costs = fitted(found, given.servers, copying())
     for name, call, row in (
         ("a server", costs.served_call, costs.served_row),

@@ -45,19 +45,20 @@ class Service:
         if keys is not None:
             keys.context(server=True)
         host, port = host_and_port(address)
+        # Sooner than the port: whoever can connect there finds the name within the host as well.
+        near = near_listener(address) if keys is None and port else None
         try:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-            self._listener = socket.create_server((host, port), family=family, backlog=1024)
+            far = socket.create_server((host, port), family=family, backlog=1024)
         except OSError as error:
+            if near is not None:
+                near.close()
             raise EnforceNotMet(f"a server can't listen at {address}: {error}") from error
-        self.port = int(self._listener.getsockname()[1])
+        self.port = int(far.getsockname()[1])
         self.address = f"{address.rpartition(':')[0]}:{self.port}"
-        try:
-            near = near_listener(self.address) if keys is None else None
-        except EnforceNotMet:
-            self._listener.close()
-            raise
-        self._listeners = [self._listener] if near is None else [self._listener, near]
+        if keys is None and not port:
+            near = near_listener(self.address)
+        self._listeners = [far] if near is None else [near, far]
         self._threads: dict[threading.Thread, MessageSocket | None] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
