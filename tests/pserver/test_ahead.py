@@ -17,6 +17,7 @@ from refluid.ops.comm.ahead import lookups_ahead
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.links import TableLink, WaitingLink
 from refluid.pserver.sending import Merging, SendingLink
+from refluid.pserver.split import SplitOptions, split
 from refluid.pserver.table_client import TableClient
 from tests.choices import often
 from tests.pserver.jobs import Job, Trainer
@@ -120,6 +121,53 @@ def test_asynchronous_rows_are_those_of_what_is_looked_up(
             wrong += not told or not torch.equal(torch.cat(told), torch.cat(ids))
         link.close()
     assert len(asked) == wrong < STEPS
+
+
+def test_what_is_pushed_at_a_barrier_is_seen_afterwards() -> None:
+    """Though its rows were asked for before, and never looked up until then."""
+    ids = torch.arange(10)
+    with cluster(divided(servers=2)) as found:
+        link = SendingLink(found.client(), Merging())
+        link.announce({"emb": [ids]})
+        link._known.steps[-1].rows.result()
+        link.send({"emb@GRAD": SelectedRows(ids, 1000, torch.ones(10, 4))})
+        link.flush()
+        (rows,) = link.look_up("emb", [ids])
+        assert rows.unique().tolist() == [-1.0]
+        link.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_several_tables_come_in_one_call(seed: int) -> None:
+    """Some servers have none of a table's ids, or of any."""
+    draws, width = np.random.RandomState(seed), {"first": 3, "second": 5}
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        ids = fluid.data("ids", [None, 1], "int64")
+        parts = []
+        for name, size in width.items():
+            first = fluid.initializer.Uniform(-1.0, 1.0)
+            attr = fluid.ParamAttr(name=name, initializer=first)
+            rows = fluid.layers.embedding(ids, [90, size], is_sparse=True, param_attr=attr)
+            parts.append(fluid.layers.reduce_sum(rows))
+        fluid.optimizer.SGD(0.1).minimize(parts[0] + parts[1])
+    names = [f"127.0.0.1:{number}" for number in range(1 + seed)]
+    asked: list[int] = []
+    with cluster(split(main, startup, names, 1, 0, TrainingMode.ASYNC, SplitOptions())) as found:
+        client = found.client()
+        for _ in range(12):
+            counts = [int(draws.choice([0, 1, 2, 40])) for _ in width]
+            wanted = {
+                name: torch.from_numpy(draws.randint(0, 90, count))
+                for name, count in zip(width, counts, strict=True)
+            }
+            alone = {name: client.rows(name, one) for name, one in wanted.items()}
+            together = client.known_rows(wanted)
+            for name, one in wanted.items():
+                assert torch.equal(together[name].of(one), alone[name])
+            asked.append(sum(counts))
+        client.leave()
+    assert len({*asked}) > 2
 
 
 def network() -> Any:

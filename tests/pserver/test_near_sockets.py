@@ -18,6 +18,7 @@ import refluid.fluid as fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.pserver import near_sockets, service
 from refluid.pserver.near_sockets import near_connection, near_listener, near_name
 from refluid.pserver.service import Service
 from tests.pserver.tables import cluster, divided
@@ -87,6 +88,56 @@ def test_servers_of_one_port_and_two_addresses_have_two_names() -> None:
         one.connect(near_name(f"127.0.0.2:{port}"))
         accepted, _ = second.accept()
         accepted.close()
+
+
+def test_a_server_has_its_name_before_anybody_can_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a trainer that comes in between would call it by TCP."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    open_then: list[bool] = []
+
+    def listened(address: str) -> socket.socket | None:
+        with socket.socket() as caller:
+            open_then.append(caller.connect_ex(("127.0.0.1", port)) == 0)
+        return near_listener(address)
+
+    monkeypatch.setattr(service, "near_listener", listened)
+    with cluster(divided(1)) as made:
+        Service(made.servers[0], f"127.0.0.1:{port}").stop()
+    assert open_then == [False, False]  # the cluster's own has another port
+
+
+@pytest.mark.parametrize("taken", ["port", "name"])
+def test_nothing_stays_open_of_a_server_that_cannot_listen(
+    taken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(divided(1)) as made:
+        address, opened = made.services[0].address, []
+        create = socket.create_server
+        if taken == "name":  # of a port that the kernel chooses
+            monkeypatch.setattr(
+                socket, "create_server", lambda *a, **b: opened.append(create(*a, **b)) or opened[0]
+            )
+            name = near_name(address)
+            monkeypatch.setattr(near_sockets, "near_name", lambda _: name)
+            address = "127.0.0.1:0"
+        with pytest.raises(EnforceNotMet, match="can't listen at"):
+            Service(made.servers[0], address)
+        assert all(one.fileno() == -1 for one in opened) and len(opened) == (taken == "name")
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="no such scheduling here")
+def test_who_answers_does_not_take_the_processor_from_who_calls() -> None:
+    if os.sched_getscheduler(0) != os.SCHED_OTHER:
+        pytest.skip("these processes are scheduled otherwise, and so are their threads")
+    with cluster(divided(1)) as made:
+        client = made.client()
+        client.state()
+        numbers = [one.native_id for one in made.services[0]._threads]
+        assert numbers and {os.sched_getscheduler(one) for one in numbers} == {os.SCHED_BATCH}
+        assert os.sched_getscheduler(0) == os.SCHED_OTHER
+        client.leave()
 
 
 def test_a_server_without_the_name_is_reached_and_told_of_once(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
 
+from refluid.core.selected_rows import SelectedRows
 from refluid.kernels.rows.ids import id_loops
+from refluid.pserver import calling
+from refluid.pserver.calling import Servers
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.messages import Kind, TableMessage
 from refluid.pserver.wire import MessageSocket
@@ -57,3 +62,41 @@ def test_rows_come_with_a_push_that_waits_long_for_others() -> None:
         _, rows = both[0].push_and_pull(given[0], {"emb": ids})
         later.join()
         assert rows["emb"].of(ids)[:, 0].tolist() == [-1.0, -0.5, -0.5, 0.0, -1.0]
+
+
+def test_the_server_that_answered_last_is_called_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    send = Servers._sent
+    with cluster(divided(servers=3)) as found:
+        client = found.client()
+
+        def noted(servers: Servers, address: str, *given: Any) -> MessageSocket:
+            sent.append(servers.addresses.index(address))
+            return send(servers, address, *given)
+
+        monkeypatch.setattr(Servers, "_sent", noted)
+        for order in ([2, 0, 1], [1, 2, 0], [0, 1, 2]):
+            monkeypatch.setattr(calling, "as_they_come", lambda _, __, order=order: iter(order))
+            client.pull()
+            sent.clear()
+            client.pull()
+            assert sent == order[::-1]
+        client.leave()
+
+
+def test_ids_are_dealt_once_a_step_whatever_was_looked_up_between() -> None:
+    """As for an evaluation: those of the next step come with the push of this one's."""
+    with cluster(divided(servers=2)) as found:
+        client, made = found.client(), []
+        batches = [torch.arange(start, start + 50) for start in range(0, 500, 50)]
+        client.rows("emb", batches[0])
+        for number, (ids, following) in enumerate(pairwise(batches)):
+            if number == 4:
+                client.rows("emb", torch.arange(1000, 1010))
+            known = list(client._latest["emb"])
+            given = {"emb@GRAD": SelectedRows(ids, 1000, torch.ones(50, 4))}
+            client.push_and_pull(given, {"emb": following})
+            fresh = [one for one in client._latest["emb"] if one not in known]
+            made.append(len(fresh))
+        client.leave()
+    assert made[:4] == [1] * 4 and made[5:] == [1] * 4

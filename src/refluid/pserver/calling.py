@@ -127,11 +127,11 @@ class Servers:
             except OSError as error:
                 failed[server] = error
         sockets = {server: connection for server, (_, connection) in under_way.items()}
+        borrows = None if take is None else _all
         for server in as_they_come(sockets, end):
             address, connection = under_way[server]
             try:
                 until = max(end, time.monotonic() + _LEAST)
-                borrows = None if take is None else _all
                 answer = connection.receive(until, borrows=borrows)
                 if answer.kind == Kind.REFUSAL:
                     failed[server] = answer.kept()

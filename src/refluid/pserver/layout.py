@@ -121,6 +121,11 @@ class JobLayout:
         """Tables by the names of their gradients."""
         return {one.gradient: one for one in self.sparse}
 
+    @cached_property
+    def tables(self) -> dict[str, SparseParameter]:
+        """Tables by their own names."""
+        return {one.name: one for one in self.sparse}
+
 
 def described(layout: JobLayout) -> dict[str, Any]:
     """All of a layout as JSON has it."""

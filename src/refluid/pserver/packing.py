@@ -190,7 +190,7 @@ def _entry(raw: memoryview, place: int, end: int) -> tuple[str, int, tuple[int, 
     if rank and not 0 <= min(shape) <= max(shape) <= _MOST_LONG:
         raise MalformedMessage(f"an array of shape {shape}")
     try:
-        name = str(raw[place : place + length], "utf-8")
+        name = bytes(raw[place : place + length]).decode()  # read once: it may change meanwhile
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"a name is no text: {error}") from error
     return name, kind, shape, place + length

@@ -39,7 +39,7 @@ def divided(
     dense, sparse = layout.dense_of, layout.sparse_of
     if delta:
         dense = {one.name: one for one in layout.dense}
-        sparse = {one.name: one for one in layout.sparse}
+        sparse = layout.tables
     for name, value in gradients.items():
         if name in dense:
             value = value.to_dense() if isinstance(value, SelectedRows) else value
@@ -75,10 +75,10 @@ def rows_of_slice(value: Tensor, param: DenseParameter, part: DenseSlice) -> Ten
 
 
 def whole_parameters(
-    wanted: Sequence[DenseParameter], answers: Iterable[Iterable[tuple[str, Tensor]]]
+    wanted: Sequence[DenseParameter], answers: Iterable[Mapping[str, Tensor]]
 ) -> dict[str, Tensor]:
     """Parameters by name, of the slices that servers answered with."""
-    found = {name: value for one in answers for name, value in one}
+    found = {name: value for one in answers for name, value in one.items()}
     return {one.name: _whole(one, found) for one in wanted}
 
 

@@ -115,6 +115,7 @@ class SendingLink(TableLink):
         return super()._rows(table, ids)
 
     def flush(self) -> None:
+        self._known.steps.clear()  # those rows lack what is pushed until then
         with self._state:
             goal = self._sent
             self._state.wait_for(lambda: self._pushed >= goal or self._error is not None)

@@ -40,13 +40,14 @@ def table_server(
 ) -> TableServer:
     """The server that a program describes, its variables being in `scope`."""
     head = program.global_block().ops[-1]
-    known = {one.name: one for one in layout.sparse}
     how = making or TableMaking()
     dense, (blocks, params) = dense_tables(program, scope), _blocks(program, head)
     specs: Mapping[str, TableSpec] = {
         name: table_spec(blocks[gradient], name, gradient) for gradient, name in params.items()
     }
-    tables = ServedTables(dense, {name: how.make(specs[name], known[name]) for name in specs})
+    tables = ServedTables(
+        dense, {name: how.make(specs[name], layout.tables[name]) for name in specs}
+    )
     mode = TrainingMode(head.attr("distributed_mode"))
     applying: Applying = MeanOfPushes(tables) if mode == TrainingMode.SYNC else EachPush(tables)
     patience = float(flags.value("rpc_deadline")) / 1000

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from refluid.core.errors import EnforceNotMet
@@ -44,20 +44,18 @@ class Service:
         self._server, self._most, self._keys = server, most, keys
         if keys is not None:
             keys.context(server=True)
-        host, port = host_and_port(address)
-        # Sooner than the port: whoever can connect there finds the name within the host as well.
-        near = near_listener(address) if keys is None and port else None
-        try:
-            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-            far = socket.create_server((host, port), family=family, backlog=1024)
-        except OSError as error:
+        _, port = host_and_port(address)
+        with ExitStack() as opened:
+            # Sooner than the port: whoever can connect there finds the name within the host, too.
+            near = near_listener(address) if keys is None and port else None
             if near is not None:
-                near.close()
-            raise EnforceNotMet(f"a server can't listen at {address}: {error}") from error
-        self.port = int(far.getsockname()[1])
-        self.address = f"{address.rpartition(':')[0]}:{self.port}"
-        if keys is None and not port:
-            near = near_listener(self.address)
+                opened.enter_context(near)
+            far = opened.enter_context(_listener(address))
+            self.port = int(far.getsockname()[1])
+            self.address = f"{address.rpartition(':')[0]}:{self.port}"
+            if keys is None and not port:
+                near = near_listener(self.address)
+            opened.pop_all()
         self._listeners = [far] if near is None else [near, far]
         self._threads: dict[threading.Thread, MessageSocket | None] = {}
         self._lock = threading.Lock()
@@ -163,11 +161,23 @@ class Service:
             return connection.pack(refused(error))
 
 
+def _listener(address: str) -> socket.socket:
+    """Listens by TCP. EnforceNotMet where that can't be."""
+    host, port = host_and_port(address)
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise EnforceNotMet(f"a server can't listen at {address}: {error}") from error
+
+
 def _give_way() -> None:
     """Has this thread wait, as a call comes in, until the one that runs on its processor does.
 
     That is the trainer which sent it, if it is of this host: it has other servers to call.
     """
-    if hasattr(os, "SCHED_BATCH") and os.sched_getscheduler(0) == os.SCHED_OTHER:
-        with suppress(OSError):
+    if not hasattr(os, "SCHED_BATCH"):
+        return
+    with suppress(OSError):  # where processes may not choose
+        if os.sched_getscheduler(0) == os.SCHED_OTHER:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

@@ -141,7 +141,7 @@ class TableClient(JobCaller):
             return self._assembled(dict(one.tensors()) for one in self.ask_all(Kind.PULL).values())
 
     def _assembled(self, slices: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-        return whole_parameters(self.layout.dense, [one.items() for one in slices])
+        return whole_parameters(self.layout.dense, slices)
 
     def deal(self, layout: JobLayout, table: str, ids: Tensor) -> DealtIds:
         """Ids of a step, dealt; the gradient's are mostly those that were looked up before."""
@@ -181,7 +181,7 @@ class TableClient(JobCaller):
 
     def _room(self, dealt: Mapping[str, DealtIds]) -> dict[str, KnownRows]:
         """Room for the rows of dealt ids, by their tables."""
-        specs = {one.name: one for one in self.layout.sparse}
+        specs = self.layout.tables
         return {
             table: KnownRows(one, specs[table].width, specs[table].dtype)
             for table, one in dealt.items()

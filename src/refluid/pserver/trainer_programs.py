@@ -181,9 +181,8 @@ def rewrite_startup(startup: Program, side: TrainerSide) -> None:
         gone = {name for update in side.updates for name in update.state}
         editor.keep(lambda op: not set(op.output_arg_names) & gone)
         editor.forget_variables(gone)
-        tables = {one.name: one for one in layout.sparse}
-        editor.keep(lambda op: not set(op.output_arg_names) & tables.keys())
-        for name, table in tables.items():
+        editor.keep(lambda op: not set(op.output_arg_names) & layout.tables.keys())
+        for name, table in layout.tables.items():
             shape = {"shape": [table.height, table.width]}
             apply("fake_init", {}, {"Out": name}, shape, block=block)
     if not names:

@@ -8,7 +8,7 @@ import torch
 
 from refluid import fluid
 from refluid.kernels.rows import lookup
-from refluid.kernels.rows.lookup import look_up
+from refluid.kernels.rows.lookup import look_up, take_rows
 
 KINDS = [torch.float32, torch.float64]
 
@@ -31,6 +31,23 @@ def test_what_is_laid_out_otherwise() -> None:
     assert torch.equal(
         look_up(torch.eye(3), torch.tensor([2], dtype=torch.int32)), torch.eye(3)[2:]
     )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_are_written_where_they_are_wanted(seed: int) -> None:
+    """Also by torch: of other types, to other layouts."""
+    generator = torch.Generator().manual_seed(seed)
+    height, width, count = torch.randint(1, 40, (3,), generator=generator).tolist()
+    kind = [torch.float32, torch.float64, torch.int32][seed % 3]
+    table = (100 * torch.randn(height, width, generator=generator)).to(kind)
+    ids = torch.randint(0, height, (count,), generator=generator)
+    for out in (torch.full((count, width), 7).to(kind), torch.empty(width, count, dtype=kind).t()):
+        assert take_rows(table, ids, out) is out
+        assert torch.equal(out, table[ids])
+        for row in (-1, height):
+            with pytest.raises(IndexError):
+                take_rows(table, torch.full((count,), row), out)
+    assert torch.equal(take_rows(table, ids, None), table[ids])
 
 
 @pytest.mark.parametrize("row", [-1, 5])
