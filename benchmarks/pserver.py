@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -32,17 +31,6 @@ WIDTH, SLOTS, HEIGHT, BATCH = 10, 26, 1_000_001, 1000
 GEO_STEPS = 10
 # Ways to wait that Paddle 2.6.2 has too.
 _OF_PEER = ("sync", "async", "geo")
-
-
-def ports(count: int) -> list[int]:
-    """Ports that nobody listens at."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    found = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
 
 
 def network() -> tuple[Any, Any, Any]:
@@ -121,8 +109,10 @@ def job(
 
     peer: the Python of a Paddle whose own servers are measured instead.
     """
-    addresses = [f"127.0.0.1:{port}" for port in ports(servers)]
-    ends = [f"127.0.0.1:{port}" for port in ports(workers)]
+    from refluid.core.ports import free_endpoints
+
+    addresses = free_endpoints(servers)
+    ends = free_endpoints(workers)
     common = {"PADDLE_PSERVERS_IP_PORT_LIST": ",".join(addresses), "OMP_NUM_THREADS": "1"}
     common |= {"PADDLE_TRAINERS_NUM": str(workers), "POD_IP": "127.0.0.1"}
     common |= {"PADDLE_TRAINER_ENDPOINTS": ",".join(ends), "PADDLE_WITH_GLOO": "0"}

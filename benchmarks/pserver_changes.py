@@ -108,13 +108,13 @@ class Pusher:
 
 def measure(rows: int, folder: str, *, held: bool) -> list[str]:
     """What was measured, line by line."""
+    from refluid.core.ports import free_endpoints
     from refluid.core.selected_rows import SelectedRows
     from refluid.pserver.asking import ask_for_change
     from refluid.pserver.lookout import present_layout
     from refluid.pserver.table_client import TableClient
-    from tests.pserver.changing import free_addresses
 
-    *addresses, third = free_addresses(3)
+    *addresses, third = free_endpoints(3)
     processes = [started(addresses, number, folder, held) for number in range(2)]
     client = TableClient(split_for(addresses).layout, 0, 120.0)
     client.enter()

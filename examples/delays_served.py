@@ -31,9 +31,9 @@ from predict_delays import area, load, write_parts
 from workshop import BLUE, GOLD, GREEN, QUIET, VIOLET, Stopwatch, chart, fluid, save, tidy
 from workshop import options as read_options
 
-from refluid.collective.launch.cluster import free_port
 from refluid.collective.launch.servers_live import job_figures
 from refluid.core.errors import EnforceNotMet
+from refluid.core.ports import free_port
 from refluid.pserver.figures import NO_FIGURES, TrainerFigures
 from refluid.pserver.reading import TableReader
 

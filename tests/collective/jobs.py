@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
-import socket
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from refluid.core.ports import free_endpoints
 from tests.started import Started, start
 
 _LONGEST = 240.0
@@ -25,18 +25,6 @@ except Exception as error:
 with open(out, "wb") as file:
     pickle.dump(result, file)
 """
-
-
-def free_endpoints(count: int) -> list[str]:
-    """Addresses of this machine at which nobody listens."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 def as_trainers(

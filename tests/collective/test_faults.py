@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from benchmarks.hosts import Hosts, allowed
+from refluid.core.ports import free_endpoints
 from tests.collective.faulty import STEPS
-from tests.collective.jobs import free_endpoints
 from tests.started import Started, start
 
 PATIENCE = 4

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from refluid.collective.launch.cluster import Cluster, free_port, require_free, table
+from refluid.collective.launch.cluster import Cluster, require_free, table
 from refluid.collective.launch.job import launched
 from refluid.core.errors import EnforceNotMet
+from refluid.core.ports import free_port
 from tests.interrupting import interruptible
 from tests.started import Started, start
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from refluid.collective.launch.cluster import free_port
 from refluid.collective.launch.manifests import KINDS, EngineJob, manifest
 from refluid.core.errors import EnforceNotMet
+from refluid.core.ports import free_port
 
 # SLURM's commands for two hosts, both on this machine.
 SCONTROL = "#!/bin/bash\nprintf '127.0.0.1\\n127.0.0.2\\n'\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 from refluid.comm import Communicator, LocalGroup
 from refluid.comm.meeting import Address
 from refluid.comm.processes import meet
+from refluid.core.ports import free_port
 
 PATIENCE = 30.0
 
 
 def free_address() -> Address:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1", int(probe.getsockname()[1])
+    return "127.0.0.1", free_port()
 
 
 def together(works: Sequence[Callable[[], Any]]) -> list[Any]:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import refluid.fluid as fluid
-from refluid.collective.launch.cluster import free_port
 from refluid.core.job_variables import first_of_nodes, job_int, job_str
+from refluid.core.ports import free_port
 from refluid.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
 from tests.collective.jobs import as_trainers
 from tests.started import refluid
@@ -108,5 +108,5 @@ def summed() -> tuple[int, float]:
 
 
 def test_layers_train_together_under_torchrun(tmp_path: Path) -> None:
-    found = as_trainers(2, summed, folder=tmp_path, of_rank=as_torchrun(free_port(1)))
+    found = as_trainers(2, summed, folder=tmp_path, of_rank=as_torchrun(free_port(2)))
     assert found == [(2, 0.5), (2, 0.5)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import refluid.fluid as fluid
+from refluid.core.ports import free_endpoints
 from refluid.pserver.asking import ask_for_change
 from refluid.pserver.checkpoints import ServerCheckpoints, note_address
 from refluid.pserver.elastic import (
@@ -31,15 +31,6 @@ from refluid.pserver.split import SplitOptions, split
 from refluid.pserver.table_client import TableClient
 from refluid.pserver.table_server import TableServer
 from tests.pserver.tables import network
-
-
-def free_addresses(count: int) -> list[str]:
-    """Where servers may listen."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [f"127.0.0.1:{one.getsockname()[1]}" for one in probes]
-    for one in probes:
-        one.close()
-    return found
 
 
 class ServerThread:
@@ -110,7 +101,7 @@ class ChangingJob:
         **options: Any,
     ) -> None:
         main, startup, _ = network(**options)
-        self.addresses, self.folder, self.logs = free_addresses(servers), folder, logs
+        self.addresses, self.folder, self.logs = free_endpoints(servers), folder, logs
         self.split = split(main, startup, self.addresses, trainers, 0, mode, SplitOptions(least=1))
         self.servers = {
             number: ServerThread(self, address, number, joins=False)
@@ -119,7 +110,7 @@ class ChangingJob:
 
     def add(self) -> int:
         """One more; its number."""
-        (address,) = free_addresses(1)
+        (address,) = free_endpoints(1)
         number = len(present_layout(self.addresses, 10.0).servers)
         self.servers[number] = ServerThread(self, address, number, joins=True)
         self.addresses = self._there()

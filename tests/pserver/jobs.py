@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import refluid.fluid as fluid
+from refluid.core.ports import free_endpoints
 
 Built = tuple[Any, Any, Any]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 @dataclass
@@ -60,7 +49,7 @@ class Job:
     def __init__(
         self, build: Callable[[], Built], servers: int, trainers: int, sync: bool, **config: Any
     ) -> None:
-        addresses = [f"127.0.0.1:{port}" for port in free_ports(servers)]
+        addresses = free_endpoints(servers)
         settings = fluid.DistributeTranspilerConfig()
         for name, value in config.items():
             setattr(settings, name, value)

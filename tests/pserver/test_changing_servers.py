@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.ports import free_endpoints
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver import conducting, elastic
 from refluid.pserver.asking import ask_for_change
@@ -24,7 +25,7 @@ from refluid.pserver.lookout import present_layout
 from refluid.pserver.membership import at_address, with_server
 from refluid.pserver.messages import Kind, TableMessage, text_array
 from refluid.pserver.table_client import TableClient
-from tests.pserver.changing import ChangingJob, ServerThread, changing_job, free_addresses
+from tests.pserver.changing import ChangingJob, ServerThread, changing_job
 
 IDS = torch.arange(400) * 7919 - 10**6
 STEPS = 60
@@ -109,7 +110,7 @@ def test_each_update_counts_once(mode: TrainingMode, tmp_path: Path) -> None:
 def test_a_server_is_let_in_by_the_wish_of_a_process_before_it(tmp_path: Path) -> None:
     """That was killed as it came; the same server, started again, answers in its stead."""
     with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:
-        client, (address,) = job.client(0), free_addresses(1)
+        client, (address,) = job.client(0), free_endpoints(1)
         client.push({"emb@GRAD": SelectedRows(IDS.tolist(), 0, torch.ones(len(IDS), 4))})
         told: list[Any] = []
 
@@ -174,7 +175,7 @@ def test_a_server_is_let_in_though_who_decided_it_dies(
         coming = threading.Thread(target=job.add, daemon=True)
         coming.start()
         first.ended.wait(30)
-        job.restart(0, free_addresses(1)[0] if elsewhere else None)
+        job.restart(0, free_endpoints(1)[0] if elsewhere else None)
         there = [job.servers[number].address for number in (0, 1)]
         (tmp_path / "addresses").write_text("\n".join(there))
         knows = job.servers[0].server.layout.numbers
@@ -232,7 +233,7 @@ def test_a_server_that_comes_isnt_taken_for_another_one_that_came(
 ) -> None:
     """The first change was given up, of which the one that was to come heard nothing."""
     with changing_job(TrainingMode.ASYNC, 1, tmp_path) as job:
-        mine, others = free_addresses(2)
+        mine, others = free_endpoints(2)
         server, deciding = job.servers[1].server, job.servers[1].deciding
         target = with_server(server.layout, mine)
         now = with_server(server.layout, others) if other else target

@@ -13,18 +13,18 @@ import pytest
 
 import refluid.fluid as fluid
 from refluid.collective.launch.servers import ServerJob, run_with_servers
+from refluid.core.ports import free_endpoints
 from refluid.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
     DistributeTranspilerConfig,
     StrategyFactory,
 )
 from tests.pserver.ctr_script import write_files
-from tests.pserver.jobs import free_ports
 
 SCRIPT = Path(__file__).with_name("ctr_script.py")
 
 
 def job(servers: int, workers: int) -> ServerJob:
-    ports = [f"127.0.0.1:{port}" for port in free_ports(servers + workers)]
+    ports = free_endpoints(servers + workers)
     return ServerJob(tuple(ports[:servers]), tuple(ports[servers:]))
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from benchmarks.counted_jobs import complaint
-from refluid.collective.launch.cluster import free_port
 from refluid.collective.launch.joining_servers import joined_job
 from refluid.core.errors import EnforceNotMet
+from refluid.core.ports import free_port
 from refluid.pserver.membership import at_address, wanted_layout, with_server, without_server
 from tests.pserver.tables import divided
 

@@ -17,6 +17,7 @@ import torch
 import refluid.fluid as fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
+from refluid.core.ports import free_port
 from refluid.core.selected_rows import SelectedRows
 from refluid.pserver import near_sockets, service
 from refluid.pserver.near_sockets import near_connection, near_listener, near_name
@@ -78,9 +79,7 @@ def test_only_this_host_has_the_name() -> None:
 
 
 def test_servers_of_one_port_and_two_addresses_have_two_names() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     first, second = (near_listener(f"127.0.0.{host}:{port}") for host in (1, 2))
     assert first is not None
     assert second is not None
@@ -92,9 +91,7 @@ def test_servers_of_one_port_and_two_addresses_have_two_names() -> None:
 
 def test_a_server_has_its_name_before_anybody_can_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a trainer that comes in between would call it by TCP."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     open_then: list[bool] = []
 
     def listened(address: str) -> socket.socket | None:

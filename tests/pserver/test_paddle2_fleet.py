@@ -15,10 +15,10 @@ import refluid.paddle as paddle
 from refluid.collective.launch.servers import run_with_servers
 from refluid.core.errors import EnforceNotMet
 from refluid.core.files import decode_file
+from refluid.core.ports import free_endpoints
 from refluid.fluid.transpiler.distribute_transpiler import DistributedMode
 from refluid.paddle.distributed import fleet
 from refluid.paddle.distributed.fleet.base.served import waiting
-from tests.pserver.jobs import free_ports
 from tests.pserver.test_fleet import job
 
 SCRIPT = Path(__file__).with_name("paddle2_script.py")
@@ -84,7 +84,7 @@ def built(entry: Any = None, strategy: Any = None, rate: Any = 0.1, **settings: 
 
 def test_what_servers_do_not_do_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     paddle.enable_static()
-    server = f"127.0.0.1:{free_ports(1)[0]}"
+    (server,) = free_endpoints(1)
     made = fleet.UserDefinedRoleMaker(
         current_id=0, role=fleet.Role.SERVER, worker_num=1, server_endpoints=[server]
     )

@@ -12,6 +12,7 @@ import pytest
 
 import refluid.fluid as fluid
 from refluid.core.errors import EnforceNotMet
+from refluid.core.ports import free_port
 from refluid.fluid.incubate.fleet.base.role_maker import (
     GeneralRoleMaker,
     MPISymetricRoleMaker,
@@ -20,7 +21,6 @@ from refluid.fluid.incubate.fleet.base.role_maker import (
 from refluid.fluid.incubate.fleet.parameter_server.pslib import PSLib, fleet_embedding
 from refluid.fluid.transpiler.unheeded import IDLE, complaints
 from refluid.pserver.saved_files import ShardedTables
-from tests.pserver.jobs import free_ports
 
 SCRIPT = Path(__file__).with_name("pslib_script.py")
 # What each launcher sets: the number of a process, how many there are, how many on its host.
@@ -34,7 +34,7 @@ LAUNCHERS = {
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_script_for_pslib_trains_and_saves(launcher: str, tmp_path: Path) -> None:
     rank, size, here = LAUNCHERS[launcher]
-    port = str(free_ports(1)[0])
+    port = str(free_port())
     path = os.pathsep.join(one for one in sys.path if one)
     given = {**os.environ, size: "4", here: "4", "MASTER_PORT": port, "PYTHONPATH": path}
     started = [
@@ -78,7 +78,7 @@ def roles(monkeypatch: pytest.MonkeyPatch, rank: int, size: int, **others: str) 
 
 
 def test_what_an_mpi_launcher_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    roles(monkeypatch, 0, 1, MASTER_PORT=str(free_ports(1)[0]))
+    roles(monkeypatch, 0, 1, MASTER_PORT=str(free_port()))
     with pytest.raises(EnforceNotMet, match="even number of processes, not 1"):
         MPISymetricRoleMaker().generate_role()
     roles(monkeypatch, 0, 2, OMPI_COMM_WORLD_LOCAL_SIZE="1")

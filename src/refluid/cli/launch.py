@@ -247,8 +247,8 @@ def _with_servers(
 def _joining(
     command: list[str], at: str, host: str | None, port: int | None, folder: Path, restarts: int
 ) -> int:
-    from refluid.collective.launch.cluster import free_port
     from refluid.collective.launch.joining_servers import run_joining
+    from refluid.core.ports import free_port
 
-    address = f"{host or '127.0.0.1'}:{port or free_port(1)}"
+    address = f"{host or '127.0.0.1'}:{port or free_port()}"
     return run_joining(command, at, address, folder, restarts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from dataclasses import asdict, dataclass
 import torch
 
 from refluid.comm.communicator import Communicator
+from refluid.core.ports import free_port
 
 _HOST = "127.0.0.1"
 _BYTES, _REPEATS = 1 << 25, 6
@@ -32,7 +32,7 @@ class LinkRates:
 
 def measure_link() -> LinkRates:
     """Between two new processes over loopback. RuntimeError says what they said in failing."""
-    port = _free_port()
+    port = free_port(host=_HOST)
     command = [sys.executable, "-m", __spec__.name]
     both = [
         subprocess.Popen(
@@ -55,12 +55,6 @@ def measure_link() -> LinkRates:
     if any(one.returncode for one in both):
         raise RuntimeError(" ".join(err.strip().rsplit("\n", 1)[-1] for _, err in said))
     return LinkRates(**json.loads(said[0][0]))
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind((_HOST, 0))
-        return int(one.getsockname()[1])
 
 
 def _rates(comm: Communicator) -> LinkRates:

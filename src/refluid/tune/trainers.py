@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from refluid.collective.launch.cluster import Cluster, free_port
+from refluid.collective.launch.cluster import Cluster
 from refluid.collective.launch.servers import ServerJob, addresses_of
+from refluid.core.ports import free_port
 from refluid.engine.choices import NONE, Choices
 from refluid.tune.living import Life
 from refluid.tune.session import Script, Session

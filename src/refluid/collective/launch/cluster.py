@@ -123,23 +123,3 @@ def require_first(cluster: Cluster, seconds: float) -> None:
         f"the launcher of the first host did not come to {cluster.meeting} within {seconds:g} "
         f"s: {why}. Start the same command there; --ips names the hosts, in one order on all"
     )
-
-
-def free_port(count: int) -> int:
-    """The first of so many neighbouring ports at which nobody listens on this host."""
-    for _ in range(100):
-        with socket.socket() as probe:
-            probe.bind(("", 0))
-            begin = int(probe.getsockname()[1])
-        if begin + count < 65535 and all(_is_free(begin + one) for one in range(count)):
-            return begin
-    raise EnforceNotMet(f"this host has no {count} neighbouring ports that are free")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("", port))
-        except OSError:
-            return False
-        return True

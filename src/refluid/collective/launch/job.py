@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from refluid.collective.launch.agent import run_job
-from refluid.collective.launch.cluster import Cluster, free_port, require_free, table
+from refluid.collective.launch.cluster import Cluster, require_free, table
 from refluid.core.errors import EnforceNotMet
+from refluid.core.ports import free_port
 
 # Fluid's launcher begins there.
 USUAL_PORT = 6170

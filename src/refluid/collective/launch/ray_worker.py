@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from refluid.collective.launch.worker import end_with_parent
 from refluid.core.flags import whole_environment
+from refluid.core.ports import free_port
 
 _PATIENCE = 5.0
 
@@ -31,9 +31,7 @@ class RayWorker:
         import ray
 
         host, node = str(ray.util.get_node_ip_address()), ray.get_runtime_context().get_node_id()
-        with socket.socket() as probe:
-            probe.bind((host, 0))
-            return host, int(probe.getsockname()[1]), node
+        return host, free_port(host=host), node
 
     def tell(self, servers: Sequence[str]) -> None:
         """Says where servers of tables are, to the process that runs and to those that follow."""

@@ -8,9 +8,10 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from refluid.collective.launch.cluster import Cluster, free_port
+from refluid.collective.launch.cluster import Cluster
 from refluid.core.flags import export, load_environment
 from refluid.core.places import cuda_places
+from refluid.core.ports import free_port
 
 __all__ = ["MultiprocessContext", "spawn"]
 

@@ -6,7 +6,6 @@ Neither MPI nor a package for it is needed: processes meet at a port of the firs
 from __future__ import annotations
 
 import json
-import socket
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from refluid.comm.meeting import meet_at
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet, PeerFailed
 from refluid.core.flags import environment_int, environment_str
+from refluid.core.ports import free_port
 from refluid.fluid.incubate.fleet.base.roles import Role, RoleMakerBase
 
 # Of each launcher (Open MPI, MVAPICH, MPICH and Intel MPI, Slurm): the variables with the number of
@@ -62,7 +62,7 @@ class MPIRoleMaker(RoleMakerBase):
         meeting = meet_at(_place(own), own.rank, own.size, patience)
         meeting.roll.leave()  # the roles' own store is all that is asked later
         self._store, self._ip = meeting.store, meeting.host
-        endpoint = f"{meeting.host}:{_free_port()}"
+        endpoint = f"{meeting.host}:{free_port()}"
         self._arrange(own.rank, self._exchanged("endpoint", own.rank, own.size, endpoint))
         self._role_is_generated = True
 
@@ -175,9 +175,3 @@ def _place(own: _ByLauncher) -> tuple[str, int]:
             f"process 0 (mpirun -x {_HOST}=.., srun --export=ALL,{_HOST}=..)"
         )
     return host, port
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("", 0))
-        return int(one.getsockname()[1])
