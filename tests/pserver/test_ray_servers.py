@@ -34,12 +34,13 @@ def test_every_update_is_there_once(what: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:] + logs[-3000:]
     assert json.loads(done.stdout.strip().splitlines()[-1]) == {"status": 0}, done.stderr + logs
     told = [json.loads((tmp_path / f"{number}.json").read_text()) for number in range(2)]
-    total = {one for each in told for one in (*each["shared"], *each["dense"])}
     assert "the others were ended" not in done.stderr
+    own, last = sum(each["own"][0] for each in told), max(told, key=lambda each: each["moment"])
+    seen = {*last["shared"], *last["dense"]}
     if what == "removed":  # one trainer began anew, on tables that the servers' logs gave back
         assert done.stderr.count("is started again elsewhere") == 2
-        assert min(total) < -STEPS
+        # The server that stayed may have gone one round without it, for which the other waited.
+        assert min(seen) <= own <= max(seen) <= min(seen) + 1 < 1 - STEPS
     else:
-        assert total == {-float(STEPS)}
+        assert {*seen, *told[0]["shared"], *told[1]["shared"], own} == {-float(STEPS)}
         assert ("is started again" in done.stderr) == (what == "killed")
-    assert sum(each["own"][0] for each in told) == pytest.approx(min(total))
