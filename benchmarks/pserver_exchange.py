@@ -2,6 +2,7 @@
 
     python benchmarks/pserver_exchange.py
     python benchmarks/pserver_exchange.py --servers 1 --ids 100000 --width 64
+    python benchmarks/pserver_exchange.py --bind    # every process to one core
 
 Both are measured in turns on one thread: wall time, and CPU time of this process and the servers'.
 """
@@ -9,6 +10,7 @@ Both are measured in turns on one thread: wall time, and CPU time of this proces
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -125,7 +127,18 @@ def servers(load: Load) -> Iterator[tuple[list[str], list[psutil.Process]]]:
             one.communicate(timeout=30)
 
 
-def measure(load: Load, repeats: int) -> dict[str, dict[str, Times]]:
+def bind(processes: list[psutil.Process]) -> None:
+    """Binds this process to the first core, and servers one after the other to each, from the last
+    on: no time goes by while one process waits behind another and a core is idle."""
+    cores = sorted(os.sched_getaffinity(0))
+    for number, process in enumerate(processes):
+        for thread in process.threads():
+            os.sched_setaffinity(thread.id, {cores[-1 - number % len(cores)]})
+    for thread in psutil.Process().threads():
+        os.sched_setaffinity(thread.id, {cores[0]})
+
+
+def measure(load: Load, repeats: int, *, bound: bool = False) -> dict[str, dict[str, Times]]:
     """By what is compared, what it takes, in turns with the tables alone.
 
     Each way has its time: no trainer speaks several, whose buffers would drive out each other's.
@@ -133,6 +146,8 @@ def measure(load: Load, repeats: int) -> dict[str, dict[str, Times]]:
     alone, batches = Alone(load, load.value()), load.draws()
     found: dict[str, dict[str, Times]] = {}
     with servers(load) as (addresses, processes):
+        if bound:
+            bind(processes)
         trainers = [Trainer(load, addresses, number) for number in range(2 * len(WAYS))]
         for way, apart, together in zip(WAYS, trainers[::2], trainers[1::2], strict=True):
             pairs = {f"pull {way}": apart.pull, f"push {way}": apart.push}
@@ -239,10 +254,10 @@ def copying() -> float:
     return len(source) / statistics.median(times)
 
 
-def told(load: Load, repeats: int) -> str:
+def told(load: Load, repeats: int, *, bound: bool) -> str:
     """What was measured, in a few lines."""
-    measured, bandwidth = measure(load, repeats), copying()
-    lines = [f"{load.ids} ids x {load.width}, {load.servers} servers"]
+    measured, bandwidth = measure(load, repeats, bound=bound), copying()
+    lines = [f"{load.ids} ids x {load.width}, {load.servers} servers{', bound' * bound}"]
     for name, calls in measured.items():
         found = {call: times.medians() for call, times in calls.items()}
         for call, (wall, own, _) in found.items():
@@ -266,6 +281,7 @@ def main() -> None:
     options.add_argument("--width", type=int, default=Load.width)
     options.add_argument("--servers", type=int, default=Load.servers)
     options.add_argument("--repeats", type=int, default=60)
+    options.add_argument("--bind", action="store_true", help="every process to one core")
     options.add_argument("--serve", type=int, help="be that server of a measurement")
     given = options.parse_args()
     load = Load(given.ids, given.width, given.servers)
@@ -273,7 +289,7 @@ def main() -> None:
         serve(load, given.serve)
         return
     torch.set_num_threads(1)
-    print(told(load, given.repeats))
+    print(told(load, given.repeats, bound=given.bind))
 
 
 if __name__ == "__main__":
