@@ -6,16 +6,20 @@ import threading
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+import refluid.fluid as fluid
 from refluid.core.selected_rows import SelectedRows
+from refluid.kernels.rows.dealing import DealtIds
 from refluid.kernels.rows.ids import id_loops
-from refluid.pserver import calling
+from refluid.pserver import calling, table_client
 from refluid.pserver.calling import Servers
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.messages import Kind, TableMessage
 from refluid.pserver.wire import MessageSocket
+from tests.pserver.jobs import Built, Job, Trainer
 from tests.pserver.tables import cluster, divided
 from tests.pserver.test_table_servers import rows_of
 
@@ -100,3 +104,38 @@ def test_ids_are_dealt_once_a_step_whatever_was_looked_up_between() -> None:
             made.append(len(fresh))
         client.leave()
     assert made[:4] == [1] * 4 and made[5:] == [1] * 4
+
+
+def three_lookups() -> Built:
+    """A network that looks the same table up for three slots."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        slots = [fluid.data(f"slot{number}", [None, 1], "int64") for number in range(3)]
+        attr = fluid.ParamAttr(name="emb")
+        rows = [fluid.embedding(one, [50, 2], is_sparse=True, param_attr=attr) for one in slots]
+        loss = fluid.layers.mean(fluid.layers.concat(rows, 1))
+        fluid.optimizer.SGD(1.0).minimize(loss)
+    return main, startup, loss
+
+
+@pytest.mark.parametrize("sync", [True, False], ids=["sync", "async"])
+def test_ids_of_several_lookups_are_dealt_once_a_step(
+    sync: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gradient has them in the order in which its parts are added up."""
+    made: list[int] = []
+
+    def dealt(*given: Any) -> DealtIds:
+        made.append(len(given[0]))
+        return DealtIds(*given)
+
+    monkeypatch.setattr(table_client, "DealtIds", dealt)
+    draws = np.random.RandomState(0)
+
+    def train(trainer: Trainer) -> None:
+        for _ in range(5):
+            trainer.step({f"slot{one}": draws.randint(0, 50, (4, 1)) for one in range(3)})
+            trainer.main._servers.link.flush()  # else several steps' gradients may be one
+
+    Job(three_lookups, servers=2, trainers=1, sync=sync).run(train)
+    assert made == [12] * 5

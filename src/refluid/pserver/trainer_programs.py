@@ -13,6 +13,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.pserver.geo import IDS
@@ -152,16 +153,30 @@ def _read(op: Operator) -> dict[str, Any]:
     return {"lookup_table_version": version, "padding_idx": op.attr("padding_idx")}
 
 
+def _as_added_up(block: Block, ops: Sequence[Operator]) -> Sequence[Operator]:
+    """The lookups in the order in which their gradients' rows come: ids that were dealt to servers
+    to be looked up are those of the gradient then, and needn't be dealt anew."""
+    slopes, places = dict[str, str](), dict[str, int]()
+    for op in block.ops:
+        if op.type == "sum":
+            places |= {name: place for place, name in enumerate(op.input("X"))}
+        elif op.input("Out" + GRAD) and op.output("W" + GRAD):
+            slopes[op.input("Out" + GRAD)[0]] = op.output("W" + GRAD)[0]
+    found = [places.get(slopes.get(op.output("Out")[0] + GRAD, "")) for op in ops]
+    order = [(place, number) for number, place in enumerate(found) if place is not None]
+    return ops if len(order) < len(ops) else [ops[number] for _, number in sorted(order)]
+
+
 def _join(block: Block, where: Mapping[str, Any], table: str, ops: Sequence[Operator]) -> None:
-    first = ops[0]
+    first, ordered = ops[0], _as_added_up(block, ops)
     place = first.idx
     attrs: Mapping[str, Any] = {
         **where,
         "table_names": [table],
         **_read(first),
     }
-    inputs = {"Ids": [op.input("Ids")[0] for op in ops], "W": table}
-    outputs = {"Outputs": [op.output("Out")[0] for op in ops]}
+    inputs = {"Ids": [op.input("Ids")[0] for op in ordered], "W": table}
+    outputs = {"Outputs": [op.output("Out")[0] for op in ordered]}
     Editor(block).remove(*ops)
     with block.program.roles(OpRole.FORWARD):
         apply("distributed_lookup_table", inputs, outputs, attrs, block=block, index=place)
