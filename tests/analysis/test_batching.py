@@ -49,14 +49,24 @@ def test_settings_that_differ() -> None:
     assert found == {}
 
 
-def test_sparse_gradients_stay_apart() -> None:
+@pytest.mark.parametrize(
+    ("optimizer", "apart"),
+    [(fluid.optimizer.SGD, True), (fluid.optimizer.Adam, False)],
+    ids=["sgd", "adam"],
+)
+def test_sparse_gradients_stay_apart(optimizer: Any, apart: bool) -> None:
+    """From dense ones, and from each other where an operator takes those of one table only; tables
+    may be larger than a group."""
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
         ids = fluid.data("ids", [-1, 1], "int64")
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.embedding(ids, [9, 2], is_sparse=True), 1))
-        fluid.optimizer.SGD(0.1).minimize(loss)
+        rows = [fluid.embedding(ids, [GROUP, 2], is_sparse=True) for _ in range(3)]
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.concat(rows, 1), 1))
+        optimizer(0.1).minimize(loss)
         ops = loss.block.ops
-    grouped = [ops[index] for positions in batches(ops).values() for index in positions]
-    assert sorted(op.input("Param")[0][:4] for op in grouped) == ["fc_0", "fc_0"]
+    found = [
+        [ops[index].input("Param")[0][:4] for index in group] for group in batches(ops).values()
+    ]
+    assert sorted(found) == [*([] if apart else [["embe"] * 3]), ["fc_0"] * 2]
 
 
 def test_what_reads_a_parameter_reads_it_in_order() -> None:

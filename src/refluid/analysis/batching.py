@@ -29,7 +29,8 @@ class UpdateBatch:
         self, position: int, op: Operator, read: AbstractSet[Key], written: AbstractSet[Key]
     ) -> None:
         self.positions.append(position)
-        self.waiting += gradient_bytes(op)
+        if not _is_sparse(op):  # else nobody knows how many rows there are; the table has more
+            self.waiting += gradient_bytes(op)
         self.read |= read
         self.written |= written
 
@@ -69,12 +70,12 @@ def _batchable(op: Operator) -> bool:
         return False
     return all(
         op.output(out_slot) == op.input(in_slot) for out_slot, in_slot in definition.mutates.items()
-    ) and not any(_sparse(op, name) for name in op.input_arg_names)
+    ) and (definition.many_rows or not _is_sparse(op))
 
 
-def _sparse(op: Operator, name: str) -> bool:
-    var = op.block.find_var_recursive(name)
-    return var is not None and var.type == VarType.SELECTED_ROWS
+def _is_sparse(op: Operator) -> bool:
+    found = map(op.block.find_var_recursive, op.input_arg_names)
+    return any(var is not None and var.type == VarType.SELECTED_ROWS for var in found)
 
 
 def _setting(op: Operator) -> UpdateSetting:
@@ -82,4 +83,4 @@ def _setting(op: Operator) -> UpdateSetting:
     attrs = tuple(
         (name, str(value)) for name, value in sorted(op.attrs.items()) if name not in COMMON
     )
-    return op.type, shape, attrs
+    return op.type, _is_sparse(op), shape, attrs

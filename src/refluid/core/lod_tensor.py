@@ -42,7 +42,7 @@ class LoDTensor:
             self._tensor = tensor
         else:
             lod = tensor
-        self.levels: Levels = as_levels(lod)
+        self.levels: Levels = as_levels(lod) if lod else ()
 
     @property
     def tensor(self) -> torch.Tensor:

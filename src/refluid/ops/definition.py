@@ -37,7 +37,8 @@ class OperatorDef(Facts):
 
     - `keywords`: attribute -> keyword of the body. `context`: keywords that the plan supplies.
     - `levels`: keyword of the body -> input slot whose LoD it is given (see `signature`).
-    - `many`: a body for several operators of the type at once; it writes in place.
+    - `many`: a body for several operators of the type at once; it writes in place. `many_rows`:
+      of those whose gradients are rows, too.
     - `reusing`: input slot -> variant of the body that overwrites it and returns it first.
     - `starting`: variant of the body that gives its outputs and the `Work` that fills them.
     - `of_ranks`: gives a body that is quicker to call for tensors of known ranks, or None.
@@ -57,6 +58,7 @@ class OperatorDef(Facts):
     context: frozenset[str] = frozenset()
     levels: Mapping[str, str] = field(default_factory=dict)
     many: Body | None = None
+    many_rows: bool = False
     reusing: Mapping[str, Body] = field(default_factory=dict)
     starting: Body | None = None
     of_ranks: Callable[..., Body | None] | None = None

@@ -227,14 +227,15 @@ def _maker(type: str, read: Callable[[], Signature], bare: bool) -> Maker:
     return make
 
 
-def many(op_type: str) -> Callable[[Body], Body]:
+def many(op_type: str, *, rows: bool = False) -> Callable[[Body], Body]:
     """Registers the decorated function as doing several operators of that type at once.
 
-    It takes a list per input slot and returns nothing: such operators write in place.
+    It takes a list per input slot and returns nothing: such operators write in place. rows: it
+    takes gradients that are rows too, all of a call or none.
     """
 
     def decorate(body: Body) -> Body:
-        say(op_type, many=body)
+        say(op_type, many=body, many_rows=rows)
         return body
 
     return decorate

@@ -11,9 +11,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from refluid.kernels.rows import lookup
 from refluid.kernels.rows.lookup import look_up
 from refluid.kernels.rows.merging import ascending, merge_rows
-from refluid.kernels.rows.updates import adam_rows, adam_step_rows, descend_rows, takes
+from refluid.kernels.rows.updates import (
+    AdamTable,
+    adam_rows,
+    adam_step_rows,
+    adam_step_tables,
+    descend_rows,
+    takes,
+)
 from tests.choices import often
 
 Array = NDArray[Any]
@@ -57,7 +65,11 @@ def test_lookup(seed: int) -> None:
     case = drawn(seed)
     shape = (len(case.rows) // 3, 3) if len(case.rows) % 3 == 0 else (len(case.rows),)
     table, rows = tensors(case.table, case.rows.reshape(shape))
-    assert (look_up(table, rows).numpy() == case.table[case.rows.reshape(shape)]).all()
+    wanted = case.table[case.rows.reshape(shape)]
+    assert (look_up(table, rows).numpy() == wanted).all()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lookup, "_FEW", 0)  # by the compiled loop, which few rows don't take
+        assert (look_up(table, rows).numpy() == wanted).all()
 
 
 @pytest.mark.parametrize("seed", often(SEEDS, SEEDS[:20]))
@@ -105,6 +117,63 @@ def test_a_step_of_adam_is_its_powers_and_its_rows(seed: int) -> None:
         adam_step_rows(*one[:3], *powers, *one[3:], rate, betas, epsilon)
         adam_rows(*other, now, betas, epsilon)
         assert all(map(torch.equal, (*one, *powers), (*other, *twins)))
+
+
+def adam_tables(seed: int) -> list[AdamTable]:
+    """Some tables of one type with a step's gradients."""
+    draws = np.random.default_rng(seed)
+    cases = [drawn(2 * int(number) + seed % 2) for number in draws.integers(0, 40, 1 + seed % 5)]
+    found = []
+    for case in cases:
+        kept = case.table, 0.1 * case.table, case.table**2
+        state = (np.full(1, one, case.table.dtype) for one in (0.8, 0.99, draws.random()))
+        found.append(AdamTable(*tensors(*kept, *state, case.rows, case.value)))
+    return found
+
+
+@pytest.mark.parametrize("seed", often(SEEDS, SEEDS[:20]))
+def test_tables_in_one_call_are_those_one_by_one(seed: int) -> None:
+    together, apart = adam_tables(seed), adam_tables(seed)
+    for _ in range(3):
+        assert adam_step_tables(together, (0.9, 0.99), 1e-6)
+        for one in apart:
+            adam_step_rows(*one[:5], one.rows, one.value, one.rate, (0.9, 0.99), 1e-6)
+        for one, other in zip(together, apart, strict=True):
+            assert all(map(torch.equal, one, other))
+
+
+def test_tables_that_one_call_does_not_take_stay_as_they_are() -> None:
+    whole, other = adam_tables(4), adam_tables(5)
+    one = whole[-1]
+    odd = [
+        [*whole, other[0]],
+        [
+            *whole,
+            one._replace(
+                rate=one.rate.to(
+                    torch.float64 if one.rate.dtype is torch.float32 else torch.float32
+                )
+            ),
+        ],
+        [*whole, one._replace(power1=torch.ones(2, dtype=one.param.dtype))],
+        [*whole, one._replace(value=one.value.half())],
+        [*whole, one._replace(rows=one.rows.int())],
+        [*whole, one._replace(moment2=one.moment2[1:])],
+    ]
+    for tables in odd:
+        assert not adam_step_tables(tables, (0.9, 0.99), 1e-6)
+    for found, wanted in zip(whole, adam_tables(4), strict=True):
+        assert all(map(torch.equal, found, wanted))
+
+
+def test_a_row_that_one_of_the_tables_lacks_is_an_error_of_that_table() -> None:
+    first, second, third = (adam_tables(seed)[0] for seed in (0, 2, 4))
+    wrong = torch.tensor([0, second.param.shape[0]])
+    bad = second._replace(rows=wrong, value=torch.ones(2, second.param.shape[1]))
+    before = bad.param.clone(), third.param.clone(), third.power1.clone()
+    with pytest.raises(IndexError, match=f"the parameter has {second.param.shape[0]} rows"):
+        adam_step_tables([first, bad, third], (0.9, 0.99), 1e-6)
+    assert all(map(torch.equal, before, (bad.param, third.param, third.power1)))
 
 
 @pytest.mark.parametrize("seed", often(SEEDS, SEEDS[:20]))

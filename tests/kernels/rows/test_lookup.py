@@ -10,6 +10,13 @@ from refluid import fluid
 from refluid.kernels.rows import lookup
 from refluid.kernels.rows.lookup import look_up, take_rows
 
+
+@pytest.fixture(autouse=True)
+def by_the_compiled_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few the rows are."""
+    monkeypatch.setattr(lookup, "_FEW", 0)
+
+
 KINDS = [torch.float32, torch.float64]
 
 

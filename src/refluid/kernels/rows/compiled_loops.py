@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from refluid.kernels.compiled import compiled
+from refluid.kernels.rows.addresses import array_at
 from refluid.kernels.rows.order import in_order
 from refluid.kernels.rows.prefetch import AHEAD, ask_for_row
 
@@ -134,3 +135,30 @@ def adam_step_rows(
     corrected = np.float64(rate[0]) * np.sqrt(left2) / left1
     now = (corrected, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
     return adam_rows(param, moment1, moment2, index, value, now, spare, total)
+
+
+@compiled
+def adam_step_tables(places: Any, numbers: Any, spare: Any, total: Any) -> Any:
+    """`adam_step_rows` of one table after the other; the first that lacks a row of its own, or -1.
+
+    places, int64 [tables, 11]: addresses of param, moment1, moment2, index, value, power1, power2
+    and rate, then height, width and the number of rows. numbers, spare and total as there, with
+    room for the largest; all but index and spare have the type of `total`.
+    """
+    for table in range(places.shape[0]):
+        height, width, count = places[table, 8], places[table, 9], places[table, 10]
+        if not adam_step_rows(
+            array_at(places[table, 0], total, (height, width)),
+            array_at(places[table, 1], total, (height, width)),
+            array_at(places[table, 2], total, (height, width)),
+            array_at(places[table, 3], places, (count,)),
+            array_at(places[table, 4], total, (count, width)),
+            array_at(places[table, 5], total, (1,)),
+            array_at(places[table, 6], total, (1,)),
+            array_at(places[table, 7], total, (1,)),
+            numbers,
+            spare,
+            total,
+        ):
+            return table
+    return -1

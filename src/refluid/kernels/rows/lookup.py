@@ -16,6 +16,8 @@ from refluid.kernels.rows import loops
 _KINDS = (torch.float32, torch.float64)
 # Torch shares more than that among threads, each of which has misses of its own.
 _SHARED = 2**20
+# Fewer rows are there sooner than a compiled loop is called.
+_FEW = 1024
 
 
 def look_up(table: Tensor, ids: Tensor, *others: Any, **named: Any) -> Tensor:
@@ -24,7 +26,7 @@ def look_up(table: Tensor, ids: Tensor, *others: Any, **named: Any) -> Tensor:
     table: [height, width]; ids: int64 or int32 of any shape; the result is (*ids.shape, width).
     Raises IndexError where the table lacks a row.
     """
-    if _is_ours(table, ids):
+    if ids.numel() >= _FEW and _is_ours(table, ids):
         out = torch.empty((*ids.shape, table.shape[1]), dtype=table.dtype)
         flat = out.view(-1, table.shape[1])
         if loops().look_up(table, ids.view(-1), flat):

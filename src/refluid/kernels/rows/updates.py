@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -84,6 +88,59 @@ def adam_step_rows(
     one, two = betas
     numbers = one, two, 1.0 - one, 1.0 - two, epsilon
     _done(loops().adam_step_rows(*given, *state, numbers, spare, total), rows, param)
+
+
+class AdamTable(NamedTuple):
+    """A table, what Adam keeps for it, and a step's gradient: as of `adam_step_rows`."""
+
+    param: Tensor
+    moment1: Tensor
+    moment2: Tensor
+    power1: Tensor
+    power2: Tensor
+    rate: Tensor
+    rows: Tensor
+    value: Tensor
+
+
+def adam_step_tables(
+    tables: Sequence[AdamTable], betas: tuple[float, float], epsilon: float
+) -> bool:
+    """`adam_step_rows` of all tables, one after the other, in one call.
+
+    False, and nothing done, where it doesn't take them: they aren't all of one type, say. Raises
+    IndexError where a table lacks a row; those before it are updated then.
+    """
+    kind, places, most, widest = tables[0].param.dtype, list[int](), 0, 0
+    given = list[Tensor]()  # until the call has ended
+    for param, moment1, moment2, power1, power2, rate, rows, value in tables:
+        if param.dtype is not kind or not takes(rows, value, param, moment1, moment2):
+            return False
+        if not _are_numbers(kind, power1, power2, rate) or rows.dtype is not torch.int64:
+            return False
+        if not rows.is_cpu:
+            return False
+        rows, value = rows.contiguous(), value.contiguous()
+        given += (rows, value)
+        kept = param, moment1, moment2, rows, value, power1, power2, rate
+        count, (height, width) = rows.shape[0], param.shape
+        places += (*map(_place, kept), height, width, count)
+        most, widest = max(most, count), max(widest, width)
+    one, two = betas
+    numbers = one, two, 1.0 - one, 1.0 - two, epsilon
+    room = spare_room(2 * most), value.new_empty(widest)
+    table = np.array(places, np.int64).reshape(len(tables), -1)
+    lacking = loops().adam_step_tables(table, numbers, *room)
+    if lacking >= 0:
+        _done(False, tables[lacking].rows, tables[lacking].param)
+    return True
+
+
+_place = Tensor.data_ptr
+
+
+def _are_numbers(kind: torch.dtype, *state: Tensor) -> bool:
+    return all(one.shape == (1,) and one.dtype is kind and one.is_cpu for one in state)
 
 
 def _done(well: int, rows: Tensor, param: Tensor) -> None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from refluid.core import flags
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels import fused
-from refluid.kernels.rows.updates import adam_step_rows, takes
+from refluid.kernels.rows.updates import AdamTable, adam_step_rows, adam_step_tables, takes
 from refluid.ops.drafts import SteadyStep, steady
 from refluid.ops.optimizer.fused import adam_step, groups_by_rate, late_counts, scale_all
 from refluid.ops.optimizer.steady import Kept, Powers, Slopes, are_alike, are_numbers
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
 from refluid.ops.sparse.sparse import update_rows
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 Tensors = list[Tensor]
 # 0.999 as Fluid's attributes hold it; 1 - beta2 shows the difference.
@@ -88,10 +92,10 @@ def _are_numbers(*state: Tensor) -> bool:
     return all(one.shape == (1,) and one.is_cpu and one.dtype in _TAKEN for one in state)
 
 
-@many("adam")
+@many("adam", rows=True)
 def adam_many(
     Param: Tensors,
-    Grad: Tensors,
+    Grad: Tensors | list[SelectedRows],
     LearningRate: Tensors,
     Moment1: Tensors,
     Moment2: Tensors,
@@ -106,13 +110,32 @@ def adam_many(
     lazy_mode: bool = False,
     min_row_size_to_use_multithread: Long = 1000,
 ) -> None:
-    """`adam` of all parameters of one corrected learning rate in one pass over their memory."""
+    """`adam` of all parameters of one corrected learning rate in one pass over their memory.
+
+    Of tables with rows as gradients in one call, if it takes them all.
+    """
     betas = (
         Beta1Tensor[0].item() if Beta1Tensor else beta1,
         Beta2Tensor[0].item() if Beta2Tensor else beta2,
     )
-    step_all(Param, Grad, LearningRate, Moment1, Moment2, Beta1Pow, Beta2Pow, betas, epsilon)
-    multiply(Beta1Pow, Beta2Pow, betas)
+    kept = Moment1, Moment2, Beta1Pow, Beta2Pow
+    if are_dense(Grad):
+        step_all(Param, Grad, LearningRate, *kept, betas, epsilon)
+        multiply(Beta1Pow, Beta2Pow, betas)
+        return
+    parts = [*zip(Param, *kept, LearningRate, Grad, strict=True)]
+    tables = [AdamTable._make((*part, grad.index, grad.value)) for *part, grad in parts]
+    together = lazy_mode and flags.value("refluid_rows_together")
+    if together and adam_step_tables(tables, betas, epsilon):
+        return
+    named: dict[str, Any] = {"beta1": betas[0], "beta2": betas[1], "epsilon": epsilon}
+    for param, one, two, *powers, rate, grad in parts:
+        adam(param, grad, rate, one, two, *powers, **named, lazy_mode=lazy_mode)
+
+
+def are_dense(gradients: Tensors | list[SelectedRows]) -> TypeIs[Tensors]:
+    """Whether they are tensors rather than rows: all of a call are, or none."""
+    return isinstance(gradients[0], Tensor)
 
 
 def multiply(powers1: Tensors, powers2: Tensors, betas: tuple[float, float]) -> None:
