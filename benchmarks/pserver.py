@@ -137,11 +137,15 @@ def job(
                 one.terminate()  # it outlives its trainers
             codes.append(one.wait(60) if peer is None else 0)
         if any(codes):
-            raise SystemExit(f"{mode}: processes ended with {codes}")
+            raise JobFailed(f"processes ended with {codes}")
         told = [json.loads(Path(f"{out}.{number}").read_text()) for number in range(workers)]
     samples = count * BATCH
     rate = workers * samples / max(one["seconds"] for one in told)
     return rate, samples / statistics.mean(one["cpu"] for one in told)
+
+
+class JobFailed(Exception):
+    """Not all processes of a job came to their end."""
 
 
 def alone(count: int) -> tuple[float, float]:
@@ -184,14 +188,17 @@ def main() -> None:
     rate, per_cpu = alone(given.batches)
     print(f"alone: {rate:.0f} samples/s, {per_cpu:.0f} per CPU second")
     for mode in given.modes:
-        own, peers = [], []
+        own, peers, failure = [], [], ""
         for _ in range(given.rounds):
             own.append(job(mode, given.batches))
-            if given.peer and mode in _OF_PEER:
-                peers.append(job(mode, given.batches, peer=given.peer))
+            if given.peer and mode in _OF_PEER and not failure:
+                try:
+                    peers.append(job(mode, given.batches, peer=given.peer))
+                except JobFailed as error:
+                    failure = f"fails: {error}"
         print(f"{mode}: {medians(own)}", flush=True)
-        if peers:
-            print(f"{mode}, Paddle: {medians(peers)}", flush=True)
+        if peers or failure:
+            print(f"{mode}, Paddle: {failure or medians(peers)}", flush=True)
 
 
 if __name__ == "__main__":
