@@ -29,13 +29,13 @@ def _usual_range() -> bool:
 
 def test_what_is_taken_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = free_port(3)
-    monkeypatch.setattr(ports, "_beginnings", lambda: [begin, begin + 1])
+    monkeypatch.setattr(ports, "_beginnings", lambda _: [begin, begin + 1])
     with socket.socket() as owner:
         owner.bind(("127.0.0.1", begin))
         owner.listen()
         assert [free_port() for _ in range(20)] == [begin + 1] * 20
         assert free_endpoints(2) == [f"127.0.0.1:{begin + 1}", f"127.0.0.1:{begin + 2}"]
-    monkeypatch.setattr(ports, "_beginnings", lambda: [begin])
+    monkeypatch.setattr(ports, "_beginnings", lambda _: [begin])
     with socket.socket() as owner:
         owner.bind(("", begin + 1))
         with pytest.raises(EnforceNotMet, match="no 2 neighbouring ports that are free"):
@@ -48,7 +48,15 @@ def test_every_range_leaves_enough(
 ) -> None:
     (tmp_path / "range").write_text(told)
     monkeypatch.setattr(ports, "_EPHEMERAL", tmp_path / "range")
-    found = ports._beginnings()
-    assert len(found) >= 1000
-    if told.startswith("15000"):
-        assert not set(found) & set(range(15_000, 61_001))
+    for count in (1, 2, 5):
+        found = ports._beginnings(count)
+        assert len(found) >= 1000
+        taken = {begin + one for begin in found for one in range(count)}
+        assert max(taken) <= 65_535
+        if told.startswith("15000"):
+            assert not taken & set(range(15_000, 61_001))
+
+
+def test_more_neighbours_than_there_are() -> None:
+    with pytest.raises(EnforceNotMet, match="no 70000 neighbouring ports"):
+        free_port(70_000)

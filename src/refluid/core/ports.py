@@ -21,8 +21,8 @@ def free_port(count: int = 1, host: str = "") -> int:
     They are chosen at random, outside of those that the system gives to outgoing connections: what
     connects somewhere meanwhile can't take one before its owner listens. EnforceNotMet without any.
     """
-    candidates = [begin for begin in _beginnings() if begin + count - 1 <= _HIGHEST]
-    for _ in range(_TRIES):
+    candidates = _beginnings(count)
+    for _ in range(_TRIES if candidates else 0):
         begin = secrets.choice(candidates)
         if all(_is_free(host, begin + one) for one in range(count)):
             return begin
@@ -35,13 +35,16 @@ def free_endpoints(count: int, host: str = "127.0.0.1") -> list[str]:
     return [f"{host}:{begin + one}" for one in range(count)]
 
 
-def _beginnings() -> list[int]:
+def _beginnings(count: int) -> list[int]:
+    """Ports with which so many neighbours begin that may be chosen."""
     try:
         low, high = (int(one) for one in _EPHEMERAL.read_text().split())
     except (OSError, ValueError):  # not Linux: IANA's range
         low, high = 49_152, _HIGHEST
-    apart = [port for port in range(_LOWEST, _HIGHEST + 1) if not low <= port <= high]
-    return apart if len(apart) >= _ENOUGH else list(range(_LOWEST, _HIGHEST + 1))
+    every = range(_LOWEST, _HIGHEST + 1)
+    apart = {port for port in every if not low <= port <= high}
+    chosen = apart if len(apart) >= _ENOUGH else {*every}
+    return [begin for begin in every if {begin, begin + count - 1} <= chosen]
 
 
 def _is_free(host: str, port: int) -> bool:

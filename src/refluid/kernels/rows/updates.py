@@ -113,16 +113,16 @@ def adam_step_tables(
     """
     kind, places, most, widest = tables[0].param.dtype, list[int](), 0, 0
     given = list[Tensor]()  # until the call has ended
-    for param, moment1, moment2, power1, power2, rate, rows, value in tables:
+    for param, moment1, moment2, *state, rows, value in tables:
         if param.dtype is not kind or not takes(rows, value, param, moment1, moment2):
             return False
-        if not _are_numbers(kind, power1, power2, rate) or rows.dtype is not torch.int64:
+        if rows.dtype is not torch.int64 or not rows.is_cpu:
             return False
-        if not rows.is_cpu:
+        if not all(one.shape == (1,) and one.dtype is kind and one.is_cpu for one in state):
             return False
         rows, value = rows.contiguous(), value.contiguous()
         given += (rows, value)
-        kept = param, moment1, moment2, rows, value, power1, power2, rate
+        kept = param, moment1, moment2, rows, value, *state
         count, (height, width) = rows.shape[0], param.shape
         places += (*map(_place, kept), height, width, count)
         most, widest = max(most, count), max(widest, width)
@@ -137,10 +137,6 @@ def adam_step_tables(
 
 
 _place = Tensor.data_ptr
-
-
-def _are_numbers(kind: torch.dtype, *state: Tensor) -> bool:
-    return all(one.shape == (1,) and one.dtype is kind and one.is_cpu for one in state)
 
 
 def _done(well: int, rows: Tensor, param: Tensor) -> None:

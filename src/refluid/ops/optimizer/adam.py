@@ -124,10 +124,10 @@ def adam_many(
         multiply(Beta1Pow, Beta2Pow, betas)
         return
     parts = [*zip(Param, *kept, LearningRate, Grad, strict=True)]
-    tables = [AdamTable._make((*part, grad.index, grad.value)) for *part, grad in parts]
-    together = lazy_mode and flags.value("refluid_rows_together")
-    if together and adam_step_tables(tables, betas, epsilon):
-        return
+    if lazy_mode and flags.value("refluid_rows_together"):
+        tables = [AdamTable._make((*part, grad.index, grad.value)) for *part, grad in parts]
+        if adam_step_tables(tables, betas, epsilon):
+            return
     named: dict[str, Any] = {"beta1": betas[0], "beta2": betas[1], "epsilon": epsilon}
     for param, one, two, *powers, rate, grad in parts:
         adam(param, grad, rate, one, two, *powers, **named, lazy_mode=lazy_mode)

@@ -1,0 +1,56 @@
+"""A table that is looked up for several slots trains on servers as it does in one process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refluid.fluid as fluid
+from tests.pserver.jobs import Built, Job, Trainer
+
+HEIGHT, STEPS = 12, 6
+
+
+def network(seed: int) -> Built:
+    """So many slots, wide and in what order, follow from the seed; each has weights of its own."""
+    draws = np.random.default_rng(seed)
+    count, width = int(draws.integers(2, 6)), int(draws.integers(1, 5))
+    weights = draws.standard_normal((count * width, 1)).astype("float32")
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        slots = [fluid.data(f"slot{number}", [None, 1], "int64") for number in range(count)]
+        attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Constant(0.1))
+        rows = {}
+        for number in draws.permutation(count).tolist():
+            one = fluid.embedding(slots[number], [HEIGHT, width], is_sparse=True, param_attr=attr)
+            rows[number] = fluid.layers.reshape(one, [-1, width])
+        order = draws.permutation(count).tolist()
+        together = fluid.layers.concat([rows[number] for number in order], 1)
+        start = fluid.ParamAttr(initializer=fluid.initializer.NumpyArrayInitializer(weights))
+        out = fluid.layers.fc(together, 1, param_attr=start)
+        loss = fluid.layers.mean(fluid.layers.square(out - 1.0))
+        fluid.optimizer.SGD(0.05).minimize(loss)
+    return main, startup, loss
+
+
+def feeds(seed: int, main: Any) -> list[dict[str, Any]]:
+    draws = np.random.default_rng(seed)
+    names = [one.name for one in main.list_vars() if one.name.startswith("slot")]
+    sizes = draws.integers(1, 9, STEPS).tolist()
+    return [{one: draws.integers(0, HEIGHT, (size, 1)) for one in sorted(names)} for size in sizes]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_losses_are_those_of_one_process(seed: int) -> None:
+    main, startup, loss = network(seed)
+    scope, exe, given = fluid.Scope(), fluid.Executor(), feeds(seed, main)
+    exe.run(startup, scope=scope)
+    alone = [exe.run(main, one, [loss], scope=scope)[0].item() for one in given]
+
+    def train(trainer: Trainer) -> list[float]:
+        return [trainer.step(one, [trainer.loss])[0].item() for one in given]
+
+    (served,) = Job(lambda: network(seed), servers=2, trainers=1, sync=True).run(train)
+    np.testing.assert_allclose(served, alone, rtol=1e-5)
