@@ -29,7 +29,7 @@ class UpdateBatch:
         self, position: int, op: Operator, read: AbstractSet[Key], written: AbstractSet[Key]
     ) -> None:
         self.positions.append(position)
-        if not _is_sparse(op):  # else nobody knows how many rows there are; the table has more
+        if not has_rows(op):  # else nobody knows how many rows there are; the table has more
             self.waiting += gradient_bytes(op)
         self.read |= read
         self.written |= written
@@ -70,10 +70,11 @@ def _batchable(op: Operator) -> bool:
         return False
     return all(
         op.output(out_slot) == op.input(in_slot) for out_slot, in_slot in definition.mutates.items()
-    ) and (definition.many_rows or not _is_sparse(op))
+    ) and (definition.many_rows or not has_rows(op))
 
 
-def _is_sparse(op: Operator) -> bool:
+def has_rows(op: Operator) -> bool:
+    """Whether one of its inputs is rows of a table instead of a tensor."""
     found = map(op.block.find_var_recursive, op.input_arg_names)
     return any(var is not None and var.type == VarType.SELECTED_ROWS for var in found)
 
@@ -83,4 +84,4 @@ def _setting(op: Operator) -> UpdateSetting:
     attrs = tuple(
         (name, str(value)) for name, value in sorted(op.attrs.items()) if name not in COMMON
     )
-    return op.type, _is_sparse(op), shape, attrs
+    return op.type, has_rows(op), shape, attrs

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from refluid.core.arrays import NoTensorElements, as_array, plain
+from refluid.core.arrays import NoTensorElements, as_array, is_plain, plain
 from refluid.core.dtypes import (
     COMPLEX,
     VarType,
@@ -45,9 +45,21 @@ class FeedSlot:
         self.device = device
         self._numpy = None if self.kind == VarType.BF16 else to_numpy(self.kind)
         self._torch = to_torch(self.kind)
+        self._known: tuple[Any, ...] = ()
 
     def convert(self, value: Any) -> tuple[Tensor, Levels]:
         """The value as tensor on the plan's device, and its LoD."""
+        if type(value) is np.ndarray:
+            layout = value.dtype, value.shape, value.strides
+            if layout == self._known and value.flags.writeable:
+                return torch.from_numpy(value), ()
+            converted = self._convert(value)
+            if self.device.type == "cpu" and is_plain(value):
+                self._known = layout
+            return converted
+        return self._convert(value)
+
+    def _convert(self, value: Any) -> tuple[Tensor, Levels]:
         lod: Levels = ()
         if isinstance(value, LoDTensor):
             if not value._is_initialized():

@@ -17,6 +17,9 @@ from refluid.runtime.batched.together import Together
 from refluid.runtime.plan import Fetched
 
 
+_NAMED = (Variable, str)
+
+
 def join(values: Sequence[Fetched]) -> Fetched:
     """The values of all replicas one after the other along dimension 0, with their sequences."""
     if isinstance(values, Together):
@@ -36,6 +39,9 @@ def returned(result: Fetched | None, return_numpy: bool) -> Any:
     if result is None:
         return None
     value = result.value
+    plain = type(value) is torch.Tensor and value.is_cpu and value.dtype != torch.bfloat16
+    if plain and return_numpy and not result.levels:  # as most are
+        return fetched(value.numpy())
     if value is None:  # a variable that this run didn't write, such as a branch not taken
         return fetched(np.array([])) if return_numpy else LoDTensor()
     if isinstance(value, LoDTensorArray):  # whose elements are bare tensors inside of plans
@@ -59,11 +65,11 @@ def fetch_names(fetch_list: Any) -> tuple[str, ...]:
     """The names of what is fetched, of variables or names. TypeError for anything else."""
     if fetch_list is None:
         return ()
-    if isinstance(fetch_list, Variable | str):
+    if isinstance(fetch_list, _NAMED):
         fetch_list = [fetch_list]
     names = []
     for item in fetch_list:
-        if not isinstance(item, Variable | str):
+        if not isinstance(item, _NAMED):
             raise TypeError(f"fetch_list holds variables or their names, not {type(item).__name__}")
         names.append(item if isinstance(item, str) else item.name)
     return tuple(names)

@@ -30,6 +30,8 @@ from refluid.runtime.plan import Plan
 from refluid.runtime.request import Request
 
 Seen = Callable[[str, Program], None]
+# What is fed with a LoD where nothing is.
+DENSE: frozenset[str] = frozenset()
 
 
 class RunnableStep(Protocol):

@@ -17,16 +17,13 @@ from refluid.engine.conditions import shares_parameters, stage_of
 from refluid.engine.exchanging import by_strategy, optimized
 from refluid.engine.group import Group
 from refluid.engine.notices import announce, drawing, ignored, warn
-from refluid.engine.prepare import Prepared, Wanted, find, prepared
+from refluid.engine.prepare import DENSE, Prepared, Wanted, find, prepared
 from refluid.engine.replica_scopes import replica_scopes
 from refluid.engine.splitting import split_feed
 from refluid.engine.strategy import EXECUTION, GradientScaleStrategy, Strategy
 from refluid.ir.program import Program
 from refluid.runtime.allocator import end_step, release
 from refluid.runtime.batched.together import ReplicaResults
-
-# No variable is fed with LoD.
-_DENSE: frozenset[str] = frozenset()
 
 
 class Replicated:
@@ -104,7 +101,7 @@ class Replicated:
 
     def _run_whole(self, ready: Prepared | None, feed: Any) -> ReplicaResults | None:
         """The batched step with the batch as it is, where there is one."""
-        step = None if ready is None or self.iterations > 1 else ready.steps.get(_DENSE)
+        step = None if ready is None or self.iterations > 1 else ready.steps.get(DENSE)
         if ready is None or step is None or not step.is_batched or ready.outlasting:
             return None
         values = []

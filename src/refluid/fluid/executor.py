@@ -16,7 +16,7 @@ from refluid.engine.attending import together
 from refluid.engine.choices import overlaid
 from refluid.engine.fetches import fetch_names, join, returned
 from refluid.engine.group import Group
-from refluid.engine.prepare import Wanted, prepared
+from refluid.engine.prepare import DENSE, Wanted, prepared
 from refluid.engine.replicated import Replicated
 from refluid.engine.strategy import DEFAULT
 from refluid.fluid.compiler import CompiledProgram
@@ -137,7 +137,9 @@ class Executor:
         slots = ready.slots[0]
         converted = [slot.convert(feed[slot.name]) for slot in slots]
         lods = [lod for _, lod in converted]
-        fed_lods = frozenset(slot.name for slot, lod in zip(slots, lods, strict=True) if lod)
+        fed_lods = DENSE
+        if any(lods):
+            fed_lods = frozenset(slot.name for slot, lod in zip(slots, lods, strict=True) if lod)
         tensors, step = [tensor for tensor, _ in converted], ready.step(fed_lods)
         results = together(ready, [scope], lambda: step.run(scope, tensors, lods), tensors)
         end_step(self._device)

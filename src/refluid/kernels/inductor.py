@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -13,20 +14,78 @@ from torch.fx import GraphModule
 from refluid.kernels.parts import part
 
 _COMPILE = "torch._inductor.compile_fx.compile_fx"
+_INNER = "torch._inductor.compile_fx.compile_fx_inner"
+_TRACING = "torch._guards.TracingContext.try_get"
 _TABLE = "torch._inductor.decomposition.select_decomp_table"
 
+# From so many nodes on a graph's kernels are called by C++ rather than by Python: of fewer, to hand
+# tensors over takes as long as is won.
+_MANY = 16
 
-def compile_graph(module: GraphModule, examples: list[Tensor]) -> Callable[..., Any]:
+Function = Callable[..., Any]
+
+
+def compile_graph(module: GraphModule, examples: list[Tensor]) -> Function:
     """TorchInductor's function for a graph; it keeps what it made on disk for later processes."""
-    compile_fx, apart = part(_COMPILE, None), _apart()
+    compile_fx, inner = part(_COMPILE, None), part(_INNER, None)
     if compile_fx is None:
         raise RuntimeError(f"this torch has no {_COMPILE}")
+    if len(module.graph.nodes) >= _MANY and all(one.is_cpu for one in examples):
+        try:
+            return _compiled(compile_fx, inner, copy.deepcopy(module), examples, _BY_CPP)
+        except Exception:  # noqa: S110 - what its C++ can't say, its Python can
+            pass
+    return _compiled(compile_fx, inner, module, examples, {})
+
+
+_BY_CPP = {"cpp_wrapper": True}
+
+
+def _compiled(
+    compile_fx: Function,
+    inner: Function | None,
+    module: GraphModule,
+    examples: list[Tensor],
+    settings: Mapping[str, Any],
+) -> Function:
+    options: dict[str, Any] = {"decompositions": _apart(), "config_patches": {**settings}}
+    found: list[Function | None] = []
+
+    def compile_inner(graph: GraphModule, inputs: Sequence[Any], **how: Any) -> Any:
+        assert inner is not None
+        made = inner(graph, inputs, **how)
+        found.append(_entered(made) if len(inputs) == len(examples) else None)
+        return made
+
+    if inner is not None:
+        options["inner_compile"] = compile_inner
     with torch.no_grad():
-        function: Callable[..., Any] = compile_fx(module, examples, decompositions=apart)
-    return function
+        function: Function = compile_fx(module, examples, **options)
+    direct = found[0] if len(found) == 1 else None
+    return direct or function
 
 
-def _apart() -> Mapping[Any, Callable[..., Any]] | None:
+def _entered(made: Any) -> Function | None:
+    """The function itself, without what autograd's wrapper does around it for others.
+
+    None where that has anything to do: results that are views, inputs to write afterwards.
+    """
+    tracing = part(_TRACING, lambda: None)()
+    about, function = (
+        getattr(tracing, "fw_metadata", None),
+        getattr(made, "current_callable", None),
+    )
+    try:
+        plain = all(one.output_type.name == "non_alias" for one in about.output_info)
+        left = about.num_mutated_inp_runtime_indices + about.num_intermediate_bases
+        if not plain or left or about.tokens or not callable(function):
+            return None
+    except AttributeError:  # of another torch
+        return None
+    return lambda *given: function([*given])
+
+
+def _apart() -> Mapping[Any, Function] | None:
     """What kernels consist of, with those that TorchInductor would call as they are: it makes one
     pass of a sum and its activation by itself, and of what is around them too."""
     select, add_relu = part(_TABLE, None), part("torch.ops.aten._add_relu", None)

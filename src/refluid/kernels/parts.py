@@ -24,6 +24,7 @@ IMPORTING_RULES = (
 )
 _SYMPY = "torch imports sympy when it first infers a shape"
 _NOT_RECORDED = "steps aren't recorded, and the memory of a step can't be measured"
+_ENTERED = "compiled functions are entered through autograd's wrapper"
 _ALONE = "kernels' objects are made as torch makes them"
 # The name, and what is done without it.
 PARTS: dict[str, str] = {
@@ -41,6 +42,7 @@ PARTS: dict[str, str] = {
     "torch.ops.mkl._mkl_reorder_linear_weight": "products that bring weights in order each time",
     "torch.ops.mkl._mkl_linear": "products that bring weights in order each time",
     "torch.ops.mkldnn._is_mkldnn_bf16_supported": "nothing is said of the processor",
+    "torch._C._set_grad_enabled": "torch.set_grad_enabled, which makes an object",
     "torch._C._storage_Use_Count": "fetched values are copied",
     "torch.Tensor._use_count": "fetched values of another shape than they were made in are copied",
     "torch.UntypedStorage._cdata": "a weak reference's number",
@@ -57,6 +59,8 @@ PARTS: dict[str, str] = {
     "torch.autograd.Variable._execution_engine.run_backward": "torch.autograd.backward",
     "torch._compile._disable_dynamo": "torch._dynamo is imported where torch wants it",
     "torch._inductor.compile_fx.compile_fx": "recorded steps aren't compiled",
+    "torch._inductor.compile_fx.compile_fx_inner": _ENTERED,
+    "torch._guards.TracingContext.try_get": _ENTERED,
     "torch._inductor.decomposition.select_decomp_table": "a fused sum and relu stays a call",
     "torch._subclasses.fake_tensor.FakeTensorMode": "examples with memory",
     "torch.fx.experimental": _SYMPY,

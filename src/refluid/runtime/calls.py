@@ -14,6 +14,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.effects import OUTSIDE
 from refluid.ops.element_types import check_kind
 from refluid.ops.registry import OperatorDef, find
+from refluid.runtime.known_updates import updates_of
 from refluid.runtime.pairing import Pair, recompute, recorder, replayer, wanted_inputs
 from refluid.runtime.source import literal
 from refluid.runtime.steps import Bind, Call, ExchangeStart, ExchangeWait, Free, Store
@@ -140,8 +141,7 @@ def write_batch(writer: Writing, ops: Sequence[Operator]) -> None:
     """Writes several operators of one type as one call with a list per slot."""
     definition = find(ops[0].type)
     assert definition is not None
-    assert definition.many is not None
-    function = writer.source.constant(f"{definition.type}_many", definition.many)
+    function = writer.source.constant(f"{definition.type}_many", updates_of(definition, ops))
     lists = {
         slot.name: [writer.local(op.block, var) for op in ops for var in op.input(slot.name)]
         for slot in definition.inputs

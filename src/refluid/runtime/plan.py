@@ -14,6 +14,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels, as_lod
 from refluid.core.scope import Cell, Scope
+from refluid.kernels.parts import part
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code, PausedRun
@@ -26,7 +27,11 @@ from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.steps import Pause
 
 
-@dataclass(frozen=True)
+# As `torch.no_grad` does it, but for making the object.
+_have_gradients = part("torch._C._set_grad_enabled", torch.set_grad_enabled)
+
+
+@dataclass(slots=True)
 class Fetched:
     """A fetched value and its LoD (empty for a dense one)."""
 
@@ -85,39 +90,45 @@ class Plan:
         variable when a persistable one was never initialised.
         """
         bound = self._bind(scope)
+        code = self._code(bound, feeds)
+        if self._fresh:
+            self._fresh = False
+            with first_run(self.request.device):
+                return self._step(code, bound, feeds, lods)
+        return self._step(code, bound, feeds, lods)
+
+    def _code(self, bound: Bound, feeds: Sequence[Tensor]) -> Code:
+        """What runs the step. A recording that fits knows all of its variables."""
+        tiers = self._tiers
+        code = None if tiers is None else tiers.fitting(feeds, bound.cells)
+        if code is not None:
+            return code
         for cell in bound.required:
             if cell.value is None:
                 raise EnforceNotMet(not_in_scope(cell.name))
         self._hold(bound.laid)
-        if self._fresh:
-            self._fresh = False
-            with first_run(self.request.device):
-                return self._step(bound, feeds, lods)
-        return self._step(bound, feeds, lods)
+        return self.code if tiers is None else tiers.choose(feeds, bound.cells)
 
     def _step(
-        self, bound: Bound, feeds: Sequence[Tensor], levels: Sequence[Levels]
+        self, code: Code, bound: Bound, feeds: Sequence[Tensor], levels: Sequence[Levels]
     ) -> list[Fetched]:
-        with torch.no_grad():
-            tiers = self._tiers
-            code = self.code if tiers is None else tiers.choose(feeds, bound.cells)
+        with_gradients = torch.is_grad_enabled()
+        _have_gradients(False)
+        try:
             if self._threads is None:
                 results, found = code.run(feeds, bound.cells, levels)
             else:
                 results, found = self._threads.run(code.run, feeds, bound.cells, levels)
-        return list(map(Fetched, results, found))
+        finally:
+            _have_gradients(with_gradients)
+        return [*map(Fetched, results, found)]
 
     def begin(
         self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Levels] = ()
     ) -> PausedRun:
         """Starts a step of a plan that pauses; each start is a step of its own."""
         bound = self._bind(scope)
-        for cell in bound.required:
-            if cell.value is None:
-                raise EnforceNotMet(not_in_scope(cell.name))
-        self._hold(bound.laid)
-        code = self.code if self._tiers is None else self._tiers.choose(feeds, bound.cells)
-        return code.begin(feeds, bound.cells, lods)
+        return self._code(bound, feeds).begin(feeds, bound.cells, lods)
 
     @property
     def is_recordable(self) -> bool:

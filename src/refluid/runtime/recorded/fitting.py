@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from operator import attrgetter, call, is_
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from refluid.core.scope import Cell
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Trial
 
+_value_of = attrgetter("value")
 Meta = tuple[torch.Size, torch.dtype, tuple[int, ...]] | type
 
 
@@ -34,10 +36,8 @@ class Recorded:
         """Whether feeds and variables are of the shapes, types and layouts of the recording."""
         if not self._fits_feeds(feeds):
             return False
-        for cell, seen in zip(cells, self._seen, strict=True):
-            if cell.value is not seen():
-                return self._fits_anew(cells)
-        return True
+        same = all(map(is_, map(_value_of, cells), map(call, self._seen)))
+        return same or self._fits_anew(cells)
 
     def _fits_feeds(self, feeds: Sequence[Tensor]) -> bool:
         for feed, seen in zip(feeds, self.feeds, strict=True):

@@ -78,13 +78,17 @@ class Tiers:
         self._by_flags: dict[int, _Made] = {self._flags: self._now}
 
     def choose(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code:
-        """The code to run this step by."""
+        """The code to run this step by, where none was `fitting`."""
         if flags.state() != self._flags:
             self._change()
-        current = self._now.current
-        if current is not None and current.fits(feeds, cells):
-            return current.code if current.trial is None else current.trial.next(current)
         return self._search(feeds, cells)
+
+    def fitting(self, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> Code | None:
+        """The code to run this step by, where it is as the last one was."""
+        current = self._now.current
+        if current is None or self._flags != flags.state() or not current.fits(feeds, cells):
+            return None
+        return current.code if current.trial is None else current.trial.next(current)
 
     def _change(self) -> None:
         """Goes on with what was made under these flags, of which few are kept.

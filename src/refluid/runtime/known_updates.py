@@ -1,0 +1,66 @@
+"""Updates of several parameters, by a call prepared for what stays from step to step.
+
+An optimizer's operators look at shape and layout of every tensor, and make tensors of a few numbers
+to read them. Of parameters and states that a step finds where the last one left them, all this is
+known already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import is_, itemgetter
+from typing import Any
+
+from torch import Tensor
+
+from refluid.analysis.batching import has_rows
+from refluid.core import flags
+from refluid.ir.operator import Operator
+from refluid.ops.drafts import Prepare, SteadyStep
+from refluid.ops.registry import OperatorDef
+
+# What a prepared call is given; whatever else an operator takes, stays.
+_GRADIENT, _RATE = "Grad", "LearningRate"
+
+
+class KnownUpdates:
+    """In the stead of `OperatorDef.many`, for one place of a plan: the same numbers, sooner.
+
+    slots: the operator's inputs, in order. The learning rate has to be one for all.
+    """
+
+    def __init__(self, many: Callable[..., None], prepare: Prepare, slots: Sequence[str]) -> None:
+        self._many, self._prepare = many, prepare
+        self._gradient, self._rate = slots.index(_GRADIENT), slots.index(_RATE)
+        stay = [n for n, name in enumerate(slots) if name not in (_GRADIENT, _RATE)]
+        self._names = [slots[n] for n in stay]
+        self._staying: Callable[[Any], Any] = itemgetter(slice(0, 0), *stay)
+        self._known: list[Tensor] = []
+        self._came_again = False
+        self._step: SteadyStep | None = None
+
+    def __call__(self, *lists: list[Any], **options: Any) -> None:
+        staying = self._staying(lists)
+        values = [*chain.from_iterable(staying)]
+        if len(values) != len(self._known) or not all(map(is_, values, self._known)):
+            self._known, self._came_again, self._step = values, False, None
+        elif not self._came_again:
+            self._came_again = True
+            kept = dict(zip(self._names, staying[1:], strict=True))
+            self._step = self._prepare(kept, **options)
+        if self._step is None:
+            self._many(*lists, **options)
+        else:
+            self._step(lists[self._gradient], lists[self._rate][0].item())
+
+
+def updates_of(definition: OperatorDef, ops: Sequence[Operator]) -> Callable[..., None]:
+    """What does the updates of these operators at once, which are of one type and setting."""
+    assert definition.many is not None
+    known = flags.value("refluid_known_updates") and not has_rows(ops[0])
+    rates = {name for op in ops for name in op.input(_RATE)}
+    if definition.steady is None or len(rates) != 1 or not known:
+        return definition.many
+    slots = [slot.name for slot in definition.inputs]
+    return KnownUpdates(definition.many, definition.steady, slots)
