@@ -42,7 +42,8 @@ class OperatorDef(Facts):
     - `reusing`: input slot -> variant of the body that overwrites it and returns it first.
     - `starting`: variant of the body that gives its outputs and the `Work` that fills them.
     - `of_ranks`: gives a body that is quicker to call for tensors of known ranks, or None.
-    - `steady`: prepares calls of `many` for tensors that stay from call to call (`ops/drafts.py`).
+    - `steady`: prepares calls of `many` for tensors that stay from call to call (`ops/drafts.py`);
+      `steady_rows`: those with rows as gradients.
     - `uses`: forward slots that the gradient operator takes besides gradients of outputs.
     - `maker`: gives the gradient operators where they are not one `type_grad`.
     - `nested`: of an operator that runs a block, what it does with it.
@@ -63,6 +64,7 @@ class OperatorDef(Facts):
     starting: Body | None = None
     of_ranks: Callable[..., Body | None] | None = None
     steady: Callable[..., Callable[[list[Tensor], float], None] | None] | None = None
+    steady_rows: Callable[..., Callable[[list[Any], list[Tensor]], bool] | None] | None = None
     uses: tuple[str, ...] | None = None
     maker: Maker | None = None
     forward: OperatorDef | None = None

@@ -129,6 +129,10 @@ def of_ranks(op_type: str) -> Callable[[Choose], Choose]:
 # Updates by gradients and a learning rate.
 SteadyStep = Callable[[list[Tensor], float], None]
 Prepare = Callable[..., SteadyStep | None]
+# Updates by gradients that are rows, and a learning rate of each table: False, and nothing done,
+# where these can't be done so.
+RowsStep = Callable[[list[Any], list[Tensor]], bool]
+PrepareRows = Callable[..., RowsStep | None]
 
 
 def steady(op_type: str) -> Callable[[Prepare], Prepare]:
@@ -141,6 +145,16 @@ def steady(op_type: str) -> Callable[[Prepare], Prepare]:
 
     def decorate(prepare: Prepare) -> Prepare:
         say(op_type, steady=prepare)
+        return prepare
+
+    return decorate
+
+
+def steady_rows(op_type: str) -> Callable[[PrepareRows], PrepareRows]:
+    """Registers a function as `steady` does, for gradients that are rows of tables."""
+
+    def decorate(prepare: PrepareRows) -> PrepareRows:
+        say(op_type, steady_rows=prepare)
         return prepare
 
     return decorate

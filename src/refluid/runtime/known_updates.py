@@ -17,7 +17,7 @@ from torch import Tensor
 from refluid.analysis.batching import has_rows
 from refluid.core import flags
 from refluid.ir.operator import Operator
-from refluid.ops.drafts import Prepare, SteadyStep
+from refluid.ops.drafts import Prepare, PrepareRows
 from refluid.ops.registry import OperatorDef
 
 # What a prepared call is given; whatever else an operator takes, stays.
@@ -27,18 +27,25 @@ _GRADIENT, _RATE = "Grad", "LearningRate"
 class KnownUpdates:
     """In the stead of `OperatorDef.many`, for one place of a plan: the same numbers, sooner.
 
-    slots: the operator's inputs, in order. The learning rate has to be one for all.
+    slots: the operator's inputs, in order. rate: gives what a prepared call takes, of the learning
+    rates of all parameters.
     """
 
-    def __init__(self, many: Callable[..., None], prepare: Prepare, slots: Sequence[str]) -> None:
-        self._many, self._prepare = many, prepare
+    def __init__(
+        self,
+        many: Callable[..., None],
+        prepare: Prepare | PrepareRows,
+        slots: Sequence[str],
+        rate: Callable[[list[Tensor]], Any],
+    ) -> None:
+        self._many, self._prepare, self._rate_of = many, prepare, rate
         self._gradient, self._rate = slots.index(_GRADIENT), slots.index(_RATE)
         stay = [n for n, name in enumerate(slots) if name not in (_GRADIENT, _RATE)]
         self._names = [slots[n] for n in stay]
         self._staying: Callable[[Any], Any] = itemgetter(slice(0, 0), *stay)
         self._known: list[Tensor] = []
         self._came_again = False
-        self._step: SteadyStep | None = None
+        self._step: Callable[..., bool | None] | None = None
 
     def __call__(self, *lists: list[Any], **options: Any) -> None:
         staying = self._staying(lists)
@@ -49,18 +56,25 @@ class KnownUpdates:
             self._came_again = True
             kept = dict(zip(self._names, staying[1:], strict=True))
             self._step = self._prepare(kept, **options)
-        if self._step is None:
+        step = self._step
+        if step is None or step(lists[self._gradient], self._rate_of(lists[self._rate])) is False:
             self._many(*lists, **options)
-        else:
-            self._step(lists[self._gradient], lists[self._rate][0].item())
 
 
 def updates_of(definition: OperatorDef, ops: Sequence[Operator]) -> Callable[..., None]:
     """What does the updates of these operators at once, which are of one type and setting."""
     assert definition.many is not None
-    known = flags.value("refluid_known_updates") and not has_rows(ops[0])
-    rates = {name for op in ops for name in op.input(_RATE)}
-    if definition.steady is None or len(rates) != 1 or not known:
+    if not flags.value("refluid_known_updates"):
         return definition.many
     slots = [slot.name for slot in definition.inputs]
-    return KnownUpdates(definition.many, definition.steady, slots)
+    if has_rows(ops[0]):
+        if definition.steady_rows is None:
+            return definition.many
+        return KnownUpdates(definition.many, definition.steady_rows, slots, list)
+    if definition.steady is None or len({name for op in ops for name in op.input(_RATE)}) != 1:
+        return definition.many
+    return KnownUpdates(definition.many, definition.steady, slots, _number)
+
+
+def _number(rates: list[Tensor]) -> float:
+    return rates[0].item()

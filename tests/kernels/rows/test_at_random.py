@@ -14,14 +14,8 @@ from torch import Tensor
 from refluid.kernels.rows import lookup
 from refluid.kernels.rows.lookup import look_up
 from refluid.kernels.rows.merging import ascending, merge_rows
-from refluid.kernels.rows.updates import (
-    AdamTable,
-    adam_rows,
-    adam_step_rows,
-    adam_step_tables,
-    descend_rows,
-    takes,
-)
+from refluid.kernels.rows.tables import AdamTables
+from refluid.kernels.rows.updates import adam_rows, adam_step_rows, descend_rows, takes
 from tests.choices import often
 
 Array = NDArray[Any]
@@ -119,6 +113,22 @@ def test_a_step_of_adam_is_its_powers_and_its_rows(seed: int) -> None:
         assert all(map(torch.equal, (*one, *powers), (*other, *twins)))
 
 
+class AdamTable(NamedTuple):
+    """A table, what Adam keeps for it, and a step's gradient."""
+
+    param: Tensor
+    moment1: Tensor
+    moment2: Tensor
+    power1: Tensor
+    power2: Tensor
+    rows: Tensor
+    value: Tensor
+    rate: Tensor
+
+
+BETAS, EPSILON = (0.9, 0.99), 1e-6
+
+
 def adam_tables(seed: int) -> list[AdamTable]:
     """Some tables of one type with a step's gradients."""
     draws = np.random.default_rng(seed)
@@ -126,18 +136,44 @@ def adam_tables(seed: int) -> list[AdamTable]:
     found = []
     for case in cases:
         kept = case.table, 0.1 * case.table, case.table**2
-        state = (np.full(1, one, case.table.dtype) for one in (0.8, 0.99, draws.random()))
-        found.append(AdamTable(*tensors(*kept, *state, case.rows, case.value)))
+        state = (np.full(1, one, case.table.dtype) for one in (0.8, 0.99))
+        rate = np.full(1, draws.random(), case.table.dtype)
+        found.append(AdamTable(*tensors(*kept, *state, case.rows, case.value, rate)))
     return found
+
+
+def kept_of(tables: list[AdamTable]) -> AdamTables:
+    return AdamTables(*(list(part) for part in zip(*(one[:5] for one in tables), strict=True)))
+
+
+def stepped(kept: AdamTables, tables: list[AdamTable]) -> bool:
+    return kept.step(*map(list, zip(*(one[5:] for one in tables), strict=True)), BETAS, EPSILON)
+
+
+def other_gradient(one: AdamTable, draws: np.random.Generator) -> AdamTable:
+    """The table with other rows, more or fewer of them; values lie apart, or in another order."""
+    count, (height, width) = int(draws.integers(0, 30)), one.param.shape
+    rows, spread = torch.from_numpy(draws.integers(0, height, (count, 2))), int(draws.integers(3))
+    made = torch.from_numpy(draws.normal(size=(count, width + spread))).to(one.param.dtype)
+    value = made[:, spread:] if draws.random() < 0.7 else made.t().contiguous().t()[:, spread:]
+    return one._replace(rows=rows[:, 0] if spread else rows[:, 0].contiguous(), value=value)
 
 
 @pytest.mark.parametrize("seed", often(SEEDS, SEEDS[:20]))
 def test_tables_in_one_call_are_those_one_by_one(seed: int) -> None:
     together, apart = adam_tables(seed), adam_tables(seed)
-    for _ in range(3):
-        assert adam_step_tables(together, (0.9, 0.99), 1e-6)
+    kept, draws = kept_of(together), np.random.default_rng(seed)
+    for step in range(6):
+        if step % 3:  # the same rows come twice
+            gradients = [other_gradient(one, draws) for one in together]
+            together = gradients
+            apart = [
+                one._replace(rows=other.rows, value=other.value)
+                for one, other in zip(apart, gradients, strict=True)
+            ]
+        assert stepped(kept, together)
         for one in apart:
-            adam_step_rows(*one[:5], one.rows, one.value, one.rate, (0.9, 0.99), 1e-6)
+            adam_step_rows(*one[:7], one.rate, BETAS, EPSILON)
         for one, other in zip(together, apart, strict=True):
             assert all(map(torch.equal, one, other))
 
@@ -145,25 +181,36 @@ def test_tables_in_one_call_are_those_one_by_one(seed: int) -> None:
 def test_tables_that_one_call_does_not_take_stay_as_they_are() -> None:
     whole, other = adam_tables(4), adam_tables(5)
     one = whole[-1]
+    others = torch.float64 if one.rate.dtype is torch.float32 else torch.float32
     odd = [
         [*whole, other[0]],
-        [
-            *whole,
-            one._replace(
-                rate=one.rate.to(
-                    torch.float64 if one.rate.dtype is torch.float32 else torch.float32
-                )
-            ),
-        ],
+        [*whole, one._replace(rate=one.rate.to(others))],
         [*whole, one._replace(power1=torch.ones(2, dtype=one.param.dtype))],
         [*whole, one._replace(value=one.value.half())],
+        [*whole, one._replace(value=one.value[:, 1:])],
         [*whole, one._replace(rows=one.rows.int())],
+        [*whole, one._replace(rows=one.rows[1:])],
         [*whole, one._replace(moment2=one.moment2[1:])],
     ]
     for tables in odd:
-        assert not adam_step_tables(tables, (0.9, 0.99), 1e-6)
-    for found, wanted in zip(whole, adam_tables(4), strict=True):
+        assert not stepped(kept_of(tables), tables)
+    kept = kept_of(whole)
+    whole[0].param.resize_(1, whole[0].param.shape[1])
+    assert not stepped(kept, whole)
+    for found, wanted in zip(whole[1:], adam_tables(4)[1:], strict=True):
         assert all(map(torch.equal, found, wanted))
+
+
+def test_tables_that_are_taken_once_are_looked_at_again() -> None:
+    tables = adam_tables(4)
+    kept = kept_of(tables)
+    assert stepped(kept, tables)
+    odd = [*tables[:-1], tables[-1]._replace(value=tables[-1].value.half())]
+    before = [[one.clone() for one in table] for table in tables]
+    assert not stepped(kept, odd)
+    for found, wanted in zip(tables, before, strict=True):
+        assert all(map(torch.equal, found, wanted))
+    assert stepped(kept, tables)
 
 
 def test_a_row_that_one_of_the_tables_lacks_is_an_error_of_that_table() -> None:
@@ -172,7 +219,7 @@ def test_a_row_that_one_of_the_tables_lacks_is_an_error_of_that_table() -> None:
     bad = second._replace(rows=wrong, value=torch.ones(2, second.param.shape[1]))
     before = bad.param.clone(), third.param.clone(), third.power1.clone()
     with pytest.raises(IndexError, match=f"the parameter has {second.param.shape[0]} rows"):
-        adam_step_tables([first, bad, third], (0.9, 0.99), 1e-6)
+        stepped(kept_of([first, bad, third]), [first, bad, third])
     assert all(map(torch.equal, before, (bad.param, third.param, third.power1)))
 
 

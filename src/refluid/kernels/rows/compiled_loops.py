@@ -14,7 +14,7 @@ import numpy as np
 from refluid.kernels.compiled import compiled
 from refluid.kernels.rows.addresses import array_at
 from refluid.kernels.rows.order import in_order
-from refluid.kernels.rows.prefetch import AHEAD, ask_for_row
+from refluid.kernels.rows.prefetch import AHEAD, ask_for_row, ask_for_start
 
 
 @compiled
@@ -70,6 +70,8 @@ def adam_rows(
 ) -> Any:
     """Adam on each row of `index` once, by the sum of its values, in ascending order.
 
+    Of rows of `value` that are longer than those of `param` what is beyond is no part.
+
     numbers: rate corrected for bias, beta1, beta2, 1 - beta1, 1 - beta2, epsilon. To work with:
     spare, int32 [2 n + COUNTS], and total, [width].
     """
@@ -77,14 +79,14 @@ def adam_rows(
     kind = param.dtype.type
     rate, keep1, keep2 = kind(numbers[0]), kind(numbers[1]), kind(numbers[2])
     add1, add2, epsilon = kind(numbers[3]), kind(numbers[4]), kind(numbers[5])
-    count, width = value.shape
+    count, width = index.shape[0], param.shape[1]
     order = spare[:count]
     if not in_order(index, param.shape[0], order, spare[count:]):
         return False
     i, asked, last = 0, 0, -1
     while i < count:
         while asked < min(i + AHEAD, count):
-            ask_for_row(value, order[asked])
+            ask_for_start(value, order[asked], width)
             row = index[order[asked]]
             if row != last:
                 ask_for_row(param, row)
@@ -141,21 +143,21 @@ def adam_step_rows(
 def adam_step_tables(places: Any, numbers: Any, spare: Any, total: Any) -> Any:
     """`adam_step_rows` of one table after the other; the first that lacks a row of its own, or -1.
 
-    places, int64 [tables, 11]: addresses of param, moment1, moment2, index, value, power1, power2
-    and rate, then height, width and the number of rows. numbers, spare and total as there, with
+    places, int64 [12, tables]: addresses of param, moment1, moment2, power1, power2, index, value
+    and rate, then height, width, the number of rows, and how far apart rows of value begin. numbers, spare and total as there, with
     room for the largest; all but index and spare have the type of `total`.
     """
-    for table in range(places.shape[0]):
-        height, width, count = places[table, 8], places[table, 9], places[table, 10]
+    for table in range(places.shape[1]):
+        height, width, count = places[8, table], places[9, table], places[10, table]
         if not adam_step_rows(
-            array_at(places[table, 0], total, (height, width)),
-            array_at(places[table, 1], total, (height, width)),
-            array_at(places[table, 2], total, (height, width)),
-            array_at(places[table, 3], places, (count,)),
-            array_at(places[table, 4], total, (count, width)),
-            array_at(places[table, 5], total, (1,)),
-            array_at(places[table, 6], total, (1,)),
-            array_at(places[table, 7], total, (1,)),
+            array_at(places[0, table], total, (height, width)),
+            array_at(places[1, table], total, (height, width)),
+            array_at(places[2, table], total, (height, width)),
+            array_at(places[5, table], places, (count,)),
+            array_at(places[6, table], total, (count, places[11, table])),
+            array_at(places[3, table], total, (1,)),
+            array_at(places[4, table], total, (1,)),
+            array_at(places[7, table], total, (1,)),
             numbers,
             spare,
             total,

@@ -50,6 +50,16 @@ def ask_for_row(table: Any, row: Any) -> None:
 
 
 @compiled
+def ask_for_start(table: Any, row: Any, count: Any) -> None:
+    """Starts to load the first `count` elements of such a row."""
+    size = count * table.itemsize
+    start = row * table.shape[1] * table.itemsize
+    for offset in range(0, size, _LINE):
+        _prefetch(table, start + offset)
+    _prefetch(table, start + size - 1)
+
+
+@compiled
 def ask_for(array: Any, place: Any) -> None:
     """Starts to load the element `place`, which must be there, of a contiguous array [n]."""
     _prefetch(array, place * array.itemsize)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
 import torch
 from torch import Tensor
 
 from refluid.kernels.rows import loops
 from refluid.kernels.rows.order import spare_room
 
-_TAKEN = (torch.float32, torch.float64)
+TAKEN = (torch.float32, torch.float64)
 
 
 def takes(rows: Tensor, value: Tensor, *tables: Tensor) -> bool:
@@ -21,7 +17,7 @@ def takes(rows: Tensor, value: Tensor, *tables: Tensor) -> bool:
     Those are contiguous, equal in shape, as wide as `value`, and of its type: float32 or float64.
     """
     kind, shape = value.dtype, tables[0].shape
-    if value.dim() != 2 or kind not in _TAKEN or not value.is_cpu or len(shape) != 2:
+    if value.dim() != 2 or kind not in TAKEN or not value.is_cpu or len(shape) != 2:
         return False
     if value.shape != (rows.shape[0], shape[1]):
         return False
@@ -40,7 +36,7 @@ def descend_rows(param: Tensor, rows: Tensor, value: Tensor, rate: float) -> Non
     Raises IndexError, and changes nothing, where the parameter lacks a row.
     """
     given = rows.contiguous(), value.contiguous()
-    _done(loops().descend_rows(param, *given, float(rate)), rows, param)
+    done(loops().descend_rows(param, *given, float(rate)), rows, param)
 
 
 def adam_rows(
@@ -62,7 +58,7 @@ def adam_rows(
     numbers = float(rate), one, two, 1.0 - one, 1.0 - two, epsilon
     given = param, moment1, moment2, rows.contiguous(), value.contiguous()
     spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
-    _done(loops().adam_rows(*given, numbers, spare, total), rows, param)
+    done(loops().adam_rows(*given, numbers, spare, total), rows, param)
 
 
 def adam_step_rows(
@@ -87,59 +83,11 @@ def adam_step_rows(
     spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
     one, two = betas
     numbers = one, two, 1.0 - one, 1.0 - two, epsilon
-    _done(loops().adam_step_rows(*given, *state, numbers, spare, total), rows, param)
+    done(loops().adam_step_rows(*given, *state, numbers, spare, total), rows, param)
 
 
-class AdamTable(NamedTuple):
-    """A table, what Adam keeps for it, and a step's gradient: as of `adam_step_rows`."""
-
-    param: Tensor
-    moment1: Tensor
-    moment2: Tensor
-    power1: Tensor
-    power2: Tensor
-    rate: Tensor
-    rows: Tensor
-    value: Tensor
-
-
-def adam_step_tables(
-    tables: Sequence[AdamTable], betas: tuple[float, float], epsilon: float
-) -> bool:
-    """`adam_step_rows` of all tables, one after the other, in one call.
-
-    False, and nothing done, where it doesn't take them: they aren't all of one type, say. Raises
-    IndexError where a table lacks a row; those before it are updated then.
-    """
-    kind, places, most, widest = tables[0].param.dtype, list[int](), 0, 0
-    given = list[Tensor]()  # until the call has ended
-    for param, moment1, moment2, *state, rows, value in tables:
-        if param.dtype is not kind or not takes(rows, value, param, moment1, moment2):
-            return False
-        if rows.dtype is not torch.int64 or not rows.is_cpu:
-            return False
-        if not all(one.shape == (1,) and one.dtype is kind and one.is_cpu for one in state):
-            return False
-        rows, value = rows.contiguous(), value.contiguous()
-        given += (rows, value)
-        kept = param, moment1, moment2, rows, value, *state
-        count, (height, width) = rows.shape[0], param.shape
-        places += (*map(_place, kept), height, width, count)
-        most, widest = max(most, count), max(widest, width)
-    one, two = betas
-    numbers = one, two, 1.0 - one, 1.0 - two, epsilon
-    room = spare_room(2 * most), value.new_empty(widest)
-    table = np.array(places, np.int64).reshape(len(tables), -1)
-    lacking = loops().adam_step_tables(table, numbers, *room)
-    if lacking >= 0:
-        _done(False, tables[lacking].rows, tables[lacking].param)
-    return True
-
-
-_place = Tensor.data_ptr
-
-
-def _done(well: int, rows: Tensor, param: Tensor) -> None:
+def done(well: int, rows: Tensor, param: Tensor) -> None:
+    """IndexError unless all rows of a gradient were rows of the parameter."""
     if not well:
         raise IndexError(
             f"the gradient has rows {int(rows.min())}..{int(rows.max())}, but the parameter has "

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from refluid.core import flags
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels import fused
-from refluid.kernels.rows.updates import AdamTable, adam_step_rows, adam_step_tables, takes
-from refluid.ops.drafts import SteadyStep, steady
+from refluid.kernels.rows.updates import adam_step_rows, takes
+from refluid.ops.drafts import RowsStep, SteadyStep, steady, steady_rows
 from refluid.ops.optimizer.fused import adam_step, groups_by_rate, late_counts, scale_all
 from refluid.ops.optimizer.steady import Kept, Powers, Slopes, are_alike, are_numbers
+from refluid.ops.optimizer.table_updates import KEPT, step_tables, steady_tables, tables_of
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
 from refluid.ops.sparse.sparse import update_rows
@@ -28,7 +28,6 @@ Tensors = list[Tensor]
 # 0.999 as Fluid's attributes hold it; 1 - beta2 shows the difference.
 BETA2 = 0.9990000128746033
 _TAKEN = (torch.float32, torch.float64)
-KEPT = ("Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
 
 
 @operator(
@@ -123,13 +122,14 @@ def adam_many(
         step_all(Param, Grad, LearningRate, *kept, betas, epsilon)
         multiply(Beta1Pow, Beta2Pow, betas)
         return
-    parts = [*zip(Param, *kept, LearningRate, Grad, strict=True)]
-    if lazy_mode and flags.value("refluid_rows_together"):
-        tables = [AdamTable._make((*part, grad.index, grad.value)) for *part, grad in parts]
-        if adam_step_tables(tables, betas, epsilon):
+    if lazy_mode:
+        tables = tables_of((Param, *kept))
+        if tables is not None and step_tables(tables, Grad, LearningRate, betas, epsilon):
             return
     named: dict[str, Any] = {"beta1": betas[0], "beta2": betas[1], "epsilon": epsilon}
-    for param, one, two, *powers, rate, grad in parts:
+    for param, one, two, *powers, rate, grad in zip(
+        Param, *kept, LearningRate, Grad, strict=True
+    ):
         adam(param, grad, rate, one, two, *powers, **named, lazy_mode=lazy_mode)
 
 
@@ -247,3 +247,17 @@ def steady_step(
 
 
 steady("adam")(steady_step)
+
+
+@steady_rows("adam")
+def steady_rows_step(
+    kept: Kept,
+    *,
+    beta1: float = 0.9,
+    beta2: float = BETA2,
+    epsilon: float = 1e-8,
+    lazy_mode: bool = False,
+    **_threads: Any,
+) -> RowsStep | None:
+    """What makes `adam` of these tables by their rows, if it is lazy, with other gradients."""
+    return steady_tables(kept, (beta1, beta2), epsilon) if lazy_mode else None
