@@ -113,8 +113,8 @@ class Plan:
         self, code: Code, bound: Bound, feeds: Sequence[Tensor], levels: Sequence[Levels]
     ) -> list[Fetched]:
         with_gradients = torch.is_grad_enabled()
-        _have_gradients(False)
         try:
+            _have_gradients(False)
             if self._threads is None:
                 results, found = code.run(feeds, bound.cells, levels)
             else:

@@ -18,7 +18,7 @@ from refluid.ops.sizes import require_equal
 Tensors = list[Tensor]
 Kept = Mapping[str, Tensors]
 _TAKEN = (torch.float32, torch.float64)
-_size, _stride = Tensor.size, Tensor.stride
+_size, _stride, _address = Tensor.size, Tensor.stride, Tensor.data_ptr
 
 
 class Slopes:
@@ -46,12 +46,19 @@ class Powers:
     """
 
     def __init__(self, tensors: Tensors, factor: float) -> None:
-        arrays: list[Any] = [one.numpy() for one in tensors]
-        self._places: list[Any] = [memoryview(one) for one in arrays]
+        self._tensors = tensors
         self._factor = torch.tensor(factor, dtype=tensors[0].dtype).item()
+        self._find()
+
+    def _find(self) -> None:
+        arrays: list[Any] = [one.numpy() for one in self._tensors]
+        self._places: list[Any] = [memoryview(one) for one in arrays]
+        self._addresses = [*map(_address, self._tensors)]
 
     def common(self) -> float | None:
         """The number that all of them are; None where they differ."""
+        if [*map(_address, self._tensors)] != self._addresses:  # `.data` was replaced
+            self._find()
         first, *others = [place[0] for place in self._places]
         return first if others.count(first) == len(others) else None
 
