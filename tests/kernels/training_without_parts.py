@@ -154,6 +154,7 @@ def work(names: list[str]) -> dict[str, Any]:
     if "torch._subclasses.fake_tensor.FakeTensorMode" in names:
         with inductor.without_memory():
             torch.empty(2)
+    inductor._entered(None)
     if "torch._inductor.compile_fx.compile_fx" in names:
         try:
             inductor.compile_graph(torch.fx.GraphModule({}, torch.fx.Graph()), [])

@@ -16,7 +16,6 @@ from refluid.ir.variable import Variable
 from refluid.runtime.batched.together import Together
 from refluid.runtime.plan import Fetched
 
-
 _NAMED = (Variable, str)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,34 +23,38 @@ _TABLE = "torch._inductor.decomposition.select_decomp_table"
 # tensors over takes as long as is won.
 _MANY = 16
 
-Function = Callable[..., Any]
+GraphFunction = Callable[..., Any]
 
 
-def compile_graph(module: GraphModule, examples: list[Tensor]) -> Function:
+def compile_graph(module: GraphModule, examples: list[Tensor]) -> GraphFunction:
     """TorchInductor's function for a graph; it keeps what it made on disk for later processes."""
-    compile_fx, inner = part(_COMPILE, None), part(_INNER, None)
+    compile_fx, inner, apart = part(_COMPILE, None), part(_INNER, None), _apart()
     if compile_fx is None:
         raise RuntimeError(f"this torch has no {_COMPILE}")
+    compiled = partial(_compiled, compile_fx, inner, examples, apart)
     if len(module.graph.nodes) >= _MANY and all(one.is_cpu for one in examples):
         try:
-            return _compiled(compile_fx, inner, copy.deepcopy(module), examples, _BY_CPP)
+            return compiled(copy.deepcopy(module), _BY_CPP)
         except Exception:  # noqa: S110 - what its C++ can't say, its Python can
             pass
-    return _compiled(compile_fx, inner, module, examples, {})
+    return compiled(module, {})
 
 
 _BY_CPP = {"cpp_wrapper": True}
 
 
 def _compiled(
-    compile_fx: Function,
-    inner: Function | None,
-    module: GraphModule,
+    compile_fx: GraphFunction,
+    inner: GraphFunction | None,
     examples: list[Tensor],
+    apart: Mapping[Any, GraphFunction] | None,
+    module: GraphModule,
     settings: Mapping[str, Any],
-) -> Function:
-    options: dict[str, Any] = {"decompositions": _apart(), "config_patches": {**settings}}
-    found: list[Function | None] = []
+) -> GraphFunction:
+    options: dict[str, Any] = {"decompositions": apart}
+    if settings:
+        options["config_patches"] = {**settings}
+    found: list[GraphFunction | None] = []
 
     def compile_inner(graph: GraphModule, inputs: Sequence[Any], **how: Any) -> Any:
         assert inner is not None
@@ -60,21 +65,19 @@ def _compiled(
     if inner is not None:
         options["inner_compile"] = compile_inner
     with torch.no_grad():
-        function: Function = compile_fx(module, examples, **options)
+        function: GraphFunction = compile_fx(module, examples, **options)
     direct = found[0] if len(found) == 1 else None
     return direct or function
 
 
-def _entered(made: Any) -> Function | None:
+def _entered(made: Any) -> GraphFunction | None:
     """The function itself, without what autograd's wrapper does around it for others.
 
     None where that has anything to do: results that are views, inputs to write afterwards.
     """
-    tracing = part(_TRACING, lambda: None)()
-    about, function = (
-        getattr(tracing, "fw_metadata", None),
-        getattr(made, "current_callable", None),
-    )
+    tracing: Any = part(_TRACING, lambda: None)()
+    about: Any = getattr(tracing, "fw_metadata", None)
+    function: Any = getattr(made, "current_callable", None)
     try:
         plain = all(one.output_type.name == "non_alias" for one in about.output_info)
         left = about.num_mutated_inp_runtime_indices + about.num_intermediate_bases
@@ -85,7 +88,7 @@ def _entered(made: Any) -> Function | None:
     return lambda *given: function([*given])
 
 
-def _apart() -> Mapping[Any, Function] | None:
+def _apart() -> Mapping[Any, GraphFunction] | None:
     """What kernels consist of, with those that TorchInductor would call as they are: it makes one
     pass of a sum and its activation by itself, and of what is around them too."""
     select, add_relu = part(_TABLE, None), part("torch.ops.aten._add_relu", None)

@@ -14,7 +14,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels, as_lod
 from refluid.core.scope import Cell, Scope
-from refluid.kernels.parts import part
+from refluid.kernels.gradient_mode import record_gradients
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code, PausedRun
@@ -25,10 +25,6 @@ from refluid.runtime.messages import not_in_scope
 from refluid.runtime.recorded.tiers import Tiers
 from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.steps import Pause
-
-
-# As `torch.no_grad` does it, but for making the object.
-_have_gradients = part("torch._C._set_grad_enabled", torch.set_grad_enabled)
 
 
 @dataclass(slots=True)
@@ -114,13 +110,13 @@ class Plan:
     ) -> list[Fetched]:
         with_gradients = torch.is_grad_enabled()
         try:
-            _have_gradients(False)
+            record_gradients(False)
             if self._threads is None:
                 results, found = code.run(feeds, bound.cells, levels)
             else:
                 results, found = self._threads.run(code.run, feeds, bound.cells, levels)
         finally:
-            _have_gradients(with_gradients)
+            record_gradients(with_gradients)
         return [*map(Fetched, results, found)]
 
     def begin(

@@ -2,7 +2,8 @@
 
 `lookup.py` and `updates.py` are the interface. Tables, parameters and moments are
 [height, width], values [n, width]; numbers are taken as numbers of their element type. All return
-False, and touch nothing, where a row isn't in the table.
+False, and touch nothing, where a row isn't in the table. Of longer rows of values Adam leaves what
+is beyond the width.
 """
 
 from __future__ import annotations
@@ -69,8 +70,6 @@ def adam_rows(
     total: Any,
 ) -> Any:
     """Adam on each row of `index` once, by the sum of its values, in ascending order.
-
-    Of rows of `value` that are longer than those of `param` what is beyond is no part.
 
     numbers: rate corrected for bias, beta1, beta2, 1 - beta1, 1 - beta2, epsilon. To work with:
     spare, int32 [2 n + COUNTS], and total, [width].
@@ -144,8 +143,9 @@ def adam_step_tables(places: Any, numbers: Any, spare: Any, total: Any) -> Any:
     """`adam_step_rows` of one table after the other; the first that lacks a row of its own, or -1.
 
     places, int64 [12, tables]: addresses of param, moment1, moment2, power1, power2, index, value
-    and rate, then height, width, the number of rows, and how far apart rows of value begin. numbers, spare and total as there, with
-    room for the largest; all but index and spare have the type of `total`.
+    and rate, then height, width, the number of rows, and how far apart rows of value begin.
+    numbers, spare and total as there, with room for the largest; all but index and spare have the
+    type of `total`.
     """
     for table in range(places.shape[1]):
         height, width, count = places[8, table], places[9, table], places[10, table]

@@ -16,7 +16,7 @@ from refluid.kernels.rows.updates import adam_step_rows, takes
 from refluid.ops.drafts import RowsStep, SteadyStep, steady, steady_rows
 from refluid.ops.optimizer.fused import adam_step, groups_by_rate, late_counts, scale_all
 from refluid.ops.optimizer.steady import Kept, Powers, Slopes, are_alike, are_numbers
-from refluid.ops.optimizer.table_updates import KEPT, step_tables, steady_tables, tables_of
+from refluid.ops.optimizer.table_updates import KEPT, steady_tables, step_tables, tables_of
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
 from refluid.ops.sparse.sparse import update_rows
@@ -127,9 +127,7 @@ def adam_many(
         if tables is not None and step_tables(tables, Grad, LearningRate, betas, epsilon):
             return
     named: dict[str, Any] = {"beta1": betas[0], "beta2": betas[1], "epsilon": epsilon}
-    for param, one, two, *powers, rate, grad in zip(
-        Param, *kept, LearningRate, Grad, strict=True
-    ):
+    for param, one, two, *powers, rate, grad in zip(Param, *kept, LearningRate, Grad, strict=True):
         adam(param, grad, rate, one, two, *powers, **named, lazy_mode=lazy_mode)
 
 
