@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -13,6 +14,8 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 from refluid.kernels.parts import part
+
+_log = logging.getLogger("refluid")
 
 _COMPILE = "torch._inductor.compile_fx.compile_fx"
 _INNER = "torch._inductor.compile_fx.compile_fx_inner"
@@ -35,8 +38,8 @@ def compile_graph(module: GraphModule, examples: list[Tensor]) -> GraphFunction:
     if len(module.graph.nodes) >= _MANY and all(one.is_cpu for one in examples):
         try:
             return compiled(copy.deepcopy(module), _BY_CPP)
-        except Exception:  # noqa: S110 - what its C++ can't say, its Python can
-            pass
+        except Exception as error:
+            _log.info("kernels are called by Python, for C++ can't call all of them: %s", error)
     return compiled(module, {})
 
 
