@@ -21,7 +21,7 @@ from tests.golden import GOLDEN, needs_golden, recorded_models
 MODELS = sorted(recorded_models())
 # TorchInductor gives a convolution's result another layout than the recorded view of it needs; such
 # a step stays recorded, as the log says.
-UNCOMPILED = frozenset({"video_bmn"})
+UNCOMPILED: frozenset[str] = frozenset()
 
 
 @needs_golden

@@ -62,6 +62,7 @@ PARTS: dict[str, str] = {
     "torch._inductor.compile_fx.compile_fx_inner": _ENTERED,
     "torch._guards.TracingContext.try_get": _ENTERED,
     "torch._inductor.decomposition.select_decomp_table": "a fused sum and relu stays a call",
+    "torch._inductor.inductor_prims.force_stride_order": "steps whose results lie so stay recorded",
     "torch._subclasses.fake_tensor.FakeTensorMode": "examples with memory",
     "torch.fx.experimental": _SYMPY,
     **dict.fromkeys(IMPORTING_RULES, _SYMPY),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch
@@ -12,11 +14,17 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from refluid.kernels.inductor import compile_graph, without_memory
+from refluid.kernels.parts import part
 from refluid.runtime.recorded.graph import Compiled, Kernel, Part, Value
 from refluid.runtime.trees import mapped
 
+_log = logging.getLogger("refluid")
+
 # Fewer kernels than this are called one by one: entering a compiled function costs some calls.
 _ENOUGH = 4
+# Runs on which the compiler may fail before the rest of a step stays as it is.
+_HOPELESS = 8
+_FORCE = "torch._inductor.inductor_prims.force_stride_order"
 # torch's own kernels for these are the fastest there are, and write to what they are given; of
 # oneDNN's products TorchInductor takes only those by constants. Lookups say which id is no row.
 _LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "embedding")
@@ -30,17 +38,34 @@ def compile_steps(
 ) -> list[Part | Compiled]:
     """The steps, with compiled functions in the place of the kernels between two lines.
 
-    Raises whatever the compiler raises.
+    Of kernels that the compiler fails on each half is tried by itself. Raises what it raised
+    first where it fails on all.
     """
-    done: list[Part | Compiled] = []
-    for run, wanted in _runs(steps):
-        ins, outs = _ins(run), _outs(run, wanted)
-        if len(run) < _ENOUGH or _is_left(run[0]) or _alias(run, ins):
-            done += run
-            continue
-        function = compiler(_module(run, ins, outs), _examples(ins))
-        done.append(Compiled(function, ins, list(outs)))
+    failures: list[Exception] = []
+    done = [one for run, wanted in _runs(steps) for one in _tried(run, wanted, compiler, failures)]
+    if failures:
+        if not any(isinstance(one, Compiled) for one in done):
+            raise failures[0]
+        _log.info("a part of a step stays recorded; it could not be compiled: %s", failures[0])
     return done
+
+
+def _tried(
+    run: list[Any], wanted: AbstractSet[Value], compiler: Compiler, failures: list[Exception]
+) -> list[Part | Compiled]:
+    ins, outs = _ins(run), _outs(run, wanted)
+    if len(run) < _ENOUGH or _is_left(run[0]) or _alias(run, ins) or len(failures) >= _HOPELESS:
+        return run
+    try:
+        function = compiler(_module(run, ins, outs), _examples(ins))
+    except Exception as error:
+        failures.append(error)
+    else:
+        return [Compiled(function, ins, list(outs))]
+    first, second = run[: len(run) // 2], run[len(run) // 2 :]
+    read = {value for kernel in second for value in kernel.uses}
+    halves = (first, wanted | read), (second, wanted)
+    return [one for half, its in halves for one in _tried(half, its, compiler, failures)]
 
 
 def _examples(values: Sequence[Value]) -> list[Tensor]:
@@ -112,4 +137,44 @@ def _module(kernels: Sequence[Kernel], ins: Sequence[Value], outs: Sequence[Valu
                 several = kernel.makes_several
                 nodes[value] = graph.call_function(operator.getitem, parts) if several else node
     graph.output(tuple(nodes[value] for value in outs))
-    return GraphModule(torch.nn.Module(), graph)
+    module = GraphModule(torch.nn.Module(), graph)
+    written = frozenset().union(*(kernel.writes for kernel in kernels))
+    _lay(module, ins, outs, written)
+    return module
+
+
+def _lay(
+    module: GraphModule, ins: Sequence[Value], outs: Sequence[Value], written: AbstractSet[int]
+) -> None:
+    """Has results in the order that they were recorded in, where the compiler may choose another.
+
+    It doesn't know kernels' choices (of one image both orders of a convolution's result are the
+    same to it), and makes anew what kernels write over.
+    """
+    with torch.no_grad():
+        found = module(*_examples(ins))
+    (output,) = (node for node in module.graph.nodes if node.op == "output")
+    nodes, given = list(output.args[0]), {value.storage for value in ins}
+    for n, (value, one) in enumerate(zip(outs, found, strict=True)):
+        lies = value.layout is None or _lies(one, value.layout.stride)
+        if value.storage in given and not lies:
+            raise RuntimeError("what is given lies in another order than the compiler takes it for")
+        if value.storage in given or (lies and value.storage not in written):
+            continue
+        assert value.layout is not None
+        with module.graph.inserting_before(output):
+            nodes[n] = module.graph.call_function(_in_order(), (nodes[n], value.layout.stride))
+    output.args = (tuple(nodes),)
+    module.recompile()
+
+
+def _lies(tensor: Tensor, strides: Sequence[int]) -> bool:
+    pairs = zip(tensor.shape, tensor.stride(), strides, strict=True)
+    return all(size == 1 or one == other for size, one, other in pairs)
+
+
+def _in_order() -> Callable[..., Tensor]:
+    found: Callable[..., Tensor] | None = part(_FORCE, None)
+    if found is None:
+        raise RuntimeError(f"this torch has no {_FORCE}")
+    return found
