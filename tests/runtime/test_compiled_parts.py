@@ -1,0 +1,163 @@
+"""Parts of a step that are compiled: results lie as recorded, and failures cost a half each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+from refluid.runtime.recorded.compile import compile_steps
+from refluid.runtime.recorded.graph import Compiled, Kernel, Layout, Part, Value
+
+aten: Any = torch.ops.aten
+TWO = torch.randn(2, 8, 4, 4)
+IN_ORDER, CHANNELS_LAST = TWO.stride(), TWO.to(memory_format=torch.channels_last).stride()
+
+
+class Steps:
+    """Kernels written down as a recording has them, with the strides that it saw."""
+
+    def __init__(self) -> None:
+        self.kernels: list[Part] = []
+        self.given: list[Value] = []
+        self._count = 0
+
+    def value(self, strides: tuple[int, ...], storage: int | None = None) -> Value:
+        self._count += 1
+        layout = Layout(TWO.shape, strides, torch.float32, torch.device("cpu"))
+        return Value(f"z{self._count}", storage or self._count, layout)
+
+    def give(self, strides: tuple[int, ...]) -> Value:
+        self.given.append(self.value(strides))
+        return self.given[-1]
+
+    def call(self, func: Any, *args: Any, strides: tuple[int, ...] = IN_ORDER) -> Value:
+        made = self.value(strides)
+        self.kernels.append(Kernel(func, args, {}, [made], frozenset()))
+        return made
+
+    def write(self, func: Any, target: Value, *args: Any, **named: Any) -> Value:
+        assert target.storage is not None and target.layout is not None
+        made = self.value(target.layout.stride, target.storage)
+        writes = frozenset([target.storage])
+        self.kernels.append(Kernel(func, args, named, [made], writes))
+        return made
+
+    def end(self, *read: Value) -> None:
+        """A kernel that stays, as random ones do, reads these."""
+        for one in read:
+            made = self.value(IN_ORDER)
+            self.kernels.append(Kernel(aten.rand_like.default, (one,), {}, [made], frozenset()))
+
+
+def run(steps: list[Part | Compiled], given: dict[Value, Tensor]) -> dict[Value, Tensor]:
+    """All values after the steps."""
+    known = dict(given)
+    for step in steps:
+        if isinstance(step, Compiled):
+            found = step.function(*(known[one] for one in step.ins))
+        else:
+            assert isinstance(step, Kernel)
+            args = [known[one] if isinstance(one, Value) else one for one in step.args]
+            named = {k: known[v] if isinstance(v, Value) else v for k, v in step.kwargs.items()}
+            found = [step.func(*args, **named)]
+        outs = zip(step.outs, found, strict=True)
+        known.update({value: one for value, one in outs if value is not None})
+    return known
+
+
+def chain(steps: Steps, value: Value, length: int, strides: tuple[int, ...]) -> Value:
+    for _ in range(length):
+        value = steps.call(aten.add.Tensor, value, 1.0, strides=strides)
+    return value
+
+
+def as_it_is(module: GraphModule, examples: list[Tensor]) -> Callable[..., Any]:
+    return module
+
+
+def test_results_lie_as_the_kernels_laid_them() -> None:
+    """The compiler takes the sum for laid out as its summand; the kernel laid it otherwise."""
+    steps = Steps()
+    x = steps.give(IN_ORDER)
+    last = chain(steps, x, 5, CHANNELS_LAST)
+    steps.end(last)
+    made = compile_steps(steps.kernels, as_it_is)
+    assert sum(isinstance(one, Compiled) for one in made) == 1
+    known = run(made, {x: TWO})
+    assert known[last].stride() == CHANNELS_LAST
+    torch.testing.assert_close(known[last], TWO + 5)
+
+
+def test_what_is_given_can_only_lie_as_it_does() -> None:
+    steps = Steps()
+    x = steps.give(IN_ORDER)
+    chain(steps, x, 4, IN_ORDER)
+    written = steps.write(aten.relu_.default, x, x)
+    assert written.layout is not None
+    other = Value("other", x.storage, Layout(TWO.shape, CHANNELS_LAST, torch.float32, TWO.device))
+    steps.kernels.append(Kernel(aten.mul_.Tensor, (written, 2.0), {}, [other], frozenset([1])))
+    steps.end(other)
+    with pytest.raises(RuntimeError, match="another order"):
+        compile_steps(steps.kernels, as_it_is)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_kernels_write_over_keeps_its_order() -> None:
+    steps = Steps()
+    x, mask = steps.give(CHANNELS_LAST), steps.give(IN_ORDER)
+    slope = chain(steps, x, 4, CHANNELS_LAST)
+    last = steps.write(aten.threshold_backward.grad_input, slope, slope, mask, 0, grad_input=slope)
+    steps.end(last)
+    made = compile_steps(steps.kernels)
+    given = {x: TWO.to(memory_format=torch.channels_last), mask: TWO}
+    known = run(made, given)
+    assert known[last].stride() == CHANNELS_LAST
+    torch.testing.assert_close(known[last], torch.where(TWO > 0, TWO + 4, 0.0))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_are_the_same_whatever_the_compiler_fails_on(
+    seed: int, said: Callable[[], list[str]]
+) -> None:
+    source, steps = random.Random(seed), Steps()
+    values = [steps.give(IN_ORDER), steps.give(IN_ORDER)]
+    given = dict(zip(values, torch.randn(2, *TWO.shape), strict=True))
+    for _ in range(source.randint(20, 40)):
+        x, y = source.choice(values), source.choice(values)
+        if source.random() < 0.2 and x not in given:
+            values.append(steps.write(aten.tanh_.default, x, x))
+        else:
+            func = source.choice([aten.add.Tensor, aten.mul.Tensor, aten.maximum.default])
+            values.append(steps.call(func, x, y))
+    steps.end(*source.sample(values, 5))
+    failing = source.randint(3, 25)
+
+    def fail(module: GraphModule, examples: list[Tensor]) -> Callable[..., Any]:
+        if len(module.graph.nodes) > failing:
+            raise NotImplementedError(f"more than {failing}")
+        return module
+
+    wanted = run([*steps.kernels], {value: one.clone() for value, one in given.items()})
+    try:
+        made = compile_steps(steps.kernels, fail)
+    except NotImplementedError as error:
+        assert failing < 10
+        assert str(error) == f"more than {failing}"
+        return
+    parts = [one for one in made if isinstance(one, Compiled)]
+    assert parts
+    if len(parts) > 1:
+        assert said()[-1].endswith(f"could not be compiled: more than {failing}")
+    known = run(made, {value: one.clone() for value, one in given.items()})
+    read = {
+        one for step in steps.kernels if step.func is aten.rand_like.default for one in step.uses
+    }
+    for value in read:
+        torch.testing.assert_close(known[value], wanted[value], rtol=0, atol=0, equal_nan=True)
