@@ -288,6 +288,8 @@ class Executor:
         return []
 
     def _checked_feed(self, feed: Any) -> Mapping[str, Any]:
+        if type(feed) is dict:
+            return feed
         if feed is None:
             return {}
         if isinstance(feed, list | tuple) and len(feed) == 1:

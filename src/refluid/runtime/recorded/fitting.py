@@ -14,7 +14,8 @@ from refluid.core.scope import Cell
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Trial
 
-_value_of = attrgetter("value")
+_value_of, _kind = attrgetter("value"), attrgetter("dtype")
+_size, _stride = Tensor.size, Tensor.stride
 Meta = tuple[torch.Size, torch.dtype, tuple[int, ...]] | type
 
 
@@ -40,10 +41,7 @@ class Recorded:
         return same or self._fits_anew(cells)
 
     def _fits_feeds(self, feeds: Sequence[Tensor]) -> bool:
-        for feed, seen in zip(feeds, self.feeds, strict=True):
-            if (feed.shape, feed.dtype, feed.stride()) != seen:
-                return False
-        return True
+        return [*zip(map(_size, feeds), map(_kind, feeds), map(_stride, feeds))] == self.feeds
 
     def _fits_anew(self, cells: Sequence[Cell]) -> bool:
         if [meta(cell.value) for cell in cells] != self.state:
