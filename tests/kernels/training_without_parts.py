@@ -12,6 +12,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,8 @@ def work(names: list[str]) -> dict[str, Any]:
         with inductor.without_memory():
             torch.empty(2)
     inductor._entered(None)
+    with suppress(RuntimeError):
+        inductor.in_order()
     if "torch._inductor.compile_fx.compile_fx" in names:
         try:
             inductor.compile_graph(torch.fx.GraphModule({}, torch.fx.Graph()), [])

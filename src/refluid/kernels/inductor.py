@@ -20,6 +20,7 @@ _log = logging.getLogger("refluid")
 _COMPILE = "torch._inductor.compile_fx.compile_fx"
 _INNER = "torch._inductor.compile_fx.compile_fx_inner"
 _TRACING = "torch._guards.TracingContext.try_get"
+_FORCE = "torch._inductor.inductor_prims.force_stride_order"
 _TABLE = "torch._inductor.decomposition.select_decomp_table"
 
 # From so many nodes on a graph's kernels are called by C++ rather than by Python: of fewer, to hand
@@ -102,6 +103,15 @@ def _apart() -> Mapping[Any, GraphFunction] | None:
 
 def _sum_and_relu(x: Tensor, y: Tensor, *, alpha: float = 1) -> Tensor:
     return torch.relu(torch.add(x, y, alpha=alpha))
+
+
+def in_order() -> GraphFunction:
+    """For graphs: brings a tensor into the order of these strides. RuntimeError where torch has
+    nothing that does."""
+    found: GraphFunction | None = part(_FORCE, None)
+    if found is None:
+        raise RuntimeError(f"this torch has no {_FORCE}")
+    return found
 
 
 def without_memory() -> AbstractContextManager[Any]:

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
-from refluid.kernels.inductor import compile_graph, without_memory
-from refluid.kernels.parts import part
+from refluid.kernels.inductor import compile_graph, in_order, without_memory
 from refluid.runtime.recorded.graph import Compiled, Kernel, Part, Value
 from refluid.runtime.trees import mapped
 
@@ -24,7 +23,6 @@ _log = logging.getLogger("refluid")
 _ENOUGH = 4
 # Runs on which the compiler may fail before the rest of a step stays as it is.
 _HOPELESS = 8
-_FORCE = "torch._inductor.inductor_prims.force_stride_order"
 # torch's own kernels for these are the fastest there are, and write to what they are given; of
 # oneDNN's products TorchInductor takes only those by constants. Lookups say which id is no row.
 _LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "embedding")
@@ -108,7 +106,7 @@ def _ins(kernels: Sequence[Kernel]) -> list[Value]:
     return list(ins)
 
 
-def _outs(kernels: Sequence[Kernel], wanted: set[Value]) -> list[Value]:
+def _outs(kernels: Sequence[Kernel], wanted: AbstractSet[Value]) -> list[Value]:
     made = (out for kernel in kernels for out in kernel.outs if out is not None)
     given = set(_ins(kernels))
     return [value for value in dict.fromkeys(made) if value in wanted and value not in given]
@@ -163,7 +161,7 @@ def _lay(
             continue
         assert value.layout is not None
         with module.graph.inserting_before(output):
-            nodes[n] = module.graph.call_function(_in_order(), (nodes[n], value.layout.stride))
+            nodes[n] = module.graph.call_function(in_order(), (nodes[n], value.layout.stride))
     output.args = (tuple(nodes),)
     module.recompile()
 
@@ -171,10 +169,3 @@ def _lay(
 def _lies(tensor: Tensor, strides: Sequence[int]) -> bool:
     pairs = zip(tensor.shape, tensor.stride(), strides, strict=True)
     return all(size == 1 or one == other for size, one, other in pairs)
-
-
-def _in_order() -> Callable[..., Tensor]:
-    found: Callable[..., Tensor] | None = part(_FORCE, None)
-    if found is None:
-        raise RuntimeError(f"this torch has no {_FORCE}")
-    return found

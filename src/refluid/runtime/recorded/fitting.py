@@ -41,7 +41,8 @@ class Recorded:
         return same or self._fits_anew(cells)
 
     def _fits_feeds(self, feeds: Sequence[Tensor]) -> bool:
-        return [*zip(map(_size, feeds), map(_kind, feeds), map(_stride, feeds))] == self.feeds
+        layouts = zip(map(_size, feeds), map(_kind, feeds), map(_stride, feeds), strict=True)
+        return [*layouts] == self.feeds
 
     def _fits_anew(self, cells: Sequence[Cell]) -> bool:
         if [meta(cell.value) for cell in cells] != self.state:
