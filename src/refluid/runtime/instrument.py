@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -36,8 +35,9 @@ WATCH = Known("watch")
 
 def instruments() -> Instruments:
     """What plans are to be watched for now: profiler, meter and FLAGS_*."""
+    fast, slow = flags.value("fast_check_nan_inf"), flags.value("check_nan_inf")
+    wait, junk = flags.value("benchmark"), flags.value("init_allocated_mem")
     log, meter = events.active(), armed()
-    fast, slow, wait, junk = _asked(flags.state())
     if log is None and meter is None and not (fast or slow or wait or junk):
         return UNWATCHED
     return Instruments(
@@ -48,12 +48,6 @@ def instruments() -> Instruments:
         bool(wait) and torch.cuda.is_available(),
         bool(junk),
     )
-
-
-@lru_cache(maxsize=8)
-def _asked(_state: int) -> tuple[Any, ...]:
-    names = "fast_check_nan_inf", "check_nan_inf", "benchmark", "init_allocated_mem"
-    return tuple(map(flags.value, names))
 
 
 def mark_on(device: torch.device) -> Any:
