@@ -26,6 +26,7 @@ _TABLE = "torch._inductor.decomposition.select_decomp_table"
 # From so many nodes on a graph's kernels are called by C++ rather than by Python: of fewer, to hand
 # tensors over takes as long as is won.
 _MANY = 16
+_BY_CPP = {"cpp_wrapper": True}
 
 GraphFunction = Callable[..., Any]
 
@@ -42,9 +43,6 @@ def compile_graph(module: GraphModule, examples: list[Tensor]) -> GraphFunction:
         except Exception as error:
             _log.info("kernels are called by Python, for C++ can't call all of them: %s", error)
     return compiled(module, {})
-
-
-_BY_CPP = {"cpp_wrapper": True}
 
 
 def _compiled(

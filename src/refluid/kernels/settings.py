@@ -12,6 +12,14 @@ from typing import Any
 
 import torch
 
+from refluid.kernels.parts import part
+
+# Called with whether autograd is to take notes from now on, in the calling thread: what
+# `torch.no_grad` does, without its object.
+record_gradients: Callable[[bool], object] = part(
+    "torch._C._set_grad_enabled", torch.set_grad_enabled
+)
+
 TorchSettings = tuple[tuple[str, Any], ...]
 KernelFunction = Callable[..., Any]
 

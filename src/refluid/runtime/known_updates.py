@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
-from operator import is_, itemgetter
+from operator import is_
 from typing import Any
 
 from torch import Tensor
@@ -40,21 +40,20 @@ class KnownUpdates:
     ) -> None:
         self._many, self._prepare, self._rate_of = many, prepare, rate
         self._gradient, self._rate = slots.index(_GRADIENT), slots.index(_RATE)
-        stay = [n for n, name in enumerate(slots) if name not in (_GRADIENT, _RATE)]
-        self._names = [slots[n] for n in stay]
-        self._staying: Callable[[Any], Any] = itemgetter(slice(0, 0), *stay)
+        self._stay = [n for n, name in enumerate(slots) if name not in (_GRADIENT, _RATE)]
+        self._names = [slots[n] for n in self._stay]
         self._known: list[Tensor] = []
         self._came_again = False
         self._step: Callable[..., bool | None] | None = None
 
     def __call__(self, *lists: list[Any], **options: Any) -> None:
-        staying = self._staying(lists)
+        staying = [lists[n] for n in self._stay]
         values = [*chain.from_iterable(staying)]
         if len(values) != len(self._known) or not all(map(is_, values, self._known)):
             self._known, self._came_again, self._step = values, False, None
         elif not self._came_again:
             self._came_again = True
-            kept = dict(zip(self._names, staying[1:], strict=True))
+            kept = dict(zip(self._names, staying, strict=True))
             self._step = self._prepare(kept, **options)
         step = self._step
         if step is None or step(lists[self._gradient], self._rate_of(lists[self._rate])) is False:

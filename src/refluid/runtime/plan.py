@@ -14,7 +14,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels, as_lod
 from refluid.core.scope import Cell, Scope
-from refluid.kernels.gradient_mode import record_gradients
+from refluid.kernels.settings import record_gradients
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code, PausedRun

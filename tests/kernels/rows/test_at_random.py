@@ -14,8 +14,13 @@ from torch import Tensor
 from refluid.kernels.rows import lookup
 from refluid.kernels.rows.lookup import look_up
 from refluid.kernels.rows.merging import ascending, merge_rows
-from refluid.kernels.rows.tables import AdamTables
-from refluid.kernels.rows.updates import adam_rows, adam_step_rows, descend_rows, takes
+from refluid.kernels.rows.updates import (
+    AdamTables,
+    adam_rows,
+    adam_step_rows,
+    descend_rows,
+    takes,
+)
 from tests.choices import often
 
 Array = NDArray[Any]

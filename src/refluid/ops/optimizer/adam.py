@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from refluid.core import flags
 from refluid.core.selected_rows import SelectedRows
 from refluid.kernels import fused
-from refluid.kernels.rows.updates import adam_step_rows, takes
+from refluid.kernels.rows.updates import TAKEN, AdamTables, adam_step_rows, takes
 from refluid.ops.drafts import RowsStep, SteadyStep, steady, steady_rows
 from refluid.ops.optimizer.fused import adam_step, groups_by_rate, late_counts, scale_all
 from refluid.ops.optimizer.steady import Kept, Powers, Slopes, are_alike, are_numbers
-from refluid.ops.optimizer.table_updates import KEPT, steady_tables, step_tables, tables_of
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
 from refluid.ops.sparse.sparse import update_rows
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Tensors = list[Tensor]
 # 0.999 as Fluid's attributes hold it; 1 - beta2 shows the difference.
 BETA2 = 0.9990000128746033
-_TAKEN = (torch.float32, torch.float64)
+KEPT = ("Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
 
 
 @operator(
@@ -88,7 +88,7 @@ def adam(
 
 def _are_numbers(*state: Tensor) -> bool:
     """Whether each is one number that compiled loops take, in an array of its own."""
-    return all(one.shape == (1,) and one.is_cpu and one.dtype in _TAKEN for one in state)
+    return all(one.shape == (1,) and one.is_cpu and one.dtype in TAKEN for one in state)
 
 
 @many("adam", rows=True)
@@ -122,11 +122,10 @@ def adam_many(
         step_all(Param, Grad, LearningRate, *kept, betas, epsilon)
         multiply(Beta1Pow, Beta2Pow, betas)
         return
-    if lazy_mode:
-        tables = tables_of((Param, *kept))
-        if tables is not None and step_tables(tables, Grad, LearningRate, betas, epsilon):
-            return
     named: dict[str, Any] = {"beta1": betas[0], "beta2": betas[1], "epsilon": epsilon}
+    step = steady_tables(dict(zip(KEPT, (Param, *kept), strict=True)), **named, lazy_mode=lazy_mode)
+    if step is not None and step(Grad, LearningRate):
+        return
     for param, one, two, *powers, rate, grad in zip(Param, *kept, LearningRate, Grad, strict=True):
         adam(param, grad, rate, one, two, *powers, **named, lazy_mode=lazy_mode)
 
@@ -248,7 +247,7 @@ steady("adam")(steady_step)
 
 
 @steady_rows("adam")
-def steady_rows_step(
+def steady_tables(
     kept: Kept,
     *,
     beta1: float = 0.9,
@@ -257,5 +256,14 @@ def steady_rows_step(
     lazy_mode: bool = False,
     **_threads: Any,
 ) -> RowsStep | None:
-    """What makes `adam` of these tables by their rows, if it is lazy, with other gradients."""
-    return steady_tables(kept, (beta1, beta2), epsilon) if lazy_mode else None
+    """What makes lazy steps of these tables with other gradients and rates, all in one call."""
+    together = lazy_mode and flags.value("refluid_rows_together")
+    if not together or kept.get("Beta1Tensor") or kept.get("Beta2Tensor"):
+        return None
+    tables = AdamTables(*(kept[slot] for slot in KEPT))
+
+    def step(grads: list[SelectedRows], rates: Tensors) -> bool:
+        rows, values = [one.index for one in grads], [one.value for one in grads]
+        return tables.step(rows, values, rates, (beta1, beta2), epsilon)
+
+    return step if tables.taken else None

@@ -13,6 +13,7 @@ from refluid.kernels.rows.updates import adam_rows, takes
 from refluid.ops.drafts import steady
 from refluid.ops.optimizer.adam import (
     BETA2,
+    KEPT,
     corrected,
     epsilon_of,
     multiply,
@@ -20,7 +21,6 @@ from refluid.ops.optimizer.adam import (
     step_all,
 )
 from refluid.ops.optimizer.lists import Tensors, decay_to, decay_to_square, take_steps, update
-from refluid.ops.optimizer.table_updates import KEPT
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
 from refluid.ops.sparse.sparse import update_rows
