@@ -1,4 +1,4 @@
-"""Which memory a tensor lies in, and how many tensors lie there."""
+"""Which memory a tensor lies in and how, and how many tensors lie there."""
 
 from __future__ import annotations
 
@@ -84,3 +84,11 @@ def storage_of(value: Any) -> Storage | None:
     if not isinstance(value, Tensor) or value.layout is not torch.strided or value.is_meta:
         return None
     return Storage(value)
+
+
+def laid_out_alike(one: Tensor, other: Tensor) -> bool:
+    """Whether equal elements lie at equal places; strides of dimensions of one element are idle."""
+    return all(
+        size == 1 or stride == its
+        for size, stride, its in zip(one.shape, one.stride(), other.stride(), strict=True)
+    )

@@ -156,11 +156,13 @@ def stepped(kept: AdamTables, tables: list[AdamTable]) -> bool:
 
 
 def other_gradient(one: AdamTable, draws: np.random.Generator) -> AdamTable:
-    """The table with other rows, more or fewer of them; values lie apart, or in another order."""
-    count, (height, width) = int(draws.integers(0, 30)), one.param.shape
-    rows, spread = torch.from_numpy(draws.integers(0, height, (count, 2))), int(draws.integers(3))
-    made = torch.from_numpy(draws.normal(size=(count, width + spread))).to(one.param.dtype)
-    value = made[:, spread:] if draws.random() < 0.7 else made.t().contiguous().t()[:, spread:]
+    """The table with other rows, as many or not; values lie apart, or in another order."""
+    count = len(one.rows) if draws.random() < 0.7 else int(draws.integers(0, 30))
+    (height, width), spread = one.param.shape, int(draws.integers(3))
+    rows = torch.from_numpy(draws.integers(0, height, (count, 2)))
+    made = torch.from_numpy(draws.normal(size=(count, 2 * width + spread))).to(one.param.dtype)
+    columns = [made[:, spread : spread + width], made[:, spread::2], made[:, :width].contiguous()]
+    value = [*columns, made.t().contiguous().t()[:, :width]][int(draws.integers(4))]
     return one._replace(rows=rows[:, 0] if spread else rows[:, 0].contiguous(), value=value)
 
 

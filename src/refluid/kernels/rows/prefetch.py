@@ -51,7 +51,10 @@ def ask_for_row(table: Any, row: Any) -> None:
 
 @compiled
 def ask_for_start(table: Any, row: Any, count: Any) -> None:
-    """Starts to load the first `count` elements of such a row."""
+    """Starts to load the first `count` elements of such a row.
+
+    Not what `ask_for_row` calls: a call within one counts references to the table, for each row.
+    """
     size = count * table.itemsize
     start = row * table.shape[1] * table.itemsize
     for offset in range(0, size, _LINE):

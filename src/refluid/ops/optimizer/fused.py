@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from refluid.kernels import fused, lists
+from refluid.kernels.holders import laid_out_alike
 from refluid.ops.sizes import require_equal
 
 Tensors = list[Tensor]
@@ -56,14 +57,6 @@ def as_laid_out(params: Tensors, values: Tensors) -> Tensors:
         value if laid_out_alike(param, value) else torch.empty_like(param).copy_(value)
         for param, value in zip(params, values, strict=True)
     ]
-
-
-def laid_out_alike(one: Tensor, other: Tensor) -> bool:
-    """Whether equal elements lie at equal places; strides of dimensions of one element are idle."""
-    return all(
-        size == 1 or stride == its
-        for size, stride, its in zip(one.shape, one.stride(), other.stride(), strict=True)
-    )
 
 
 def _write_back(originals: Tensors, used: Tensors) -> None:

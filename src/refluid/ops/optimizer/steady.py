@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.ops.optimizer.fused import as_laid_out, laid_out_alike
+from refluid.kernels.holders import laid_out_alike
+from refluid.ops.optimizer.fused import as_laid_out
 from refluid.ops.sizes import require_equal
 
 Tensors = list[Tensor]

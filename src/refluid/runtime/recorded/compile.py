@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
+from refluid.kernels.holders import laid_out_alike
 from refluid.kernels.inductor import compile_graph, in_order, without_memory
 from refluid.runtime.recorded.graph import Compiled, Kernel, Part, Value
 from refluid.runtime.trees import mapped
@@ -153,19 +154,14 @@ def _lay(
         found = module(*_examples(ins))
     (output,) = (node for node in module.graph.nodes if node.op == "output")
     nodes, given = list(output.args[0]), {value.storage for value in ins}
-    for n, (value, one) in enumerate(zip(outs, found, strict=True)):
-        lies = value.layout is None or _lies(one, value.layout.stride)
+    for n, (value, *pair) in enumerate(zip(outs, found, _examples(outs), strict=True)):
+        lies = laid_out_alike(*pair)
         if value.storage in given and not lies:
             raise RuntimeError("what is given lies in another order than the compiler takes it for")
         if value.storage in given or (lies and value.storage not in written):
             continue
-        assert value.layout is not None
+        assert value.layout is not None  # examples are of tensors
         with module.graph.inserting_before(output):
             nodes[n] = module.graph.call_function(in_order(), (nodes[n], value.layout.stride))
     output.args = (tuple(nodes),)
     module.recompile()
-
-
-def _lies(tensor: Tensor, strides: Sequence[int]) -> bool:
-    pairs = zip(tensor.shape, tensor.stride(), strides, strict=True)
-    return all(size == 1 or one == other for size, one, other in pairs)
