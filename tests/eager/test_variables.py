@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -73,3 +76,45 @@ def test_what_replaces_is_sequence_counts_in_all_functions(
     assert utils.flatten([(1, 2), [3]]) == [(1, 2), 3]
     monkeypatch.undo()
     assert utils.flatten([(1, 2), [3]]) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("retains", [False, True])
+def test_a_result_that_is_let_go_of_stays_until_gradients_are_computed(retains: bool) -> None:
+    """Else torch, which looks whether it is there before it takes it, may find it gone."""
+    with dygraph.guard():
+        first = dygraph.to_variable(np.ones((2, 3), np.float32))
+        first.stop_gradient = False
+        held = [first + 1.0]  # whose gradient needs nothing of it
+        gone = weakref.ref(held[0].tensor)
+        loss = fluid.layers.reduce_mean(held[0] + 1.0)
+        there: list[bool] = []
+
+        def let_go(_slope: object) -> None:
+            held.clear()
+            gc.collect()
+            there.append(gone() is not None)
+
+        loss.tensor.register_hook(let_go)
+        if retains:
+            loss.backward(retain_graph=True)
+            assert there == [True]
+        loss.backward()
+        assert there[-1] == (not retains) and gone() is None
+        assert first.gradient() == pytest.approx(np.full((2, 3), (1 + retains) / 6))
+
+
+def test_what_is_kept_for_another_pass_is_asked_for_again() -> None:
+    with dygraph.guard():
+        first = dygraph.to_variable(np.ones((2, 3), np.float32))
+        first.stop_gradient = False
+        middle = first + 1.0
+        held = [first * 2.0]
+        loss = fluid.layers.reduce_mean(middle + held[0])
+        loss.backward(retain_graph=True)
+        middle.clear_gradient()
+        gone = weakref.ref(held[0].tensor)
+        there: list[bool] = []
+        loss.tensor.register_hook(lambda _: there.append((held.clear(), gone() is not None)[1]))
+        loss.backward()
+        assert there == [True] and gone() is None
+        assert middle.gradient() == pytest.approx(np.full((2, 3), 1 / 6))

@@ -48,14 +48,25 @@ class Live:
         finally:
             self.keeps_rows = former
 
-    def keep_gradients(self) -> None:
-        """Those that are still there keep the gradients that are computed next."""
-        made, self._made, self._limit = self._made, [], _LEAST
-        for one in made:
-            var = one()
-            value = None if var is None else var._value
-            if isinstance(value, Tensor) and value.requires_grad and not value.is_leaf:
-                value.retain_grad()
+    @contextmanager
+    def keep_gradients(self, *, again: bool = False) -> Iterator[None]:
+        """Within the block gradients are computed; those that are still there keep theirs.
+
+        again: whether others may be computed of the same values later. All stay until the end of
+        the block: torch looks whether one is there, and then takes it, and another thread that lets
+        go of the last one who had it in between ends the process.
+        """
+        made, self._limit = self._made, _LEAST
+        there = [var for one in made if (var := one()) is not None]
+        values = [value for one in there if _has_gradient(value := one._value)]
+        for value in values:
+            value.retain_grad()
+        self._made = [ref(one) for one in there] if again else []
+        yield
+
+
+def _has_gradient(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad and not value.is_leaf
 
 
 live = Live()

@@ -230,16 +230,16 @@ class VarBase(AsTensor, Variable):
             told = f"backward: nothing that {self.name!r} was computed from takes a gradient; set "
             warnings.warn(told + "stop_gradient = False, and leave no_grad", stacklevel=2)
             return
-        live.keep_gradients()
         slope, known = torch.ones_like(value), self.known_source
         if isinstance(grad_tensor, VarBase):
             slope = grad_tensor.tensor.to(value.dtype).reshape(value.shape)
-        if known is not None and known[0] is value and not has_hooks(value):
-            value.grad = slope
-            with torch.no_grad():
-                known[1](slope)
-        else:
-            shared_weights.backward((value,), (slope,), retain_graph)
+        with live.keep_gradients(again=retain_graph):
+            if known is not None and known[0] is value and not has_hooks(value):
+                value.grad = slope
+                with torch.no_grad():
+                    known[1](slope)
+            else:
+                shared_weights.backward((value,), (slope,), retain_graph)
         backward_ended()
 
     @property

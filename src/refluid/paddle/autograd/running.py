@@ -35,8 +35,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False)
         torch.ones_like(one.tensor) if start is None else start.tensor.to(one.tensor.dtype)
         for one, start in zip(targets, starts, strict=True)
     ]
-    live.keep_gradients()
-    shared_weights.backward([one.tensor for one in targets], slopes, retain_graph)
+    with live.keep_gradients(again=retain_graph):
+        shared_weights.backward([one.tensor for one in targets], slopes, retain_graph)
     backward_ended()
 
 
