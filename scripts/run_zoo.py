@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from zoo.checkout import check_out
 from zoo.recipes import RECIPES, Recipe
 
-_OBSERVER = Path(__file__).parent / "zoo" / "observer.py"
+OBSERVER = Path(__file__).parent / "zoo" / "observer.py"
 
 
 def main() -> int:
@@ -99,7 +99,7 @@ def _run(
     seen = log.with_suffix(".jsonl")
     words = [
         sys.executable,
-        str(_OBSERVER),
+        str(OBSERVER),
         str(seen),
         "run",
         *shlex.split(f"{recipe.options} {command}"),
@@ -121,13 +121,19 @@ def _run(
             ).returncode
         except subprocess.TimeoutExpired:
             status = 124
+    return status, losses_seen(recipe, log.with_suffix(".log"))
+
+
+def losses_seen(recipe: Recipe, log: Path) -> list[float]:
+    """What a script printed, or what its observer wrote down beside its log."""
     if recipe.printed:
-        text = log.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
-        return status, [float(one) for one in re.findall(recipe.printed, text)]
+        text = log.read_text(encoding="utf-8", errors="replace")
+        return [float(one) for one in re.findall(recipe.printed, text)]
+    seen = log.with_suffix(".jsonl")
     lines = seen.read_text(encoding="utf-8").splitlines() if seen.exists() else []
     program, number = recipe.judged
     runs = [one for one in map(json.loads, lines) if one["program"] == program]
-    return status, [run["numbers"][number] for run in runs if len(run["numbers"]) > number]
+    return [run["numbers"][number] for run in runs if len(run["numbers"]) > number]
 
 
 def verdict_of(status: int, losses: list[float]) -> str:
@@ -145,15 +151,16 @@ def verdict_of(status: int, losses: list[float]) -> str:
     return "trains" if falls else "loss does not fall"
 
 
+def course_of(losses: list[float]) -> str:
+    """How many there are, and the means of the first and the last fifth."""
+    part = max(1, len(losses) // 5)
+    means = (f"{np.mean(some):.4g}" for some in (losses[:part], losses[-part:]) if some)
+    return f"{len(losses)} losses, {' -> '.join(means)}" if losses else "no losses"
+
+
 def line_of(result: dict[str, Any]) -> str:
     """One line of the report."""
-    losses = result.get("losses") or []
-    part = max(1, len(losses) // 5)
-    numbers = (
-        f"{len(losses)} losses, {np.mean(losses[:part]):.4g} -> {np.mean(losses[-part:]):.4g}"
-        if losses
-        else "no losses"
-    )
+    numbers = course_of(result.get("losses") or [])
     return f"{result['branch']} {result['script']}: {result['verdict']}; {numbers}"
 
 

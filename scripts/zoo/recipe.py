@@ -20,7 +20,7 @@ class Recipe:
     second script and its arguments, run on what the first has saved. printed: a pattern of losses
     in the output, for scripts that train on a dataset and fetch nothing. options: of `refluid run`
     itself. judged: of which training program (in the order of their first runs) and which fetched
-    number of it the loss has to fall.
+    number of it the loss has to fall; None: of programs that update nothing.
     steps, samples: after how many losses a dygraph script ends, and who gives it samples (0, "":
     by itself, and files of `make`), as of the observer.
     rises: what is `printed` is no loss but a reward, which has to rise.
@@ -36,7 +36,7 @@ class Recipe:
     infer: str = ""
     printed: str = ""
     options: str = ""
-    judged: tuple[int, int] = (0, 0)
+    judged: tuple[int | None, int] = (0, 0)
     beside: tuple[str, ...] = ()
     steps: int = 0
     samples: str = ""

@@ -7,7 +7,7 @@ from zoo.recipe import ALL, Recipe
 
 _REC = "PaddleRec"
 # What is printed of a fetched variable, below its title.
-_DATASET_LOSS = r"(?m)loss\n(?:.*\n){1,8}?\s+data: \[([\d.e+-]+)\]"
+DATASET_LOSS = r"(?m)loss\n(?:.*\n){1,8}?\s+data: \[([\d.e+-]+)\]"
 RECIPES = [
     Recipe(
         f"{_REC}/gru4rec",
@@ -89,7 +89,7 @@ RECIPES = [
         "--num_thread 1 --num_feat 60 --model_output_dir saved --lr 0.01",
         make.criteo,
         branches=("1.6", "1.7", "1.8"),
-        printed=_DATASET_LOSS,
+        printed=DATASET_LOSS,
     ),
     Recipe(
         f"{_REC}/ctr/xdeepfm",
@@ -97,20 +97,20 @@ RECIPES = [
         "--model_output_dir saved --print_steps 5",
         make.criteo_indices,
         branches=("1.6", "1.7", "1.8"),
-        printed=_DATASET_LOSS,
+        printed=DATASET_LOSS,
     ),
     Recipe(
         f"{_REC}/ctr/dcn",
         "local_train.py --steps 5125000 --batch_size 20 --num_thread 1 --print_steps 5 --lr 0.005",
         make.criteo_vocabulary,
         branches=("1.6", "1.7", "1.8"),
-        printed=_DATASET_LOSS,
+        printed=DATASET_LOSS,
     ),
     Recipe(
         f"{_REC}/multi_task/esmm",
         "train.py --epochs 2 --batch_size 8 --cpu_num 1",
         make.fields,
-        printed=_DATASET_LOSS,
+        printed=DATASET_LOSS,
         infer="infer.py --epochs 2 --batch_size 8 --cpu_num 1",
     ),
     Recipe(

@@ -161,3 +161,23 @@ def test_what_cpp_cannot_say_python_does(monkeypatch: pytest.MonkeyPatch) -> Non
     made = inductor.compile_graph(make_fx(function)(*[one.clone() for one in given]), given)
     assert asked == [inductor._BY_CPP, {}]
     torch.testing.assert_close(made(*map(torch.clone, given)), function(*map(torch.clone, given)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [3, 20])
+def test_results_that_would_lie_otherwise_are_told(length: int) -> None:
+    def function(x: Tensor, y: Tensor) -> Any:
+        x.mul_(2.0)
+        for _ in range(length):
+            y = torch.tanh(y + x)
+        return y.t(), y.sum(0), y * 2.0
+
+    x, y = torch.rand(3, 4), torch.rand(3, 4)
+    module = make_fx(function)(x.clone(), y)
+    results = [torch.empty(3, 4).t(), torch.empty(4), torch.empty(3, 4)]
+    compiled = inductor.compile_graph(module, [x, y], results)
+    mine, other = x.clone(), x.clone()
+    for one, its in zip(compiled(mine, y), function(other, y), strict=True):
+        torch.testing.assert_close(one, its)
+    with pytest.raises(inductor.LaidOtherwiseError, match=r"result 2 .* strides \(1, 3\)"):
+        inductor.compile_graph(module, [x, y], [*results[:2], torch.empty(4, 3).t()])

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
+from refluid.kernels.inductor import in_order
 from refluid.runtime.recorded.compile import compile_steps
 from refluid.runtime.recorded.graph import Compiled, Kernel, Layout, Part, Value
 
@@ -55,8 +56,10 @@ class Steps:
             self.kernels.append(Kernel(aten.rand_like.default, (one,), {}, [made], frozenset()))
 
 
-def run(steps: list[Part | Compiled], given: dict[Value, Tensor]) -> dict[Value, Tensor]:
-    """All values after the steps."""
+def run(
+    steps: list[Part | Compiled], given: dict[Value, Tensor], read: list[Tensor] | None = None
+) -> dict[Value, Tensor]:
+    """All values after the steps. read: gets what random kernels read."""
     known = dict(given)
     for step in steps:
         if isinstance(step, Compiled):
@@ -66,6 +69,8 @@ def run(steps: list[Part | Compiled], given: dict[Value, Tensor]) -> dict[Value,
             args = [known[one] if isinstance(one, Value) else one for one in step.args]
             named = {k: known[v] if isinstance(v, Value) else v for k, v in step.kwargs.items()}
             found = [step.func(*args, **named)]
+            if read is not None and step.func is aten.rand_like.default:
+                read.append(args[0].clone())
         outs = zip(step.outs, found, strict=True)
         known.update({value: one for value, one in outs if value is not None})
     return known
@@ -77,7 +82,7 @@ def chain(steps: Steps, value: Value, length: int, strides: tuple[int, ...]) -> 
     return value
 
 
-def as_it_is(module: GraphModule, examples: list[Tensor]) -> Callable[..., Any]:
+def as_it_is(module: GraphModule, *laid: list[Tensor]) -> Callable[..., Any]:
     return module
 
 
@@ -91,6 +96,31 @@ def test_results_lie_as_the_kernels_laid_them() -> None:
     assert sum(isinstance(one, Compiled) for one in made) == 1
     known = run(made, {x: TWO})
     assert known[last].stride() == CHANNELS_LAST
+    torch.testing.assert_close(known[last], TWO + 5)
+
+
+def channels_last(module: GraphModule, *laid: list[Tensor]) -> Callable[..., Any]:
+    """A compiler that lays all sums as it likes, as it may lay what it takes apart."""
+
+    def lay(x: Tensor, y: Any) -> Tensor:
+        return torch.add(x, y).contiguous(memory_format=torch.channels_last)
+
+    for node in module.graph.nodes:
+        if node.target is aten.add.Tensor:
+            node.target = lay
+    module.recompile()
+    return module
+
+
+def test_results_lie_as_recorded_whatever_the_compiler_chooses() -> None:
+    """One image's `cat` behind an `upsample` that TorchInductor takes apart lay otherwise."""
+    steps = Steps()
+    x = steps.give(IN_ORDER)
+    middle = chain(steps, x, 3, IN_ORDER)
+    last = chain(steps, middle, 2, IN_ORDER)
+    steps.end(middle, last)
+    known = run(compile_steps(steps.kernels, channels_last), {x: TWO})
+    assert known[middle].stride() == known[last].stride() == IN_ORDER
     torch.testing.assert_close(known[last], TWO + 5)
 
 
@@ -122,7 +152,7 @@ def test_what_kernels_write_over_keeps_its_order() -> None:
     torch.testing.assert_close(known[last], torch.where(TWO > 0, TWO + 4, 0.0))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 def test_numbers_are_the_same_whatever_the_compiler_fails_on(
     seed: int, said: Callable[[], list[str]]
 ) -> None:
@@ -133,31 +163,29 @@ def test_numbers_are_the_same_whatever_the_compiler_fails_on(
         x, y = source.choice(values), source.choice(values)
         if source.random() < 0.2 and x not in given:
             values.append(steps.write(aten.tanh_.default, x, x))
+        elif source.random() < 0.1:
+            steps.end(x)
         else:
             func = source.choice([aten.add.Tensor, aten.mul.Tensor, aten.maximum.default])
             values.append(steps.call(func, x, y))
     steps.end(*source.sample(values, 5))
-    failing = source.randint(3, 25)
+    failing = source.choice([100, source.randint(3, 25)])
 
-    def fail(module: GraphModule, examples: list[Tensor]) -> Callable[..., Any]:
-        if len(module.graph.nodes) > failing:
+    def fail(module: GraphModule, *laid: list[Tensor]) -> Callable[..., Any]:
+        if sum(node.target is not in_order() for node in module.graph.nodes) > failing:
             raise NotImplementedError(f"more than {failing}")
         return module
 
-    wanted = run([*steps.kernels], {value: one.clone() for value, one in given.items()})
+    wanted, found = list[Tensor](), list[Tensor]()
+    run([*steps.kernels], {value: one.clone() for value, one in given.items()}, wanted)
     try:
         made = compile_steps(steps.kernels, fail)
-    except NotImplementedError as error:
-        assert failing < 10
-        assert str(error) == f"more than {failing}"
+    except (NotImplementedError, RuntimeError) as error:
+        assert failing < 10 or "share memory" in str(error)
         return
-    parts = [one for one in made if isinstance(one, Compiled)]
-    assert parts
-    if len(parts) > 1:
-        assert said()[-1].endswith(f"could not be compiled: more than {failing}")
-    known = run(made, {value: one.clone() for value, one in given.items()})
-    read = {
-        one for step in steps.kernels if step.func is aten.rand_like.default for one in step.uses
-    }
-    for value in read:
-        torch.testing.assert_close(known[value], wanted[value], rtol=0, atol=0, equal_nan=True)
+    if not any(isinstance(one, Compiled) for one in made):
+        pytest.skip("no part is long enough, or all write what they are given twice")
+    assert all("could not be compiled" in one for one in said())
+    run(made, {value: one.clone() for value, one in given.items()}, found)
+    for one, its in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, its, rtol=0, atol=0, equal_nan=True)

@@ -11,7 +11,13 @@ import torch
 from refluid.core.threads import use_threads
 from refluid.verify.recordings import load_recording
 from refluid.verify.replay import replay
-from tests.golden import GOLDEN, needs_golden, recorded_models
+from tests.golden import (
+    BY_ONE_THREAD,
+    FAULTS_OF_FLUID,
+    GOLDEN,
+    needs_golden,
+    recorded_models,
+)
 
 LISTED = """
 attgan book_resnet_cifar10 book_vgg_bn_drop cgan cyclegan darknet53 dcgan deeplabv3p dpn68
@@ -26,15 +32,6 @@ xception41 xception41_deeplab yolov3
 ON_SOME_PROCESSORS = {"mmpms"}
 ILL_CONDITIONED = frozenset(LISTED.split()) | ON_SOME_PROCESSORS
 LONGEST = 38
-# What Fluid computed from memory that another step left; docs/deviations.md says how far that is
-# known.
-FAULTS_OF_FLUID = {
-    "simnet_cnn": "a row of the sparse Adam of `emb`",
-    "dcn_sparse": "rows of the sparse Adam of `embedding_6.w_0` and `embedding_18.w_0`",
-}
-# With two threads, which sum in another order, a ReLU flips at step 4 and moves a velocity by 3%;
-# rounding of refluid's own moves it by as much, but the model has no spreads that would say so.
-BY_ONE_THREAD = {"se_resnet18_vd"}
 
 
 def test_the_list_only_shrinks() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -31,15 +31,29 @@ _BY_CPP = {"cpp_wrapper": True}
 GraphFunction = Callable[..., Any]
 
 
-def compile_graph(module: GraphModule, examples: list[Tensor]) -> GraphFunction:
-    """TorchInductor's function for a graph; it keeps what it made on disk for later processes."""
+class LaidOtherwiseError(RuntimeError):
+    """The compiler lays a result in another order than it has to lie in."""
+
+
+def compile_graph(
+    module: GraphModule, examples: list[Tensor], results: Sequence[Tensor] = ()
+) -> GraphFunction:
+    """TorchInductor's function for a graph; it keeps what it made on disk for later processes.
+
+    results: laid as the function's have to be, LaidOtherwiseError where one isn't; none: as it
+    likes.
+    """
     compile_fx, inner, apart = part(_COMPILE, None), part(_INNER, None), _apart()
     if compile_fx is None:
         raise RuntimeError(f"this torch has no {_COMPILE}")
-    compiled = partial(_compiled, compile_fx, inner, examples, apart)
-    if len(module.graph.nodes) >= _MANY and all(one.is_cpu for one in examples):
+    compiled = partial(_compiled, compile_fx, inner, (examples, results), apart)
+    ordering = part(_FORCE, None)
+    many = sum(node.target is not ordering for node in module.graph.nodes) >= _MANY
+    if many and all(one.is_cpu for one in examples):
         try:
             return compiled(copy.deepcopy(module), _BY_CPP)
+        except LaidOtherwiseError:
+            raise
         except Exception as error:
             _log.info("kernels are called by Python, for C++ can't call all of them: %s", error)
     return compiled(module, {})
@@ -48,28 +62,50 @@ def compile_graph(module: GraphModule, examples: list[Tensor]) -> GraphFunction:
 def _compiled(
     compile_fx: GraphFunction,
     inner: GraphFunction | None,
-    examples: list[Tensor],
+    laid: tuple[list[Tensor], Sequence[Tensor]],
     apart: Mapping[Any, GraphFunction] | None,
     module: GraphModule,
     settings: Mapping[str, Any],
 ) -> GraphFunction:
+    examples, results = laid
     options: dict[str, Any] = {"decompositions": apart}
     if settings:
         options["config_patches"] = {**settings}
     found: list[GraphFunction | None] = []
+    otherwise: list[int] = []
 
     def compile_inner(graph: GraphModule, inputs: Sequence[Any], **how: Any) -> Any:
         assert inner is not None
         made = inner(graph, inputs, **how)
         found.append(_entered(made) if len(inputs) == len(examples) else None)
+        otherwise.extend(_laid_otherwise(made, results))
         return made
 
     if inner is not None:
         options["inner_compile"] = compile_inner
     with torch.no_grad():
         function: GraphFunction = compile_fx(module, examples, **options)
+    if otherwise:
+        n = otherwise[0]
+        raise LaidOtherwiseError(f"result {n} would not have strides {tuple(results[n].stride())}")
     direct = found[0] if len(found) == 1 else None
     return direct or function
+
+
+def _laid_otherwise(made: Any, results: Sequence[Tensor]) -> Iterator[int]:
+    """Which of the results that are no views of others lie otherwise, as far as torch tells."""
+    about: Any = getattr(part(_TRACING, lambda: None)(), "fw_metadata", None)
+    try:
+        first = about.num_mutated_inp_runtime_indices
+        strides = made.output_strides[first:]
+        fresh = [one.output_type.name == "non_alias" for one in about.output_info]
+    except (AttributeError, TypeError):  # of another torch
+        return
+    for n, (wanted, its) in enumerate(zip(results, strides, strict=False)):
+        if fresh[n] and its is not None:
+            pairs = zip(wanted.shape, wanted.stride(), its, strict=True)
+            if any(size > 1 and by != int(told) for size, by, told in pairs):
+                yield n
 
 
 def _entered(made: Any) -> GraphFunction | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -29,7 +29,42 @@ _HOPELESS = 8
 _LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "embedding")
 
 CompiledFunction = Callable[..., Any]
-Compiler = Callable[[GraphModule, list[Tensor]], CompiledFunction]
+Compiler = Callable[[GraphModule, list[Tensor], list[Tensor]], CompiledFunction]
+
+
+class _Later:
+    """What the steps after some do with the results of these.
+
+    bound: memory that they write, or give to code that may, by one value before they read it by
+    another one.
+    """
+
+    def __init__(self) -> None:
+        self.bound: set[int] = set()
+        self._read: defaultdict[int | None, set[Value]] = defaultdict(set)
+
+    def reads(self, value: Value) -> bool:
+        """Whether one of them does."""
+        return value in self._read[value.storage]
+
+    def precede(self, steps: Sequence[Part]) -> None:
+        """Takes in steps that come before."""
+        for step in reversed(steps):
+            uses = set(step.uses)
+            its = uses.union(step.outs)
+            for place in step.writes if isinstance(step, Kernel) else {v.storage for v in uses}:
+                if place is not None and not self._read[place] <= its:
+                    self.bound.add(place)
+            for value in uses:
+                self._read[value.storage].add(value)
+
+    def behind(self, steps: Sequence[Part]) -> _Later:
+        """What these steps, and then the later ones, do."""
+        found = _Later()
+        found.bound |= self.bound
+        found._read.update({place: set(values) for place, values in self._read.items()})
+        found.precede(steps)
+        return found
 
 
 def compile_steps(
@@ -41,29 +76,32 @@ def compile_steps(
     first where it fails on all.
     """
     failures: list[Exception] = []
-    done = [one for run, wanted in _runs(steps) for one in _tried(run, wanted, compiler, failures)]
+    later, done = _Later(), list[list[Part | Compiled]]()
+    for run in reversed(_runs(steps)):
+        done.append(_tried(run, later, compiler, failures))
+        later.precede(run)
+    if failures and not any(isinstance(one, Compiled) for part in done for one in part):
+        raise failures[0]
     if failures:
-        if not any(isinstance(one, Compiled) for one in done):
-            raise failures[0]
         _log.info("a part of a step stays recorded; it could not be compiled: %s", failures[0])
-    return done
+    return [one for part in reversed(done) for one in part]
 
 
 def _tried(
-    run: list[Any], wanted: AbstractSet[Value], compiler: Compiler, failures: list[Exception]
+    run: list[Any], later: _Later, compiler: Compiler, failures: list[Exception]
 ) -> list[Part | Compiled]:
-    ins, outs = _ins(run), _outs(run, wanted)
+    ins, outs = _ins(run), _outs(run, later)
     if len(run) < _ENOUGH or _is_left(run[0]) or _alias(run, ins) or len(failures) >= _HOPELESS:
         return run
     try:
-        function = compiler(_module(run, ins, outs), _examples(ins))
+        module = _module(run, ins, outs, later.bound)
+        function = compiler(module, _examples(ins), _examples(outs))
     except Exception as error:
         failures.append(error)
     else:
         return [Compiled(function, ins, list(outs))]
     first, second = run[: len(run) // 2], run[len(run) // 2 :]
-    read = {value for kernel in second for value in kernel.uses}
-    halves = (first, wanted | read), (second, wanted)
+    halves = (first, later.behind(second)), (second, later)
     return [one for half, its in halves for one in _tried(half, its, compiler, failures)]
 
 
@@ -73,8 +111,8 @@ def _examples(values: Sequence[Value]) -> list[Tensor]:
         return [value.layout.empty() for value in values if value.layout is not None]
 
 
-def _runs(steps: Sequence[Part]) -> list[tuple[list[Any], set[Value]]]:
-    """Steps that belong together, in order, with the values that later ones read."""
+def _runs(steps: Sequence[Part]) -> list[list[Any]]:
+    """Steps that belong together, in order."""
     runs: list[list[Part]] = []
     together = False
     for step in steps:
@@ -84,12 +122,7 @@ def _runs(steps: Sequence[Part]) -> list[tuple[list[Any], set[Value]]]:
         else:
             runs.append([step])
         together = joins
-    wanted: set[Value] = set()
-    found: list[tuple[list[Any], set[Value]]] = []
-    for run in reversed(runs):
-        found.append((run, set(wanted)))
-        wanted.update(value for step in run for value in step.uses)
-    return found[::-1]
+    return runs
 
 
 def _is_left(step: Part) -> bool:
@@ -107,10 +140,10 @@ def _ins(kernels: Sequence[Kernel]) -> list[Value]:
     return list(ins)
 
 
-def _outs(kernels: Sequence[Kernel], wanted: AbstractSet[Value]) -> list[Value]:
+def _outs(kernels: Sequence[Kernel], later: _Later) -> list[Value]:
     made = (out for kernel in kernels for out in kernel.outs if out is not None)
     given = set(_ins(kernels))
-    return [value for value in dict.fromkeys(made) if value in wanted and value not in given]
+    return [value for value in dict.fromkeys(made) if later.reads(value) and value not in given]
 
 
 def _alias(kernels: Sequence[Kernel], ins: Sequence[Value]) -> bool:
@@ -120,7 +153,12 @@ def _alias(kernels: Sequence[Kernel], ins: Sequence[Value]) -> bool:
     return any(given[place] > 1 for place in written)
 
 
-def _module(kernels: Sequence[Kernel], ins: Sequence[Value], outs: Sequence[Value]) -> GraphModule:
+def _module(
+    kernels: Sequence[Kernel],
+    ins: Sequence[Value],
+    outs: Sequence[Value],
+    bound: AbstractSet[int],
+) -> GraphModule:
     graph = Graph()
     nodes: dict[Value, Node] = {value: graph.placeholder(value.name) for value in ins}
 
@@ -137,31 +175,39 @@ def _module(kernels: Sequence[Kernel], ins: Sequence[Value], outs: Sequence[Valu
                 nodes[value] = graph.call_function(operator.getitem, parts) if several else node
     graph.output(tuple(nodes[value] for value in outs))
     module = GraphModule(torch.nn.Module(), graph)
-    written = frozenset().union(*(kernel.writes for kernel in kernels))
-    _lay(module, ins, outs, written)
+    _lay(module, ins, outs, frozenset().union(*(kernel.writes for kernel in kernels)), bound)
     return module
 
 
 def _lay(
-    module: GraphModule, ins: Sequence[Value], outs: Sequence[Value], written: AbstractSet[int]
+    module: GraphModule,
+    ins: Sequence[Value],
+    outs: Sequence[Value],
+    written: AbstractSet[int],
+    bound: AbstractSet[int],
 ) -> None:
     """Has results in the order that they were recorded in, where the compiler may choose another.
 
     It doesn't know kernels' choices (of one image both orders of a convolution's result are the
-    same to it), and makes anew what kernels write over.
+    same to it), lays what it takes apart as it likes, and makes anew what kernels write over.
+    RuntimeError where results that share memory would lie apart and a later step could tell.
     """
     with torch.no_grad():
         found = module(*_examples(ins))
     (output,) = (node for node in module.graph.nodes if node.op == "output")
     nodes, given = list(output.args[0]), {value.storage for value in ins}
+    values = Counter(value.storage for value in outs)
     for n, (value, *pair) in enumerate(zip(outs, found, _examples(outs), strict=True)):
-        lies = laid_out_alike(*pair)
-        if value.storage in given and not lies:
-            raise RuntimeError("what is given lies in another order than the compiler takes it for")
-        if value.storage in given or (lies and value.storage not in written):
-            continue
-        assert value.layout is not None  # examples are of tensors
-        with module.graph.inserting_before(output):
-            nodes[n] = module.graph.call_function(in_order(), (nodes[n], value.layout.stride))
+        assert value.layout is not None and value.storage is not None  # examples are of tensors
+        lies, shared = laid_out_alike(*pair), values[value.storage] > 1
+        if value.storage in given:
+            if not lies:
+                raise RuntimeError("what is given lies in another order than the compiler takes it")
+        elif not lies or value.storage in written or (not shared and value.layout.is_ordered):
+            if shared and value.storage in bound:
+                raise RuntimeError("results share memory, and may lie in another order")
+            with module.graph.inserting_before(output):
+                strides = value.layout.stride
+                nodes[n] = module.graph.call_function(in_order(), (nodes[n], strides))
     output.args = (tuple(nodes),)
     module.recompile()

@@ -29,6 +29,12 @@ class Layout:
         """A tensor like that."""
         return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it fills its memory, and might do so in another order of its dimensions."""
+        long = [(size, by) for size, by in zip(self.shape, self.stride, strict=True) if size > 1]
+        return len(long) > 1 and 1 + sum((size - 1) * by for size, by in long) == self.shape.numel()
+
 
 @dataclass(eq=False)
 class Value:
