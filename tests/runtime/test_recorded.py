@@ -259,7 +259,7 @@ def _train(model: Model, steps: int) -> list[float]:
 def test_graphs_handed_to_the_compiler(
     network: str, monkeypatch: pytest.MonkeyPatch, said: Callable[[], list[str]]
 ) -> None:
-    _compiled_by(monkeypatch, lambda module, examples: module)
+    _compiled_by(monkeypatch, lambda module, *_laid: module)
     found = []
     for tier in ("interpreted", "compiled"):
         with flags.override({"FLAGS_refluid_tier": tier}):
@@ -272,7 +272,7 @@ def test_graphs_handed_to_the_compiler(
 def test_training_goes_on_if_nothing_can_be_compiled(
     monkeypatch: pytest.MonkeyPatch, said: Callable[[], list[str]]
 ) -> None:
-    def fail(module: Any, examples: Any) -> Any:
+    def fail(module: Any, *_laid: Any) -> Any:
         raise NotImplementedError("no such machine")
 
     _compiled_by(monkeypatch, fail)
