@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -181,3 +183,24 @@ def test_results_that_would_lie_otherwise_are_told(length: int) -> None:
         torch.testing.assert_close(one, its)
     with pytest.raises(inductor.LaidOtherwiseError, match=r"result 2 .* strides \(1, 3\)"):
         inductor.compile_graph(module, [x, y], [*results[:2], torch.empty(4, 3).t()])
+
+
+@pytest.mark.slow
+def test_nothing_is_said_of_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch warns of each tensor without memory that C++ makes."""
+    said: list[str] = []
+    log = logging.getLogger(inductor._SAYS)
+    monkeypatch.setattr(log, "handle", lambda record: said.append(record.getMessage()))
+    level = log.level
+
+    def function(x: Tensor) -> Any:
+        for _ in range(inductor._MANY):
+            x = torch.tanh(x + 1.0)
+        return x, torch.empty_strided((3, 2), (2, 1), device="meta")
+
+    module = make_fx(function)(torch.rand(3, 3))
+    found = inductor.compile_graph(module, [torch.rand(3, 3)])(torch.rand(3, 3))
+    assert found[1].is_meta and not said and log.level == level
+    monkeypatch.setattr(inductor, "_unsaid", nullcontext)
+    inductor.compile_graph(make_fx(function)(torch.rand(4, 3)), [torch.rand(4, 3)])
+    assert any("c-shim" in one for one in said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ _COMPILE = "torch._inductor.compile_fx.compile_fx"
 _INNER = "torch._inductor.compile_fx.compile_fx_inner"
 _TRACING = "torch._guards.TracingContext.try_get"
 _FORCE = "torch._inductor.inductor_prims.force_stride_order"
+_SAYS = "torch._inductor.ir"
 _TABLE = "torch._inductor.decomposition.select_decomp_table"
 
 # From so many nodes on a graph's kernels are called by C++ rather than by Python: of fewer, to hand
@@ -51,7 +52,8 @@ def compile_graph(
     many = sum(node.target is not ordering for node in module.graph.nodes) >= _MANY
     if many and all(one.is_cpu for one in examples):
         try:
-            return compiled(copy.deepcopy(module), _BY_CPP)
+            with _unsaid():
+                return compiled(copy.deepcopy(module), _BY_CPP)
         except LaidOtherwiseError:
             raise
         except Exception as error:
@@ -90,6 +92,18 @@ def _compiled(
         raise LaidOtherwiseError(f"result {n} would not have strides {tuple(results[n].stride())}")
     direct = found[0] if len(found) == 1 else None
     return direct or function
+
+
+@contextmanager
+def _unsaid() -> Iterator[None]:
+    """torch warns of what C++ calls through the dispatcher: stand-ins without memory, mostly."""
+    log = logging.getLogger(_SAYS)
+    former = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(former)
 
 
 def _laid_otherwise(made: Any, results: Sequence[Tensor]) -> Iterator[int]:
