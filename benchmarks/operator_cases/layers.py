@@ -13,6 +13,7 @@ from torch import Tensor
 from benchmarks.operator_cases.case import Array, Case, Random, draw, normal, op
 
 IMAGES = (16, 64, 28, 28)
+_LAID = "images are laid out channels-last first; within a network they are so already"
 
 
 def _scaled(**shapes: Any) -> Callable[[Random], Mapping[str, Array]]:
@@ -112,11 +113,18 @@ CASES = (
     ),
     _conv("conv2d, 3 x 3", (64, 64, 3, 3), strides=[1, 1], paddings=[1, 1]),
     _conv("conv2d, 1 x 1", (128, 64, 1, 1), strides=[1, 1], paddings=[0, 0]),
-    _conv("conv2d, in 8 groups", (64, 8, 3, 3), strides=[1, 1], paddings=[1, 1], groups=8),
+    _conv(
+        "conv2d, in 8 groups",
+        (64, 8, 3, 3),
+        reason=_LAID,
+        strides=[1, 1],
+        paddings=[1, 1],
+        groups=8,
+    ),
     _conv(
         "depthwise_conv2d",
         (64, 1, 3, 3),
-        reason="images are laid out channels-last first; within a network they are so already",
+        reason=_LAID,
         strides=[1, 1],
         paddings=[1, 1],
         groups=64,
