@@ -213,3 +213,45 @@ def test_inputs_without_gradient_are_left_out() -> None:
 def test_a_number_below_one_is_an_error() -> None:
     with pytest.raises(ValueError, match="1 or more"):
         GradientMergeOptimizer(sgd(), 0)
+
+
+CLIPS = {
+    "none": lambda: None,
+    "value": lambda: fluid.clip.GradientClipByValue(0.01),
+    "norm": lambda: fluid.clip.GradientClipByNorm(0.05),
+    "global norm": lambda: fluid.clip.GradientClipByGlobalNorm(0.1),
+}
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize("kind", [fluid.optimizer.SGD, fluid.optimizer.Adam])
+def test_rows_of_gradients_are_merged_as_dense_ones(kind: Any, clip: str, decay: float) -> None:
+    """Two tables, of which one is looked up twice, so that rows come twice in a batch."""
+
+    def trained(is_sparse: bool) -> dict[str, Any]:
+        main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+        main.random_seed = startup.random_seed = 4
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            ids, y = fluid.data("ids", [None, 3], "int64"), fluid.data("y", [None, 1])
+            looked_up = [
+                fluid.embedding(ids, [20, 4], is_sparse=is_sparse, param_attr=table)
+                for table in ("a", "b", "b")
+            ]
+            hidden = fluid.layers.reduce_sum(fluid.layers.concat(looked_up, 2), 1)
+            error = fluid.layers.fc(hidden, 1) - y
+            regularization = fluid.regularizer.L2Decay(decay) if decay else None
+            made = kind(0.1, regularization=regularization, grad_clip=CLIPS[clip]())
+            GradientMergeOptimizer(made, 2).minimize(
+                fluid.layers.reduce_mean(fluid.layers.square(error))
+            )
+        executor, draws = fluid.Executor(), np.random.RandomState(3)
+        executor.run(startup, scope=scope)
+        for rows in (8, 5, 1, 7, 2, 2):
+            feed = {"ids": draws.randint(0, 20, (rows, 3)), "y": draws.rand(rows, 1)}
+            feed["y"] = feed["y"].astype("float32")
+            executor.run(main, feed, scope=scope)
+        names = [one.name for one in main.all_parameters()]
+        return {name: np.array(scope.find_var(name).get_tensor()) for name in names}
+
+    agree(trained(True), trained(False))

@@ -29,6 +29,8 @@ from refluid.ops.registry import facts_of
 from refluid.passes.protocol import Report
 
 _LATE = OpRole.OPTIMIZE | OpRole.LR_SCHED
+# What these do to a gradient's rows is nothing to a sum, which is dense.
+_OF_ROWS = ("merge_selected_rows", "get_tensor_from_selected_rows")
 
 
 @dataclass(frozen=True)
@@ -142,15 +144,28 @@ class _Merging:
         inside = self.program.create_block(self.block.idx)
         self.program.rollback()
         renamed = {name: self._merged(inside, name, total) for name, total in sums.items()}
+        dense = set(renamed.values())
         for op in moved:
             copy = copy_op(op, inside)
             _rename(copy, renamed)
+            if op.type in _OF_ROWS and dense.issuperset(copy.input("X")):
+                self._pass_on(inside, copy)
+                dense.update(copy.output("Out"))
+                continue
             for nested in copy.sub_blocks():
                 nested.parent_idx = inside.idx
             Editor(inside).append(copy)
         for total in (*sums.values(), steps):
             self._fill(inside, total, 0.0, OpRole.OPTIMIZE)
         return inside
+
+    def _pass_on(self, inside: Block, op: Operator) -> None:
+        """Appends what gives the operator's output its dense input as it is."""
+        (given,), (made,) = op.input("X"), op.output("Out")
+        source, out = inside.var_recursive(given), inside.var_recursive(made)
+        out.type = VarType.LOD_TENSOR
+        out.describe(shape=source.shape, dtype=source.dtype)
+        self._append(inside, "assign", {"X": source}, {"Out": out})
 
     def _merged(self, inside: Block, name: str, total: Variable) -> str:
         """Appends the merged gradient, with the role of a parameter's gradient."""
