@@ -55,6 +55,7 @@ class Facts:
     - `compresses`: output slot that holds the part of a gradient that replicas exchange instead.
     - `adds`: the output is the sum of all X; that of rows of a table may be rows.
     - `casts`: the output is X in another element type, in the same layout.
+    - `rows_only`: rearranges rows of a table, in the only input; to a dense one it does nothing.
     - `gives_rows`: a gradient that is rows of a table where `is_sparse`, for which `as_dense` too.
 
     Others:
@@ -105,6 +106,7 @@ class Facts:
     compresses: Slots = ()
     adds: bool = False
     casts: bool = False
+    rows_only: bool = False
     gives_rows: bool = False
     seeded: str = ""
     reverted: bool = False

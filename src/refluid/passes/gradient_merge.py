@@ -29,8 +29,6 @@ from refluid.ops.registry import facts_of
 from refluid.passes.protocol import Report
 
 _LATE = OpRole.OPTIMIZE | OpRole.LR_SCHED
-# What these do to a gradient's rows is nothing to a sum, which is dense.
-_OF_ROWS = ("merge_selected_rows", "get_tensor_from_selected_rows")
 
 
 @dataclass(frozen=True)
@@ -148,9 +146,9 @@ class _Merging:
         for op in moved:
             copy = copy_op(op, inside)
             _rename(copy, renamed)
-            if op.type in _OF_ROWS and dense.issuperset(copy.input("X")):
+            if facts_of(op.type).rows_only and dense.issuperset(copy.input_arg_names):
                 self._pass_on(inside, copy)
-                dense.update(copy.output("Out"))
+                dense.update(copy.output_arg_names)
                 continue
             for nested in copy.sub_blocks():
                 nested.parent_idx = inside.idx
@@ -161,11 +159,11 @@ class _Merging:
 
     def _pass_on(self, inside: Block, op: Operator) -> None:
         """Appends what gives the operator's output its dense input as it is."""
-        (given,), (made,) = op.input("X"), op.output("Out")
+        (given,), (made,) = op.input_arg_names, op.output_arg_names
         source, out = inside.var_recursive(given), inside.var_recursive(made)
         out.type = VarType.LOD_TENSOR
         out.describe(shape=source.shape, dtype=source.dtype)
-        self._append(inside, "assign", {"X": source}, {"Out": out})
+        self._append(inside, "scale", {"X": source}, {"Out": out}, scale=1.0)
 
     def _merged(self, inside: Block, name: str, total: Variable) -> str:
         """Appends the merged gradient, with the role of a parameter's gradient."""

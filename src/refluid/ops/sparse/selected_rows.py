@@ -21,13 +21,25 @@ from refluid.ops.signature import Long, Longs, Random
 from refluid.ops.sparse.sparse import same_kind
 
 
-@operator("merge_selected_rows", outputs="Out", uses=None, infer=same_kind(infer_like("Out", "X")))
+@operator(
+    "merge_selected_rows",
+    outputs="Out",
+    uses=None,
+    infer=same_kind(infer_like("Out", "X")),
+    rows_only=True,
+)
 def merge_selected_rows(X: SelectedRows) -> SelectedRows:
     """X with each row once, in ascending order; values of equal rows added."""
     return X.merged()
 
 
-@operator("get_tensor_from_selected_rows", outputs="Out", uses=None, infer=infer_like("Out", "X"))
+@operator(
+    "get_tensor_from_selected_rows",
+    outputs="Out",
+    uses=None,
+    infer=infer_like("Out", "X"),
+    rows_only=True,
+)
 def get_tensor_from_selected_rows(X: SelectedRows) -> Tensor:
     """The values of X's rows, as many rows as X holds."""
     return X.value
