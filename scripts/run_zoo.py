@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from zoo.checkout import check_out
 from zoo.recipes import RECIPES, Recipe
 
-OBSERVER = Path(__file__).parent / "zoo" / "observer.py"
+_OBSERVER = Path(__file__).parent / "zoo" / "observer.py"
 
 
 def main() -> int:
@@ -84,7 +84,7 @@ def run_recipe(recipe: Recipe, branch: str, clone: Path, into: Path, limit: int)
     began = time.perf_counter()
     ran, losses = _run(recipe.train, where, root / "train", limit, recipe)
     result |= {"seconds": round(time.perf_counter() - began), "losses": losses, "status": ran}
-    result["verdict"] = verdict_of(ran, [-one for one in losses] if recipe.rises else losses)
+    result["verdict"] = verdict_of(ran, losses, rises=recipe.rises)
     if recipe.infer and ran == 0:
         result["infer"], _ = _run(recipe.infer, where, root / "infer", limit, recipe)
         if result["infer"] and result["verdict"] == "trains":
@@ -96,18 +96,7 @@ def _run(
     command: str, where: Path, log: Path, limit: int, recipe: Recipe
 ) -> tuple[int, list[float]]:
     """The exit status (None: out of time) and the losses of `refluid run COMMAND`."""
-    seen = log.with_suffix(".jsonl")
-    words = [
-        sys.executable,
-        str(OBSERVER),
-        str(seen),
-        "run",
-        *shlex.split(f"{recipe.options} {command}"),
-    ]
-    environment = {"CPU_NUM": "1", "OMP_NUM_THREADS": "1"} | os.environ
-    environment |= {"ZOO_STEPS": str(recipe.steps)}
-    if recipe.samples:
-        environment["ZOO_DATA"] = recipe.samples
+    words, environment = observed(recipe, command, log)
     with open(log.with_suffix(".log"), "w", encoding="utf-8") as output:
         try:
             status = subprocess.run(
@@ -124,6 +113,16 @@ def _run(
     return status, losses_seen(recipe, log.with_suffix(".log"))
 
 
+def observed(recipe: Recipe, command: str, log: Path) -> tuple[list[str], dict[str, str]]:
+    """The words and the environment of `refluid run COMMAND` whose losses are written down."""
+    run = ["run", *shlex.split(f"{recipe.options} {command}")]
+    environment = {"CPU_NUM": "1", "OMP_NUM_THREADS": "1"} | os.environ
+    environment |= {"ZOO_STEPS": str(recipe.steps)}
+    if recipe.samples:
+        environment["ZOO_DATA"] = recipe.samples
+    return [sys.executable, str(_OBSERVER), str(log.with_suffix(".jsonl")), *run], environment
+
+
 def losses_seen(recipe: Recipe, log: Path) -> list[float]:
     """What a script printed, or what its observer wrote down beside its log."""
     if recipe.printed:
@@ -136,8 +135,8 @@ def losses_seen(recipe: Recipe, log: Path) -> list[float]:
     return [run["numbers"][number] for run in runs if len(run["numbers"]) > number]
 
 
-def verdict_of(status: int, losses: list[float]) -> str:
-    """In words."""
+def verdict_of(status: int, losses: list[float], *, rises: bool = False) -> str:
+    """In words. rises: they are rewards."""
     if status == 124:
         return "out of time"
     if status != 0:
@@ -147,8 +146,8 @@ def verdict_of(status: int, losses: list[float]) -> str:
     if not np.isfinite(losses).all():
         return "loss is not finite"
     part = max(1, len(losses) // 5)
-    falls = np.mean(losses[-part:]) < np.mean(losses[:part])
-    return "trains" if falls else "loss does not fall"
+    first, last = np.mean(losses[:part]), np.mean(losses[-part:])
+    return "trains" if (last > first if rises else last < first) else "loss does not fall"
 
 
 def course_of(losses: list[float]) -> str:

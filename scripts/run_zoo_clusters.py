@@ -10,7 +10,6 @@ by TCP (`--way`). A run counts where all processes end by themselves, and each t
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from run_zoo import OBSERVER, course_of, losses_seen, verdict_of
+from run_zoo import course_of, losses_seen, observed, verdict_of
 from zoo.checkout import check_out
 from zoo.clusters import CLUSTERS, ClusterRecipe
 
@@ -102,7 +101,7 @@ def came_of(recipe: ClusterRecipe, way: str, options: argparse.Namespace, root: 
     (branch,) = recipe.branches
     check_out(options.clone, f"release/{branch}", [recipe.folder, *recipe.beside], root)
     where = root / recipe.folder
-    recipe.prepare(where)
+    recipe.prepare(where, options.trainers)
     members = list(_members(options.servers, options.trainers))
     with ExitStack() as logs:
         running = []
@@ -114,7 +113,7 @@ def came_of(recipe: ClusterRecipe, way: str, options: argparse.Namespace, root: 
         return failed
     trainers = [one for one in members if one.role == "trainer"]
     seen = [losses_seen(recipe, root / f"{one.name}.log") for one in trainers]
-    verdicts = [verdict_of(0, [-x for x in one] if recipe.rises else one) for one in seen]
+    verdicts = [verdict_of(0, one, rises=recipe.rises) for one in seen]
     told = " and ".join(course_of(one) for one in seen)
     wrong = [one for one in verdicts if one != "trains"]
     return f"{(wrong or verdicts)[0]}; {told}{' (AUC)' * recipe.rises}"
@@ -140,14 +139,13 @@ def _failed(members: list[Member], running: list[subprocess.Popen[bytes]], limit
 def _started(
     recipe: ClusterRecipe, member: Member, near: str, where: Path, root: Path, log: object
 ) -> subprocess.Popen[bytes]:
-    words = shlex.split(recipe.train) + (member.arguments if recipe.told else [])
-    seen = root / f"{member.name}.jsonl"
-    environment = {"CPU_NUM": "1", "OMP_NUM_THREADS": "1", "ZOO_STEPS": "0"} | os.environ
+    command = shlex.join([*shlex.split(recipe.train), *(member.arguments if recipe.told else [])])
+    words, environment = observed(recipe, command, root / member.name)
     environment |= {"FLAGS_refluid_near_sockets": near}
     if not recipe.told:
         environment |= member.environment
     return subprocess.Popen(
-        [sys.executable, str(OBSERVER), str(seen), "run", *words],
+        words,
         cwd=where,
         env=environment,
         stdout=log,  # type: ignore[arg-type]

@@ -18,21 +18,22 @@ _REC = "PaddleRec"
 class ClusterRecipe(Recipe):
     """A script that is told its role: by arguments (`told`), or by the environment.
 
-    cut: files, each of which is cut in two: every trainer gets some of its own.
+    cut: files, each of which is cut into one for each trainer.
     """
 
     judged: tuple[int | None, int] = (None, 0)  # servers update
     told: bool = True
     cut: tuple[str, ...] = ()
 
-    def prepare(self, where: Path) -> None:
+    def prepare(self, where: Path, trainers: int) -> None:
         """Makes its data."""
         self.make(where, np.random.default_rng(7))
         for name in self.cut:
             file = where / name
             lines = file.read_text().splitlines(keepends=True)
-            for half in range(2):
-                file.with_name(f"{file.name}-{half}").write_text("".join(lines[half::2]))
+            for number in range(trainers):
+                own = "".join(lines[number::trainers])
+                file.with_name(f"{file.name}-{number}").write_text(own)
             file.unlink()
 
 

@@ -108,6 +108,9 @@ def test_verdicts(zoo: ModuleType) -> None:
     falling = [3.0, 2.5, 2.0, 1.5, 1.0]
     assert zoo.verdict_of(0, falling) == "trains"
     assert zoo.verdict_of(0, falling[::-1]) == "loss does not fall"
+    assert zoo.verdict_of(0, falling[::-1], rises=True) == "trains"
+    for rises in (False, True):
+        assert zoo.verdict_of(0, [1.0] * 5, rises=rises) == "loss does not fall"
     assert zoo.verdict_of(1, falling) == "fails (1)"
     assert zoo.verdict_of(124, falling) == "out of time"
     assert zoo.verdict_of(0, [1.0]) == "shows 1 losses"

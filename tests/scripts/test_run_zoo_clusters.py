@@ -98,7 +98,7 @@ def test_every_trainer_has_a_file_of_its_own(jobs: ModuleType, tmp_path: Path) -
     def make(folder: Path, _random: np.random.Generator) -> None:
         (folder / "part").write_text("1\n2\n3\n")
 
-    jobs.ClusterRecipe("a", "b", make, cut=("part",)).prepare(tmp_path)
+    jobs.ClusterRecipe("a", "b", make, cut=("part",)).prepare(tmp_path, 2)
     found = {one.name: one.read_text() for one in tmp_path.iterdir()}
     assert found == {"part-0": "1\n3\n", "part-1": "2\n"}
     assert all(len(one.branches) == 1 for one in jobs.CLUSTERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -88,7 +89,12 @@ def storage_of(value: Any) -> Storage | None:
 
 def laid_out_alike(one: Tensor, other: Tensor) -> bool:
     """Whether equal elements lie at equal places; strides of dimensions of one element are idle."""
+    return laid_out_by(one, other.stride())
+
+
+def laid_out_by(tensor: Tensor, strides: Sequence[int]) -> bool:
+    """Whether its elements lie as these strides say, in the same sense."""
     return all(
         size == 1 or stride == its
-        for size, stride, its in zip(one.shape, one.stride(), other.stride(), strict=True)
+        for size, stride, its in zip(tensor.shape, tensor.stride(), strides, strict=True)
     )

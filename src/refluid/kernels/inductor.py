@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
+from refluid.kernels.holders import laid_out_by
 from refluid.kernels.parts import part
 
 _log = logging.getLogger("refluid")
@@ -108,18 +109,16 @@ def _unsaid() -> Iterator[None]:
 
 def _laid_otherwise(made: Any, results: Sequence[Tensor]) -> Iterator[int]:
     """Which of the results that are no views of others lie otherwise, as far as torch tells."""
-    about: Any = getattr(part(_TRACING, lambda: None)(), "fw_metadata", None)
+    about = _metadata()
     try:
         first = about.num_mutated_inp_runtime_indices
         strides = made.output_strides[first:]
-        fresh = [one.output_type.name == "non_alias" for one in about.output_info]
+        fresh = _fresh(about)
     except (AttributeError, TypeError):  # of another torch
         return
     for n, (wanted, its) in enumerate(zip(results, strides, strict=False)):
-        if fresh[n] and its is not None:
-            pairs = zip(wanted.shape, wanted.stride(), its, strict=True)
-            if any(size > 1 and by != int(told) for size, by, told in pairs):
-                yield n
+        if fresh[n] and its is not None and not laid_out_by(wanted, [int(one) for one in its]):
+            yield n
 
 
 def _entered(made: Any) -> GraphFunction | None:
@@ -127,17 +126,25 @@ def _entered(made: Any) -> GraphFunction | None:
 
     None where that has anything to do: results that are views, inputs to write afterwards.
     """
-    tracing: Any = part(_TRACING, lambda: None)()
-    about: Any = getattr(tracing, "fw_metadata", None)
+    about = _metadata()
     function: Any = getattr(made, "current_callable", None)
     try:
-        plain = all(one.output_type.name == "non_alias" for one in about.output_info)
         left = about.num_mutated_inp_runtime_indices + about.num_intermediate_bases
-        if not plain or left or about.tokens or not callable(function):
+        if not all(_fresh(about)) or left or about.tokens or not callable(function):
             return None
     except AttributeError:  # of another torch
         return None
     return lambda *given: function([*given])
+
+
+def _metadata() -> Any:
+    """What autograd's wrapper knows of the graph that is being compiled; None of another torch."""
+    return getattr(part(_TRACING, lambda: None)(), "fw_metadata", None)
+
+
+def _fresh(about: Any) -> list[bool]:
+    """Of each result, whether it is no view of another or of what is given."""
+    return [one.output_type.name == "non_alias" for one in about.output_info]
 
 
 def _apart() -> Mapping[Any, GraphFunction] | None:
