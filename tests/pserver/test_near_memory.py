@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,8 @@ import torch
 import refluid.fluid as fluid
 from refluid.core import flags
 from refluid.core.selected_rows import SelectedRows
-from refluid.pserver import near_memory
+from refluid.pserver import calling, near_memory
+from refluid.pserver.calling import Servers
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.messages import Kind, TableMessage
 from refluid.pserver.packing import HEAD_BYTES, MAGIC, encode
@@ -148,3 +153,69 @@ def test_pushes_that_wait_for_others_stay_as_they_were() -> None:
             assert rows[500:].unique().tolist() == [0.0]
         for client in clients:
             client.leave()
+
+
+# -- processors ---------------------------------------------------------------
+
+
+def waits_of(thread: int) -> int:
+    """How often a thread of this process has gone to sleep so far."""
+    told = Path(f"/proc/self/task/{thread}/status").read_text()
+    return int(told.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+
+def test_who_waits_for_a_call_sleeps_while_the_last_answer_is_read() -> None:
+    found = list[Any]()
+    with ends() as (caller, _, server):
+
+        def serve() -> None:
+            found.append(threading.get_native_id())
+            for _ in range(5):
+                server.receive(None)
+                server.send(TableMessage(Kind.ANSWER), soon())
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        for number in range(5):
+            caller.sendall(encode(TableMessage(Kind.BEAT)))
+            while not select.select([caller], [], [], 1.0)[0]:
+                pass
+            time.sleep(0.05)  # it waits again, unless it has ended
+            before = waits_of(found[0]) if number < 4 else 0
+            assert caller.recv(4096).startswith(MAGIC)
+            time.sleep(0.02)
+            if number < 4:
+                assert waits_of(found[0]) == before
+        thread.join()
+
+
+def test_each_end_knows_the_core_of_the_other() -> None:
+    allowed = os.sched_getaffinity(0)
+    with cluster(divided(1)) as made:
+        client = made.client()
+        client.state()  # by memory; how a connection begins is told by its socket
+        (connection,) = (one for part in client.servers._idle.values() for one in part)
+        memory = connection._memory
+        assert memory is not None and connection.core in allowed
+        assert memory._written[-8:].view(np.int64)[0] - 1 in allowed
+        client.leave()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_servers_that_answer_on_this_core_are_called_after_the_others(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of one kind by who comes last; whom nobody knows yet are on other cores."""
+    random = np.random.RandomState(seed)
+    servers = Servers([f"127.0.0.1:{port}" for port in range(9000, 9008)])
+    monkeypatch.setattr(calling, "own_core", lambda: 1)
+    servers._answered = {n: (int(random.randint(-1, 3)), int(random.randint(8))) for n in range(6)}
+    order = [
+        server for server, _ in servers._in_order({n: TableMessage(Kind.BEAT) for n in range(8)})
+    ]
+    known = [servers._answered.get(server, (-1, 0)) for server in order]
+    waits = [core == 1 for core, _ in known]
+    assert waits == sorted(waits) and sorted(order) == list(range(8))
+    for kind in (True, False):
+        places = [place for core, place in known if (core == 1) is kind]
+        assert places == sorted(places, reverse=True)

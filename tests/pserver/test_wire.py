@@ -20,7 +20,8 @@ from refluid.pserver.calling import Servers, ServerUnreachable
 from refluid.pserver.messages import Kind, MalformedMessage, TableMessage
 from refluid.pserver.packing import HEAD_BYTES, encode
 from refluid.pserver.service import Service
-from refluid.pserver.wire import ConnectionEnded, MessageSocket, as_they_come
+from refluid.pserver.waiting import as_they_come
+from refluid.pserver.wire import ConnectionEnded, MessageSocket
 from tests.pserver.tables import cluster, divided
 
 

@@ -12,7 +12,9 @@ from refluid.core.errors import EnforceNotMet
 from refluid.pserver.addresses import host_and_port
 from refluid.pserver.layout import JobLayout, layout_of
 from refluid.pserver.messages import Kind, MalformedMessage, Remedy, TableMessage
-from refluid.pserver.wire import Keys, MessageSocket, as_they_come, require_keys
+from refluid.pserver.near_memory import own_core
+from refluid.pserver.waiting import as_they_come
+from refluid.pserver.wire import Keys, MessageSocket, require_keys
 
 _LOGGER = logging.getLogger("refluid")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
@@ -63,8 +65,8 @@ class Servers:
         # Connections that nobody uses at the moment, by address.
         self._idle: dict[str, list[MessageSocket]] = {}
         self._lock = threading.Lock()
-        # How many had answered the last call before each server did.
-        self._place: dict[int, int] = {}
+        # From which core each server answered the last call, and how many had done so before.
+        self._answered: dict[int, tuple[int, int]] = {}
         self._closed = False
         self.move(addresses)
 
@@ -120,7 +122,7 @@ class Servers:
         end = time.monotonic() + seconds
         failed: dict[int, Exception | TableMessage] = {}
         under_way: dict[int, tuple[str, MessageSocket]] = {}
-        for server, message in sorted(left.items(), key=self._came_last, reverse=True):
+        for server, message in self._in_order(left):
             until, address = max(end, time.monotonic() + _LEAST), addresses[server]
             try:
                 under_way[server] = address, self._sent(address, message, until)
@@ -138,7 +140,7 @@ class Servers:
                 else:
                     if take is not None:
                         take(server, answer)
-                    self._place[server] = len(answers)
+                    self._answered[server] = connection.core, len(answers)
                     answers[server] = answer
                     del left[server]
             except (OSError, MalformedMessage) as error:
@@ -148,9 +150,15 @@ class Servers:
             self._put_back(address, connection)
         return failed
 
-    def _came_last(self, asked: tuple[int, TableMessage]) -> int:
-        """Sorts those whose answers come last to the end."""
-        return self._place.get(asked[0], 0)
+    def _in_order(self, asked: Mapping[int, TableMessage]) -> list[tuple[int, TableMessage]]:
+        """Whom to call first: those whose answers come last, which need not wait for this core."""
+        here = own_core()
+
+        def late(one: tuple[int, TableMessage]) -> tuple[bool, int]:
+            core, place = self._answered.get(one[0], (-1, 0))
+            return core != here, place
+
+        return sorted(asked.items(), key=late, reverse=True)
 
     def _sent(self, address: str, message: TableMessage, until: float) -> MessageSocket:
         """A connection by which a message left."""

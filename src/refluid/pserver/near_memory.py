@@ -8,6 +8,7 @@ be any numbers, are used where they lie.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import logging
 import mmap
@@ -23,9 +24,12 @@ import numpy as np
 from refluid.core import flags
 from refluid.pserver.messages import MalformedMessage
 
+_get_core: Any = getattr(ctypes.PyDLL(None), "sched_getcpu", None)
 _LOGGER = logging.getLogger("refluid")
 # Of each half. What is longer goes through the socket; pages that nobody wrote take no memory.
 HALF = 2**25
+# The last bytes of each half: the core on which its end wrote last, counted from 1.
+_CORE = 8
 _GREETING = b"M"
 
 
@@ -39,7 +43,16 @@ class NearMemory:
 
     def room(self, size: int) -> np.ndarray[Any, Any] | None:
         """Where the other end reads so many bytes; None where they don't fit."""
-        return self._written[:size] if size <= HALF else None
+        return self._written[:size] if size <= HALF - _CORE else None
+
+    @property
+    def core(self) -> int:
+        """The core on which the other end wrote last, by what it says; -1 where it didn't."""
+        return int(self._read[-_CORE:].view(np.int64)[0]) - 1
+
+    def tell_core(self) -> None:
+        """Says on which core this end is."""
+        self._written[-_CORE:].view(np.int64)[0] = own_core() + 1
 
     def read(self, size: int, *, copied: bool) -> np.ndarray[Any, Any]:
         """What the other end wrote first, so many bytes of it. MalformedMessage for too many.
@@ -50,6 +63,12 @@ class NearMemory:
             raise MalformedMessage(f"{size} bytes in memory that has {HALF}")
         found = self._read[:size]
         return found.copy() if copied else found
+
+
+def own_core() -> int:
+    """The core that runs this thread, which may be another one a moment later; -1 where none can
+    be told."""
+    return -1 if _get_core is None else int(_get_core())
 
 
 def greet(caller: socket.socket) -> NearMemory | None:

@@ -7,12 +7,11 @@ socket, and the rest through memory that both ends have (`near_memory`).
 
 from __future__ import annotations
 
-import select
 import socket
 import ssl
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +27,7 @@ from refluid.pserver.messages import MalformedMessage, TableMessage
 from refluid.pserver.near_memory import NearMemory, greet, greeted
 from refluid.pserver.near_sockets import near_connection, tell_of_detour
 from refluid.pserver.packing import HEAD_BYTES, MAGIC, MessageBytes, head_of, put_together
+from refluid.pserver.waiting import seconds_left, until_readable
 
 # Whether an array of a message may be used where the other end wrote it, by its name.
 Borrows = Callable[[TableMessage, str], bool]
@@ -41,8 +41,6 @@ _BUFFER = 2**20
 _MOST_PIECES = 512
 # After so many silent seconds of a connection the kernel asks whether the other host lives.
 _SILENT = 60
-_LEAST_WAIT = 0.001
-_CAN_POLL = hasattr(select, "poll")
 
 
 class ConnectionEnded(ConnectionError):
@@ -133,7 +131,7 @@ class MessageSocket:
         if near is not None:
             _tune(near, address)
             return cls(near, greets=False)
-        far = socket.create_connection((host, port), _left(until))
+        far = socket.create_connection((host, port), seconds_left(until))
         try:
             if keys is None:
                 tell_of_detour(address)
@@ -168,7 +166,7 @@ class MessageSocket:
     def send_packed(self, buffers: Sequence[Any], until: float) -> None:
         """Sends what `pack` gave. OSError where that can't be done in time."""
         if not self._gathers:
-            self._socket.settimeout(_left(until))
+            self._socket.settimeout(seconds_left(until))
             self._socket.sendall(b"".join(buffers))
             return
         for start in range(0, len(buffers), _MOST_PIECES):
@@ -183,9 +181,11 @@ class MessageSocket:
         """
         raw = bytearray(HEAD_BYTES)
         if not self._is_greeted:
-            self._socket.settimeout(None if until is None else _left(until))
+            self._socket.settimeout(None if until is None else seconds_left(until))
             self._memory, self._is_greeted = greeted(self._socket), True
             self._shares = self._memory is not None
+        if until is None and _is_near(self._socket):
+            until_readable(self.fileno)  # in `recv` it would wake as the answer is read, too
         self._fill(memoryview(raw), until, begins=True)
         self.is_lost = True
         memory = self._memory if raw.startswith(NEAR) else None
@@ -207,6 +207,11 @@ class MessageSocket:
     is_lost = False
 
     @property
+    def core(self) -> int:
+        """The core from which the other end sent, if it is of this host and says so; or -1."""
+        return -1 if self._memory is None else self._memory.core
+
+    @property
     def fileno(self) -> int:
         """The number of its socket."""
         return int(self._socket.fileno())
@@ -226,12 +231,13 @@ class MessageSocket:
         if room is None:
             return packed.buffers()
         packed.write(room)
+        self._memory.tell_core()
         return (NEAR + packed.head[len(MAGIC) :],)
 
     def _send_all(self, buffers: Sequence[Any], until: float) -> None:
         left = list(buffers)
         while left:
-            self._socket.settimeout(_left(until))
+            self._socket.settimeout(seconds_left(until))
             sent = self._socket.sendmsg(left)
             while left and sent >= len(left[0]):
                 sent -= len(left.pop(0))
@@ -243,32 +249,13 @@ class MessageSocket:
         while got < size:
             if until is None and got:
                 until = time.monotonic() + _SILENT
-            self._socket.settimeout(None if until is None else _left(until))
+            self._socket.settimeout(None if until is None else seconds_left(until))
             count = self._socket.recv_into(target[got:])
             if not count:
                 if begins and not got:
                     raise ConnectionEnded("the connection was closed")
                 raise ConnectionError("the connection was closed within a message")
             got += count
-
-
-def as_they_come(waiting: Mapping[int, MessageSocket], until: float) -> Iterator[int]:
-    """The keys of connections as their next messages begin; at `until` those that are left."""
-    left = dict(waiting)
-    if len(left) > 1 and _CAN_POLL:
-        poll, of_socket = select.poll(), {one.fileno: key for key, one in left.items()}
-        for number in of_socket:
-            poll.register(number, select.POLLIN)
-        while len(left) > 1 and (begun := poll.poll(1000 * _left(until))):
-            for number, _ in begun:
-                poll.unregister(number)
-                del left[of_socket[number]]
-                yield of_socket[number]
-    yield from left
-
-
-def _left(until: float) -> float:
-    return max(_LEAST_WAIT, until - time.monotonic())
 
 
 def _is_near(connected: socket.socket) -> bool:

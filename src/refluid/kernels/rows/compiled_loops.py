@@ -36,7 +36,7 @@ def look_up(table: Any, index: Any, out: Any) -> Any:
     for i in range(count):
         if i + AHEAD < count:
             ask_for_row(table, index[i + AHEAD])
-        row = index[i]
+        row = np.uint64(index[i])
         for column in range(width):
             out[i, column] = table[row, column]
     return True
@@ -52,7 +52,7 @@ def descend_rows(param: Any, index: Any, value: Any, rate: Any) -> Any:
     for i in range(count):
         if i + AHEAD < count:
             ask_for_row(param, index[i + AHEAD])
-        row = index[i]
+        row = np.uint64(index[i])
         for column in range(width):
             param[row, column] -= factor * value[i, column]
     return True
@@ -85,21 +85,24 @@ def adam_rows(
     i, asked, last = 0, 0, -1
     while i < count:
         while asked < min(i + AHEAD, count):
-            ask_for_start(value, order[asked], width)
-            row = index[order[asked]]
-            if row != last:
-                ask_for_row(param, row)
-                ask_for_row(moment1, row)
-                ask_for_row(moment2, row)
-            last = row
+            place = order[np.uint64(asked)]
+            ask_for_start(value, place, width)
+            following = index[np.uint64(place)]
+            if following != last:
+                ask_for_row(param, following)
+                ask_for_row(moment1, following)
+                ask_for_row(moment2, following)
+            last = following
             asked += 1
-        row = index[order[i]]
+        at = np.uint64(order[np.uint64(i)])
+        row = np.uint64(index[at])
         for column in range(width):
-            total[column] = value[order[i], column]
+            total[column] = value[at, column]
         i += 1
-        while i < count and index[order[i]] == row:
+        while i < count and np.uint64(index[np.uint64(order[np.uint64(i)])]) == row:
+            at = np.uint64(order[np.uint64(i)])
             for column in range(width):
-                total[column] += value[order[i], column]
+                total[column] += value[at, column]
             i += 1
         for column in range(width):
             slope = total[column]

@@ -2,6 +2,8 @@
 
 `ids.py` and `draws.py` are the interface. An id is an int64; a hash map is `keys` and `slots`,
 int64 and int32 arrays of one length, a power of two; a slot of -1 marks a place that is free.
+Places that are read from memory index arrays as uint64: of numbers with a sign each use would ask
+whether it counts from the end.
 """
 
 from __future__ import annotations
@@ -45,9 +47,9 @@ def first_places(ids: Any, size: Any, out: Any) -> None:
 
 @compiled
 def place_of(keys: Any, slots: Any, key: Any, place: Any) -> Any:
-    """Where in the map an id is, or where it would be put; `place` is its first one."""
+    """Where in the map an id is, or where it would be put; `place`, uint64, is its first one."""
     while slots[place] >= 0 and keys[place] != key:
-        place = (place + 1) & (slots.shape[0] - 1)
+        place = (place + _ONE) & np.uint64(slots.shape[0] - 1)
     return place
 
 
@@ -60,7 +62,7 @@ def find(keys: Any, slots: Any, ids: Any, out: Any) -> Any:
         following = out[min(i + _AHEAD, last)]
         ask_for(slots, following)
         ask_for(keys, following)
-        slot = slots[place_of(keys, slots, ids[i], out[i])]
+        slot = slots[place_of(keys, slots, ids[i], np.uint64(out[i]))]
         out[i] = slot
         missing += slot < 0
     return missing
@@ -78,7 +80,7 @@ def add(keys: Any, slots: Any, ids: Any, start: Any, out: Any) -> Any:
         following = out[min(i + _AHEAD, last)]
         ask_for(slots, following)
         ask_for(keys, following)
-        place = place_of(keys, slots, ids[i], out[i])
+        place = place_of(keys, slots, ids[i], np.uint64(out[i]))
         if slots[place] < 0:
             keys[place] = ids[i]
             slots[place] = start
@@ -90,8 +92,8 @@ def add(keys: Any, slots: Any, ids: Any, start: Any, out: Any) -> Any:
 @compiled
 def place_among(known: Any, slots: Any, key: Any, place: Any) -> Any:
     """As `place_of`, of a map without keys: its slots are places in `known`, where they are."""
-    while slots[place] >= 0 and known[slots[place]] != key:
-        place = (place + 1) & (slots.shape[0] - 1)
+    while slots[place] >= 0 and known[np.uint64(slots[place])] != key:
+        place = (place + _ONE) & np.uint64(slots.shape[0] - 1)
     return place
 
 
@@ -102,16 +104,16 @@ def unique(slots: Any, ids: Any, found: Any, inverse: Any) -> Any:
     slots: of a map without keys, which are in `found`; empty, with room. How many different ones
     there are.
     """
-    count = 0
+    count = np.uint64(0)
     first_places(ids, slots.shape[0], inverse)
     for i in range(ids.shape[0]):
-        place = place_among(found, slots, ids[i], inverse[i])
+        place = place_among(found, slots, ids[i], np.uint64(inverse[i]))
         if slots[place] < 0:
             slots[place] = count
             found[count] = ids[i]
-            count += 1
+            count += _ONE
         inverse[i] = slots[place]
-    return count
+    return np.int64(count)
 
 
 @compiled
@@ -119,7 +121,7 @@ def add_up(inverse: Any, value: Any, sums: Any) -> None:
     """sums[inverse[i]] += value[i]; `sums` are zeros before."""
     count, width = value.shape
     for i in range(count):
-        row = inverse[i]
+        row = np.uint64(inverse[i])
         for column in range(width):
             sums[row, column] += value[i, column]
 
@@ -135,7 +137,7 @@ def deal(ids: Any, owners: Any, counts: Any, order: Any, chosen: Any, starts: An
     for server in range(counts.shape[0]):
         counts[server] = 0
     for i in range(total):
-        owner = owners[mixed(np.uint64(ids[i])) >> _S48]
+        owner = np.uint64(owners[mixed(np.uint64(ids[i])) >> _S48])
         chosen[i] = owner
         counts[owner] += 1
     start = 0
@@ -143,8 +145,8 @@ def deal(ids: Any, owners: Any, counts: Any, order: Any, chosen: Any, starts: An
         starts[server] = start
         start += counts[server]
     for i in range(total):
-        server = chosen[i]
-        order[starts[server]] = i
+        server = np.uint64(chosen[i])
+        order[np.uint64(starts[server])] = i
         starts[server] += 1
 
 
@@ -156,24 +158,24 @@ def in_order_of_servers(owner: Any, following: Any, begins: Any, order: Any) -> 
     """
     total, servers = owner.shape[0], begins.shape[0] - 1
     if servers <= _FEW:  # so often without anything to wait for: no number in memory is counted on
-        place = 0
+        place = np.uint64(0)
         for server in range(servers):
             begins[server] = place
             for i in range(total):
                 order[place] = i
-                place += owner[i] == server
+                place += np.uint64(owner[i] == server)
         begins[servers] = place
         return
     for server in range(servers + 1):
         begins[server] = 0
     for i in range(total):
-        begins[owner[i] + 1] += 1
+        begins[np.uint64(owner[i] + 1)] += 1
     for server in range(servers):
         begins[server + 1] += begins[server]
         following[server] = begins[server]
     for i in range(total):
-        server = owner[i]
-        order[following[server]] = i
+        server = np.uint64(owner[i])
+        order[np.uint64(following[server])] = i
         following[server] += 1
 
 
@@ -185,9 +187,12 @@ def deal_copied(
 
     To work with: chosen, int16 as long as the ids, and following, as begins.
     """
+    # In two loops, for processors stir several ids at a time but read one owner after the other.
     for i in range(given.shape[0]):
         ids[i] = given[i]
-        chosen[i] = owners[mixed(np.uint64(given[i])) >> _S48]
+        chosen[i] = mixed(np.uint64(given[i])) >> _S48
+    for i in range(given.shape[0]):
+        chosen[i] = owners[np.uint64(np.uint16(chosen[i]))]
     in_order_of_servers(chosen, following, begins, order)
 
 
@@ -199,17 +204,17 @@ def unique_part(ids: Any, order: Any, slots: Any, found: Any, inverse: Any) -> A
     """
     for place in range(slots.shape[0]):
         slots[place] = -1
-    count = 0
+    count = np.uint64(0)
     for k in range(order.shape[0]):
-        i = order[k]
-        first = np.int64(mixed(np.uint64(ids[i]))) & (slots.shape[0] - 1)
+        i = np.uint64(order[k])
+        first = mixed(np.uint64(ids[i])) & np.uint64(slots.shape[0] - 1)
         place = place_among(found, slots, ids[i], first)
         if slots[place] < 0:
             slots[place] = count
             found[count] = ids[i]
-            count += 1
+            count += _ONE
         inverse[i] = slots[place]
-    return count
+    return np.int64(count)
 
 
 @compiled
@@ -217,8 +222,8 @@ def spread_part(order: Any, inverse: Any, rows: Any, out: Any) -> None:
     """out[i] = rows[inverse[i]] for each i in `order`: those of a server."""
     width = rows.shape[1]
     for k in range(order.shape[0]):
-        i = order[k]
-        row = inverse[i]
+        i = np.uint64(order[k])
+        row = np.uint64(inverse[i])
         for column in range(width):
             out[i, column] = rows[row, column]
 
@@ -229,12 +234,12 @@ def add_up_part(order: Any, inverse: Any, value: Any, sums: Any) -> None:
 
     Each is set by its first value: there need be no zeros before.
     """
-    known, width = 0, value.shape[1]
+    known, width = np.uint64(0), value.shape[1]
     for k in range(order.shape[0]):
-        i = order[k]
-        row = inverse[i]
+        i = np.uint64(order[k])
+        row = np.uint64(inverse[i])
         if row == known:
-            known += 1
+            known += _ONE
             for column in range(width):
                 sums[row, column] = value[i, column]
         else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from refluid.kernels.compiled import compiled
 
 _DIGIT = 11
+_ONE = np.uint64(1)
 # What `in_order` needs besides a number for each row.
 COUNTS = 1 << _DIGIT
 
@@ -45,7 +47,7 @@ def in_order(index: Any, height: Any, order: Any, spare: Any) -> Any:
         shift = number * digit
         starts[:] = 0
         for i in range(count):
-            starts[(index[i] >> shift) & mask] += 1
+            starts[np.uint64((index[i] >> shift) & mask)] += 1
         total = 0
         for value in range(mask + 1):
             here = starts[value]
@@ -53,8 +55,8 @@ def in_order(index: Any, height: Any, order: Any, spare: Any) -> Any:
             total += here
         for i in range(count):
             position = source[i]
-            value = (index[position] >> shift) & mask
-            target[starts[value]] = position
+            value = np.uint64((index[np.uint64(position)] >> shift) & mask)
+            target[np.uint64(starts[value])] = position
             starts[value] += 1
         source, target = target, source
     return True
@@ -71,16 +73,16 @@ def merge(index: Any, height: Any, value: Any, rows: Any, merged: Any, spare: An
     order = spare[:count]
     if not in_order(index, height, order, spare[count:]):
         return -1
-    found = -1
+    found, last = np.uint64(0), -1
     for i in range(count):
-        position = order[i]
+        position = np.uint64(order[i])
         row = index[position]
-        if found >= 0 and rows[found] == row:
+        if row == last:
             for column in range(width):
-                merged[found, column] += value[position, column]
+                merged[found - _ONE, column] += value[position, column]
         else:
-            found += 1
-            rows[found] = row
+            rows[found] = last = row
             for column in range(width):
                 merged[found, column] = value[position, column]
-    return found + 1
+            found += _ONE
+    return np.int64(found)
