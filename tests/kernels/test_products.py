@@ -154,3 +154,26 @@ def test_where_onednn_is_slightly_faster_larger_products_are_its(
         monkeypatch.setattr(products, "onednn_speed", lambda speed=speed: speed)
         pairs = [(_matrix(m, k, "plain"), _matrix(k, n, "plain")) for m, k, n in shapes]
         assert [products._kind(a, b) for a, b in pairs] == wanted
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_transposed_first_factor_is_copied_where_that_is_repaid(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By columns, by how much faster oneDNN is, by threads; somebody's word goes before."""
+    draw = random.Random(seed)
+    speed, threads = draw.choice([1.1, 1.5, 3.0]), draw.choice([1, 2, 8])
+    monkeypatch.setattr(products, "onednn_speed", lambda: speed)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    enough = 45 * threads / (1 - 1 / speed)
+    for columns in (max(8, int(0.9 * enough)), int(1.1 * enough) + 1):
+        rows = 2**23 // (columns * 64) + 64
+        b = _matrix(64, columns, "plain")
+        plain, transposed = (_matrix(rows, 64, layout) for layout in LAYOUTS)
+        assert products._kind(plain, b) == "exact"
+        assert products._kind(transposed, b) == ("exact" if columns > enough else "")
+        expected = (transposed.double() @ b.double()).float()
+        torch.testing.assert_close(products.product(transposed, b), expected, rtol=1e-5, atol=1e-4)
+        with monkeypatch.context() as told:
+            told.setattr(products.limits, "told", 0)
+            assert products._kind(transposed, b) == "exact"

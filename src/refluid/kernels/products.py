@@ -22,8 +22,11 @@ from refluid.kernels.processor import CLEARLY, SLIGHTLY, onednn_speed
 from refluid.kernels.rounded import multiply_sized, sizes
 
 # Multiplications from which oneDNN is worth its call, where it is clearly and slightly faster, and
-# the narrowest matrices it is used for. A transposed first factor is copied first.
-_LARGE, _LARGE_SLIGHTLY, _LEAST, _COPIED = 2**20, 2**22, 8, 2
+# the narrowest matrices it is used for.
+_LARGE, _LARGE_SLIGHTLY, _LEAST = 2**20, 2**22, 8
+# A transposed first factor is copied first, by one thread: an element takes as long as a thread
+# takes for so many multiplications.
+_COPIED = 45
 # Multiplications from which a gradient that Python computes by oneDNN is faster than autograd's.
 _WORTH_PYTHON = 2**23
 # Results that are narrower, of so many multiplications, are computed as their transpose.
@@ -45,6 +48,12 @@ class ProductLimits:
         if speed < SLIGHTLY:
             return math.inf
         return _LARGE if speed >= CLEARLY else _LARGE_SLIGHTLY
+
+    def repay_copy(self, speed: float, columns: int) -> bool:
+        """Whether what oneDNN saves, so many times as fast, is more than copying the first factor,
+        each of whose elements is multiplied by so many columns."""
+        saved = columns * (1 - 1 / speed) / torch.get_num_threads()
+        return self.told >= 0 or saved > _COPIED
 
 
 limits = ProductLimits()
@@ -128,5 +137,6 @@ def _kind(a: Tensor, b: Tensor) -> str:
         return ""
     if b.stride() not in ((columns, 1), (1, inner)):
         return ""  # oneDNN multiplies by parts of a matrix 1,000 times slower
-    large *= 1 if a.stride(1) == 1 else _COPIED
-    return sizes.which(rows, inner, columns) if size >= large else ""
+    if a.stride(1) != 1 and not limits.repay_copy(speed, columns):
+        return ""
+    return sizes.which(rows, inner, columns)
