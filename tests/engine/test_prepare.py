@@ -14,6 +14,7 @@ from refluid.engine.cache import Cache
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepare, prepared
 from refluid.engine.strategy import DEFAULT
+from refluid.runtime.plan import Plan
 
 
 def program() -> tuple[fluid.Program, str]:
@@ -74,3 +75,22 @@ def test_a_plan_is_lent_to_one_at_a_time_and_kept() -> None:
         assert first is not second
     with ready.plan(frozenset({"x"})) as ragged, ready.plan(dense) as third:
         assert ragged not in (first, second) and third in (first, second)
+
+
+def test_threads_never_share_a_plan() -> None:
+    """Also where one takes the last idle plan after another saw that it was there."""
+
+    class TakenMeanwhile(list[Plan]):
+        def __len__(self) -> int:
+            return 1
+
+    main, out = program()
+    ready = prepared(Wanted(main, ("x",), (out,), DEFAULT, Group([fluid.CPUPlace()])))
+    none = frozenset[str]()
+    with ready.plan(none) as first, ready.plan(none) as second:
+        assert first is not second
+    with ready.plan(none) as again:
+        assert again is second or again is first
+    ready._idle[none] = TakenMeanwhile()
+    with ready.plan(none) as made:
+        assert made not in (first, second)

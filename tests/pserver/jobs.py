@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from traceback import format_exception
 from typing import Any
 
 import refluid.fluid as fluid
@@ -102,7 +103,7 @@ class Job:
             thread.start()
         for thread in (*threads, *self._threads):
             thread.join(60)
-            assert not thread.is_alive(), self.errors
+            assert not thread.is_alive(), [*map(format_exception, self.errors)]
         if self.errors:
             raise self.errors[0]
         return results

@@ -159,7 +159,10 @@ class Prepared:
     def plan(self, lods: frozenset[str]) -> Iterator[Plan]:
         """A plan that nobody else uses meanwhile; the next who asks gets it again."""
         idle = self._idle[lods]
-        plan = idle.pop() if idle else self.plans(lods)[0]
+        try:
+            plan = idle.pop()
+        except IndexError:  # a thread that looked before may find that another one took it
+            plan = self.plans(lods)[0]
         yield plan
         idle.append(plan)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import platform
 import threading
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ _BLOCK, _BLOCKS = 16 * _MEGABYTE, 1024
 _SMALL = (_MEGABYTE // 16, 64), (_MEGABYTE, 4)
 _room = 0
 _between: list[int] = []
+_making = threading.Lock()
 
 
 @functools.cache
@@ -53,15 +55,16 @@ def make_room_for_small_things() -> None:
     parts. Pages of the blocks that lie between them aren't touched.
     """
     malloc, free = _malloc_and_free()
-    while _between:
-        free(_between.pop())
-    _set(_TOP_PAD, 0)  # no room for large blocks comes with them
-    for size, number in _SMALL:
-        blocks = sorted(malloc(size) for _ in range(2 * number + 1))
-        for block in blocks[1::2]:
-            free(block)
-        _between.extend(blocks[::2])
-    _set(_TOP_PAD, AHEAD)
+    with _making:
+        while _between:
+            free(_between.pop())
+        _set(_TOP_PAD, 0)  # no room for large blocks comes with them
+        for size, number in _SMALL:
+            blocks = sorted(malloc(size) for _ in range(2 * number + 1))
+            for block in blocks[1::2]:
+                free(block)
+            _between.extend(blocks[::2])
+        _set(_TOP_PAD, AHEAD)
 
 
 def make_room(size: int) -> None:
@@ -110,6 +113,15 @@ def trim() -> None:
     if _is_glibc():
         ctypes.CDLL(None).malloc_trim(0)
         make_room(_room)
+
+
+def _new_lock() -> None:
+    """For a forked process, in which nobody makes room."""
+    global _making
+    _making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_new_lock)
 
 
 def _set(parameter: int, value: int) -> bool:

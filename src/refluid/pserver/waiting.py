@@ -11,7 +11,7 @@ _LEAST = 0.001
 _CAN_POLL = hasattr(select, "poll")
 
 
-class Connection(Protocol):
+class HasSocket(Protocol):
     """What has a socket."""
 
     @property
@@ -33,7 +33,7 @@ def until_readable(number: int) -> None:
     poll.poll()
 
 
-def as_they_come(waiting: Mapping[int, Connection], until: float) -> Iterator[int]:
+def as_they_come(waiting: Mapping[int, HasSocket], until: float) -> Iterator[int]:
     """The keys of connections as their next messages begin; at `until` those that are left."""
     left = dict(waiting)
     if len(left) > 1 and _CAN_POLL:

@@ -85,31 +85,28 @@ def adam_rows(
     i, asked, last = 0, 0, -1
     while i < count:
         while asked < min(i + AHEAD, count):
-            place = order[np.uint64(asked)]
-            ask_for_start(value, place, width)
-            following = index[np.uint64(place)]
-            if following != last:
-                ask_for_row(param, following)
-                ask_for_row(moment1, following)
-                ask_for_row(moment2, following)
-            last = following
+            at = order[np.uint64(asked)]
+            ask_for_start(value, at, width)
+            if index[np.uint64(at)] != last:
+                last = index[np.uint64(at)]
+                ask_for_row(param, last)
+                ask_for_row(moment1, last)
+                ask_for_row(moment2, last)
             asked += 1
-        at = np.uint64(order[np.uint64(i)])
-        row = np.uint64(index[at])
+        place = np.uint64(order[np.uint64(i)])
+        row = np.uint64(index[place])
         for column in range(width):
-            total[column] = value[at, column]
+            total[column] = value[place, column]
         i += 1
         while i < count and np.uint64(index[np.uint64(order[np.uint64(i)])]) == row:
-            at = np.uint64(order[np.uint64(i)])
+            place = np.uint64(order[np.uint64(i)])
             for column in range(width):
-                total[column] += value[at, column]
+                total[column] += value[place, column]
             i += 1
         for column in range(width):
             slope = total[column]
-            first = keep1 * moment1[row, column] + add1 * slope
-            second = keep2 * moment2[row, column] + add2 * slope * slope
-            moment1[row, column] = first
-            moment2[row, column] = second
+            moment1[row, column] = first = keep1 * moment1[row, column] + add1 * slope
+            moment2[row, column] = second = keep2 * moment2[row, column] + add2 * slope * slope
             param[row, column] -= rate * first / (np.sqrt(second) + epsilon)
     return True
 

@@ -145,9 +145,9 @@ def deal(ids: Any, owners: Any, counts: Any, order: Any, chosen: Any, starts: An
         starts[server] = start
         start += counts[server]
     for i in range(total):
-        server = np.uint64(chosen[i])
-        order[np.uint64(starts[server])] = i
-        starts[server] += 1
+        own = np.uint64(chosen[i])
+        order[np.uint64(starts[own])] = i
+        starts[own] += 1
 
 
 @compiled
@@ -174,9 +174,9 @@ def in_order_of_servers(owner: Any, following: Any, begins: Any, order: Any) -> 
         begins[server + 1] += begins[server]
         following[server] = begins[server]
     for i in range(total):
-        server = np.uint64(owner[i])
-        order[np.uint64(following[server])] = i
-        following[server] += 1
+        own = np.uint64(owner[i])
+        order[np.uint64(following[own])] = i
+        following[own] += 1
 
 
 @compiled

@@ -55,9 +55,9 @@ def in_order(index: Any, height: Any, order: Any, spare: Any) -> Any:
             total += here
         for i in range(count):
             position = source[i]
-            value = np.uint64((index[np.uint64(position)] >> shift) & mask)
-            target[np.uint64(starts[value])] = position
-            starts[value] += 1
+            own = np.uint64((index[np.uint64(position)] >> shift) & mask)
+            target[np.uint64(starts[own])] = position
+            starts[own] += 1
         source, target = target, source
     return True
 
