@@ -40,6 +40,9 @@ class NearMemory:
         whole = np.frombuffer(mmap.mmap(descriptor, 2 * HALF), np.uint8)
         calls, answers = whole[:HALF], whole[HALF:]
         self._written, self._read = (answers, calls) if serves else (calls, answers)
+        self._own_core, self._its_core = (
+            half[-_CORE:].view(np.int64) for half in (self._written, self._read)
+        )
 
     def room(self, size: int) -> np.ndarray[Any, Any] | None:
         """Where the other end reads so many bytes; None where they don't fit."""
@@ -48,11 +51,11 @@ class NearMemory:
     @property
     def core(self) -> int:
         """The core on which the other end wrote last, by what it says; -1 where it didn't."""
-        return int(self._read[-_CORE:].view(np.int64)[0]) - 1
+        return int(self._its_core[0]) - 1
 
     def tell_core(self) -> None:
         """Says on which core this end is."""
-        self._written[-_CORE:].view(np.int64)[0] = own_core() + 1
+        self._own_core[0] = own_core() + 1
 
     def read(self, size: int, *, copied: bool) -> np.ndarray[Any, Any]:
         """What the other end wrote first, so many bytes of it. MalformedMessage for too many.
