@@ -29,6 +29,10 @@ class NumbaLoop:
         contiguous."""
         return self._kept_by_numba(*map(_array, given))
 
+    def entered(self, entry: Any) -> Callable[[bytes], int]:
+        """How its kept machine code is called, with its arguments packed."""
+        return cast(Callable[[bytes], int], entry)
+
     @cached_property
     def dispatcher(self) -> Any:
         """numba's, for callers that it compiles."""

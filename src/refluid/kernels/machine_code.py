@@ -51,7 +51,9 @@ def kept_entry(
     """
     name = f"{loop.function.__name__}-{_digest(loop, kinds)}.so"
     try:
-        return _caller(_loaded(loop, kinds, name)[_ENTRY], otherwise, kinds)
+        entry: Any = _loaded(loop, kinds, name)[_ENTRY]
+        entry.argtypes, entry.restype = [ctypes.c_char_p], ctypes.c_int64
+        return _caller(loop.entered(entry), otherwise, kinds)
     except (OSError, RuntimeError, AttributeError, _CannotBeKept) as error:
         _LOGGER.debug("%s is compiled in each process: %s", loop.function.__name__, error)
         return None
@@ -114,7 +116,6 @@ def _caller(entry: Any, otherwise: Callable[..., Any], kinds: Any) -> Callable[.
     names = [f"a{number}" for number in range(len(kinds))]
     for name, kind in zip(names, kinds, strict=True):
         put(name, kind)
-    entry.argtypes, entry.restype = [ctypes.c_char_p], ctypes.c_int64
     known |= {"entry": entry, "otherwise": otherwise, "failed": _FAILED, "address": address_of}
     known["pack"] = struct.Struct("".join(layout)).pack
     exec(_CALL.format(", ".join(names), " and ".join(checks), ", ".join(passed)), known)

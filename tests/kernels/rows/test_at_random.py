@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from refluid.kernels.rows import lookup
+from refluid.kernels.rows import lookup, updates
 from refluid.kernels.rows.lookup import look_up
 from refluid.kernels.rows.merging import ascending, merge_rows
 from refluid.kernels.rows.updates import (
@@ -25,6 +26,7 @@ from tests.choices import often
 
 Array = NDArray[Any]
 SEEDS = range(40)
+ALONE, SHARED = "by one thread", "shared among threads"
 FITS = {np.float32: 1e-5, np.float64: 1e-12}
 
 
@@ -55,6 +57,16 @@ def drawn(seed: int) -> Case:
     return Case(table, rows, draws.standard_normal((count, width)).astype(kind), draws)
 
 
+@pytest.fixture(params=[ALONE, SHARED])
+def sharing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """By one thread, or by three, however few the rows are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if request.param == ALONE else 3)
+    monkeypatch.setattr(updates, "_MUCH", 0)
+    yield
+    torch.set_num_threads(before)
+
+
 def tensors(*arrays: Array) -> list[Tensor]:
     return [torch.from_numpy(one.copy()) for one in arrays]
 
@@ -83,7 +95,7 @@ def test_descent(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", often(SEEDS, SEEDS[:20]))
-def test_adam(seed: int) -> None:
+def test_adam(seed: int, sharing: None) -> None:
     case = drawn(seed)
     first, second = 0.1 * case.table, case.table**2
     betas, rate, epsilon = (0.9, 0.99), 0.3, 1e-3
@@ -101,7 +113,7 @@ def test_adam(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", often(SEEDS, SEEDS[:20]))
-def test_a_step_of_adam_is_its_powers_and_its_rows(seed: int) -> None:
+def test_a_step_of_adam_is_its_powers_and_its_rows(seed: int, sharing: None) -> None:
     case = drawn(seed)
     betas, epsilon = (0.8 + 0.19 * case.draws.random(), 0.999), 1e-6
     one, other = (
@@ -231,6 +243,50 @@ def test_a_row_that_one_of_the_tables_lacks_is_an_error_of_that_table() -> None:
 
 
 @pytest.mark.parametrize("seed", often(SEEDS, SEEDS[:20]))
+def test_threads_change_no_number(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one table, and of several in one call: rows that come many times, too."""
+    alone, shared = adam_tables(seed), adam_tables(seed)
+    kept, before = kept_of(shared), torch.get_num_threads()
+    largest = max(one.value.numel() for one in shared)
+    for much, size in ((0, 2), (0, 5), (largest + 1, 3)):
+        for one in alone:
+            adam_step_rows(*one[:7], one.rate, BETAS, EPSILON)
+        monkeypatch.setattr(updates, "_MUCH", much)
+        torch.set_num_threads(size)
+        try:
+            if not stepped(kept, shared):
+                assert not much
+                for one in shared:
+                    adam_step_rows(*one[:7], one.rate, BETAS, EPSILON)
+        finally:
+            torch.set_num_threads(before)
+            monkeypatch.undo()
+        for one, other in zip(shared, alone, strict=True):
+            assert all(map(torch.equal, one, other))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shared_tables_stop_before_the_one_that_lacks_a_row(
+    seed: int, sharing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [one for number in range(8) for one in adam_tables(2 * number)]
+    place = seed * (len(tables) - 1) // 3
+    bad = tables[place]
+    wrong = torch.tensor([0, bad.param.shape[0]])
+    bad = bad._replace(rows=wrong, value=torch.ones(2, bad.param.shape[1]))
+    asked = [*tables[:place], bad, *tables[place + 1 :]]
+    twins = [AdamTable(*(part.clone() for part in one)) for one in asked]
+    monkeypatch.setattr(updates, "_MUCH", 1 + max(one.value.numel() for one in asked))
+    with pytest.raises(IndexError, match=f"the parameter has {bad.param.shape[0]} rows"):
+        stepped(kept_of(asked), asked)
+    for number, (one, twin) in enumerate(zip(asked, twins, strict=True)):
+        if number < place:
+            adam_step_rows(*twin[:7], twin.rate, BETAS, EPSILON)
+        assert number == place or all(map(torch.equal, one, twin))
+        assert torch.equal(one.param, twin.param)
+
+
+@pytest.mark.parametrize("seed", often(SEEDS, SEEDS[:20]))
 def test_order_and_sums(seed: int) -> None:
     case = drawn(seed)
     rows, value = tensors(case.rows, case.value)
@@ -249,7 +305,7 @@ def test_order_and_sums(seed: int) -> None:
 
 @pytest.mark.parametrize("outside", [-1, 0])
 @pytest.mark.parametrize("seed", SEEDS[::5])
-def test_rows_that_are_none_change_nothing(seed: int, outside: int) -> None:
+def test_rows_that_are_none_change_nothing(seed: int, outside: int, sharing: None) -> None:
     case = drawn(seed)
     wrong = np.append(case.rows, outside if outside < 0 else case.height)
     case.draws.shuffle(wrong)

@@ -16,6 +16,7 @@ from refluid.kernels.compiled import compiled
 from refluid.kernels.rows.addresses import array_at
 from refluid.kernels.rows.order import in_order
 from refluid.kernels.rows.prefetch import AHEAD, ask_for_row, ask_for_start
+from refluid.kernels.teams import for_team, taken
 
 
 @compiled
@@ -59,32 +60,30 @@ def descend_rows(param: Any, index: Any, value: Any, rate: Any) -> Any:
 
 
 @compiled
-def adam_rows(
+def adam_between(
     param: Any,
     moment1: Any,
     moment2: Any,
     index: Any,
     value: Any,
     numbers: Any,
-    spare: Any,
+    order: Any,
+    i: Any,
+    end: Any,
     total: Any,
-) -> Any:
-    """Adam on each row of `index` once, by the sum of its values, in ascending order.
+) -> None:
+    """Adam on the rows at the places of `order` from `i` to before `end`, where a row begins.
 
-    numbers: rate corrected for bias, beta1, beta2, 1 - beta1, 1 - beta2, epsilon. To work with:
-    spare, int32 [2 n + COUNTS], and total, [width].
+    Each row changes once, by the sum of its values. numbers: rate corrected for bias, beta1, beta2,
+    1 - beta1, 1 - beta2, epsilon. To work with: total, [width].
     """
     # One function: calls and slices would count references to the arrays, for each row.
     kind = param.dtype.type
     rate, keep1, keep2 = kind(numbers[0]), kind(numbers[1]), kind(numbers[2])
     add1, add2, epsilon = kind(numbers[3]), kind(numbers[4]), kind(numbers[5])
-    count, width = index.shape[0], param.shape[1]
-    order = spare[:count]
-    if not in_order(index, param.shape[0], order, spare[count:]):
-        return False
-    i, asked, last = 0, 0, -1
-    while i < count:
-        while asked < min(i + AHEAD, count):
+    width, asked, last = param.shape[1], i, -1
+    while i < end:
+        while asked < min(i + AHEAD, end):
             at = order[np.uint64(asked)]
             ask_for_start(value, at, width)
             if index[np.uint64(at)] != last:
@@ -98,7 +97,7 @@ def adam_rows(
         for column in range(width):
             total[column] = value[place, column]
         i += 1
-        while i < count and np.uint64(index[np.uint64(order[np.uint64(i)])]) == row:
+        while i < end and np.uint64(index[np.uint64(order[np.uint64(i)])]) == row:
             place = np.uint64(order[np.uint64(i)])
             for column in range(width):
                 total[column] += value[place, column]
@@ -108,7 +107,92 @@ def adam_rows(
             moment1[row, column] = first = keep1 * moment1[row, column] + add1 * slope
             moment2[row, column] = second = keep2 * moment2[row, column] + add2 * slope * slope
             param[row, column] -= rate * first / (np.sqrt(second) + epsilon)
+
+
+@compiled
+def adam_rows(
+    param: Any,
+    moment1: Any,
+    moment2: Any,
+    index: Any,
+    value: Any,
+    numbers: Any,
+    spare: Any,
+    total: Any,
+) -> Any:
+    """Adam on each row of `index` once, by the sum of its values, in ascending order.
+
+    numbers, total: as of `adam_between`. To work with: spare, int32 [2 n + COUNTS].
+    """
+    count = index.shape[0]
+    order = spare[:count]
+    if not in_order(index, param.shape[0], order, spare[count:]):
+        return False
+    adam_between(param, moment1, moment2, index, value, numbers, order, 0, count, total)
     return True
+
+
+@compiled
+def where_a_row_begins(index: Any, order: Any, place: Any) -> Any:
+    """The first place from `place` on where a row begins, or the end."""
+    while 0 < place < index.shape[0]:
+        if index[np.uint64(order[place])] != index[np.uint64(order[place - 1])]:
+            return place
+        place += 1
+    return place
+
+
+@for_team
+def adam_parts(
+    counter: Any,
+    param: Any,
+    moment1: Any,
+    moment2: Any,
+    index: Any,
+    value: Any,
+    numbers: Any,
+    order: Any,
+    totals: Any,
+) -> None:
+    """`adam_between` of all rows, in as many parts as `totals`, [parts, width or more], has rows."""
+    parts, count = totals.shape[0], index.shape[0]
+    part = taken(counter)
+    while part < parts:
+        begin = where_a_row_begins(index, order, part * count // parts)
+        end = where_a_row_begins(index, order, (part + 1) * count // parts)
+        own = totals[part]
+        adam_between(param, moment1, moment2, index, value, numbers, order, begin, end, own)
+        part = taken(counter)
+
+
+@compiled
+def stepped_rate(power1: Any, power2: Any, rate: Any, numbers: Any) -> Any:
+    """power1[0] *= beta1, power2[0] *= beta2; rate[0] corrected for bias by them.
+
+    numbers: beta1, beta2 and others.
+    """
+    power1[0] *= power1.dtype.type(numbers[0])
+    power2[0] *= power2.dtype.type(numbers[1])
+    # As Python has it, in double precision whatever the elements are.
+    left1, left2 = 1.0 - np.float64(power1[0]), 1.0 - np.float64(power2[0])
+    return np.float64(rate[0]) * np.sqrt(left2) / left1
+
+
+@compiled
+def adam_step_begins(
+    index: Any,
+    height: Any,
+    power1: Any,
+    power2: Any,
+    rate: Any,
+    numbers: Any,
+    order: Any,
+    spare: Any,
+    corrected: Any,
+) -> Any:
+    """corrected[0] = `stepped_rate`; then order, spare as of `in_order`."""
+    corrected[0] = stepped_rate(power1, power2, rate, numbers)
+    return in_order(index, height, order, spare)
 
 
 @compiled
@@ -129,38 +213,67 @@ def adam_step_rows(
 
     numbers: beta1, beta2, 1 - beta1, 1 - beta2, epsilon.
     """
-    power1[0] *= power1.dtype.type(numbers[0])
-    power2[0] *= power2.dtype.type(numbers[1])
-    # As Python has it, in double precision whatever the elements are.
-    left1, left2 = 1.0 - np.float64(power1[0]), 1.0 - np.float64(power2[0])
-    corrected = np.float64(rate[0]) * np.sqrt(left2) / left1
+    corrected = stepped_rate(power1, power2, rate, numbers)
     now = (corrected, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
     return adam_rows(param, moment1, moment2, index, value, now, spare, total)
 
 
 @compiled
-def adam_step_tables(places: Any, numbers: Any, spare: Any, total: Any) -> Any:
-    """`adam_step_rows` of one table after the other; the first that lacks a row of its own, or -1.
+def adam_step_table(places: Any, table: Any, numbers: Any, spare: Any, total: Any) -> Any:
+    """`adam_step_rows` of one of several tables.
 
     places, int64 [12, tables]: addresses of param, moment1, moment2, power1, power2, index, value
     and rate, then height, width, the number of rows, and how far apart rows of value begin.
     numbers, spare and total as there, with room for the largest; all but index and spare have the
     type of `total`.
     """
+    height, width, count = places[8, table], places[9, table], places[10, table]
+    return adam_step_rows(
+        array_at(places[0, table], total, (height, width)),
+        array_at(places[1, table], total, (height, width)),
+        array_at(places[2, table], total, (height, width)),
+        array_at(places[5, table], places, (count,)),
+        array_at(places[6, table], total, (count, places[11, table])),
+        array_at(places[3, table], total, (1,)),
+        array_at(places[4, table], total, (1,)),
+        array_at(places[7, table], total, (1,)),
+        numbers,
+        spare,
+        total,
+    )
+
+
+@compiled
+def adam_step_tables(places: Any, numbers: Any, spare: Any, total: Any) -> Any:
+    """`adam_step_table` of all before the first that lacks a row of its own; which one that is."""
     for table in range(places.shape[1]):
-        height, width, count = places[8, table], places[9, table], places[10, table]
-        if not adam_step_rows(
-            array_at(places[0, table], total, (height, width)),
-            array_at(places[1, table], total, (height, width)),
-            array_at(places[2, table], total, (height, width)),
-            array_at(places[5, table], places, (count,)),
-            array_at(places[6, table], total, (count, places[11, table])),
-            array_at(places[3, table], total, (1,)),
-            array_at(places[4, table], total, (1,)),
-            array_at(places[7, table], total, (1,)),
-            numbers,
-            spare,
-            total,
-        ):
+        if not adam_step_table(places, table, numbers, spare, total):
             return table
-    return -1
+    return places.shape[1]
+
+
+@compiled
+def lacking_table(places: Any) -> Any:
+    """The first table that lacks a row of its own, or how many there are."""
+    for table in range(places.shape[1]):
+        if not are_rows(array_at(places[5, table], places, (places[10, table],)), places[8, table]):
+            return table
+    return places.shape[1]
+
+
+@for_team
+def adam_table_parts(
+    counter: Any, members: Any, tables: Any, places: Any, numbers: Any, spares: Any, totals: Any
+) -> None:
+    """`adam_step_table` of the first `tables`, which have all of their rows.
+
+    members: a counter, too. spares, totals: those of each thread that does anything.
+    """
+    own = taken(members)
+    if own >= spares.shape[0]:
+        return
+    spare, total = spares[own], totals[own]
+    table = taken(counter)
+    while table < tables:
+        adam_step_table(places, table, numbers, spare, total)
+        table = taken(counter)

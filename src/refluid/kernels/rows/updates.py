@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from refluid.kernels.rows import loops
-from refluid.kernels.rows.order import spare_room
+from refluid.kernels.rows.order import in_order, spare_room
+from refluid.kernels.teams import team_size
 
 TAKEN = (torch.float32, torch.float64)
 
@@ -19,6 +20,8 @@ Tensors = Sequence[Tensor]
 _place, _size, _stride = Tensor.data_ptr, Tensor.size, Tensor.stride
 _kind_of: Callable[[Tensor], Any] = attrgetter("dtype", "is_cpu")
 _ONE = torch.Size([1])
+# Threads share updates of so many numbers, in so many parts for each; numbers of a cache line.
+_MUCH, _PARTS, _LINE = 3 * 2**14, 4, 16
 
 
 def takes(rows: Tensor, value: Tensor, *tables: Tensor) -> bool:
@@ -64,11 +67,17 @@ def adam_rows(
     param, moment1, moment2: [height, width], float32 or float64; value: [n, width] of their type;
     rows: int64 [n]. Raises IndexError, and changes nothing, where the parameter lacks a row.
     """
-    one, two = betas
-    numbers = float(rate), one, two, 1.0 - one, 1.0 - two, epsilon
     given = param, moment1, moment2, rows.contiguous(), value.contiguous()
-    spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
-    _done(loops().adam_rows(*given, numbers, spare, total), rows, param)
+    numbers = float(rate), *_numbers(betas, epsilon)
+    if _is_much(value):
+        order, spare = _order_room(rows)
+        well = in_order(given[3], param.shape[0], order, spare)
+        if well:
+            _in_parts(given, numbers, order)
+    else:
+        spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
+        well = loops().adam_rows(*given, numbers, spare, total)
+    _done(well, rows, param)
 
 
 def adam_step_rows(
@@ -88,12 +97,42 @@ def adam_step_rows(
     power1, power2, rate: [1], on the CPU; the rest as `adam_rows` has it. Raises IndexError where
     the parameter lacks a row, and then changes the powers alone.
     """
-    state = power1, power2, rate
+    state, numbers = (power1, power2, rate), _numbers(betas, epsilon)
     given = param, moment1, moment2, rows.contiguous(), value.contiguous()
-    spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
+    if _is_much(value):
+        order, spare = _order_room(rows)
+        corrected = np.empty(1)
+        begun = given[3], param.shape[0], *state, numbers, order, spare, corrected
+        well = loops().adam_step_begins(*begun)
+        if well:
+            _in_parts(given, (corrected.item(), *numbers), order)
+    else:
+        spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
+        well = loops().adam_step_rows(*given, *state, numbers, spare, total)
+    _done(well, rows, param)
+
+
+def _numbers(betas: tuple[float, float], epsilon: float) -> tuple[float, ...]:
     one, two = betas
-    numbers = one, two, 1.0 - one, 1.0 - two, epsilon
-    _done(loops().adam_step_rows(*given, *state, numbers, spare, total), rows, param)
+    return one, two, 1.0 - one, 1.0 - two, epsilon
+
+
+def _is_much(value: Tensor) -> bool:
+    """Whether threads share the update of these rows."""
+    return value.numel() >= _MUCH and team_size() > 1
+
+
+def _order_room(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Room for an order of rows, and what finding it needs to work with."""
+    count = rows.shape[0]
+    return torch.empty(count, dtype=torch.int32), spare_room(count)
+
+
+def _in_parts(given: tuple[Tensor, ...], numbers: tuple[float, ...], order: Tensor) -> None:
+    """Adam on rows in order, their parts shared among threads."""
+    parts, width = _PARTS * team_size(), max(_LINE, given[0].shape[1])
+    totals = given[0].new_empty((parts, width))  # no two of them in one cache line
+    loops().adam_parts(np.zeros(1, np.int64), *given, numbers, order, totals)
 
 
 class AdamTables:
@@ -119,6 +158,7 @@ class AdamTables:
         self._seen: list[Any] = []
         self._copied: list[int] = []
         self._sizes: list[int] = []
+        self._numel: list[int] = []
         self._room: tuple[Tensor, Tensor]
 
     def step(
@@ -132,7 +172,7 @@ class AdamTables:
         """`adam_step_rows` of all tables, one after the other, in one call.
 
         False, and nothing done, where it doesn't take them or their gradients: they aren't all of
-        one type, say. Raises IndexError where a table lacks a row; those before it are updated.
+        one type, say, or so large that threads had better share them one by one. Raises IndexError where a table lacks a row; those before it are updated.
         """
         if not self.taken or _layout(self._kept) != self._layout:
             return False
@@ -146,12 +186,25 @@ class AdamTables:
             given[n] = given[n].contiguous()
         places = [*map(_place, self._kept), *map(_place, given), *self._sizes]
         table = np.array(places, np.int64).reshape(-1, len(self._params))
-        one, two = betas
-        numbers = one, two, 1.0 - one, 1.0 - two, epsilon
-        lacking = loops().adam_step_tables(table, numbers, *self._room)
-        if lacking >= 0:
+        size = team_size() if sum(self._numel) >= _MUCH else 1
+        if size > 1 and max(self._numel) >= _MUCH:
+            return False  # threads share each
+        lacking = self._stepped(table, _numbers(betas, epsilon), size)
+        if lacking < len(rows):
             _done(False, rows[lacking], self._params[lacking])
         return True
+
+    def _stepped(self, places: Any, numbers: tuple[float, ...], threads: int) -> int:
+        """The step of all tables before the first that lacks a row; which one that is."""
+        if threads == 1:
+            return int(loops().adam_step_tables(places, numbers, *self._room))
+        lacking = int(loops().lacking_table(places))
+        spare, total = self._room
+        spares = spare.new_empty((threads, len(spare)))
+        totals = total.new_empty((threads, max(_LINE, len(total))))
+        counters = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        loops().adam_table_parts(*counters, lacking, places, numbers, spares, totals)
+        return lacking
 
     def _looked_at(self, rows: Tensors, values: Tensors, rates: Tensors) -> bool:
         """Whether it takes these, which is more than to see that they are as the last ones."""
@@ -174,6 +227,7 @@ class AdamTables:
         heights, widths = zip(*self._shapes, strict=True)
         counts = [*map(len, rows)]
         self._sizes = [*heights, *widths, *counts, *aparts]
+        self._numel = [*map(Tensor.numel, values)]
         self._room = spare_room(2 * max(counts)), values[0].new_empty(max(widths))
         return True
 

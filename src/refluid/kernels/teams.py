@@ -1,0 +1,98 @@
+"""Compiled loops that a team of threads runs at once: OpenMP's, by which torch's own kernels run.
+
+Its threads are those that torch has: as many, and awake where one of torch's kernels has just ended.
+Each enters the loop with the same arguments, and takes one part of the work after the other by
+`taken`, so that a thread that comes late has less to do, and one that is alone does all of it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+from typing import Any, TypeVar, cast
+
+import torch
+
+from refluid.kernels.by_numba import Late
+from refluid.kernels.compiled import CompiledLoop
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_wanted: list[Callable[[], bool]] = [lambda: True]
+# Not empty in a forked process, in which GNU's OpenMP would wait for threads that aren't there.
+_forked: list[bool] = []
+os.register_at_fork(after_in_child=lambda: _forked.append(True))
+
+
+def share_if(wanted: Callable[[], bool]) -> None:
+    """Work is shared among threads while this holds."""
+    _wanted[:] = [wanted]
+
+
+def team_size() -> int:
+    """How many threads share a loop that is called now: in a forked process the caller alone."""
+    alone = _forked or not _wanted[0]() or _parallel() is None
+    return 1 if alone else torch.get_num_threads()
+
+
+class TeamLoop(CompiledLoop):
+    """A loop that gives nothing, made to be run by several threads at once.
+
+    Where no code is kept (`machine_code.py`), or torch has one thread, the caller runs it alone.
+    """
+
+    def entered(self, entry: Any) -> Callable[[bytes], int]:
+        run, address = _parallel(), ctypes.cast(entry, ctypes.c_void_p)
+
+        def enter(packed: bytes) -> int:
+            size = team_size()
+            if run is None or size == 1:
+                return int(entry(packed))
+            run(address, packed, size, 0)
+            return 0
+
+        return enter
+
+
+def for_team(function: F) -> F:
+    """The function as a `TeamLoop`."""
+    return cast(F, TeamLoop(cast(FunctionType, function)))
+
+
+@cache
+def _parallel() -> Any:
+    """OpenMP's function that has a team run another one; None where torch has none, or none such."""
+    for path in (Path(torch.__file__).parent / "lib").glob("lib*omp*.so*"):
+        try:
+            found = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD).GOMP_parallel
+        except (OSError, AttributeError):  # not what torch has loaded, or of another kind
+            continue
+        found.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint]
+        found.restype = None
+        return found
+    return None
+
+
+def _taking() -> Any:
+    """For numba: adds one to the first element of an int64 array, and gives what it was."""
+    ir: Any = import_module("llvmlite.ir")
+    numba: Any = import_module("numba.core")
+    extending: Any = import_module("numba.extending")
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    def take(_typing: Any, counter: Any) -> Any:
+        return numba.types.int64(counter), generate
+
+    return extending.intrinsic(take)
+
+
+# In loops: the number of the next part of the work, from an int64 [1] that is 0 before.
+taken: Any = Late(_taking)
