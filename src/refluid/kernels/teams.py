@@ -1,6 +1,6 @@
 """Compiled loops that a team of threads runs at once: OpenMP's, by which torch's own kernels run.
 
-Its threads are those that torch has: as many, and awake where one of torch's kernels has just ended.
+Its threads are those that torch has: as many, and awake where a kernel of torch's has just ended.
 Each enters the loop with the same arguments, and takes one part of the work after the other by
 `taken`, so that a thread that comes late has less to do, and one that is alone does all of it.
 """
@@ -66,7 +66,7 @@ def for_team(function: F) -> F:
 
 @cache
 def _parallel() -> Any:
-    """OpenMP's function that has a team run another one; None where torch has none, or none such."""
+    """OpenMP's function that has a team run another one; None where torch has none such."""
     for path in (Path(torch.__file__).parent / "lib").glob("lib*omp*.so*"):
         try:
             found = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD).GOMP_parallel

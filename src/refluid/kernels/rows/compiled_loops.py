@@ -154,7 +154,7 @@ def adam_parts(
     order: Any,
     totals: Any,
 ) -> None:
-    """`adam_between` of all rows, in as many parts as `totals`, [parts, width or more], has rows."""
+    """`adam_between` of all rows, in as many parts as `totals` has rows: [parts, width or more]."""
     parts, count = totals.shape[0], index.shape[0]
     part = taken(counter)
     while part < parts:

@@ -172,7 +172,8 @@ class AdamTables:
         """`adam_step_rows` of all tables, one after the other, in one call.
 
         False, and nothing done, where it doesn't take them or their gradients: they aren't all of
-        one type, say, or so large that threads had better share them one by one. Raises IndexError where a table lacks a row; those before it are updated.
+        one type, say, or so large that threads had better share them one by one. Raises IndexError
+        where a table lacks a row; those before it are updated.
         """
         if not self.taken or _layout(self._kept) != self._layout:
             return False
