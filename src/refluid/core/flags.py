@@ -18,7 +18,7 @@ import torch
 
 from refluid.core.errors import OutOfBounds
 from refluid.core.flag_table import FLAGS, Flag, FlagValue, Status
-from refluid.kernels import compiled, teams
+from refluid.kernels import compiled
 
 _LOGGER = logging.getLogger("refluid")
 _PREFIX = "FLAGS_"
@@ -242,4 +242,4 @@ load_environment(os.environ)
 
 # Kernels know no flags.
 compiled.keep_if(lambda: bool(value("refluid_kept_loops")))
-teams.share_if(lambda: bool(value("refluid_shared_rows")))
+compiled.share_if(lambda: bool(value("refluid_shared_rows")))

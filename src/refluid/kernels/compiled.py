@@ -16,11 +16,22 @@ from refluid.kernels.by_numba import NumbaLoop
 F = TypeVar("F", bound=Callable[..., Any])
 
 _wanted: list[Callable[[], bool]] = [lambda: True]
+_shared: list[Callable[[], bool]] = [lambda: True]
 
 
 def keep_if(wanted: Callable[[], bool]) -> None:
     """Loops that are met from now on are kept on disk, and loaded from there, while this holds."""
     _wanted[:] = [wanted]
+
+
+def share_if(wanted: Callable[[], bool]) -> None:
+    """Threads share the work of loops that are for a team (`teams.py`) while this holds."""
+    _shared[:] = [wanted]
+
+
+def is_shared() -> bool:
+    """Whether they do, as was asked for."""
+    return _shared[0]()
 
 
 class CompiledLoop(NumbaLoop):

@@ -19,24 +19,18 @@ from typing import Any, TypeVar, cast
 import torch
 
 from refluid.kernels.by_numba import Late
-from refluid.kernels.compiled import CompiledLoop
+from refluid.kernels.compiled import CompiledLoop, is_shared
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_wanted: list[Callable[[], bool]] = [lambda: True]
 # Not empty in a forked process, in which GNU's OpenMP would wait for threads that aren't there.
 _forked: list[bool] = []
 os.register_at_fork(after_in_child=lambda: _forked.append(True))
 
 
-def share_if(wanted: Callable[[], bool]) -> None:
-    """Work is shared among threads while this holds."""
-    _wanted[:] = [wanted]
-
-
 def team_size() -> int:
     """How many threads share a loop that is called now: in a forked process the caller alone."""
-    alone = _forked or not _wanted[0]() or _parallel() is None
+    alone = _forked or not is_shared() or _parallel() is None
     return 1 if alone else torch.get_num_threads()
 
 
