@@ -12,7 +12,6 @@ from torch import Tensor
 
 from refluid.kernels.rows import loops
 from refluid.kernels.rows.order import in_order, spare_room
-from refluid.kernels.teams import team_size
 
 TAKEN = (torch.float32, torch.float64)
 
@@ -119,7 +118,14 @@ def _numbers(betas: tuple[float, float], epsilon: float) -> tuple[float, ...]:
 
 def _is_much(value: Tensor) -> bool:
     """Whether threads share the update of these rows."""
-    return value.numel() >= _MUCH and team_size() > 1
+    return value.numel() >= _MUCH and _threads() > 1
+
+
+def _threads() -> int:
+    """How many threads share an update."""
+    from refluid.kernels.teams import team_size  # few programs have many rows
+
+    return team_size()
 
 
 def _order_room(rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,7 +136,7 @@ def _order_room(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 def _in_parts(given: tuple[Tensor, ...], numbers: tuple[float, ...], order: Tensor) -> None:
     """Adam on rows in order, their parts shared among threads."""
-    parts, width = _PARTS * team_size(), max(_LINE, given[0].shape[1])
+    parts, width = _PARTS * _threads(), max(_LINE, given[0].shape[1])
     totals = given[0].new_empty((parts, width))  # no two of them in one cache line
     loops().adam_parts(np.zeros(1, np.int64), *given, numbers, order, totals)
 
@@ -187,7 +193,7 @@ class AdamTables:
             given[n] = given[n].contiguous()
         places = [*map(_place, self._kept), *map(_place, given), *self._sizes]
         table = np.array(places, np.int64).reshape(-1, len(self._params))
-        size = team_size() if sum(self._numel) >= _MUCH else 1
+        size = _threads() if sum(self._numel) >= _MUCH else 1
         if size > 1 and max(self._numel) >= _MUCH:
             return False  # threads share each
         lacking = self._stepped(table, _numbers(betas, epsilon), size)
