@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -30,12 +32,12 @@ class Clock:
 @pytest.mark.parametrize(
     ("ours", "others", "faster"),
     [
-        ([1.0] * 8, [2.0] * 8, True),
-        ([2.0] * 8, [1.0] * 8, False),
-        ([1.0] * 8, [1.2] * 8, False),
+        ([1.0] * 6, [2.0] * 6, True),
+        ([2.0] * 6, [1.0] * 6, False),
+        ([1.0] * 6, [1.2] * 6, False),
         # The processor is taken away now and then: the shortest times count.
-        ([9.0, 1.0, 7.0, 1.0, 9.0, 9.0, 9.0, 9.0], [2.0] * 8, True),
-        ([1.0] * 8, [50.0] * 7 + [1.1], False),
+        ([9.0, 1.0, 7.0, 1.0, 9.0, 9.0], [2.0] * 6, True),
+        ([1.0] * 6, [50.0] * 5 + [1.1], False),
     ],
 )
 def test_the_shortest_times_decide(ours: list[float], others: list[float], faster: bool) -> None:
@@ -55,17 +57,43 @@ class _Seen(TorchDispatchMode):
 
 
 def test_it_is_measured_once_and_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "_speed", None)
-    measured: list[float] = []
-    whole = processor._measured
-    monkeypatch.setattr(processor, "_measured", lambda: measured.append(whole()) or measured[-1])
+    monkeypatch.setattr(processor, "_speeds", None)
+    measured: list[int] = []
+    whole, threads = processor._measured, torch.get_num_threads()
+    monkeypatch.setattr(processor, "_measured", lambda by: measured.append(by) or whole(by))
     with _Seen() as seen:
-        first = processor.onednn_speed()
-        assert processor.onednn_speed() == first
+        first = [processor.onednn_speed(rows) for rows in (20, 2000)]
+        assert [processor.onednn_speed(rows) for rows in (32, 33)] == first
+    assert processor.onednn_speed() == first[1]
     assert seen.calls == 0
-    assert len(measured) == int(
-        torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
-    )
+    there = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
+    assert measured == [threads] * there
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_are_measured_by_as_many_threads_as_will_compute_them(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, object]] = []
+
+    def other_times(*given: object) -> tuple[float, float]:
+        seen.append((torch.get_num_threads(), given[2]))
+        return 1.0, float(len(seen))
+
+    monkeypatch.setattr(processor, "shortest", other_times)
+    clock = time.perf_counter if threads > 1 else time.thread_time
+    assert processor._measured(threads) == (1.0, 2.0)
+    assert seen == [(threads, clock)] * 2
+
+
+def test_what_fails_is_not_faster() -> None:
+    before = threading.excepthook
+    threading.excepthook = lambda _: None
+    try:
+        assert processor._apart(lambda: 1 / 0, 1) == 0.0
+    finally:
+        threading.excepthook = before
 
 
 def test_bfloat16_is_measured_as_well(monkeypatch: pytest.MonkeyPatch) -> None:

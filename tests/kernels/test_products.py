@@ -25,7 +25,7 @@ def _no_size_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
 def faster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param and not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
-    monkeypatch.setattr(products, "onednn_speed", lambda: 2.0 * request.param)
+    monkeypatch.setattr(products, "onednn_speed", lambda *_: 2.0 * request.param)
     return bool(request.param)
 
 
@@ -54,7 +54,7 @@ def test_from_which_size_products_are_onednns(
     told: int, faster: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As was measured, or as somebody says, on a processor that has both kernels."""
-    monkeypatch.setattr(products, "onednn_speed", lambda: 2.0 if faster else 1.0)
+    monkeypatch.setattr(products, "onednn_speed", lambda *_: 2.0 if faster else 1.0)
     monkeypatch.setattr(products.limits, "told", told)
     usual = 2**20 if faster else 2**70
     generator = random.Random(told)
@@ -66,7 +66,7 @@ def test_from_which_size_products_are_onednns(
         out = products.product(a, b)
         torch.testing.assert_close(out, (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4)
         monkeypatch.setattr(products, "sizes", RoundedSizes())
-    monkeypatch.setattr(products, "onednn_speed", lambda: 0.0)  # there is no oneDNN
+    monkeypatch.setattr(products, "onednn_speed", lambda *_: 0.0)  # there is no oneDNN
     assert products._kind(a, b) == ""
 
 
@@ -96,7 +96,7 @@ def test_other_types_are_left_to_torch(faster: bool) -> None:
 
 
 def test_kernels_depend_on_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "onednn_speed", lambda: 2.0)
+    monkeypatch.setattr(products, "onednn_speed", lambda *_: 2.0)
     kinds = [
         products._kind(_matrix(rows, inner, "plain"), _matrix(inner, columns, "plain"))
         for rows, inner, columns in SHAPES
@@ -109,13 +109,13 @@ def test_narrow_results_are_transposes_whichever_kernel_is_faster(
 ) -> None:
     a, b = _matrix(500, 64, "plain"), _matrix(64, 10, "plain")
     for speed, wanted in ((0.9, "narrow"), (2.0, "narrow"), (0.0, "")):
-        monkeypatch.setattr(products, "onednn_speed", lambda speed=speed: speed)
+        monkeypatch.setattr(products, "onednn_speed", lambda *_, speed=speed: speed)
         assert products._kind(a, b) == wanted
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_narrow_products_at_random(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "onednn_speed", lambda: 0.9)
+    monkeypatch.setattr(products, "onednn_speed", lambda *_: 0.9)
     draw = random.Random(seed)
     columns = draw.randint(2, 11)
     inner = draw.randint(32, 300)
@@ -139,7 +139,7 @@ def test_narrow_products_at_random(seed: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_parts_of_matrices_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "onednn_speed", lambda: 2.0)
+    monkeypatch.setattr(products, "onednn_speed", lambda *_: 2.0)
     a, whole = torch.rand(160, 120), torch.rand(120, 260)
     kinds = [products._kind(a, b) for b in (whole, whole[:, :130], whole.t()[:120, :120])]
     assert kinds == ["exact", "", ""]
@@ -151,7 +151,7 @@ def test_where_onednn_is_slightly_faster_larger_products_are_its(
 ) -> None:
     shapes = [(160, 120, 130), (200, 160, 140)]
     for speed, wanted in ((1.0, ["", ""]), (1.1, ["", "exact"]), (2.0, ["exact", "exact"])):
-        monkeypatch.setattr(products, "onednn_speed", lambda speed=speed: speed)
+        monkeypatch.setattr(products, "onednn_speed", lambda *_, speed=speed: speed)
         pairs = [(_matrix(m, k, "plain"), _matrix(k, n, "plain")) for m, k, n in shapes]
         assert [products._kind(a, b) for a, b in pairs] == wanted
 
@@ -163,7 +163,7 @@ def test_a_transposed_first_factor_is_copied_where_that_is_repaid(
     """By columns, by how much faster oneDNN is, by threads; somebody's word goes before."""
     draw = random.Random(seed)
     speed, threads = draw.choice([1.1, 1.5, 3.0]), draw.choice([1, 2, 8])
-    monkeypatch.setattr(products, "onednn_speed", lambda: speed)
+    monkeypatch.setattr(products, "onednn_speed", lambda *_: speed)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     enough = 45 * threads / (1 - 1 / speed)
     for columns in (max(8, int(0.9 * enough)), int(1.1 * enough) + 1):

@@ -30,7 +30,7 @@ def shapes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
         return whole(a, b, *rest)
 
     monkeypatch.setattr(products, "linear", linear)
-    monkeypatch.setattr(products, "onednn_speed", lambda: 2.0)
+    monkeypatch.setattr(products, "onednn_speed", lambda *_: 2.0)
     monkeypatch.setattr(products, "sizes", rounded.RoundedSizes())
     return seen
 

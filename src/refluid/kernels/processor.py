@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, partial
 
 import torch
 
 from refluid.kernels.onednn import linear
 
-# Of the products that are compared: rows, inner size and columns; and how often by each.
-_PRODUCTS, _TIMES = ((24, 512, 1024), (512, 256, 512)), 8
+# The products that are compared, of few rows and of many: rows, inner size and columns; and how
+# often by each kernel. MKL's threads gain little where there are few rows.
+_FEW_ROWS, _PRODUCTS, _TIMES = 32, ((24, 512, 1024), (640, 640, 640)), 6
 # From which ratio on the difference is one of the kernels rather than of the moment: MKL takes
 # twice as long as oneDNN where it doesn't use the 512 bits that the processor has, as long where it
 # does, and with 256 bits between 1 and 1.2 times as long.
 CLEARLY, SLIGHTLY = 1.4, 1.07
 _SIZE = 256
 _lock = threading.Lock()
-_speed: float | None = None
+_speeds: tuple[float, float] | None = None
 
 
-def onednn_speed() -> float:
-    """How many times as fast as MKL's oneDNN's matrix products are here; measured once.
+def onednn_speed(rows: int = _FEW_ROWS + 1) -> float:
+    """How many times as fast as MKL's oneDNN's matrix products of so many rows are here.
 
-    0 where one of them isn't there.
+    Measured once, by as many threads as torch has then. 0 where one of them isn't there.
     """
-    global _speed
-    if _speed is None:
+    global _speeds
+    if _speeds is None:
         with _lock:
-            if _speed is None:
-                _speed = _apart(_measured) if _both_are_there() else 0.0
-    return _speed
+            if _speeds is None:
+                _speeds = _measured(torch.get_num_threads()) if _both_are_there() else (0.0, 0.0)
+    return _speeds[rows > _FEW_ROWS]
 
 
 def _both_are_there() -> bool:
@@ -44,53 +44,47 @@ def _both_are_there() -> bool:
 @cache
 def bfloat16_multiplies_faster() -> bool:
     """Whether matrix products of bfloat16 are clearly faster than float32's here; measured once."""
-    return _apart(_measured_halves) >= CLEARLY
+    return _apart(_measured_halves, 1) >= CLEARLY
 
 
-def _apart(measured: Callable[[], float]) -> float:
-    """Measured in a thread of its own, where nobody watches or records what is called.
+def _apart(measured: Callable[[], float], threads: int) -> float:
+    """Measured by so many threads of torch's in a thread of its own, where nobody watches or
+    records what is called. What fails is not faster."""
+    found, own = list[float](), torch.get_num_threads()
 
-    What fails is not faster.
-    """
-    found: list[float] = []
-    thread = threading.Thread(target=lambda: found.append(measured()), name="refluid measuring")
+    def measure() -> None:
+        torch.set_num_threads(threads)
+        try:
+            with torch.no_grad():
+                found.append(measured())
+        finally:
+            torch.set_num_threads(own)
+
+    thread = threading.Thread(target=measure, name="refluid measuring")
     thread.start()
     thread.join()
     return found[0] if found else 0.0
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Kernels run in the calling thread alone: what others compute, its clock doesn't show."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def _measured(threads: int) -> tuple[float, float]:
+    few, many = (_apart(partial(_measured_product, *one, threads), threads) for one in _PRODUCTS)
+    return few, many
 
 
-@torch.no_grad()
-def _measured() -> float:
+def _measured_product(rows: int, inner: int, columns: int, threads: int) -> float:
     assert linear is not None
-    ours = theirs = 0.0
-    with _one_thread():
-        for rows, inner, columns in _PRODUCTS:
-            a, b = torch.rand(rows, inner), torch.rand(inner, columns)
-            mkl, onednn = partial(torch.mm, a, b), partial(linear, a, b.t(), None, "none", [], "")
-            # What this thread computes: that is the same whatever others do to the clock.
-            one, other = shortest(onednn, mkl, time.thread_time)
-            ours, theirs = ours + one, theirs + other
+    a, b = torch.rand(rows, inner), torch.rand(inner, columns)
+    mkl, onednn = partial(torch.mm, a, b), partial(linear, a, b.t(), None, "none", [], "")
+    # What one thread computes by itself is the same whatever others do to the clock.
+    ours, theirs = shortest(onednn, mkl, time.perf_counter if threads > 1 else time.thread_time)
     return theirs / ours
 
 
-@torch.no_grad()
 def _measured_halves() -> float:
     a, b = torch.rand(_SIZE, _SIZE), torch.rand(_SIZE, _SIZE)
     half_a, half_b = a.bfloat16(), b.bfloat16()
     halves, floats = (lambda: torch.mm(half_a, half_b)), (lambda: torch.mm(a, b))
-    with _one_thread():
-        ours, theirs = shortest(halves, floats, time.thread_time)
+    ours, theirs = shortest(halves, floats, time.thread_time)
     return theirs / ours
 
 

@@ -127,7 +127,7 @@ def _kind(a: Tensor, b: Tensor) -> str:
         return ""
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         return ""
-    speed = onednn_speed()
+    speed = onednn_speed(rows)
     if speed and 1 < columns < _NARROW and rows > _NARROW and inner >= _DEEP:
         return "narrow"
     large = limits.of(speed)
