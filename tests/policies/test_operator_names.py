@@ -71,6 +71,7 @@ WORDS: list[tuple[str, str, str]] = [
     ("runtime/batched/rules.py", "addmm bmm sum transpose", "torch's kernels"),
     ("runtime/batched/values.py", "flatten stack transpose unbind", "methods of tensors"),
     ("runtime/printing.py", "while", "a word of Python"),
+    ("runtime/recorded/last_uses.py", "mul", "torch's kernels"),
     ("runtime/recorded/trace.py", "equal", "a method of tensors"),
     ("runtime/recurrence.py", "reverse unbind", "an attribute; a method of tensors"),
 ]

@@ -75,6 +75,7 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_near_memory", True, "servers of this host share memory with callers (refluid only)"),
     ("refluid_known_updates", True, "updates of the same tensors are prepared (refluid only)"),
     ("refluid_rows_together", True, "tables' sparse updates are one call (refluid only)"),
+    ("refluid_last_uses", True, "recorded kernels write over what is spent (refluid only)"),
     ("refluid_shared_rows", True, "threads share updates of many rows (refluid only)"),
     ("refluid_prefetch_rows", True, "rows of the next batch come with a push (refluid only)"),
     ("refluid_eager_direct", True, "dygraph calls operators without plans (refluid only)"),

@@ -60,9 +60,8 @@ class Plan:
         self.code = Code(self.written.source, self.written.variables.names, "plan")
         recordable = _is_recordable(request, ragged=self.written.ragged)
         pauses = any(isinstance(step, Pause) for step in self.written.source.steps)
-        self._tiers = (
-            Tiers(self.code, compiles=request.compiles, pauses=pauses) if recordable else None
-        )
+        hints = {"compiles": request.compiles, "in_place": request.memory.in_place}
+        self._tiers = Tiers(self.code, pauses=pauses, **hints) if recordable else None
         self._laid, self._hold = laying(request.block.ops, request.device, request.kernels.layout)
         self._threads = AdaptiveThreads() if _is_adaptive(request) else None
         self._bound: Bound | None = None

@@ -21,6 +21,7 @@ from refluid.runtime.recorded.bysize import SIZES, Tables
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Part
 from refluid.runtime.recorded.large_results import large_at_once
+from refluid.runtime.recorded.last_uses import over_last_uses
 from refluid.runtime.recorded.record import PreparedStep, Refused, StepRecorder
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
@@ -67,8 +68,15 @@ class _Made:
 class Tiers:
     """The tiers of one plan: `run` takes the fastest that fits, FLAGS_refluid_tier permitting."""
 
-    def __init__(self, code: Code, *, compiles: bool = False, pauses: bool = False) -> None:
-        self.interpreted = code
+    def __init__(
+        self,
+        code: Code,
+        *,
+        compiles: bool = False,
+        pauses: bool = False,
+        in_place: bool = True,
+    ) -> None:
+        self.interpreted, self._in_place = code, in_place
         self._compiles = compiles and not pauses
         self._pauses = pauses
         self._begun = 0
@@ -152,7 +160,8 @@ class Tiers:
         recording = recorder.recording
         steps = simplify(recording.steps)
         names = recording.names_of(self.interpreted)
-        write = partial(_write, code=self.interpreted, names=names)
+        in_place = self._in_place and flags.value("refluid_last_uses")
+        write = partial(_write, code=self.interpreted, names=names, in_place=in_place)
         make_room(large_at_once(steps))
         self._now.current = Recorded(write(steps), feeds, cells)
         tries = self._compiles or flags.value("refluid_tier") == "compiled"
@@ -225,7 +234,10 @@ def _compiled(steps: Sequence[Part]) -> list[Part | Compiled]:
     return compile_steps(steps)
 
 
-def _write(steps: Sequence[Part | Compiled], code: Code, names: Mapping[Key, Name]) -> Code:
+def _write(
+    steps: Sequence[Part | Compiled], code: Code, names: Mapping[Key, Name], *, in_place: bool
+) -> Code:
+    steps = over_last_uses(steps) if in_place else steps
     source = Text(code.source.constants).write(steps)
     written = Code(source, names, "recording")
     if code.source.constants["device"].type not in GRAPHED:
