@@ -12,7 +12,6 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
-from refluid.kernels.beams import choose_beams
 from refluid.ops.registry import OperatorDef, operator
 
 
@@ -88,6 +87,8 @@ def beam_search(
     room, bounds = beam_size * len(sources), torch.empty(rows + 1, dtype=torch.long)
     kept = torch.empty(room, dtype=value.dtype)
     parents, words = torch.empty(room, dtype=torch.int32), torch.empty(room, dtype=torch.long)
+    from refluid.kernels.beams import choose_beams  # few programs search
+
     made = choose_beams(*given, end_id, beam_size, kept, parents, words, bounds)
     found = (words[:made].view(-1, 1), kept[:made].view(-1, 1), parents[:made])
     lod = sources, Offsets(bounds.numpy())
