@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from refluid.kernels.rows.ids import Ids, are_equal, id_loops, map_size
+from refluid.kernels.rows.ids import Ids, are_equal, dealt, id_loops, map_size
 
 Rows = np.ndarray[Any, Any]
 
@@ -25,14 +25,10 @@ class DealtIds:
     """
 
     def __init__(self, ids: Ids, owners: Tensor, servers: int) -> None:
-        count = len(ids)
-        self._given, self._any = np.empty(count, np.int64), int(owners[0])
-        self._order, begins = np.empty(count + 1, np.int32), np.empty(servers + 1, np.int64)
-        made = np.empty(count, np.int16), np.empty_like(begins), begins, self._order
-        id_loops().deal_copied(ids, owners, self._given, *made)
-        self._begins = begins.tolist()
+        self._given, self._order, self._begins = dealt(ids, owners, servers)
+        self._any = int(owners[0])
         # Which of its server's different ids each of the given ones is.
-        self._inverse = np.empty(count, np.int32)
+        self._inverse = np.empty(len(ids), np.int32)
         self._different: list[Ids | None] = [None] * servers
 
     def __len__(self) -> int:

@@ -127,30 +127,6 @@ def add_up(inverse: Any, value: Any, sums: Any) -> None:
 
 
 @compiled
-def deal(ids: Any, owners: Any, counts: Any, order: Any, chosen: Any, starts: Any) -> None:
-    """Positions of the ids server by server, as they come, and how many each server has.
-
-    owners: the server of each of 65536 parts that ids fall into by their upper bits, stirred. To
-    work with: chosen, int32 as long as the ids, and starts, int64 for each server.
-    """
-    total = ids.shape[0]
-    for server in range(counts.shape[0]):
-        counts[server] = 0
-    for i in range(total):
-        owner = np.uint64(owners[mixed(np.uint64(ids[i])) >> _S48])
-        chosen[i] = owner
-        counts[owner] += 1
-    start = 0
-    for server in range(counts.shape[0]):
-        starts[server] = start
-        start += counts[server]
-    for i in range(total):
-        own = np.uint64(chosen[i])
-        order[np.uint64(starts[own])] = i
-        starts[own] += 1
-
-
-@compiled
 def in_order_of_servers(owner: Any, following: Any, begins: Any, order: Any) -> None:
     """order: positions server by server, ascending; server s has begins[s] to begins[s + 1].
 
@@ -180,12 +156,13 @@ def in_order_of_servers(owner: Any, following: Any, begins: Any, order: Any) -> 
 
 
 @compiled
-def deal_copied(
+def deal(
     given: Any, owners: Any, ids: Any, chosen: Any, following: Any, begins: Any, order: Any
 ) -> None:
     """ids[i] = given[i]; order, begins: as of `in_order_of_servers`.
 
-    To work with: chosen, int16 as long as the ids, and following, as begins.
+    owners: the server of each of 65536 parts that ids fall into by their upper bits, stirred. To
+    work with: chosen, int16 as long as the ids, and following, as begins.
     """
     # In two loops, for processors stir several ids at a time but read one owner after the other.
     for i in range(given.shape[0]):

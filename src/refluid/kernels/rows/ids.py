@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -147,12 +148,21 @@ def merge_ids(ids: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     return found, sum_rows(inverse, value, len(found))
 
 
+def dealt(ids: Ids, owners: Tensor, servers: int) -> tuple[Ids, Ids, list[int]]:
+    """A copy of the ids, int64 [n]; their positions server by server, as they come, int32 [n + 1];
+    where each server's begin, and the last one's end. owners: as of `deal_ids`."""
+    count, begins = len(ids), np.empty(servers + 1, np.int64)
+    copy, order = np.empty(count, np.int64), np.empty(count + 1, np.int32)
+    spare = np.empty(count, np.int16), np.empty_like(begins)
+    id_loops().deal(ids, owners, copy, *spare, begins, order)
+    return copy, order, begins.tolist()
+
+
 def deal_ids(ids: Tensor, owners: Tensor, servers: int) -> list[Tensor]:
     """For each server the positions of the ids that it has, int64, as they come.
 
     owners: int16 [PARTS], the server of each part.
     """
-    counts, order = np.empty(servers, np.int64), torch.empty(len(ids), dtype=torch.int64)
-    spare = np.empty(len(ids), np.int32), np.empty_like(counts)
-    id_loops().deal(ids.numpy(), owners.numpy(), counts, order.numpy(), *spare)
-    return list(torch.split_with_sizes(order, counts.tolist()))
+    _, order, begins = dealt(ids.numpy(), owners, servers)
+    whole = torch.from_numpy(order).long()
+    return [whole[start:end] for start, end in pairwise(begins)]
