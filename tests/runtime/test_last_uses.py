@@ -12,7 +12,7 @@ from torch import Tensor
 
 from refluid import fluid
 from refluid.core import flags
-from refluid.runtime.recorded import last_uses
+from refluid.runtime.recorded import tiers
 from refluid.runtime.recorded.graph import Compiled, Kernel, Layout, Part, Value
 from refluid.runtime.recorded.last_uses import over_last_uses
 
@@ -164,7 +164,7 @@ def test_recorded_steps_write_over_spent_inputs_unless_they_are_not_to(
         changed.append(sum(one is not other for one, other in zip(found, steps, strict=True)))
         return found
 
-    monkeypatch.setattr(last_uses, "over_last_uses", watched)
+    monkeypatch.setattr(tiers, "over_last_uses", watched)
     with flags.override({"FLAGS_refluid_tier": "recorded"}):
         usual = trained()
         assert sum(changed) > 3

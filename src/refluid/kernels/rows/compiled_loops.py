@@ -179,20 +179,9 @@ def stepped_rate(power1: Any, power2: Any, rate: Any, numbers: Any) -> Any:
 
 
 @compiled
-def adam_step_begins(
-    index: Any,
-    height: Any,
-    power1: Any,
-    power2: Any,
-    rate: Any,
-    numbers: Any,
-    order: Any,
-    spare: Any,
-    corrected: Any,
-) -> Any:
-    """corrected[0] = `stepped_rate`; then order, spare as of `in_order`."""
+def step_rate(power1: Any, power2: Any, rate: Any, numbers: Any, corrected: Any) -> None:
+    """corrected[0] = `stepped_rate`."""
     corrected[0] = stepped_rate(power1, power2, rate, numbers)
-    return in_order(index, height, order, spare)
 
 
 @compiled

@@ -69,8 +69,8 @@ def adam_rows(
     given = param, moment1, moment2, rows.contiguous(), value.contiguous()
     numbers = float(rate), *_numbers(betas, epsilon)
     if _is_much(value):
-        order, spare = _order_room(rows)
-        well = in_order(given[3], param.shape[0], order, spare)
+        order = torch.empty(rows.shape[0], dtype=torch.int32)
+        well = in_order(given[3], param.shape[0], order, spare_room(rows.shape[0]))
         if well:
             _in_parts(given, numbers, order)
     else:
@@ -97,18 +97,14 @@ def adam_step_rows(
     the parameter lacks a row, and then changes the powers alone.
     """
     state, numbers = (power1, power2, rate), _numbers(betas, epsilon)
-    given = param, moment1, moment2, rows.contiguous(), value.contiguous()
     if _is_much(value):
-        order, spare = _order_room(rows)
         corrected = np.empty(1)
-        begun = given[3], param.shape[0], *state, numbers, order, spare, corrected
-        well = loops().adam_step_begins(*begun)
-        if well:
-            _in_parts(given, (corrected.item(), *numbers), order)
-    else:
-        spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
-        well = loops().adam_step_rows(*given, *state, numbers, spare, total)
-    _done(well, rows, param)
+        loops().step_rate(*state, numbers, corrected)
+        adam_rows(param, moment1, moment2, rows, value, corrected.item(), betas, epsilon)
+        return
+    given = param, moment1, moment2, rows.contiguous(), value.contiguous()
+    spare, total = spare_room(2 * rows.shape[0]), value.new_empty(value.shape[1])
+    _done(loops().adam_step_rows(*given, *state, numbers, spare, total), rows, param)
 
 
 def _numbers(betas: tuple[float, float], epsilon: float) -> tuple[float, ...]:
@@ -126,12 +122,6 @@ def _threads() -> int:
     from refluid.kernels.teams import team_size  # few programs have many rows
 
     return team_size()
-
-
-def _order_room(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Room for an order of rows, and what finding it needs to work with."""
-    count = rows.shape[0]
-    return torch.empty(count, dtype=torch.int32), spare_room(count)
 
 
 def _in_parts(given: tuple[Tensor, ...], numbers: tuple[float, ...], order: Tensor) -> None:
@@ -189,13 +179,13 @@ class AdamTables:
             if not self._looked_at(rows, values, rates):
                 return False
             self._seen = seen
+        size = _threads() if sum(self._numel) >= _MUCH else 1
+        if size > 1 and max(self._numel) >= _MUCH:
+            return False  # threads share each
         for n in self._copied:
             given[n] = given[n].contiguous()
         places = [*map(_place, self._kept), *map(_place, given), *self._sizes]
         table = np.array(places, np.int64).reshape(-1, len(self._params))
-        size = _threads() if sum(self._numel) >= _MUCH else 1
-        if size > 1 and max(self._numel) >= _MUCH:
-            return False  # threads share each
         lacking = self._stepped(table, _numbers(betas, epsilon), size)
         if lacking < len(rows):
             _done(False, rows[lacking], self._params[lacking])

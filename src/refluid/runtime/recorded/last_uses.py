@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -29,11 +29,13 @@ def over_last_uses(steps: Sequence[Part | Compiled]) -> list[Part | Compiled]:
     """
     own = _seen_by_kernels_alone(steps)
     last = {place: number for number, step in enumerate(steps) for place in _places(step)}
-    found: list[Part | Compiled] = []
-    for number, step in enumerate(steps):
-        spent = {place for place in own if last[place] == number}
-        found.append(_written_over(step, spent) if isinstance(step, Kernel) else step)
-    return found
+    spent: defaultdict[int, set[int]] = defaultdict(set)
+    for place in own:
+        spent[last[place]].add(place)
+    return [
+        _written_over(step, spent[number]) if isinstance(step, Kernel) else step
+        for number, step in enumerate(steps)
+    ]
 
 
 def _places(step: Part | Compiled) -> Iterator[int]:

@@ -21,6 +21,7 @@ from refluid.runtime.recorded.bysize import SIZES, Tables
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Part
 from refluid.runtime.recorded.large_results import large_at_once
+from refluid.runtime.recorded.last_uses import over_last_uses
 from refluid.runtime.recorded.record import PreparedStep, Refused, StepRecorder
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
@@ -236,10 +237,7 @@ def _compiled(steps: Sequence[Part]) -> list[Part | Compiled]:
 def _write(
     steps: Sequence[Part | Compiled], code: Code, names: Mapping[Key, Name], *, in_place: bool
 ) -> Code:
-    if in_place:
-        from refluid.runtime.recorded.last_uses import over_last_uses  # short runs record nothing
-
-        steps = over_last_uses(steps)
+    steps = over_last_uses(steps) if in_place else steps
     source = Text(code.source.constants).write(steps)
     written = Code(source, names, "recording")
     if code.source.constants["device"].type not in GRAPHED:
