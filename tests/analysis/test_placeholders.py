@@ -43,7 +43,6 @@ BUILDS: dict[str, Build] = {
     "im2sequence_grad": lambda x: layers.im2sequence(layers.reshape(x, [1, 1, 6, 8]), 2, 2),
     "lod_reset_grad": lambda x: layers.lod_reset(x, target_lod=[0, 4, 6]),
     "lstm_grad": lambda x: layers.dynamic_lstm(layers.fc(x, 16), 16)[0],
-    "mean_grad": layers.mean,
     "sequence_unpad_grad": _unpadded,
     "squeeze_grad": lambda x: _raw("squeeze", axes=[1])(layers.reshape(x, [6, 1, 8])),
     "transpose_grad": _raw("transpose", axis=[1, 0]),

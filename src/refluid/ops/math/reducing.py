@@ -102,12 +102,12 @@ for _name, _row in _TABLE.items():
     _define(_name, *_row)
 
 
-@gradient("reduce_sum", views={"d_X": "d_Out"})
+@gradient("reduce_sum")
 def reduce_sum_grad(
     X: Tensor, d_Out: Tensor, *, dim: Sequence[int] = (0,), reduce_all: bool = False
 ) -> Tensor:
     """d_Out for every element of its sum."""
-    return _spread(d_Out, X, dim, reduce_all).expand(X.shape).to(X.dtype).contiguous()
+    return torch.empty_like(X).copy_(_spread(d_Out, X, dim, reduce_all))
 
 
 @gradient("reduce_mean")
@@ -116,7 +116,7 @@ def reduce_mean_grad(
 ) -> Tensor:
     """d_Out divided by the number of elements that its mean was taken of, for each of them."""
     share = d_Out * (d_Out.numel() / X.numel())
-    return _spread(share, X, dim, reduce_all).expand(X.shape).contiguous()
+    return torch.empty_like(X).copy_(_spread(share, X, dim, reduce_all))
 
 
 @gradient("reduce_prod")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from refluid.kernels.epilogues import laid_as
 from refluid.ops.extras import ACTIVATION, Extras
 from refluid.ops.infer import infer_like
 from refluid.ops.math.broadcasting import conjugate
@@ -40,15 +41,16 @@ def relu_(X: Tensor) -> Tensor:
 @gradient("relu")
 def relu_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out where Out is positive, else 0."""
-    grad: Tensor = aten.threshold_backward(d_Out, Out, 0)
+    grad: Tensor = aten.threshold_backward(laid_as(Out, d_Out), Out, 0)
     return grad
 
 
 @in_place("relu_grad", "d_Out")
 def relu_grad_(Out: Tensor, d_Out: Tensor) -> Tensor:
     """`relu_grad` over d_Out."""
-    grad: Tensor = aten.threshold_backward.grad_input(d_Out, Out, 0, grad_input=d_Out)
-    return grad
+    grad = laid_as(Out, d_Out)
+    made: Tensor = aten.threshold_backward.grad_input(grad, Out, 0, grad_input=grad)
+    return made
 
 
 @operator(
@@ -70,7 +72,7 @@ def sigmoid(X: Tensor) -> Tensor:
 @gradient("sigmoid")
 def sigmoid_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out * Out * (1 - Out)."""
-    grad: Tensor = aten.sigmoid_backward(d_Out, Out)
+    grad: Tensor = aten.sigmoid_backward(laid_as(Out, d_Out), Out)
     return grad
 
 
@@ -93,7 +95,7 @@ def tanh(X: Tensor) -> Tensor:
 @gradient("tanh")
 def tanh_grad(Out: Tensor, d_Out: Tensor) -> Tensor:
     """d_Out * (1 - Out²)."""
-    grad: Tensor = aten.tanh_backward(d_Out, Out)
+    grad: Tensor = aten.tanh_backward(laid_as(Out, d_Out), Out)
     return grad
 
 

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.kernels.epilogues import laid_as
 from refluid.ops.extras import ACTIVATION, MKLDNN
 from refluid.ops.indicating import indicator
 from refluid.ops.registry import gradient, operator
@@ -25,7 +26,7 @@ def relu6(X: Tensor, *, threshold: float = 6.0) -> Tensor:
 @gradient("relu6")
 def relu6_grad(Out: Tensor, d_Out: Tensor, *, threshold: float = 6.0) -> Tensor:
     """d_Out where 0 < Out < threshold, else 0."""
-    grad: Tensor = aten.hardtanh_backward(d_Out, Out, 0.0, threshold)
+    grad: Tensor = aten.hardtanh_backward(laid_as(Out, d_Out), Out, 0.0, threshold)
     return grad
 
 
@@ -59,7 +60,7 @@ def leaky_relu(X: Tensor, *, alpha: float = 0.02) -> Tensor:
 @gradient("leaky_relu")
 def leaky_relu_grad(Out: Tensor, d_Out: Tensor, *, alpha: float = 0.02) -> Tensor:
     """d_Out where Out is positive, else alpha * d_Out."""
-    grad: Tensor = aten.leaky_relu_backward(d_Out, Out, alpha, False)
+    grad: Tensor = aten.leaky_relu_backward(laid_as(Out, d_Out), Out, alpha, False)
     return grad
 
 
@@ -138,7 +139,7 @@ def swish(X: Tensor, *, beta: float = 1.0) -> Tensor:
 @gradient("swish")
 def swish_grad(X: Tensor, d_Out: Tensor, *, beta: float = 1.0) -> Tensor:
     """d_Out * (s + beta * X * s * (1 - s)), s = sigmoid(beta * X)."""
-    grad: Tensor = aten.silu_backward(d_Out, X if beta == 1.0 else X * beta)
+    grad: Tensor = aten.silu_backward(laid_as(X, d_Out), X if beta == 1.0 else X * beta)
     return grad
 
 
@@ -173,7 +174,7 @@ def hard_swish_grad(
 ) -> Tensor:
     """d_Out * (2 * X + offset) / scale where nothing is clamped; above, d_Out as it is."""
     if (threshold, scale, offset) == _HARD_SWISH:
-        grad: Tensor = aten.hardswish_backward(d_Out, X)
+        grad: Tensor = aten.hardswish_backward(laid_as(X, d_Out), X)
         return grad
     moved = X + offset
     slope: Tensor = aten.hardtanh_backward((X + moved).div_(scale), moved, 0.0, threshold)

@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
+from refluid.kernels.epilogues import laid_as
 from refluid.ops.bounded import Channels, Epsilon, Vector
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.registry import gradient, operator
@@ -123,7 +124,7 @@ def batch_norm_grad(
     else:
         require_channels(x.shape[1], SavedMean=SavedMean, SavedVariance=SavedVariance)
     d_x, d_scale, d_bias = aten.native_batch_norm_backward(
-        grad,
+        laid_as(x, grad),
         x,
         Scale,
         *running,
