@@ -123,4 +123,6 @@ def test_networks_train_alike_in_both_orders(head: str) -> None:
         names = [one.name for one in main.all_parameters()]
         weights.append([np.array(scope.find_var(name).get_tensor()) for name in names])
     for one, other in zip(*weights, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+        # Weights close to 0 are sums of much larger numbers, rounded in another order.
+        bound = 1e-6 + 1e-4 * np.abs(other).max()
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=bound)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.ir.operator import Operator
@@ -14,6 +13,8 @@ from refluid.ops.infer import infer_like
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.required import require_axis
 from refluid.ops.sizes import require_labels
+
+aten = torch.ops.aten
 
 
 def _hard(rank: int, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
@@ -208,7 +209,8 @@ def sigmoid_cross_entropy_with_logits(
     """
     kept = _counted(Label, ignore_index)
     loss = X.clamp(min=0.0).addcmul_(X, Label, value=-1.0)
-    loss.sub_(F.logsigmoid(X.abs())).mul_(kept)
+    small = X.detach().abs()
+    loss.sub_(aten.softplus.out(small, -1.0, out=small)).mul_(kept)
     return loss.div_(_others(Label, ignore_index)) if normalize else loss
 
 
