@@ -67,8 +67,12 @@ class Offsets:
     @property
     def lengths(self) -> list[int]:
         """The length of each sequence."""
-        found: list[int] = np.diff(self.array).tolist()
+        found: list[int] = self.gaps().tolist()
         return found
+
+    def gaps(self) -> npt.NDArray[np.int64]:
+        """The length of each sequence, as an array of its own."""
+        return self.array[1:] - self.array[:-1]  # `np.diff` takes ten times as long for a few
 
     @property
     def longest(self) -> int:
@@ -86,7 +90,7 @@ class Offsets:
 
     def _extremes(self) -> tuple[int, int]:
         if self._bounds is None:
-            lengths = np.diff(self.array)
+            lengths = self.gaps()
             self._bounds = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
         return self._bounds
 
@@ -96,14 +100,14 @@ class Offsets:
 
     def length_tensor(self, device: torch.device = _CPU) -> Tensor:
         """The lengths, int64 of shape [sequences]."""
-        return self._once("lengths", device, lambda: torch.from_numpy(np.diff(self.array)))
+        return self._once("lengths", device, lambda: torch.from_numpy(self.gaps()))
 
     def owners(self, device: torch.device = _CPU) -> Tensor:
         """For each row the sequence that it is part of, int64 of shape [total]."""
         return self._once(
             "owners",
             device,
-            lambda: torch.from_numpy(np.repeat(np.arange(len(self)), np.diff(self.array))),
+            lambda: torch.from_numpy(np.repeat(np.arange(len(self)), self.gaps())),
         )
 
     def positions(self, device: torch.device = _CPU) -> Tensor:
@@ -112,7 +116,7 @@ class Offsets:
             "positions",
             device,
             lambda: torch.from_numpy(
-                np.arange(self.total) - np.repeat(self.array[:-1], np.diff(self.array))
+                np.arange(self.total) - np.repeat(self.array[:-1], self.gaps())
             ),
         )
 

@@ -6,9 +6,10 @@ and the output itself. Plans call it only where one of these has a LoD.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
@@ -40,9 +41,17 @@ def joined(lods: Sequence[Levels], out: Tensor) -> Levels:
             "need sequences of as many levels as the first"
         )
     return tuple(
-        Offsets(np.concatenate([[0], *(np.diff(level.array) for level in levels)]).cumsum())
+        Offsets(np.concatenate([levels[0].array, *_moved(levels)]))
         for levels in zip(first, *others, strict=bool(first))
     )
+
+
+def _moved(levels: Sequence[Offsets]) -> Iterator[npt.NDArray[np.int64]]:
+    """The offsets of all levels but the first, each moved behind those before it."""
+    total = levels[0].total
+    for level in levels[1:]:
+        yield level.array[1:] + total
+        total += level.total
 
 
 def keeps_rows(op: Operator) -> LodRule | None:

@@ -74,13 +74,14 @@ def by_level(
     area = np.where((width < least) | (height < least), width.dtype.type(0), width * height)
     scale = torch.from_numpy(np.sqrt(area) / area.dtype.type(refer_scale)).add_(_EPSILON)
     level = scale.log2_().add_(refer_level).floor_().clamp_(min_level, max_level).numpy()
+    levels = max_level - min_level + 1
     key = level.astype(np.int64) - min_level
     if images > 1:
         key = key * images + image.cpu().numpy()
-    order = np.argsort(key, kind="stable")
+    fits = levels * images <= np.iinfo(np.int16).max  # what is that small is sorted by its digits
+    order = np.argsort(key.astype(np.int16) if fits else key, kind="stable")
     place = np.empty((len(order), 1), np.int32)
     place[order, 0] = np.arange(len(order), dtype=np.int32)
-    levels = max_level - min_level + 1
     counts = np.bincount(key, minlength=levels * images).reshape(levels, images)
     bounds = np.zeros((levels, images + 1), np.int64)
     np.cumsum(counts, 1, out=bounds[:, 1:])
