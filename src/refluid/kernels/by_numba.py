@@ -67,6 +67,25 @@ class Late:
         return self.make()
 
 
+def intrinsic(write: Callable[[Any, Any], Any]) -> Any:
+    """A function of loops that is written in LLVM's code.
+
+    write: takes llvmlite's `ir` and `numba.core`, gives what `numba.extending.intrinsic` takes: a
+    function of numba's context and the arguments' types for the signature and what generates code.
+    """
+
+    def make() -> Any:
+        written = write(import_module("llvmlite.ir"), import_module("numba.core"))
+        return import_module("numba.extending").intrinsic(written)
+
+    return Late(make)
+
+
+def first_element(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    """In generated code: the address where an intrinsic's first argument, an array, begins."""
+    return context.make_array(signature.args[0])(context, builder, given[0]).data
+
+
 def _array(given: Any) -> Any:
     if isinstance(given, tuple):
         return tuple(map(_array, given))

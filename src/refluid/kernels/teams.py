@@ -11,14 +11,13 @@ import ctypes
 import os
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import torch
 
-from refluid.kernels.by_numba import Late
+from refluid.kernels.by_numba import first_element, intrinsic
 from refluid.kernels.compiled import CompiledLoop, is_shared
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,21 +71,15 @@ def _parallel() -> Any:
     return None
 
 
-def _taking() -> Any:
-    """For numba: adds one to the first element of an int64 array, and gives what it was."""
-    ir: Any = import_module("llvmlite.ir")
-    numba: Any = import_module("numba.core")
-    extending: Any = import_module("numba.extending")
+@intrinsic
+def taken(ir: Any, numba: Any) -> Any:
+    """In loops: the number of the next part of the work, from an int64 [1] that is 0 before.
+
+    Adds one to the first element of that, and gives what it was.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, given[0]).data
-        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "monotonic")
+        counter, one = first_element(context, builder, signature, given), ir.IntType(64)(1)
+        return builder.atomic_rmw("add", counter, one, "monotonic")
 
-    def take(_typing: Any, counter: Any) -> Any:
-        return numba.types.int64(counter), generate
-
-    return extending.intrinsic(take)
-
-
-# In loops: the number of the next part of the work, from an int64 [1] that is 0 before.
-taken: Any = Late(_taking)
+    return lambda _typing, counter: (numba.types.int64(counter), generate)

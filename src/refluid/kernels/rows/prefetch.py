@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from refluid.kernels.by_numba import Late
+from refluid.kernels.by_numba import first_element, intrinsic
 from refluid.kernels.compiled import compiled
 
 # So many rows ahead of the one in use: the time that memory takes, in rows.
@@ -13,29 +12,21 @@ AHEAD = 32
 _LINE = 64
 
 
-def _asking() -> Any:
-    """For numba: asks for the cache line that is `offset` bytes after an array's first element."""
-    ir: Any = import_module("llvmlite.ir")
-    numba: Any = import_module("numba.core")
-    extending: Any = import_module("numba.extending")
+@intrinsic
+def _prefetch(ir: Any, numba: Any) -> Any:
+    """Asks for the cache line that is `offset` bytes after an array's first element."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, given[0]).data
         byte, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
-        place = builder.gep(builder.bitcast(data, byte), [given[1]])
+        start = builder.bitcast(first_element(context, builder, signature, given), byte)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         function = numba.cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch")
         # To be written, kept in all caches, data.
+        place = builder.gep(start, [given[1]])
         builder.call(function, [place, number(1), number(3), number(1)])
         return context.get_dummy_value()
 
-    def line(_typing: Any, array: Any, offset: Any) -> Any:
-        return numba.types.void(array, offset), generate
-
-    return extending.intrinsic(line)
-
-
-_prefetch: Any = Late(_asking)
+    return lambda _typing, array, offset: (numba.types.void(array, offset), generate)
 
 
 @compiled
