@@ -119,6 +119,29 @@ def test_collected_are_the_best() -> None:
     assert lod == _lod(*[sum(image[place] == one for place in best) for one in (0, 1)])
 
 
+@pytest.mark.parametrize("kept", [0, 3])
+def test_images_without_regions_stay_in_the_lod_of_collected(kept: int) -> None:
+    rois, scores = [_boxes(kept, 0), _boxes(0, 1)], [numbers(kept, 1), numbers(0, 1)]
+    found, lod = body("collect_fpn_proposals")(
+        rois, scores, post_nms_topN=6, lods_MultiLevelRois=[_lod(kept, 0), _lod(0, 0)]
+    )
+    assert found.shape == (kept, 4) and lod == _lod(kept, 0)
+
+
+def test_what_takes_collected_regions_runs_without_any() -> None:
+    images = numbers(2, 3, 8, 8)
+    rois, lod = body("collect_fpn_proposals")(
+        [_boxes(0, 0)], [numbers(0, 1)], post_nms_topN=6, lods_MultiLevelRois=[_lod(0, 0)]
+    )
+    settings = {"min_level": 2, "max_level": 3, "refer_level": 2, "refer_scale": 8}
+    parts, place, lods = body("distribute_fpn_proposals")(rois, **settings, lod_FpnRois=lod)
+    assert place.shape == (0, 1)
+    for part, levels in zip(parts, lods, strict=True):
+        sizes = {"pooled_height": 2, "pooled_width": 2, "spatial_scale": 1.0}
+        pooled = body("roi_align")(images, part, **sizes, sampling_ratio=2, lod_ROIs=levels)
+        assert pooled.shape == (0, 3, 2, 2)
+
+
 RPN: dict[str, Any] = {
     "rpn_batch_size_per_im": 10,
     "rpn_straddle_thresh": 2.0,

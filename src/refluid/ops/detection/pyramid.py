@@ -107,8 +107,8 @@ def collect_fpn_proposals(
 ) -> tuple[Tensor, Levels]:
     """The `post_nms_topN` best RoIs of all levels and images, by image and falling score.
 
-    As in Fluid, of equal scores the last is the best, and images after the last one that has a
-    RoI are missing in the LoD.
+    As in Fluid, of equal scores the last is the best. Images that are left without a RoI stay in
+    the LoD, empty; Fluid's CPU leaves out those after the last RoI.
     """
     if not all(lods_MultiLevelRois):
         raise EnforceNotMet("collect_fpn_proposals: MultiLevelRois carry no LoD, one image each")
@@ -118,7 +118,8 @@ def collect_fpn_proposals(
     from_last = torch.argsort(scores.flip(0), descending=True, stable=True)
     best = (len(scores) - 1 - from_last)[:post_nms_topN]
     chosen = best[torch.argsort(image[best], stable=True)]
-    lengths = torch.bincount(image[chosen])
+    least = 0 if flags.value("refluid_fluid_cpu_faults") else len(lods_MultiLevelRois[0][-1])
+    lengths = torch.bincount(image[chosen], minlength=least)
     return rois[chosen], (Offsets.of_lengths(lengths.tolist()),)
 
 
