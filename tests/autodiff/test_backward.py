@@ -112,6 +112,14 @@ def test_callbacks_see_every_operator_and_may_append_more() -> None:
     assert program.global_block().ops[7].attr("op_role") == 1
 
 
+def test_callbacks_are_given_one_mapping_for_all_operators() -> None:
+    """One for each would take, of long programs, most of the time of a backward pass."""
+    _, _, loss = _network()
+    contexts: list[dict[str, Any]] = []
+    append_backward(loss, callbacks=[lambda block, context: contexts.append(context)])
+    assert len(contexts) == 5 and all(one is contexts[0] for one in contexts)
+
+
 def test_sparse_parameter_gradient_is_selected_rows() -> None:
     program, _, loss = _network()
 

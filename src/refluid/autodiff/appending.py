@@ -24,10 +24,12 @@ def append_drafts(
 ) -> None:
     """Appends the operators in order; after each the callbacks may append more.
 
-    A callback is called as `callback(block, context)`. The context maps the names of all
-    gradients to their variables' names, and `__current_op_desc__` to the operator.
+    A callback is called as `callback(block, context)`. The context, one mapping for all of them,
+    maps the names of all gradients to their variables' names, and `__current_op_desc__` to the
+    operator.
     """
     block = names.target
+    context: dict[str, Any] = dict(names.variables)
     for draft in drafts:
         check(draft.op)
         for name in draft.op.output_arg_names:
@@ -36,7 +38,7 @@ def append_drafts(
                 _declare(block, name, draft.op, forward)
         Editor(block).append(draft.op)
         if callbacks:
-            context: dict[str, Any] = {**names.variables, OP_KEY: draft.op}
+            context[OP_KEY] = draft.op
             with block.program.backward_role_guard():
                 for callback in callbacks:
                     callback(block, context)
