@@ -13,6 +13,9 @@ from refluid.ops.registry import operator
 from refluid.ops.signature import Longs, Random
 from refluid.ops.tensor.creation import batch_shape
 
+# So many numbers of a large parameter are looked at together.
+_PART = 1 << 20
+
 
 def _empty(
     shape: Longs,
@@ -93,10 +96,24 @@ def truncated_gaussian_random(
     out = torch.empty(tuple(shape), dtype=to_torch(VarType(dtype)), device=device)
     if device.type == "meta":
         return out
-    torch.nn.init.trunc_normal_(
-        out, mean, std, mean - 2 * std, mean + 2 * std, generator=random(seed)
-    )
+    generator = random(seed)
+    out.normal_(mean, std, generator=generator)
+    for part in out.view(-1).split(_PART):
+        _draw_again(part, mean, std, generator)
     return out
+
+
+def _draw_again(part: Tensor, mean: float, std: float, generator: torch.Generator | None) -> None:
+    """Those of (N,) beyond two standard deviations, and no others, until there are none."""
+
+    def beyond(values: Tensor) -> Tensor:
+        return ((values < mean - 2 * std) | (values > mean + 2 * std)).nonzero().view(-1)
+
+    places = beyond(part)
+    while places.numel():
+        drawn = part.new_empty(places.numel()).normal_(mean, std, generator=generator)
+        part[places] = drawn
+        places = places[beyond(drawn)]
 
 
 @operator("uniform_random_batch_size_like", outputs="Out", uses=None, lod="")
