@@ -67,6 +67,18 @@ def test_without_optimisation_the_bits_are_those_of_the_executor(tmp_path: Path)
         close(zero_copy(create_paddle_predictor(one), {"image": an_image()}), expected, 0.0)
 
 
+def test_output_tensors_hold_what_run_gave(tmp_path: Path) -> None:
+    folder = save(tmp_path, words)
+    predictor = create_paddle_predictor(AnalysisConfig(str(folder)))
+    outputs = [predictor.get_output_tensor(name) for name in predictor.get_output_names()]
+    for seed in (1, 2):
+        word = np.random.RandomState(seed).randint(0, 5, (5, 1)).astype("int64")
+        side = np.full((2, 4), seed, "float32")
+        found = predictor.run([PaddleTensor(word, lod=LOD), PaddleTensor(side)])
+        close([one.copy_to_cpu() for one in outputs], [one.as_ndarray() for one in found], 0.0)
+        assert [one.lod() for one in outputs] == [[], LOD]
+
+
 def test_sequences_go_in_and_out_with_their_offsets(tmp_path: Path) -> None:
     folder = save(tmp_path, words)
     word = np.array([[1], [2], [3], [4], [5]], "int64")

@@ -75,7 +75,8 @@ class PaddlePredictor:
         """Computes the outputs, in their order.
 
         inputs: in the order of `get_input_names`, or by their names in any order where the
-        configuration says so (`switch_specify_input_names`).
+        configuration says so (`switch_specify_input_names`). The tensors of `get_output_tensor`
+        hold the outputs too.
         Raises EnforceNotMet for missing or unknown inputs and for what goes wrong inside,
         ValueError for a wrong shape or element type.
         """
@@ -91,8 +92,7 @@ class PaddlePredictor:
             name: LoDTensor(one._present(), one._lod) if one._lod else one._present()
             for name, one in self._inputs.items()
         }
-        for handle, one in zip(self._outputs.values(), self._run(feed), strict=True):
-            handle._value, handle._lod = one.value, one.lod
+        self._run(feed)
         return True
 
     def _by_name(self, inputs: Sequence[PaddleTensor]) -> dict[str, Any]:
@@ -123,6 +123,8 @@ class PaddlePredictor:
             tensors = [tensor for tensor, _ in converted]
             results: list[Fetched] = ready.step(fed).run(self._scope, tensors, lods)
         end_step(self._device)
+        for handle, one in zip(self._outputs.values(), results, strict=True):
+            handle._value, handle._lod = one.value, one.lod
         return results
 
     def _threads(self) -> AbstractContextManager[None]:
