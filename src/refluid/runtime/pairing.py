@@ -9,13 +9,14 @@ between, or no such operator exists, the forward runs again inside the gradient 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from refluid.analysis.uses import key_of, writes
+from refluid.analysis.uses import Key, key_of, writes
 from refluid.ir.names import EMPTY, GRAD, without_part
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, find
@@ -32,20 +33,37 @@ class Taped:
     outputs: list[Any]
 
 
-def find_forward(op: Operator, before: Sequence[Operator]) -> int | None:
-    """Position in `before` of the operator whose gradient `op` computes, if it is still valid."""
-    definition = find(op.type)
-    forward = definition.forward if definition else None
-    if forward is None:
+class _Before:
+    """The operators before one: by type and gradient, and where each variable was written last."""
+
+    def __init__(self, types: AbstractSet[str]) -> None:
+        self._types = types
+        self._ops: list[Operator] = []
+        self._making: dict[tuple[str, str], list[int]] = {}
+        self._written: dict[Key, int] = {}
+
+    def add(self, op: Operator) -> None:
+        """The next operator; of other types than those asked for only what it writes counts."""
+        position = len(self._ops)
+        self._ops.append(op)
+        if op.type in self._types:
+            for gradient in {"", *_gradients_of_outputs(op)}:
+                self._making.setdefault((op.type, gradient), []).append(position)
+        for key in writes(op):
+            self._written[key] = position
+
+    def forward_of(self, op: Operator, forward: OperatorDef) -> int | None:
+        """Where the operator is whose gradient `op` computes, if its inputs are still the same."""
+        given = _given(op, forward)
+        # One of the gradients suffices to find the few operators that may have made the outputs.
+        places = self._making.get((forward.type, min(given, default="")), ())
+        for position in reversed(places):
+            candidate = self._ops[position]
+            if _matches(op, candidate, forward, given):
+                read = (key_of(candidate.block, name) for name in candidate.input_arg_names)
+                stale = any(self._written.get(key, -1) >= position for key in read)
+                return None if stale else position
         return None
-    for position in range(len(before) - 1, -1, -1):
-        candidate = before[position]
-        if candidate.type == forward.type and _matches(op, candidate, forward):
-            later = before[position + 1 :]
-            read = {key_of(candidate.block, name) for name in candidate.input_arg_names}
-            stale = any(read & writes(other) for other in later) or read & writes(candidate)
-            return None if stale else position
-    return None
 
 
 @dataclass(frozen=True)
@@ -65,22 +83,40 @@ class Pair:
 def pair_gradients(ops: Sequence[Operator]) -> dict[int, Pair]:
     """Both positions of each pair of a forward operator and its gradient -> that pair."""
     pairs: dict[int, Pair] = {}
+    wanted = {name: forward for name in {op.type for op in ops} if (forward := _recorded(name))}
+    if not wanted:
+        return pairs
+    before = _Before({forward.type for forward in wanted.values()})
     for position, op in enumerate(ops):
-        forward = find_forward(op, ops[:position])
-        if forward is not None and forward not in pairs:
-            pair = Pair(forward, position, op)
-            pairs[forward] = pairs[position] = pair
+        forward = wanted.get(op.type)
+        made = before.forward_of(op, forward) if forward else None
+        if made is not None and made not in pairs:
+            pairs[made] = pairs[position] = Pair(made, position, op)
+        before.add(op)
     return pairs
 
 
-def _matches(op: Operator, candidate: Operator, forward: OperatorDef) -> bool:
+def _recorded(name: str) -> OperatorDef | None:
+    """Of a gradient that nobody wrote, the operator that is run under autograd."""
+    definition = find(name)
+    return definition.forward if definition else None
+
+
+def _gradients_of_outputs(op: Operator) -> set[str]:
+    """What is computed again for a gradient has the gradient of what was computed first."""
+    return {name.split(AGAIN)[0] + GRAD for names in op.outputs.values() for name in names}
+
+
+def _given(op: Operator, forward: OperatorDef) -> set[str]:
+    """The gradients of outputs that `op` is given."""
+    names = (name for slot in forward.outputs for name in op.input(slot.name + GRAD))
+    return {without_part(name) for name in names} - {EMPTY}
+
+
+def _matches(op: Operator, candidate: Operator, forward: OperatorDef, given: set[str]) -> bool:
     slots = {**candidate.outputs, **candidate.inputs}
     same = all(op.input(slot) == slots.get(slot, []) for slot in forward.uses or ())
-    outputs = [name for names in candidate.outputs.values() for name in names]
-    # What is computed again for a gradient has the gradient of what was computed first.
-    made = {name.split(AGAIN)[0] + GRAD for name in outputs}
-    given = {without_part(name) for slot in forward.outputs for name in op.input(slot.name + GRAD)}
-    return same and given <= made | {EMPTY}
+    return same and given <= _gradients_of_outputs(candidate)
 
 
 def wanted_inputs(op: Operator, forward: OperatorDef) -> tuple[tuple[bool, ...], ...]:
