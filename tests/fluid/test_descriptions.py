@@ -33,6 +33,26 @@ def test_an_operator_is_added_by_its_description() -> None:
     assert found.tolist() == [[10.0, 10.0]]
 
 
+def test_shapes_follow_those_of_a_parameter_that_was_made_smaller() -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        image = fluid.data("image", [None, 3, 8, 8])
+        fluid.layers.conv2d(image, 6, 3, param_attr="filter", bias_attr=False, act="relu")
+        steps = fluid.data("steps", [1])
+        fluid.layers.while_loop(lambda x: fluid.layers.less_than(x, steps), lambda x: x, [steps])
+    block = main.global_block()
+    block.var("filter").desc.set_shape([2, 3, 3, 3])
+    for op in block.ops:
+        op.desc.infer_var_type(op.block.desc)
+        op.desc.infer_shape(op.block.desc)
+    results = [
+        block.var(op.output("Output" if op.type == "conv2d" else "Out")[0])
+        for op in block.ops
+        if op.type in ("conv2d", "relu")
+    ]
+    assert [var.shape for var in results] == [(-1, 2, 6, 6)] * 2
+
+
 def test_what_an_operator_has() -> None:
     main, out = _program()
     op = main.global_block().ops[0].desc

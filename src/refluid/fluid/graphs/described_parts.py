@@ -8,6 +8,7 @@ from typing import Any
 from refluid.core.dtypes import VarType as _VarType
 from refluid.ir.attributes import AttrType
 from refluid.ir.operator import Operator
+from refluid.ir.schema import find
 from refluid.ir.variable import Variable
 
 
@@ -115,6 +116,18 @@ class OpDesc:
             own.remove_attr(name)
         for name, value in given.all_attrs().items():
             own.set_attr(name, value)
+
+    def infer_shape(self, block: Any) -> None:
+        """Infers shapes, element types and LoD levels of what it makes anew.
+
+        block: the description of the block that it is in. Nothing happens for operators that run
+        blocks, and for those that refluid lacks. EnforceNotMet where the inputs don't fit.
+        """
+        definition = find(self._operator.type)
+        if definition is not None and not self._operator.has_sub_blocks:
+            definition.infer(self._operator)
+
+    infer_var_type = infer_shape
 
     def set_is_target(self, is_target: bool) -> None:
         """Says whether pruning keeps it."""
