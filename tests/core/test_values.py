@@ -81,8 +81,17 @@ def test_empty() -> None:
     assert tensor.shape() == [0]
     assert "not initialized" in str(tensor)
     with pytest.raises(EnforceNotMet, match="call set"):
-        np.array(tensor)
+        tensor._dtype()
     assert LoDTensor([[0, 2]]).lod() == [[0, 2]]
+
+
+def test_the_array_of_no_data_is_empty_and_can_be_set() -> None:
+    """Scripts copy every variable of a scope, those of results too, before anything has run."""
+    found = np.array(LoDTensor())
+    assert found.shape == (0,)
+    tensor = filled()
+    tensor.set(found, CPUPlace())
+    assert tensor.shape() == [0]
 
 
 @pytest.mark.parametrize(

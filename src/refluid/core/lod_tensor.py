@@ -27,7 +27,8 @@ class LoDTensor:
     `LoDTensor()` is empty until `set`; `LoDTensor(tensor, lod)` wraps a tensor without a copy and
     takes the offsets as they are; `LoDTensor(lod)` is Fluid's form for offsets alone. `levels`:
     the offsets as operators take them.
-    `numpy.array(t)` copies the data, `numpy.asarray(t)` shares it where it lies on the CPU.
+    `numpy.array(t)` copies the data, `numpy.asarray(t)` shares it where it lies on the CPU. Without
+    data they are empty, (0,).
     """
 
     __slots__ = ("_tensor", "levels")
@@ -151,7 +152,9 @@ class LoDTensor:
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
     ) -> npt.NDArray[Any]:
-        data = self.tensor.detach()
+        if self._tensor is None:
+            return np.empty(0, dtype)
+        data = self._tensor.detach()
         if data.dtype == torch.bfloat16:
             raise TypeError("NumPy has no bfloat16; cast the tensor to float32 first")
         if copy is False and data.device.type != "cpu":
