@@ -13,7 +13,11 @@ from typing import Any
 import numpy as np
 
 from refluid.fluid.functions.math.comparison import less_than
-from refluid.fluid.functions.math.elementwise import elementwise_pow
+from refluid.fluid.functions.math.elementwise import (
+    elementwise_add,
+    elementwise_mul,
+    elementwise_pow,
+)
 from refluid.fluid.functions.math.linear import matmul
 from refluid.fluid.functions.math.reduction import reduce_max, reduce_prod, reduce_sum
 from refluid.fluid.functions.math.unary import exp
@@ -111,8 +115,8 @@ class Uniform(Distribution):
             drawn = uniform_random_batch_size_like(
                 like, like.shape, dtype=self.low.dtype, min=0.0, max=1.0, seed=seed
             )
-            spread = reshape(like, wanted) + self.high - self.low
-            return _of(reshape(drawn, wanted) * spread + self.low)
+            spread = elementwise_add(reshape(like, wanted), self.high - self.low)
+            return elementwise_add(elementwise_mul(reshape(drawn, wanted), spread), self.low)
         drawn = uniform_random(wanted, seed=seed)
         out = drawn * (zeros(wanted, self.low.dtype) + (self.high - self.low)) + self.low
         return reshape(out, shape) if self.all_arg_is_float else out
@@ -152,7 +156,9 @@ class Normal(Distribution):
         )
         empty = reshape(like, first + batch)
         drawn = gaussian_random(shape(empty), mean=0.0, std=1.0, seed=seed)
-        return _of(drawn * (empty + self.scale) + self.loc)
+        # Python's `+` would begin at dimension 0 with what has an unknown size there.
+        spread = elementwise_add(empty, self.scale)
+        return elementwise_add(elementwise_mul(spread, drawn), self.loc)
 
     def entropy(self) -> Variable:
         """0.5 + 0.5 * log(2 * pi) + log(scale)."""
