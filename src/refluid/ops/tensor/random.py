@@ -98,7 +98,7 @@ def truncated_gaussian_random(
         return out
     generator = random(seed)
     out.normal_(mean, std, generator=generator)
-    for part in out.view(-1).split(_PART):
+    for part in torch.split(out.view(-1), _PART):
         _draw_again(part, mean, std, generator)
     return out
 
