@@ -92,9 +92,12 @@ def _collected(lengths: list[int], scores: list[float], most: int) -> tuple[list
     return found[:, 0].tolist(), lod
 
 
-def test_collected_regions_end_with_the_last_image_that_has_some() -> None:
-    assert _collected([1, 0, 2, 0], [0.1, 0.9, 0.8], 2) == ([1, 2], _lod(0, 0, 2))
-    assert _collected([2, 1], [0.1, 0.9, 0.0], 2) == ([1, 0], _lod(2))
+def test_on_fluids_cpu_collected_regions_end_with_the_last_image_that_has_some() -> None:
+    assert _collected([1, 0, 2, 0], [0.1, 0.9, 0.8], 2) == ([1, 2], _lod(0, 0, 2, 0))
+    assert _collected([2, 1], [0.1, 0.9, 0.0], 2) == ([1, 0], _lod(2, 0))
+    with flags.override({"FLAGS_refluid_fluid_cpu_faults": True}):
+        assert _collected([0, 2, 0], [0.9, 0.8], 2) == ([0, 1], _lod(0, 2))
+        assert _collected([2, 1], [0.1, 0.9, 0.0], 2) == ([1, 0], _lod(2))
 
 
 def test_of_equal_regions_the_last_is_collected_first() -> None:
