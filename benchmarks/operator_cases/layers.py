@@ -13,7 +13,6 @@ from torch import Tensor
 from benchmarks.operator_cases.case import Array, Case, Random, draw, normal, op
 
 IMAGES = (16, 64, 28, 28)
-_LAID = "images are laid out channels-last first; within a network they are so already"
 
 
 def _scaled(**shapes: Any) -> Callable[[Random], Mapping[str, Array]]:
@@ -116,7 +115,6 @@ CASES = (
     _conv(
         "conv2d, in 8 groups",
         (64, 8, 3, 3),
-        reason=_LAID,
         strides=[1, 1],
         paddings=[1, 1],
         groups=8,
@@ -124,7 +122,6 @@ CASES = (
     _conv(
         "depthwise_conv2d",
         (64, 1, 3, 3),
-        reason=_LAID,
         strides=[1, 1],
         paddings=[1, 1],
         groups=64,

@@ -44,6 +44,20 @@ def test_wide_networks(channels: tuple[int, ...], device: torch.device, held: bo
         assert {"conv2d_0.w_0", "conv2d_1.w_0", "conv2d_1.w_0_moment1_0"} <= names
 
 
+@pytest.mark.parametrize(("count", "pooled", "held"), [(1, False, 0), (1, True, 1), (2, False, 2)])
+def test_one_convolution_alone_is_worth_turning_images_round_for_a_pool_only(
+    count: int, pooled: bool, held: int
+) -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        hidden = fluid.data("x", [None, 16, 28, 28])
+        for _ in range(count):
+            hidden = fluid.layers.conv2d(hidden, 16, 3, bias_attr=False)
+        if pooled:
+            fluid.layers.pool2d(hidden, 2, "avg", 2)
+    assert len(channels_last_state(main.global_block().ops, CPU)) == held
+
+
 @pytest.mark.parametrize("shape", [(20, 1, 5, 5), (8, 4, 3, 3), (8, 4, 1, 1)])
 def test_strides_are_unambiguous(shape: tuple[int, ...]) -> None:
     cell = Cell("w")
@@ -149,7 +163,8 @@ def test_filters_of_mixed_precision_are_held_channels_last() -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         images = fluid.data("images", [None, 16, 16, 16])
-        loss = fluid.layers.mean(fluid.layers.conv2d(images, 16, 3))
+        hidden = fluid.layers.pool2d(fluid.layers.conv2d(images, 16, 3), 2, "max", 2)
+        loss = fluid.layers.mean(hidden)
         decorate(fluid.optimizer.Momentum(0.1, 0.9)).minimize(loss)
     found = channels_last_state(main.global_block().ops, CPU)
     assert found == {"conv2d_0.w_0", "conv2d_0.w_0_velocity_0"}

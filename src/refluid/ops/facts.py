@@ -28,6 +28,7 @@ class Facts:
     - `starts_without`: input slots (`"Seed"`) whose persistable variable may have no value yet.
     - `shape_only`: input slots of which the body looks at shape, element type and LoD alone.
     - `filter`: input slot of a convolution's filter, which decides the layout of its output.
+    - `pools`: takes windows of images, faster where their channels lie side by side.
 
     Sequences:
 
@@ -88,6 +89,7 @@ class Facts:
     starts_without: Slots = ()
     shape_only: Slots = ()
     filter: str = ""
+    pools: bool = False
     lod: str | Callable[[Operator], str] = ""
     lod_by: Choice | None = None
     without_lod: Slots = ()

@@ -16,7 +16,7 @@ from refluid.ops.nn.pool_windows import max_windows, mean_windows, whole_max
 from refluid.ops.registry import operator
 
 
-@operator("pool2d", gradient_lod="none", outputs="Out", extra=POOLING)
+@operator("pool2d", gradient_lod="none", outputs="Out", extra=POOLING, pools=True)
 def pool2d(
     X: Images,
     *,
