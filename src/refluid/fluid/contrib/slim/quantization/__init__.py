@@ -4,6 +4,8 @@ from refluid.fluid.contrib.slim.quantization import quantization_pass
 from refluid.fluid.contrib.slim.quantization.quantization_pass import (
     AddQuantDequantPass,
     ConvertToInt8Pass,
+    OutScaleForInferencePass,
+    OutScaleForTrainingPass,
     QuantizationFreezePass,
     QuantizationTransformPass,
     TransformForMobilePass,
@@ -13,6 +15,8 @@ from refluid.fluid.contrib.slim.quantization.quantization_strategy import Quanti
 __all__ = [
     "AddQuantDequantPass",
     "ConvertToInt8Pass",
+    "OutScaleForInferencePass",
+    "OutScaleForTrainingPass",
     "QuantizationFreezePass",
     "QuantizationStrategy",
     "QuantizationTransformPass",

@@ -28,6 +28,10 @@ from refluid.fluid.contrib.slim.quantization.inserting import (
     quantized_inputs,
     skips,
 )
+from refluid.fluid.contrib.slim.quantization.out_scales import (
+    OutScaleForInferencePass,
+    OutScaleForTrainingPass,
+)
 from refluid.fluid.contrib.slim.quantization.whole_numbers import (
     ConvertToInt8Pass,
     TransformForMobilePass,
@@ -38,6 +42,8 @@ from refluid.ops.nn.quantization import greatest, quantized
 __all__ = [
     "AddQuantDequantPass",
     "ConvertToInt8Pass",
+    "OutScaleForInferencePass",
+    "OutScaleForTrainingPass",
     "QuantizationFreezePass",
     "QuantizationTransformPass",
     "TransformForMobilePass",
