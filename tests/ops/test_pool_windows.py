@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.nn.pooling import pool2d
 from refluid.ops.nn.volumes import pool3d
 
@@ -99,3 +100,16 @@ def test_the_first_of_equal_elements_has_the_gradient_of_the_whole(pool: Any) ->
     assert x.grad is not None
     assert x.grad.flatten(2)[..., 0].tolist() == [[1.0, 1.0]]
     assert x.grad.sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("geometry", "says"),
+    [
+        ({"ksize": (0, 2)}, r"the window \[0, 2\]: each size has to be at least 1"),
+        ({"ksize": (2, 2), "strides": (0, 1)}, r"strides \[0, 1\]: each size has to be at least 1"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_empty_windows_and_steps_of_nothing_are_told(kind: str, geometry: Any, says: str) -> None:
+    with pytest.raises(EnforceNotMet, match=says):
+        pool2d(torch.ones(1, 1, 4, 4), pooling_type=kind, **geometry)

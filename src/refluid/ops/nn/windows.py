@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from refluid.core.errors import EnforceNotMet
+
 Pads = list[tuple[int, int]]
 
 
@@ -18,7 +20,11 @@ def resolve(
 
     `paddings` holds one number per dimension, or two (before, after). VALID pads nothing; SAME
     pads so that the output has ceil(size / stride) elements, the odd one at the end.
+    EnforceNotMet for windows without elements, and for steps of nothing.
     """
+    for name, given in (("the window", kernel), ("strides", strides)):
+        if min(given) < 1:
+            raise EnforceNotMet(f"{name} {list(given)}: each size has to be at least 1")
     if algorithm == "VALID":
         return [(0, 0)] * len(sizes)
     if algorithm == "SAME":
