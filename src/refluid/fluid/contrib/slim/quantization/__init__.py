@@ -1,6 +1,9 @@
 """Quantisation that is simulated in training, and what it makes of a trained model."""
 
 from refluid.fluid.contrib.slim.quantization import quantization_pass
+from refluid.fluid.contrib.slim.quantization.post_training_quantization import (
+    PostTrainingQuantization,
+)
 from refluid.fluid.contrib.slim.quantization.quantization_pass import (
     AddQuantDequantPass,
     ConvertToInt8Pass,
@@ -17,6 +20,7 @@ __all__ = [
     "ConvertToInt8Pass",
     "OutScaleForInferencePass",
     "OutScaleForTrainingPass",
+    "PostTrainingQuantization",
     "QuantizationFreezePass",
     "QuantizationStrategy",
     "QuantizationTransformPass",
