@@ -9,6 +9,7 @@ from refluid.fluid.contrib import (
     memory_usage_calc,
     mixed_precision,
     op_frequence,
+    quantize,
     reader,
 )
 from refluid.fluid.contrib.decoder import *
@@ -16,9 +17,11 @@ from refluid.fluid.contrib.extend_optimizer import extend_with_decoupled_weight_
 from refluid.fluid.contrib.layers import *
 from refluid.fluid.contrib.memory_usage_calc import memory_usage
 from refluid.fluid.contrib.op_frequence import op_freq_statistic
+from refluid.fluid.contrib.quantize import QuantizeTranspiler
 from refluid.fluid.contrib.reader import distributed_batch_reader
 
 __all__ = [
+    "QuantizeTranspiler",
     "decoder",
     "distributed_batch_reader",
     "extend_optimizer",
@@ -29,6 +32,7 @@ __all__ = [
     "mixed_precision",
     "op_freq_statistic",
     "op_frequence",
+    "quantize",
     "reader",
     *decoder.__all__,
     *layers.__all__,
