@@ -33,7 +33,7 @@ what their papers say. Scripts need packages that Fluid didn't bring (pandas, op
 gym 0.17) where they import them.
 
 """
-_TAIL = """
+_TAIL = """\
 ## Those that can't
 
 Found when the training scripts of the four branches were tried as they are (not those of PaddleSlim
@@ -93,7 +93,8 @@ def page_of(results: list[dict[str, Any]]) -> str:
     elsewhere = [one for one in every if one not in rows]
     if elsewhere:
         lines += ["", *section_of_others(elsewhere)]
-    return _HEAD + "\n".join(lines) + "\n" + _TAIL
+    by_hand = Path(__file__).with_name("by_hand.md").read_text("utf-8")
+    return _HEAD + "\n".join(lines) + "\n\n" + by_hand + _TAIL
 
 
 def section_of(results: list[dict[str, Any]]) -> list[str]:
