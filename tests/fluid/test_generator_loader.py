@@ -217,3 +217,23 @@ def test_position_of_a_shuffling_generator(feeds: Any, taken: int, multiprocess:
         assert [ids(data) for data in second()] == rest
         assert [ids(data) for data in second()] == following
         assert sorted(flat(before + rest)) == list(range(20))
+
+
+def test_a_pass_is_called_as_its_loader_is(feeds: Any) -> None:
+    """`loader()()` is a pass from the beginning; the user's generator is asked for one only."""
+    asked: list[int] = []
+
+    def generator() -> Iterator[Any]:
+        asked.append(1)
+        return batches(2)()
+
+    loader = from_generator(feeds).set_batch_generator(generator, CPU)
+    assert [ids(data) for data in loader()()] == [[0] * 3, [1] * 3]
+    assert len(asked) == 1
+    begun = iter(loader)
+    assert ids(next(begun)) == [0] * 3
+    assert [ids(data) for data in begun()] == [[0] * 3, [1] * 3]
+    with pytest.raises(RuntimeError, match="has ended"):
+        next(begun)
+    ended = loader()
+    assert [len(list(ended)), len(list(ended())), len(list(loader()))] == [2, 2, 2]

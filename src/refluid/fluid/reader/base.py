@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -72,7 +73,8 @@ class DataLoaderBase:
     def _begin(self, present: Callable[[list[ReaderBatch]], Any]) -> ReaderPass:
         try:
             self._passes.start()
-            begun = ReaderPass(self._passes, self._source, present)
+            anew = functools.partial(self._begin, present)
+            begun = ReaderPass(self._passes, self._source, present, anew)
         except BaseException:  # an interrupt, after which nobody would end the pass
             self._passes.give_up()
             raise

@@ -156,17 +156,29 @@ class ReaderPass:
     """Iterates one pass. Another pass of the same loader ends this one.
 
     source: gives the items: the reader, or its double buffer. present: what the user gets for
-    an item.
+    an item. anew: begins another pass of the same loader.
     """
 
-    def __init__(self, passes: Passes, source: Any, present: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        passes: Passes,
+        source: Any,
+        present: Callable[[Any], Any],
+        anew: Callable[[], ReaderPass],
+    ) -> None:
         self._passes = passes
+        self._anew = anew
         self._source = source
         self._present = present
         self._generation = passes.reader.generation
         self._ended = False
         self._begun = steps_together()
         when_gone(self, functools.partial(passes.leave, self._generation))
+
+    def __call__(self) -> ReaderPass:
+        """A pass from its beginning, as a loader gives one: `loader()()` is `loader()`."""
+        untouched = self._is_current() and not self._ended and not self._passes.reader.delivered
+        return self if untouched else self._anew()
 
     def __iter__(self) -> ReaderPass:
         return self
