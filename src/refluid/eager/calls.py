@@ -136,12 +136,12 @@ class OperatorCall:
         if not takes or not self.gradients:
             with torch.no_grad():
                 return self.forward.run(feeds, cells, levels)
+        feeds = [
+            detached(one) if name in self.constant else one
+            for name, one in zip(self.feeds, feeds, strict=True)
+        ]
         if self.derived:
-            given = [
-                detached(one) if name in self.constant else one
-                for name, one in zip(self.feeds, feeds, strict=True)
-            ]
-            results, lods = self.forward.run(given, cells, levels)
+            results, lods = self.forward.run(feeds, cells, levels)
             return [
                 detached(one) if name in self.silent else one
                 for name, one in zip(self.fetches, results, strict=True)

@@ -64,10 +64,11 @@ class Direct:
         if watched:
             quick = of_ranks(definition, self.op, self.call)
             derived = compute if quick is None else _after(arrange, quick)
-        if cut is None or (cut and self.call.derived):
-            compute, derived = _cutting(cut, compute), _cutting(cut, derived)
+        if cut is None:
+            compute = _cutting(cut, compute)
         if watched:
             compute = self._with_gradient(compute, derived)
+            compute = _cutting(cut, compute) if cut else compute
         if definition.views:
             compute = _anew(compute)
         return ResultVariables(definition, asked, _apart(self.call, asked), watched).of(compute)
@@ -140,7 +141,9 @@ def _constant(call: OperatorCall, asked: Asked) -> Sequence[tuple[int, int | Non
     return [
         place
         for name, place in zip(call.names, _flat(asked.given), strict=True)
-        if name in call.constant and call.block.var(name).dtype in DIFFERENTIABLE
+        if name in call.constant
+        and call.block.var(name).dtype in DIFFERENTIABLE
+        and (call.derived or name not in call.changed)  # statistics, which nobody computed
     ]
 
 
