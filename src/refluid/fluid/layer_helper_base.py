@@ -77,9 +77,9 @@ class LayerHelperBase:
         `Xavier` for a weight. A name that exists already means that parameter again. None where
         `attr` is False. Raises TypeError for a whole-number weight without initializer.
         """
-        if attr is False or attr is None:
+        if attr is False:
             return None
-        attr = self._named(attr, is_bias)
+        attr = self._named(ParamAttr() if attr is None else attr, is_bias)
         if isinstance(attr, WeightNormParamAttr):
             return self._normalised(attr, shape, dtype, default_initializer)
         kind = as_dtype(dtype)

@@ -58,6 +58,7 @@ class Variable(Overloads, AtOnce, Described):
         self.need_check_feed = need_check_feed
         self.belong_to_optimizer = belong_to_optimizer
         self.extra_desc: bytes | None = None
+        self._info: dict[str, Any] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -139,6 +140,14 @@ class Variable(Overloads, AtOnce, Described):
         """Sets shape and, unless None, element type without marking the program as changed."""
         self._shape = tuple(map(int, shape))
         self._dtype = dtype if dtype is not None else self._dtype
+
+    def _set_info(self, key: str, value: Any) -> None:
+        """Keeps anything with the variable, in this process only; copies don't have it."""
+        self._info = {**(self._info or {}), key: value}
+
+    def _get_info(self, key: str) -> Any:
+        """What was kept under that key; None where nothing was."""
+        return (self._info or {}).get(key)
 
     def options(self) -> dict[str, Any]:
         """Constructor arguments that make an equal variable in another block."""
