@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,17 +41,32 @@ __all__ = [
 ]
 
 _VARIABLES = (VarBase, ComplexVariable)
+_in_force: list[guard] = []  # what they changed would be changed back as the last of them is freed
 
 
-@contextmanager
-def guard(place: Place | None = None) -> Iterator[None]:
-    """Operators run at once within the `with`, on `place`; names start anew."""
-    with (
-        program_guard(Program(), Program()),
-        names.guard(),
-        eager.eager(_place(place)),
-    ):
-        yield
+class guard(ContextDecorator):
+    """Operators run at once within the `with`, on `place`; names start anew.
+
+    `guard(place).__enter__()` alone stays in force though nobody keeps the guard. Entering
+    raises EnforceNotMet where this machine lacks `place`, TypeError where it is no place.
+    """
+
+    def __init__(self, place: Place | None = None) -> None:
+        self._place = place
+        self._entered: list[ExitStack] = []
+
+    def __enter__(self) -> None:
+        stack = ExitStack()
+        with stack:
+            stack.enter_context(program_guard(Program(), Program()))
+            stack.enter_context(names.guard())
+            stack.enter_context(eager.eager(_place(self._place)))
+            self._entered.append(stack.pop_all())
+        _in_force.append(self)
+
+    def __exit__(self, *error: Any) -> bool | None:
+        _in_force.remove(self)
+        return self._entered.pop().__exit__(*error)
 
 
 def enable_dygraph(place: Place | None = None) -> None:
