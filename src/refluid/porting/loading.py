@@ -50,6 +50,14 @@ def compile_old(data: bytes, file: str) -> CodeType | None:
     return None
 
 
+def _compile_generated(data: bytes, file: str) -> CodeType | None:
+    if not file.endswith("_pb2.py"):
+        return None
+    from refluid.porting.old_protobuf import compile_generated
+
+    return compile_generated(importlib.util.decode_source(data), file)
+
+
 def parsed_old(data: bytes, file: str) -> tuple[ast.Module, int | None]:
     """A file's tree, and where it was translated the first line that isn't Python 3.
 
@@ -113,7 +121,8 @@ class OldLoader(SourceFileLoader):
     """Loads a user's module; Python's cache is only used for one that is compiled as it is."""
 
     def get_code(self, fullname: str) -> CodeType | None:
-        code = compile_old(self.get_data(self.path), self.path)
+        data = self.get_data(self.path)
+        code = _compile_generated(data, self.path) or compile_old(data, self.path)
         return super().get_code(fullname) if code is None else code
 
 
