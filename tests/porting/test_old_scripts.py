@@ -42,7 +42,8 @@ def test_names_that_are_gone_are_given_back(tmp_path: Path) -> None:
         "assert [x for x in xrange(2)] == list(itertools.imap(abs, [0, 1]))\n"
         "assert sorted({1: 2}.iteritems()) == [(1, 2)] and {1: 2}.has_key(1)\n"
         "assert iter([5]).next() == 5 and u'x'.decode('utf8') == 'x'\n"
-        "assert np.array([[1], [1, 2]]).dtype == object\n"
+        "assert np.array([[1], [1, 2]]).dtype == np.copy([[1], [1, 2]]).dtype == object\n"
+        "assert np.copy(np.ones((2, 2)).T).flags.f_contiguous and {1: 2}.copy() == {1: 2}\n"
         "assert np.fromstring(b'ab', dtype=np.uint8).tolist() == [97, 98]\n"
         "assert 7 / 2 == 3\n"
     )

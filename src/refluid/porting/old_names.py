@@ -220,6 +220,13 @@ def _array(numpy: ModuleType, name: str) -> Callable[..., Any]:
     return array
 
 
+def _copy(numpy: ModuleType) -> Callable[..., Any]:
+    def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
+        return _array(numpy, "array")(a, order=order, subok=subok, copy=True)
+
+    return copy
+
+
 def _from_string(numpy: ModuleType) -> Callable[..., Any]:
     def fromstring(
         text: Any, dtype: Any = float, count: int = -1, sep: str = "", **options: Any
@@ -279,5 +286,6 @@ CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {
     ("pickle", "dump"): _dump_pickle,
     ("numpy", "array"): lambda numpy: _array(numpy, "array"),
     ("numpy", "asarray"): lambda numpy: _array(numpy, "asarray"),
+    ("numpy", "copy"): _copy,
     ("numpy", "fromstring"): _from_string,
 }
