@@ -204,6 +204,10 @@ def _load_yaml(yaml: ModuleType) -> Callable[..., Any]:
     return load
 
 
+def _safe_load(yaml: ModuleType) -> Callable[..., Any]:
+    return lambda stream: yaml.YAML(typ="safe", pure=True).load(stream)
+
+
 def _array(numpy: ModuleType, name: str) -> Callable[..., Any]:
     make = getattr(numpy, name)
 
@@ -281,6 +285,7 @@ KEYWORDS: dict[str, tuple[str, Container[str]]] = {
 # What still exists and refuses what it once took: made of the module, and asked in any case.
 CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {
     ("yaml", "load"): _load_yaml,
+    ("ruamel.yaml", "safe_load"): _safe_load,
     ("struct", "unpack"): _unpack,
     ("pickle", "load"): _load_pickle,
     ("pickle", "dump"): _dump_pickle,

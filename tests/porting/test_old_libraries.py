@@ -1,0 +1,35 @@
+"""What libraries refuse that they took in Fluid's time, under `refluid run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.started import refluid
+
+# As ruamel.yaml is since its release 0.18: the function is there, and refuses.
+_RUAMEL = """
+class YAML:
+    def __init__(self, typ, pure):
+        assert (typ, pure) == ("safe", True)
+
+    def load(self, stream):
+        return {"read": stream}
+
+
+def safe_load(stream, version=None):
+    raise AttributeError("safe_load() has been removed")
+"""
+
+
+def test_safe_load_of_ruamel(tmp_path: Path) -> None:
+    (tmp_path / "ruamel").mkdir()
+    (tmp_path / "ruamel" / "__init__.py").touch()
+    (tmp_path / "ruamel" / "yaml.py").write_text(_RUAMEL)
+    (tmp_path / "train.py").write_text(
+        "import ruamel.yaml\n"
+        "from ruamel import yaml\n"
+        "assert ruamel.yaml.safe_load('a') == {'read': 'a'}\n"
+        "assert yaml.safe_load('b') == {'read': 'b'}\n"
+    )
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
