@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.started import refluid
 
 # As ruamel.yaml is since its release 0.18: the function is there, and refuses.
@@ -31,5 +33,23 @@ def test_safe_load_of_ruamel(tmp_path: Path) -> None:
         "assert ruamel.yaml.safe_load('a') == {'read': 'a'}\n"
         "assert yaml.safe_load('b') == {'read': 'b'}\n"
     )
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_packages_installed_into_a_folder_of_their_own_keep_their_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one tries `iteritems` for the sake of Python 2, its numbers still divide as now."""
+    installed = tmp_path / "installed"
+    (installed / "halving").mkdir(parents=True)
+    (installed / "halving-1.0.dist-info").mkdir()
+    text = "def half(n):\n    return n / 2\n\n\ndef items(d):\n    return d.iteritems()\n"
+    for name in ("__init__", "inner"):
+        (installed / "halving" / f"{name}.py").write_text(text)
+    (tmp_path / "train.py").write_text(
+        "import halving, halving.inner\nassert halving.half(7) == halving.inner.half(7) == 3.5\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(installed), prepend=":")
     ran = refluid("run", "train.py", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -126,6 +128,18 @@ class OldLoader(SourceFileLoader):
         return super().get_code(fullname) if code is None else code
 
 
+@functools.cache
+def _is_target(folder: str) -> bool:
+    """Whether packages were installed into this folder, as `pip install --target` does."""
+    return bool(folder) and next(Path(folder).glob("*.dist-info"), None) is not None
+
+
+def _is_installed(place: str) -> bool:
+    return any(
+        _is_target(one) and (place == one or place.startswith(f"{one}{os.sep}")) for one in sys.path
+    )
+
+
 class OldFinder(MetaPathFinder):
     """Finds the user's modules: those in folders that aren't a library's, and old libraries."""
 
@@ -136,7 +150,7 @@ class OldFinder(MetaPathFinder):
             return None
         old = fullname.partition(".")[0] in OLD_LIBRARIES
         places = sys.path if path is None else path
-        folders = [one for one in places if old or not is_library(one)]
+        folders = [one for one in places if old or not (is_library(one) or _is_installed(one))]
         spec = PathFinder.find_spec(fullname, folders, target) if folders else None
         if spec is None or type(spec.loader) is not SourceFileLoader:
             return None
