@@ -15,7 +15,8 @@ from tests.golden import GOLDEN, needs_golden
 
 # What scripts of the public model zoo (releases 1.5 to 1.8) use of what begins with "_".
 USED = {
-    "BeamSearchDecoder": "_expand_to_beam_size _merge_batch_beams _split_batch_beams",
+    "BeamSearchDecoder": "_expand_to_beam_size _merge_batch_beams _split_batch_beams "
+    "_beam_search_step _gather _mask_probs",
     "Block": "_clone_variable _find_var_recursive _insert_op _prepend_op _remove_op _remove_var",
     "BuildStrategy": "_finalize_strategy_and_create_passes",
     "ExponentialMovingAverage": "_create_ema_vars _get_decay_pow _get_ema_decay",

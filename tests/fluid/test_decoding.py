@@ -81,3 +81,29 @@ def test_beams_are_repeated_rows() -> None:
     made = L.BeamSearchDecoder.tile_beam_merge_with_batch(x, 3)
     value = values(2, 2)
     assert np.array_equal(run([made], x=value)[0], value.repeat(3, 0))
+
+
+class _OwnStep(L.BeamSearchDecoder):  # type: ignore[misc]
+    """Calls the parts of a step itself, as decoders of public scripts do."""
+
+    def step(self, time: Any, inputs: Any, states: Any, **kwargs: Any) -> Any:
+        merged = [self._merge_batch_beams(one) for one in (inputs, states.cell_states)]
+        outputs, after = self.cell(*merged, **kwargs)
+        logits = self.output_fn(self._split_batch_beams(outputs))
+        made, state = self._beam_search_step(
+            time=time,
+            logits=logits,
+            next_cell_states=self._split_batch_beams(after),
+            beam_state=states,
+        )
+        return made, state, self.embedding_fn(made.predicted_ids), state.finished
+
+
+def test_a_decoder_of_ones_own_is_made_of_the_parts() -> None:
+    cell, found = L.GRUCell(3), []
+    for kind in (L.BeamSearchDecoder, _OwnStep):
+        decoder = kind(cell, 0, 1, 3, embedding_fn=_embed, output_fn=_score)
+        made, _ = L.dynamic_decode(decoder, inits=_states(cell), max_step_num=5)
+        found.append(made)
+    one, other = run(found, batch=values(2, 3))
+    assert np.array_equal(one, other)

@@ -150,30 +150,28 @@ class BeamSearchDecoder(Decoder):
         outputs = map_structure(self._split_batch_beams, outputs)
         next_states = map_structure(self._split_batch_beams, next_states)
         logits = self.output_fn(outputs) if self.output_fn is not None else outputs
-        made, state = self._search(logits, next_states, states)
+        made, state = self._beam_search_step(time, logits, next_states, states)
         made.predicted_ids.stop_gradient = True
         tokens = made.predicted_ids
         next_inputs = self.embedding_fn(tokens) if self.embedding_fn else tokens
         return made, state, next_inputs, state.finished
 
-    def _search(
-        self, logits: Variable, next_cell_states: Any, state: BeamSearchState
+    def _beam_search_step(
+        self, time: Variable, logits: Variable, next_cell_states: Any, beam_state: BeamSearchState
     ) -> tuple[BeamSearchOutput, BeamSearchState]:
-        vocabulary = logits.shape[-1]
+        """The best continuations by logits (batch, beam, vocabulary), and the states of theirs."""
+        state, vocabulary, batch = beam_state, logits.shape[-1], self.batch_size
         size = fill_constant([1], "int64", vocabulary)
-        only_end = np.full(vocabulary, _NEVER, dtype="float32")
-        only_end[self.end_token] = 0
-        ended = assign(only_end)
-        step_probs = self._finished_stay(log(softmax(logits)), state.finished, ended)
+        step_probs = self._mask_probs(log(softmax(logits)), state.finished)
         log_probs = elementwise_add(x=step_probs, y=state.log_probs, axis=0)
         flat = [-1, self.beam_size * vocabulary]
         top_scores, top = topk(reshape(log_probs, flat), k=self.beam_size)
         beams = elementwise_floordiv(top, size)
         tokens = elementwise_mod(top, size)
-        next_log_probs = self._gather(top, reshape(log_probs, flat))
-        next_cell_states = map_structure(partial(self._gather, beams), next_cell_states)
-        finished = self._gather(beams, state.finished)
-        lengths = self._gather(beams, state.lengths)
+        next_log_probs = self._gather(reshape(log_probs, flat), top, batch)
+        chosen = partial(self._gather, indices=beams, batch_size=batch)
+        next_cell_states = map_structure(chosen, next_cell_states)
+        finished, lengths = chosen(state.finished), chosen(state.lengths)
         lengths = lengths + cast(logical_not(finished), dtype_name(state.lengths.dtype))
         finished = logical_or(finished, equal(tokens, self.end_token_tensor))
         return (
@@ -181,8 +179,11 @@ class BeamSearchDecoder(Decoder):
             BeamSearchState(next_cell_states, next_log_probs, finished, lengths),
         )
 
-    def _finished_stay(self, probs: Variable, finished: Variable, ended: Variable) -> Variable:
-        """Log probabilities; a finished beam goes on with the end token only."""
+    def _mask_probs(self, probs: Variable, finished: Variable) -> Variable:
+        """Log probabilities (batch, beam, vocabulary); a finished beam ends, and nothing else."""
+        only_end = np.full(probs.shape[-1], _NEVER, dtype="float32")
+        only_end[self.end_token] = 0
+        ended = assign(only_end)
         over = cast(finished, dtype_name(probs.dtype))
         wide = expand(unsqueeze(over, [2]), [1, 1, probs.shape[-1]])
         stay: Variable = elementwise_mul(wide, ended, axis=-1) - elementwise_mul(
@@ -190,9 +191,9 @@ class BeamSearchDecoder(Decoder):
         )
         return stay
 
-    def _gather(self, indices: Variable, x: Variable) -> Variable:
+    def _gather(self, x: Variable, indices: Variable, batch_size: Variable) -> Variable:
         """x[example, indices[example, beam]], (batch, beam, ...)."""
-        count = cast(self.batch_size, dtype_name(indices.dtype))
+        count = cast(batch_size, dtype_name(indices.dtype))
         count.stop_gradient = True
         examples = unsqueeze(numbers(0, count, 1, dtype=dtype_name(indices.dtype)), [1])
         places = stack([expand(examples, [1, self.beam_size]), indices], axis=2)
