@@ -162,6 +162,9 @@ class BeamSearchDecoder(Decoder):
         """The best continuations by logits (batch, beam, vocabulary), and the states of theirs."""
         state, vocabulary, batch = beam_state, logits.shape[-1], self.batch_size
         size = fill_constant([1], "int64", vocabulary)
+        only_end = np.full(vocabulary, _NEVER, dtype="float32")
+        only_end[self.end_token] = 0
+        self._only_end = assign(only_end)
         step_probs = self._mask_probs(log(softmax(logits)), state.finished)
         log_probs = elementwise_add(x=step_probs, y=state.log_probs, axis=0)
         flat = [-1, self.beam_size * vocabulary]
@@ -181,12 +184,9 @@ class BeamSearchDecoder(Decoder):
 
     def _mask_probs(self, probs: Variable, finished: Variable) -> Variable:
         """Log probabilities (batch, beam, vocabulary); a finished beam ends, and nothing else."""
-        only_end = np.full(probs.shape[-1], _NEVER, dtype="float32")
-        only_end[self.end_token] = 0
-        ended = assign(only_end)
         over = cast(finished, dtype_name(probs.dtype))
         wide = expand(unsqueeze(over, [2]), [1, 1, probs.shape[-1]])
-        stay: Variable = elementwise_mul(wide, ended, axis=-1) - elementwise_mul(
+        stay: Variable = elementwise_mul(wide, self._only_end, axis=-1) - elementwise_mul(
             probs, (over - 1), axis=0
         )
         return stay
