@@ -29,7 +29,7 @@ def append_drafts(
     operator.
     """
     block = names.target
-    context: dict[str, Any] = dict(names.variables)
+    context: dict[str, Any] = dict(names.variables) if callbacks else {}
     for draft in drafts:
         check(draft.op)
         for name in draft.op.output_arg_names:

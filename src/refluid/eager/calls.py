@@ -136,10 +136,11 @@ class OperatorCall:
         if not takes or not self.gradients:
             with torch.no_grad():
                 return self.forward.run(feeds, cells, levels)
-        feeds = [
-            detached(one) if name in self.constant else one
-            for name, one in zip(self.feeds, feeds, strict=True)
-        ]
+        if self.constant:
+            feeds = [
+                detached(one) if name in self.constant else one
+                for name, one in zip(self.feeds, feeds, strict=True)
+            ]
         if self.derived:
             results, lods = self.forward.run(feeds, cells, levels)
             return [

@@ -33,7 +33,8 @@ class QuantizeTranspiler:
     """Has conv2d, depthwise_conv2d and mul compute with rounded inputs and weights, and gradients.
 
     activation_quantize_type: `abs_max`, `range_abs_max` or `moving_average_abs_max` (by
-    moving_rate); weight_quantize_type: `abs_max`. Raises ValueError for others.
+    moving_rate); weight_quantize_type: `abs_max` or `channel_wise_abs_max`. Raises ValueError for
+    others.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ __all__ = ["PostTrainingQuantization"]
 
 _LOGGER = logging.getLogger("refluid")
 _ALGORITHMS = ("KL", "abs_max", "direct")
-_SCALES = (".quant_dequant.scale", ".scale")
+_SCALES = (".quant_dequant.scale", ".scale")  # the longer one first: it ends as the other does
 
 
 class PostTrainingQuantization:
@@ -146,8 +146,7 @@ class PostTrainingQuantization:
         before = {node.name() for node in graph.all_persistable_nodes()}
         self._put_operators(graph)
         made = {node.name() for node in graph.all_persistable_nodes()} - before
-        ends = [(name, end) for name in sorted(made) for end in _SCALES if name.endswith(end)]
-        return {name: name.removesuffix(end) for name, end in reversed(ends)}
+        return {name: name.removesuffix(next(filter(name.endswith, _SCALES))) for name in made}
 
     def _put_operators(self, graph: IrGraph) -> None:
         place = self._executor.place
