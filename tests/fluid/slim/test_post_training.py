@@ -180,3 +180,22 @@ def test_a_lonely_outlier_is_cut() -> None:
     nothing.see(torch.zeros(10))
     assert nothing.found() == 0
     assert best_end(np.zeros(BINS), 128) == BINS
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bins_widen_as_if_all_values_were_seen_at_once(seed: int) -> None:
+    values = torch.from_numpy(np.random.default_rng(seed).exponential(0.1, 20_000)).clamp_(max=1.0)
+    values[0] = 1.0  # so that four times as much is two times two
+    apart, once = LeastDivergence(128), LeastDivergence(128)
+    for batch in (values, 4 * values, 2 * values):
+        apart.see(batch)
+    once.see(torch.cat([values, 4 * values, 2 * values]))
+    assert apart.found() == pytest.approx(once.found(), rel=0.02)
+
+
+def test_zeros_do_not_count() -> None:
+    values = torch.from_numpy(np.random.default_rng(0).exponential(1.0, 20_000)) + 0.01
+    without, among = LeastDivergence(16), LeastDivergence(16)
+    without.see(values)
+    among.see(torch.cat([values, torch.zeros(2_000_000)]))
+    assert among.found() == without.found()
