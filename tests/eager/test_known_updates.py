@@ -110,11 +110,19 @@ class Training:
             x = x + self.table(ids) if use == 0 else (self.first, self.second)[use - 1](x)
         return fluid.layers.mean(x * x)
 
+    def update_by_others(self) -> None:
+        """By gradients that aren't the parameters' own."""
+        some = self.source.sample(self.params, self.source.randint(1, len(self.params)))
+        grads = [self.numbers.uniform(-1, 1, one.shape).astype("float32") for one in some]
+        pairs = zip(some, map(dygraph.to_variable, grads), strict=True)
+        self.optimizer.apply_gradients([*pairs])
+
     def between(self) -> None:
         while self.source.random() < 0.3:
             odd = [self.freeze, self.set_value, self.clear_one, self.copy, self.load]
             state = [self.load_state, self.change_state, self.other_rate, self.transposed_gradient]
-            self.source.choice([*odd, *state, self.replace, self.other_list])()
+            rest = [self.replace, self.other_list, self.update_by_others]
+            self.source.choice([*odd, *state, *rest])()
 
     def step(self) -> None:
         self.between()
@@ -125,7 +133,10 @@ class Training:
             loss = loss * 1.5
         loss.backward()
         self.between()
-        self.optimizer.minimize(loss)
+        if self.source.random() < 0.8:
+            self.optimizer.minimize(loss)
+        else:
+            self.optimizer.apply_gradients(self.optimizer.backward(loss))
         if self.source.random() < 0.8:
             for one in self.params:
                 one.clear_gradient()

@@ -101,15 +101,30 @@ class Updates:
         if update is not None and flags.value("refluid_eager_known_updates"):
             again = update.gradients_again(parameters)
         if update is None or again is None:
-            update = self.latest = self._filled(parameters, rates)
-            if update is None:
-                return None
-        elif self._steadily(update, again, rates):
+            found = [(one, one.gradient_value) for one in parameters if one.trainable]
+            update = self.latest = self._filled(found, rates)
+            if update is not None:
+                updated = [id(one) for one, grad in found if grad is not None]
+                number = {one: n for n, one in enumerate(updated)}
+                update.places = [(one, number.get(id(one), -1)) for one in parameters]
+                self._run(update)
+            return None
+        if self._steadily(update, again, rates):
             return [None if n < 0 else again[n] for _, n in update.places]
-        else:
-            update.rate = rates.put(update.main, rates.next())
-            for cell, grad in zip(update.gradients, again, strict=True):
-                cell.value = grad
+        update.rate = rates.put(update.main, rates.next())
+        for cell, grad in zip(update.gradients, again, strict=True):
+            cell.value = grad
+        self._run(update)
+        return None
+
+    def update_by(self, pairs: Sequence[tuple[ParamBase, Any]], rates: StepRates) -> None:
+        """One update of parameters by gradients that come with them, whatever theirs are."""
+        update = self._filled(pairs, rates)
+        if update is not None:
+            self._run(update)
+
+    @staticmethod
+    def _run(update: Update) -> None:
         update.run()
         held, seen = update.held, update.seen
         for n, cell in enumerate(update.parameters):
@@ -118,7 +133,6 @@ class Updates:
                 seen[n] = None
         for cell in update.gradients:
             cell.value = None
-        return None
 
     def _steadily(self, update: Update, gradients: list[Any], rates: StepRates) -> bool:
         """The latest update without its program; whether that was possible."""
@@ -132,9 +146,8 @@ class Updates:
         steady.run(gradients, rates.next())
         return True
 
-    def _filled(self, parameters: Sequence[ParamBase], rates: StepRates) -> Update | None:
+    def _filled(self, found: Sequence[tuple[ParamBase, Any]], rates: StepRates) -> Update | None:
         """The update of those that have a gradient, with values and gradients in its cells."""
-        found = [(one, one.gradient_value) for one in parameters if one.trainable]
         pairs = [(one, grad) for one, grad in found if grad is not None]
         if not pairs:
             return None
@@ -152,8 +165,6 @@ class Updates:
             if isinstance(grad, torch.Tensor) and grad.requires_grad:
                 grad = grad.detach()
             update.gradients[n].value = grad
-        number = {id(one): n for n, (one, _) in enumerate(pairs)}
-        update.places = [(one, number.get(id(one), -1)) for one in parameters]
         return update
 
     def _make(self, pairs: Sequence[tuple[ParamBase, Any]]) -> Update:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from refluid.comm.world import all_have_data
+from refluid.core.collecting import without_collections
 from refluid.core.threads import use_operator_threads
 from refluid.engine.conditions import Conditions
 from refluid.engine.exchanging import require_loss_gradient
@@ -122,7 +123,7 @@ class Prepared:
     @cached_property
     def rewritten(self) -> list[Rewritten]:
         """The program of each replica."""
-        with explained(self.program, self.feeds):
+        with without_collections(), explained(self.program, self.feeds):
             return rewrite(self.program, self.settings, self._seen)
 
     @cached_property

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from refluid.core.collecting import without_collections
 from refluid.core.dtypes import VarType
 from refluid.core.lod_tensor import LoDTensor
 from refluid.core.scope import Scope
@@ -217,11 +218,12 @@ class Program(Described):
         copy = Program()
         copy._seed, copy.version, copy.op_versions = self._seed, self.version, self.op_versions
         copy.blocks = [Block(copy, block.idx, block.parent_idx) for block in self.blocks]
-        for block, twin in zip(self.blocks, copy.blocks, strict=True):
-            twin.forward_block_idx = block.forward_block_idx
-            twin.vars = {name: var.copy_to(twin) for name, var in block.vars.items()}
-            kept = [op for op in block.ops if not (for_test and op.role & _SKIP_IN_TEST)]
-            Editor(twin).assign(copy_op(op, twin) for op in kept)
+        with without_collections():
+            for block, twin in zip(self.blocks, copy.blocks, strict=True):
+                twin.forward_block_idx = block.forward_block_idx
+                twin.vars = {name: var.copy_to(twin) for name, var in block.vars.items()}
+                kept = [op for op in block.ops if not (for_test and op.role & _SKIP_IN_TEST)]
+                Editor(twin).assign(copy_op(op, twin) for op in kept)
         if for_test:
             copy.inference_mode()
         else:
@@ -260,7 +262,8 @@ class Program(Described):
         from refluid.ir.reading import decode_into
 
         program = Program()
-        decode_into(program, binary_str)
+        with without_collections():
+            decode_into(program, binary_str)
         return program
 
     def __str__(self) -> str:

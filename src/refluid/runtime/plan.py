@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.core.collecting import without_collections
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels, as_lod
@@ -54,6 +55,7 @@ class Bound:
 class Plan:
     """Runs `Request.block`: operator by operator in program order, or as recorded from that."""
 
+    @without_collections()
     def __init__(self, request: Request) -> None:
         self.request = request
         self.written = write_plan(request)

@@ -12,6 +12,7 @@ import torch
 from refluid.core import events, flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.scope import Cell, Scope
+from refluid.core.selected_rows import SelectedRows
 from refluid.eager import ParamBase, Updates, VarBase, current
 from refluid.eager.handed import handed
 from refluid.eager.updates import Update
@@ -79,6 +80,27 @@ class UpdatesAtOnce:
         if done is not None:
             done(self, parameters)
         return self._pairs(parameters, known)
+
+    def update_by(self, pairs: Sequence[tuple[ParamBase, VarBase | None]]) -> None:
+        """One update by gradients that come with their parameters, whatever these have.
+
+        EnforceNotMet where a gradient hasn't its parameter's shape.
+        """
+        waiting.happen()
+        found = []
+        for one, gradient in pairs:
+            if gradient is None or not one.trainable:
+                continue
+            value = gradient._value
+            rows = isinstance(value, SelectedRows)
+            shape = [value.height(), *value.value.shape[1:]] if rows else list(value.shape)
+            if shape != list(one.shape):
+                raise EnforceNotMet(
+                    f"parameter {one.name!r} has shape {list(one.shape)}, the gradient by which it "
+                    f"is to be updated {shape}"
+                )
+            found.append((one, value))
+        self._updates.update_by(found, _StepRate(self, None))
 
     def wait(self, parameters: Sequence[ParamBase]) -> list[Any] | None:
         """Has an update wait with a step that does; (parameter, gradient) pairs, for later."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 from refluid.autodiff.backward import append_backward
 from refluid.build import at_once
 from refluid.core import names
+from refluid.core.collecting import without_collections
 from refluid.core.data_ends import made_once
 from refluid.core.dtypes import VarType
 from refluid.core.former import formerly
@@ -111,8 +112,11 @@ class Optimizer(Stepping):
     ) -> list[ParamGrad]:
         """First part of `minimize`: the gradients. Returns (parameter, gradient) pairs.
 
-        callbacks: called with the block and a dict after each gradient operator.
+        callbacks: called with the block and a dict after each gradient operator. Where operators
+        run at once, the gradients are those that `loss.backward()` has left.
         """
+        if at_once():
+            return self._pairs_at_once(parameter_list)
         return self._append_backward(
             loss, startup_program, parameter_list, no_grad_set, callbacks, None
         )
@@ -132,7 +136,7 @@ class Optimizer(Stepping):
             "that you should call fluid.layers.mean to process the current loss."
         )
         self._dtype = loss.dtype
-        with program_guard(loss.block.program, startup_program):
+        with program_guard(loss.block.program, startup_program), without_collections():
             pairs = append_backward(
                 loss,
                 parameter_list or self._parameter_list,
@@ -151,12 +155,19 @@ class Optimizer(Stepping):
     def apply_gradients(self, params_grads: Sequence[ParamGrad]) -> list[Operator]:
         """Second part of `minimize`: clips and decays the gradients, updates parameters.
 
-        params_grads: what `backward` returned. Returns the update operators.
+        params_grads: what `backward` returned, or parameters with other gradients. Returns the
+        update operators, none where operators run at once: the update is made then.
         """
+        if at_once():
+            made_once(partial(self._update_by, params_grads))
+            if listening.step_listener is not None:
+                listening.step_listener(None)
+            return []
         pairs = sorted(params_grads, key=lambda pair: pair[0].name)
-        pairs = self._clipped(pairs)
-        pairs = append_regularization_ops(pairs, self.regularization)
-        return self._append_updates(pairs)
+        with without_collections():
+            pairs = self._clipped(pairs)
+            pairs = append_regularization_ops(pairs, self.regularization)
+            return self._append_updates(pairs)
 
     def _clipped(self, pairs: list[ParamGrad]) -> list[ParamGrad]:
         found: list[ParamGrad] = (self._grad_clip or append_gradient_clip_ops)(pairs)
@@ -169,6 +180,8 @@ class Optimizer(Stepping):
         params_grads: Sequence[ParamGrad],
     ) -> list[Operator]:
         """As `apply_gradients`, in the program of `loss`."""
+        if at_once():
+            return self.apply_gradients(params_grads)
         with program_guard(loss.block.program, startup_program):
             return self.apply_gradients(params_grads)
 

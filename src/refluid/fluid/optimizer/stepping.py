@@ -53,15 +53,27 @@ class Stepping(Accumulators):
 
     def _step(self, parameter_list: Sequence[Any] | None) -> list[Any]:
         """One update by the gradients that the parameters have."""
+        chosen = self._chosen(parameter_list)
+        updates = self._at_once
+        pairs: list[Any] | None = updates.wait(chosen)
+        return updates.step(chosen) if pairs is None else pairs
+
+    def _chosen(self, parameter_list: Sequence[Any] | None) -> list[Any]:
         parameters = parameter_list or self._parameter_list
         if parameters is None:
             raise AttributeError(
                 "parameter_list argument given to the Optimizer should not be None in dygraph mode."
             )
-        chosen = [one for one in parameters if one.trainable]
-        updates = self._at_once
-        pairs: list[Any] | None = updates.wait(chosen)
-        return updates.step(chosen) if pairs is None else pairs
+        return [one for one in parameters if one.trainable]
+
+    def _pairs_at_once(self, parameter_list: Sequence[Any] | None) -> list[Any]:
+        """The parameters that have a gradient, with it."""
+        found = [(one, one._grad_ivar()) for one in self._chosen(parameter_list)]
+        return [pair for pair in found if pair[1] is not None]
+
+    def _update_by(self, params_grads: Sequence[Any]) -> None:
+        """One update by gradients that come with their parameters."""
+        self._at_once.update_by(params_grads)
 
     @cached_property
     def _at_once(self) -> Any:

@@ -26,15 +26,18 @@ class MasterWeights:
         self._made: dict[str, ParamBase] = {}
         self._loaded: dict[str, Any] = {}
 
-    def stand_in(self, parameters: Iterable[Any]) -> list[tuple[Any, Any]]:
-        """(parameter, what is updated): a master that has the gradient, or the parameter itself."""
+    def stand_in(self, gradients: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """(parameter, what is updated): a master that has the gradient, or the parameter itself.
+
+        gradients: of each parameter its gradient's tensor, or None.
+        """
         return [
-            (one, self._master(one) if one.dtype in HALVES else one)
-            for one in parameters
+            (one, self._master(one, gradient) if one.dtype in HALVES else one)
+            for one, gradient in gradients
             if one.trainable
         ]
 
-    def _master(self, one: Any) -> ParamBase:
+    def _master(self, one: Any, gradient: Any) -> ParamBase:
         found = self._made.get(one.name)
         if found is None:
             found = self._made[one.name] = ParamBase(
@@ -48,7 +51,6 @@ class MasterWeights:
             )
             start = self._loaded.pop(one.name, None)
             found.value = one.tensor.detach().float() if start is None else start.clone()
-        gradient = one.gradient_value
         found.tensor.grad = None if gradient is None else gradient.detach().float()
         return found
 

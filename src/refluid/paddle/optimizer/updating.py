@@ -178,20 +178,29 @@ class Optimizer(KeepingOptimizer):
         no_grad_set: Iterable[Variable | str] | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """First part of `minimize`: (parameter, gradient) pairs. At once it runs backward."""
-        if at_once():
-            loss.backward()
-            chosen = parameters or self._parameter_list or ()
-            return [(one, one._grad_ivar()) for one in chosen if one.trainable]
+        """First part of `minimize`: (parameter, gradient) pairs, at once those that are there."""
         return super().backward(loss, startup_program, parameters, no_grad_set, callbacks)
 
     def _step(self, parameter_list: Sequence[Any] | None) -> list[Any]:
         if self.masters is None:
             return super()._step(parameter_list)
-        pairs = self.masters.stand_in(parameter_list or self._parameter_list or ())
+        chosen = self._chosen(parameter_list)
+        pairs = self.masters.stand_in((one, one.gradient_value) for one in chosen)
         super()._step([master for _, master in pairs])
         self.masters.write_back(pairs)
         return [(one, one._grad_ivar()) for one, _ in pairs]
+
+    def _update_by(self, params_grads: Sequence[Any]) -> None:
+        if self.masters is None:
+            super()._update_by(params_grads)
+            return
+        found = [(one, grad) for one, grad in params_grads if grad is not None]
+        pairs = self.masters.stand_in((one, grad._value) for one, grad in found)
+        given = {one.name: grad for one, grad in found}
+        super()._update_by(
+            [(by, given[one.name] if by is one else by._grad_ivar()) for one, by in pairs]
+        )
+        self.masters.write_back(pairs)
 
     def step(self) -> None:
         """One update by the gradients that the parameters have; where functions run at once."""
