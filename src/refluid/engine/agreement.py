@@ -14,6 +14,8 @@ from refluid.core.scope import Scope
 from refluid.engine.strategy import Strategy
 from refluid.ir.program import Program
 from refluid.ir.text import print_program
+from refluid.ops.effects import Effect
+from refluid.ops.registry import facts_of
 
 # What one trainer may have other than another.
 _OWN = re.compile(r"\b(seed|startup_seed|start_index)=[^,}]*(, )?")
@@ -35,8 +37,23 @@ def agree_on_program(
 
 
 def number_of(program: Program, feeds: Sequence[str], fetches: Sequence[str]) -> int:
-    """What is the same for all trainers that run this, and hardly for anything else."""
-    return attendance.number_of([*_lines(feeds, fetches), *_text(program)])
+    """What is the same for all trainers that run this, and hardly for anything else.
+
+    Where each has parameters of its own, with names and sizes of its own, it says what they
+    exchange, and no more.
+    """
+    params = program.global_block().all_parameters()
+    own = any(one.is_distributed and not one.split_in for one in params)
+    text = _exchanges(program) if own else _text(program)
+    return attendance.number_of([*_lines(feeds, fetches), *text])
+
+
+def _exchanges(program: Program) -> Iterator[str]:
+    for block in program.blocks:
+        for op in block.ops:
+            if Effect.COMM in facts_of(op.type).effects:
+                kinds = [block.var_recursive(name).dtype.name for name in op.input_arg_names]
+                yield " ".join([op.type, *kinds])
 
 
 def _lines(feeds: Sequence[str], fetches: Sequence[str]) -> list[str]:

@@ -30,6 +30,9 @@ _UPDATE = {ROLE: OpRole.OPTIMIZE}
 class Collective:
     """What these have in common: all trainers begin with the parameters of the first.
 
+    Parameters with `is_distributed` are each trainer's own: a part of a layer that is split among
+    them, under a name of its own. They are neither sent nor are their gradients summed.
+
     nrings: among how many groups exchanges take turns; there is one here, in which they go on while
     the program computes.
     """
@@ -67,9 +70,13 @@ class Collective:
         self._begin_alike()
         self._transpile_main_program()
 
+    def _shared_parameters(self) -> list[Variable]:
+        """Those that all trainers have alike."""
+        return [one for one in self.main_program.all_parameters() if not one.is_distributed]
+
     def _begin_alike(self) -> None:
         block = self.startup_program.global_block()
-        for param in self.main_program.all_parameters():
+        for param in self._shared_parameters():
             if block.has_var(param.name):
                 own = block.var(param.name)
                 apply("c_broadcast", {"X": own}, {"Out": own}, {"root": 0}, block=block)
@@ -90,7 +97,10 @@ class GradAllReduce(Collective):
         for op in starts:
             name = op.output_arg_names[0]
             self._scaled(block, block.var(name), op.idx + 1)
-        for _, name in parameter_gradients(block):
+        shared = {one.name for one in self._shared_parameters()}
+        for param, name in parameter_gradients(block):
+            if param not in shared:
+                continue
             last = max(op.idx for op in block.ops if name in op.output_arg_names)
             self._summed(block, block.var(name), last + 1)
 
@@ -144,7 +154,7 @@ class LocalSGD(Collective):
     def _begin_alike(self) -> None:
         super()._begin_alike()
         block = self.startup_program.global_block()
-        for param in self.main_program.all_parameters():
+        for param in self._shared_parameters():
             if block.has_var(param.name):
                 kept = self._snapshot(block, param)
                 apply("assign", {"X": block.var(param.name)}, {"Out": kept}, block=block)
@@ -160,7 +170,7 @@ class LocalSGD(Collective):
     def _transpile_main_program(self) -> None:
         main = self.main_program
         block = main.global_block()
-        pairs = [(one, self._snapshot(block, one)) for one in main.all_parameters()]
+        pairs = [(one, self._snapshot(block, one)) for one in self._shared_parameters()]
         with program_guard(main, self.startup_program), main._optimized_guard([]):
             if self.steps == 1:
                 self._take_means(pairs)
