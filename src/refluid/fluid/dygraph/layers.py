@@ -6,7 +6,7 @@ import collections
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from refluid.fluid.dygraph.forwarding import while_building
 from refluid.fluid.dygraph.hooks import Hook, HookRemoveHelper, added
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
 from refluid.fluid.param_attr import ParamAttr
+from refluid.ir.variable import Parameter
 
 __all__ = ["Layer"]
 
@@ -29,12 +30,11 @@ at_first: Callable[[Layer], None] | None = None
 class Layer:
     """A part of a network; a network overrides `__init__` and `forward`.
 
-    Parameters, layers and variables that are set as attributes belong to it. name_scope: prefix
-    of the names of its parameters, its class's name in small letters unless given. dtype: of its
-    parameters.
+    Parameters and layers that are set as attributes belong to it, those of a program too while one
+    is built. name_scope: prefix of the names of its parameters, its class's name in small letters
+    unless given. dtype: of its parameters.
     """
 
-    _refluid_kinds: ClassVar[tuple[type, ...]] = (ParamBase,)  # of parameters
     _refluid_parted = "([a-z0-9])([A-Z])"  # where a class's name is, in names of scopes
 
     def __init__(self, name_scope: str | None = None, dtype: Any = VarType.FP32) -> None:
@@ -208,7 +208,7 @@ class Layer:
 
     def add_parameter(self, name: str, parameter: Any) -> Any:
         """Adds a parameter, which is returned; None keeps the name free of one."""
-        if parameter is not None and not isinstance(parameter, self._refluid_kinds):
+        if parameter is not None and not isinstance(parameter, ParamBase | Parameter):
             raise TypeError(f"a parameter is a ParamBase, not {type(parameter).__name__}")
         self._parameters[name] = parameter
         return parameter
@@ -222,7 +222,7 @@ class Layer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
-        kinds = {"_parameters": self._refluid_kinds, "_sub_layers": (Layer,)}
+        kinds = {"_parameters": (ParamBase, Parameter), "_sub_layers": (Layer,)}
         for kind, of in kinds.items():
             known = own.get(kind)
             if isinstance(value, of):
