@@ -37,13 +37,14 @@ class Linear(Activated):
 
     def forward(self, input: Any) -> Any:
         """(..., input_dim) gives (..., output_dim)."""
-        own = self._parameters
-        weight, bias = own["weight"], own.get("bias")
+        own = self._parameters  # Quicker than attributes; a user may have put others there.
+        known = "weight" in own and "bias" in own
+        weight, bias = (own["weight"], own["bias"]) if known else (self.weight, self.bias)
         if self._fused is not None and bias is not None and backend().fuses:
             return op("fused_gemm_epilogue", {"X": input, "Y": weight, "Bias": bias}, self._fused)
         attrs = {"transpose_X": False, "transpose_Y": False, "alpha": 1.0}
-        out = op("matmul", {"X": input, "Y": self.weight}, attrs)
-        return self._finished(out, self.bias, len(input.shape) - 1)
+        out = op("matmul", {"X": input, "Y": weight}, attrs)
+        return self._finished(out, bias, len(input.shape) - 1)
 
 
 class Embedding(Layer):
