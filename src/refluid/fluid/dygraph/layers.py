@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from refluid.build import at_once
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.eager import ParamBase, VarBase
+from refluid.fluid.dygraph.first_calls import put_by, take_up
 from refluid.fluid.dygraph.forwarding import while_building
 from refluid.fluid.dygraph.hooks import Hook, HookRemoveHelper, added
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
@@ -35,14 +35,14 @@ class Layer:
     unless given. dtype: of its parameters.
     """
 
+    _refluid_scope: str | None = None  # what it is called instead of its class, if anything
     _refluid_parted = "([a-z0-9])([A-Z])"  # where a class's name is, in names of scopes
 
     def __init__(self, name_scope: str | None = None, dtype: Any = VarType.FP32) -> None:
         self.training = True
-        scope = (
-            _snake(type(self).__name__, self._refluid_parted) if name_scope is None else name_scope
-        )
-        self._full_name = names.generate(scope)
+        scope = self._refluid_scope if name_scope is None else name_scope
+        scope = _snake(type(self).__name__, self._refluid_parted) if scope is None else scope
+        self._full_name = self.__dict__.get("_refluid_kept_name") or names.generate(scope)
         self._helper = LayerObjectHelper(self._full_name)
         self._built = False
         self._dtype = dtype
@@ -100,6 +100,7 @@ class Layer:
         if not self._built:
             self._build_once(*inputs, **kwargs)
             self._built = True
+            take_up(self)
             if at_first is not None and at_once():
                 at_first(self)
         forward = self.forward if at_once() else while_building(self.forward)
@@ -289,9 +290,7 @@ class Layer:
                 )
             value = stat_dict[name]
             one.set_value(value if isinstance(value, VarBase) else np.asarray(value))
-        unused = [name for name in stat_dict if name not in lookup and "@@" not in name]
-        if unused:
-            warnings.warn(f"Variables [ {unused} ] in state dict are not used", stacklevel=2)
+        put_by(self, stat_dict, lookup, Layer._build_once)
 
     load_dict = set_dict
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from refluid.build import at_once
+from refluid.eager.all_parameters import with_gradients
 from refluid.fluid.optimizer.accumulators import Accumulators
 from refluid.ir.at_once import only_at_once
 from refluid.ir.program import Program
@@ -54,6 +55,8 @@ class Stepping(Accumulators):
     def _step(self, parameter_list: Sequence[Any] | None) -> list[Any]:
         """One update by the gradients that the parameters have."""
         parameters = parameter_list or self._parameter_list
+        if parameters is None:
+            parameters = with_gradients()
         if parameters is None:
             raise AttributeError(
                 "parameter_list argument given to the Optimizer should not be None in dygraph mode."
