@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,25 @@ def test_a_state_waits_for_the_first_call() -> None:
         assert np.allclose(other(x).numpy(), net(x).numpy(), atol=1e-6)
 
 
+def test_what_save_persistables_wrote_waits_for_the_first_call(tmp_path: Path) -> None:
+    images, found = _of(2, 1, 6, 6), []
+    for second in (False, True):
+        with D.guard():
+            x, net = D.to_variable(images), _Net("net")
+            net.eval()
+            if second:
+                net.load_dict(D.load_persistables(str(tmp_path))[0])
+            found.append(net(x).numpy())
+            if not second:
+                D.save_persistables(net.state_dict(), str(tmp_path))
+    assert np.allclose(*found, atol=1e-6)
+    with D.guard():
+        other = _Net("other")
+        other.eval()
+        with pytest.raises(RuntimeError, match="other"):
+            other.load_dict(D.load_persistables(str(tmp_path))[0])
+
+
 def test_an_optimizer_is_told_what_it_trains_where_layers_are_told_sizes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -147,7 +167,7 @@ def test_a_state_with_other_names_says_so() -> None:
         with pytest.warns(UserWarning, match="norm.other"):
             net.set_dict({**net.state_dict(), "norm.other": np.zeros(3)})
         net.set_dict({**net.state_dict(), "conv.other": np.zeros(3, "float32")})
-        with pytest.raises(RuntimeError, match=r"'other'.*made only \['bias', 'weight'\]"):
+        with pytest.raises(RuntimeError, match=r"made parameters \['bias', 'weight'\].*'other'"):
             net(D.to_variable(_of(2, 1, 6, 6)))
 
 

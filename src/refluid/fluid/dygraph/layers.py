@@ -14,7 +14,7 @@ from refluid.build import at_once
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.eager import ParamBase, VarBase
-from refluid.fluid.dygraph.first_calls import put_by, take_up
+from refluid.fluid.dygraph.first_calls import ByName, put_by, take_up
 from refluid.fluid.dygraph.forwarding import while_building
 from refluid.fluid.dygraph.hooks import Hook, HookRemoveHelper, added
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
@@ -281,6 +281,7 @@ class Layer:
         Raises RuntimeError for a parameter that is missing, and for another shape.
         """
         own = self.state_dict(include_sublayers=include_sublayers)
+        use_structured_name = use_structured_name and not isinstance(stat_dict, ByName)
         lookup = own if use_structured_name else {one.name: one for one in own.values()}
         for name, one in lookup.items():
             if name not in stat_dict:
@@ -290,7 +291,7 @@ class Layer:
                 )
             value = stat_dict[name]
             one.set_value(value if isinstance(value, VarBase) else np.asarray(value))
-        put_by(self, stat_dict, lookup, Layer._build_once)
+        put_by(self, stat_dict, lookup, Layer._build_once, by_name=not use_structured_name)
 
     load_dict = set_dict
 
