@@ -93,7 +93,8 @@ class Optimizer(Stepping):
         """
         assert isinstance(loss, Variable), "The loss should be an Variable."
         if at_once():
-            found = made_once(partial(self._step, parameter_list))
+            step = partial(self._own_steps, loss) if self._overridden() else self._step
+            found = made_once(partial(step, parameter_list))
             if listening.step_listener is not None:
                 listening.step_listener(loss)
             return [], found
@@ -111,8 +112,11 @@ class Optimizer(Stepping):
     ) -> list[ParamGrad]:
         """First part of `minimize`: the gradients. Returns (parameter, gradient) pairs.
 
-        callbacks: called with the block and a dict after each gradient operator.
+        callbacks: called with the block and a dict after each gradient operator. In dygraph the
+        pairs are those whose gradients `loss.backward()` computed.
         """
+        if at_once():
+            return self._pairs_at_once(parameter_list)
         return self._append_backward(
             loss, startup_program, parameter_list, no_grad_set, callbacks, None
         )
@@ -151,8 +155,12 @@ class Optimizer(Stepping):
     def apply_gradients(self, params_grads: Sequence[ParamGrad]) -> list[Operator]:
         """Second part of `minimize`: clips and decays the gradients, updates parameters.
 
-        params_grads: what `backward` returned. Returns the update operators.
+        params_grads: what `backward` returned. Returns the update operators; in dygraph none, and
+        the parameters are updated at once.
         """
+        if at_once():
+            self._update_by(params_grads)
+            return []
         pairs = sorted(params_grads, key=lambda pair: pair[0].name)
         pairs = self._clipped(pairs)
         pairs = append_regularization_ops(pairs, self.regularization)
@@ -169,6 +177,8 @@ class Optimizer(Stepping):
         params_grads: Sequence[ParamGrad],
     ) -> list[Operator]:
         """As `apply_gradients`, in the program of `loss`."""
+        if at_once():
+            return self.apply_gradients(params_grads)
         with program_guard(loss.block.program, startup_program):
             return self.apply_gradients(params_grads)
 

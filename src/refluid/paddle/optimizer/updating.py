@@ -185,6 +185,9 @@ class Optimizer(KeepingOptimizer):
             return [(one, one._grad_ivar()) for one in chosen if one.trainable]
         return super().backward(loss, startup_program, parameters, no_grad_set, callbacks)
 
+    def _overridden(self) -> bool:
+        return False  # Its `backward` differentiates; `minimize` takes the gradients there are.
+
     def _step(self, parameter_list: Sequence[Any] | None) -> list[Any]:
         if self.masters is None:
             return super()._step(parameter_list)
