@@ -26,9 +26,8 @@ USED = {
     "Optimizer": "_create_param_lr _global_learning_rate _append_optimize_op",
     "Program": "_backward_role_guard _lr_schedule_guard _optimized_guard _prune",
 }
-# What is still to come: units that are layers of dygraph too, and graphs in C++ (`IrGraph` has what
-# the graph has).
-LATER = {"BasicGRUUnit", "BasicLSTMUnit", "Graph"}
+# What is still to come: graphs in C++ (`IrGraph` has what the graph has).
+LATER = {"Graph"}
 # Fluid's own lists, and classes that can't be made.
 LEFT_OUT = {
     "BoxPSDataset": {"begin_pass", "end_pass", "set_date"},

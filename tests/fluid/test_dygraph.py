@@ -278,3 +278,17 @@ def test_a_gradient_that_there_is_not_is_missed_when_it_is_asked_for() -> None:
         assert out.numpy().tolist() == [[0.5, 0.5], [0.5, 0.5]]
         with pytest.raises(EnforceNotMet, match="is_test=True has no gradient"):
             out.backward()
+
+
+@pytest.mark.parametrize("name", ["weight", "bias"])
+def test_a_variable_in_the_place_of_a_parameter(name: str) -> None:
+    """Users' spectral normalisation: the parameter goes, and what is computed takes its place."""
+    with fluid.dygraph.guard():
+        layer = fluid.dygraph.Linear(3, 2)
+        x = fluid.dygraph.to_variable(np.ones((1, 3), "float32"))
+        own = layer._parameters.pop(name)
+        setattr(layer, name, own * 2.0 + 1.0)
+        out = layer(x)
+        assert np.allclose(out.numpy(), x.numpy() @ layer.weight.numpy() + layer.bias.numpy())
+        out.backward()
+        assert np.allclose(own.gradient(), 2.0)

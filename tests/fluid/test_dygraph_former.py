@@ -59,7 +59,7 @@ def test_what_save_persistables_wrote_goes_on(tmp_path: Path) -> None:
         other = dygraph.Linear(3, 2)
         values, state = dygraph.load_persistables(str(tmp_path))
         assert sorted(values) == ["linear_0.b_0", "linear_0.w_0"]
-        other.set_dict(values, use_structured_name=False)
+        other.load_dict(values)
         again = fluid.optimizer.Adam(0.1, parameter_list=other.parameters())
         again.set_dict(state)
         _trained(2, other, again)

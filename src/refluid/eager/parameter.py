@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from refluid.eager.all_parameters import note
 from refluid.eager.tensor import VarBase
 
 _lazy = 0  # how many `lazily` this is within
@@ -54,6 +55,7 @@ class ParamBase(VarBase):
         self.is_distributed = is_distributed
         self.need_clip = need_clip
         self.split_in = split_in
+        note(self)
 
     def begin(self, first: Callable[[VarBase], None]) -> None:
         """Has it given its first value, now or when `initialize` asks for it."""

@@ -61,6 +61,21 @@ def test_attributes_tell() -> None:
     assert (paddle.to_tensor([3]) * 0.5).numpy().tolist() == [1.5]
 
 
+def test_scripts_of_both_namespaces_have_methods(tmp_path: Path) -> None:
+    """As of Paddle 2.0's beta: the device alone tells that functions run at once."""
+    script = tmp_path / "mixed.py"
+    script.write_text(
+        "import numpy as np, paddle, paddle.fluid as fluid\n"
+        "from paddle.jit import ProgramTranslator, TracedLayer\n"
+        "paddle.set_device('cpu')\n"
+        "paddle.framework.random._manual_program_seed(7)\n"
+        "one = fluid.dygraph.Linear(2, 3)(fluid.dygraph.to_variable(np.ones([4, 2], 'float32')))\n"
+        "ProgramTranslator().enable(False)\n"
+        "print(one.unsqueeze(1).shape, fluid.default_startup_program().random_seed)\n"
+    )
+    assert "[4, 1, 3] 7" in refluid("run", str(script), check=True).stdout
+
+
 def test_scripts(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(

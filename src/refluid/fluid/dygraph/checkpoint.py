@@ -15,6 +15,7 @@ from refluid.core.files import decode_file
 from refluid.core.pickles import STRUCTURED, dump_arrays, load_state
 from refluid.core.writing import write_file
 from refluid.eager import ParamBase, VarBase
+from refluid.fluid.dygraph.first_calls import ByName
 
 __all__ = ["load_dygraph", "load_persistables", "save_dygraph", "save_persistables"]
 
@@ -113,15 +114,17 @@ def save_persistables(
 def load_persistables(dirname: str = "save_dir") -> tuple[dict[str, Any], dict[str, Any]]:
     """What `save_persistables` wrote: values by the names of parameters, and of optimizers.
 
-    The second is the state of the first optimizer, for its `set_dict`. EnforceNotMet where there
-    is no such folder.
+    `Layer.set_dict` sets parameters of these names to the first. The second is the state of the
+    first optimizer, for its `set_dict`. EnforceNotMet where there is no such folder.
     """
     folder = Path(dirname)
     if not folder.is_dir():
         raise EnforceNotMet(f"{dirname!r} is no folder; save_persistables writes one")
     kept = folder / _OPTIMIZERS
     files = (one for one in sorted(folder.rglob("*")) if one.is_file() and one != kept)
-    values = {str(one.relative_to(folder)): decode_file(one).tensor.numpy() for one in files}
+    values = ByName(
+        (str(one.relative_to(folder)), decode_file(one).tensor.numpy()) for one in files
+    )
     state = _loaded(kept) if kept.exists() else {}
     first = {name[2:]: value for name, value in state.items() if name.startswith("0/")}
     return values, first

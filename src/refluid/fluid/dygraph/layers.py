@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import collections
 import re
-import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,12 @@ from refluid.build import at_once
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.eager import ParamBase, VarBase
+from refluid.fluid.dygraph.first_calls import ByName, put_by, take_up
 from refluid.fluid.dygraph.forwarding import while_building
 from refluid.fluid.dygraph.hooks import Hook, HookRemoveHelper, added
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
 from refluid.fluid.param_attr import ParamAttr
+from refluid.ir.variable import Parameter
 
 __all__ = ["Layer"]
 
@@ -29,20 +30,19 @@ at_first: Callable[[Layer], None] | None = None
 class Layer:
     """A part of a network; a network overrides `__init__` and `forward`.
 
-    Parameters, layers and variables that are set as attributes belong to it. name_scope: prefix
-    of the names of its parameters, its class's name in small letters unless given. dtype: of its
-    parameters.
+    Parameters and layers that are set as attributes belong to it, those of a program too while one
+    is built. name_scope: prefix of the names of its parameters, its class's name in small letters
+    unless given. dtype: of its parameters.
     """
 
-    _refluid_kinds: ClassVar[tuple[type, ...]] = (ParamBase,)  # of parameters
+    _refluid_scope: str | None = None  # what it is called instead of its class, if anything
     _refluid_parted = "([a-z0-9])([A-Z])"  # where a class's name is, in names of scopes
 
     def __init__(self, name_scope: str | None = None, dtype: Any = VarType.FP32) -> None:
         self.training = True
-        scope = (
-            _snake(type(self).__name__, self._refluid_parted) if name_scope is None else name_scope
-        )
-        self._full_name = names.generate(scope)
+        scope = self._refluid_scope if name_scope is None else name_scope
+        scope = _snake(type(self).__name__, self._refluid_parted) if scope is None else scope
+        self._full_name = self.__dict__.get("_refluid_kept_name") or names.generate(scope)
         self._helper = LayerObjectHelper(self._full_name)
         self._built = False
         self._dtype = dtype
@@ -100,6 +100,7 @@ class Layer:
         if not self._built:
             self._build_once(*inputs, **kwargs)
             self._built = True
+            take_up(self)
             if at_first is not None and at_once():
                 at_first(self)
         forward = self.forward if at_once() else while_building(self.forward)
@@ -208,7 +209,7 @@ class Layer:
 
     def add_parameter(self, name: str, parameter: Any) -> Any:
         """Adds a parameter, which is returned; None keeps the name free of one."""
-        if parameter is not None and not isinstance(parameter, self._refluid_kinds):
+        if parameter is not None and not isinstance(parameter, ParamBase | Parameter):
             raise TypeError(f"a parameter is a ParamBase, not {type(parameter).__name__}")
         self._parameters[name] = parameter
         return parameter
@@ -222,7 +223,7 @@ class Layer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
-        kinds = {"_parameters": self._refluid_kinds, "_sub_layers": (Layer,)}
+        kinds = {"_parameters": (ParamBase, Parameter), "_sub_layers": (Layer,)}
         for kind, of in kinds.items():
             known = own.get(kind)
             if isinstance(value, of):
@@ -280,6 +281,7 @@ class Layer:
         Raises RuntimeError for a parameter that is missing, and for another shape.
         """
         own = self.state_dict(include_sublayers=include_sublayers)
+        use_structured_name = use_structured_name and not isinstance(stat_dict, ByName)
         lookup = own if use_structured_name else {one.name: one for one in own.values()}
         for name, one in lookup.items():
             if name not in stat_dict:
@@ -289,9 +291,7 @@ class Layer:
                 )
             value = stat_dict[name]
             one.set_value(value if isinstance(value, VarBase) else np.asarray(value))
-        unused = [name for name in stat_dict if name not in lookup and "@@" not in name]
-        if unused:
-            warnings.warn(f"Variables [ {unused} ] in state dict are not used", stacklevel=2)
+        put_by(self, stat_dict, lookup, Layer._build_once, by_name=not use_structured_name)
 
     load_dict = set_dict
 

@@ -94,7 +94,8 @@ class Optimizer(Stepping):
         """
         assert isinstance(loss, Variable), "The loss should be an Variable."
         if at_once():
-            found = made_once(partial(self._step, parameter_list))
+            step = partial(self._own_steps, loss) if self._overridden() else self._step
+            found = made_once(partial(step, parameter_list))
             if listening.step_listener is not None:
                 listening.step_listener(loss)
             return [], found
@@ -160,8 +161,6 @@ class Optimizer(Stepping):
         """
         if at_once():
             made_once(partial(self._update_by, params_grads))
-            if listening.step_listener is not None:
-                listening.step_listener(None)
             return []
         pairs = sorted(params_grads, key=lambda pair: pair[0].name)
         with without_collections():

@@ -7,8 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 
 from refluid.build import at_once
+from refluid.eager.all_parameters import with_gradients
 from refluid.fluid.optimizer.accumulators import Accumulators
 from refluid.ir.at_once import only_at_once
 from refluid.ir.program import Program
@@ -51,6 +53,35 @@ class Stepping(Accumulators):
         """Appends the updates of (parameter, gradient) pairs."""
         raise NotImplementedError
 
+    def backward(self, loss: Any, *given: Any, **options: Any) -> list[Any]:
+        """The (parameter, gradient) pairs."""
+        raise NotImplementedError
+
+    def apply_optimize(self, loss: Any, startup_program: Any, params_grads: Sequence[Any]) -> Any:
+        """As `apply_gradients`."""
+        raise NotImplementedError
+
+    def _overridden(self) -> bool:
+        """Whether a user's class has a step of `minimize` of its own."""
+        steps = (type(self).backward, type(self).apply_optimize)
+        return not all(one.__module__.startswith("refluid.") for one in steps)
+
+    def _own_steps(self, loss: Any, parameter_list: Sequence[Any] | None) -> list[Any]:
+        """The steps of `minimize` one by one, for a class that overrides some."""
+        with torch.no_grad():
+            pairs = self.backward(loss, None, parameter_list)
+            self.apply_optimize(loss, None, pairs)
+        return pairs
+
+    def _pairs_at_once(self, parameter_list: Sequence[Any] | None) -> list[Any]:
+        """(parameter, gradient) of those that are trained and have one."""
+        pairs = [(one, one._grad_ivar()) for one in self._chosen(parameter_list)]
+        return [pair for pair in pairs if pair[1] is not None]
+
+    def _update_by(self, params_grads: Sequence[Any]) -> None:
+        """One update by gradients that come with their parameters."""
+        self._at_once.update_by(params_grads)
+
     def _step(self, parameter_list: Sequence[Any] | None) -> list[Any]:
         """One update by the gradients that the parameters have."""
         chosen = self._chosen(parameter_list)
@@ -61,19 +92,12 @@ class Stepping(Accumulators):
     def _chosen(self, parameter_list: Sequence[Any] | None) -> list[Any]:
         parameters = parameter_list or self._parameter_list
         if parameters is None:
+            parameters = with_gradients()
+        if parameters is None:
             raise AttributeError(
                 "parameter_list argument given to the Optimizer should not be None in dygraph mode."
             )
         return [one for one in parameters if one.trainable]
-
-    def _pairs_at_once(self, parameter_list: Sequence[Any] | None) -> list[Any]:
-        """The parameters that have a gradient, with it."""
-        found = [(one, one._grad_ivar()) for one in self._chosen(parameter_list)]
-        return [pair for pair in found if pair[1] is not None]
-
-    def _update_by(self, params_grads: Sequence[Any]) -> None:
-        """One update by gradients that come with their parameters."""
-        self._at_once.update_by(params_grads)
 
     @cached_property
     def _at_once(self) -> Any:

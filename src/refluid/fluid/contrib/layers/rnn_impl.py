@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from refluid.fluid import layers
+from refluid.fluid.dygraph.parts.recurrent import ActivationLayer, BasicGRUUnit, BasicLSTMUnit
 from refluid.fluid.functions.control.static_rnn import StaticRNN
-from refluid.fluid.functions.rnn.units import ActivationLayer, BasicGRUUnit, BasicLSTMUnit
 from refluid.fluid.functions.rnn.unrolled import kept_where_over
 from refluid.fluid.param_attr import to_attr
 from refluid.ir.variable import Variable

@@ -10,9 +10,18 @@ from refluid.build import op
 from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated, several
+from refluid.fluid.dygraph.parts.former import channels, scoped
 from refluid.fluid.initializer import Normal
 
 Sizes = int | Sequence[int]
+_CONVOLVED = (
+    "num_filters filter_size stride padding dilation groups param_attr bias_attr use_cudnn act "
+    "dtype"
+)
+_TRANSPOSED = (
+    "num_filters output_size filter_size padding stride dilation groups param_attr bias_attr "
+    "use_cudnn act"
+)
 
 
 class _Convolution(Activated):
@@ -76,6 +85,7 @@ class _Transposed(_Convolution):
         return self.create_parameter(shape, attr, dtype)
 
 
+@scoped(_CONVOLVED, num_channels=channels)
 class Conv2D(_Convolution):
     """2-D convolution of (N, C, H, W), as `fluid.layers.conv2d` with parameters of its own."""
 
@@ -84,6 +94,7 @@ class Conv2D(_Convolution):
         return self._convolved("depthwise_conv2d" if self._alone else "conv2d", input)
 
 
+@scoped(_CONVOLVED, num_channels=channels)
 class Conv3D(_Convolution):
     """3-D convolution of (N, C, D, H, W), as `fluid.layers.conv3d` with parameters of its own."""
 
@@ -94,6 +105,7 @@ class Conv3D(_Convolution):
         return self._convolved("conv3d", input)
 
 
+@scoped(_TRANSPOSED, num_channels=channels)
 class Conv2DTranspose(_Transposed):
     """Transposed convolution of (N, C, H, W), as `fluid.layers.conv2d_transpose`."""
 
@@ -125,6 +137,7 @@ class Conv2DTranspose(_Transposed):
         return self._convolved(type, input, output_size=self._output_size)
 
 
+@scoped(_TRANSPOSED, num_channels=channels)
 class Conv3DTranspose(_Transposed):
     """Transposed convolution of (N, C, D, H, W), as `fluid.layers.conv3d_transpose`."""
 
@@ -155,6 +168,7 @@ class Conv3DTranspose(_Transposed):
         return self._convolved("conv3d_transpose", input)
 
 
+@scoped("pool_size pool_type pool_stride pool_padding global_pooling use_cudnn ceil_mode exclusive")
 class Pool2D(Layer):
     """Maximum or mean over windows of (N, C, H, W), as `fluid.layers.pool2d`."""
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from refluid.build import op
+from refluid.eager.all_parameters import note_former_layer
 from refluid.fluid.dygraph.parts.activated import Activated
 
 
@@ -27,6 +28,7 @@ class FC(Activated):
         dtype: Any = "float32",
     ) -> None:
         super().__init__(dtype, act, name_scope)
+        note_former_layer()
         self._size, self._kept = size, num_flatten_dims
         self._param_attr, self._bias_attr = param_attr, bias_attr
         self._weights: list[str] = []

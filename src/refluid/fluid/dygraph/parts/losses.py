@@ -6,6 +6,7 @@ from typing import Any
 
 from refluid.build import op
 from refluid.fluid.dygraph.layers import Layer
+from refluid.fluid.dygraph.parts.former import channels, scoped
 from refluid.fluid.functions.loss.sampled import (
     check_sampler,
     distribution_tables,
@@ -98,6 +99,10 @@ class NLLLoss(Layer):
         return op("nll_loss", slots, self._options, ("Out", "Total_weight"))[0]
 
 
+@scoped(
+    "num_total_classes param_attr bias_attr num_neg_samples sampler custom_dist seed is_sparse",
+    dim=channels,
+)
 class NCE(Layer):
     """Noise-contrastive estimation, as `fluid.layers.nce`: (N, dim) and (N, 1) give (N, 1)."""
 

@@ -10,10 +10,17 @@ from refluid.build import op
 from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated
+from refluid.fluid.dygraph.parts.former import (
+    channels,
+    normalized_shape,
+    scoped,
+    whole_shape,
+)
 from refluid.fluid.initializer import Constant, Normal
 from refluid.fluid.param_attr import ParamAttr
 
 
+@scoped("num_channels act is_test momentum epsilon param_attr bias_attr dtype data_layout")
 class BatchNorm(Activated):
     """Batch normalisation, as `fluid.layers.batch_norm` with parameters of its own."""
 
@@ -88,6 +95,10 @@ class BatchNorm(Activated):
         return self._activated(op("batch_norm", slots, attrs, makes)[0])
 
 
+@scoped(
+    "scale shift begin_norm_axis epsilon param_attr bias_attr act",
+    normalized_shape=normalized_shape,
+)
 class LayerNorm(Activated):
     """Layer normalisation over the last dimensions, as `fluid.layers.layer_norm`."""
 
@@ -129,6 +140,7 @@ class LayerNorm(Activated):
         return self._activated(op("layer_norm", slots, attrs, ("Y", "Mean", "Variance"))[0])
 
 
+@scoped("groups epsilon param_attr bias_attr act data_layout", channels=channels)
 class GroupNorm(Activated):
     """Normalisation of groups of channels, as `fluid.layers.group_norm`."""
 
@@ -187,6 +199,7 @@ class InstanceNorm(Layer):
         return op("instance_norm", slots, {"epsilon": self._epsilon}, makes)[0]
 
 
+@scoped("dim power_iters eps name", weight_shape=whole_shape)
 class SpectralNorm(Layer):
     """A weight divided by its greatest singular value, as `fluid.layers.spectral_norm`."""
 

@@ -9,6 +9,7 @@ from refluid.build import backend, op
 from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated
+from refluid.fluid.dygraph.parts.former import scoped
 from refluid.fluid.functions.nn.dropout import drop
 from refluid.fluid.initializer import Constant
 
@@ -37,17 +38,22 @@ class Linear(Activated):
 
     def forward(self, input: Any) -> Any:
         """(..., input_dim) gives (..., output_dim)."""
-        own = self._parameters
-        weight, bias = own["weight"], own.get("bias")
+        own = self._parameters  # Quicker than attributes; a user may have put others there.
+        known = "weight" in own and "bias" in own
+        weight, bias = (own["weight"], own["bias"]) if known else (self.weight, self.bias)
         if self._fused is not None and bias is not None and backend().fuses:
             return op("fused_gemm_epilogue", {"X": input, "Y": weight, "Bias": bias}, self._fused)
         attrs = {"transpose_X": False, "transpose_Y": False, "alpha": 1.0}
-        out = op("matmul", {"X": input, "Y": self.weight}, attrs)
-        return self._finished(out, self.bias, len(input.shape) - 1)
+        out = op("matmul", {"X": input, "Y": weight}, attrs)
+        return self._finished(out, bias, len(input.shape) - 1)
 
 
+@scoped("size is_sparse is_distributed padding_idx param_attr dtype")
 class Embedding(Layer):
-    """Rows of a table chosen by ids, as `fluid.embedding`: ids (...) give (..., width)."""
+    """Rows of a table chosen by ids, as `fluid.embedding`: ids (...) give (..., width).
+
+    Made with a scope it is as `fluid.layers.embedding`: ids (..., 1) give (..., width).
+    """
 
     def __init__(
         self,
@@ -72,9 +78,8 @@ class Embedding(Layer):
 
     def forward(self, input: Any) -> Any:
         """The rows of `input`."""
-        return op(
-            "lookup_table_v2", {"Ids": input, "W": self.weight}, self._options, dtype=self._dtype
-        )
+        kind = "lookup_table_v2" if self._refluid_scope is None else "lookup_table"
+        return op(kind, {"Ids": input, "W": self.weight}, self._options, dtype=self._dtype)
 
 
 class Dropout(Layer):
@@ -166,6 +171,7 @@ class BilinearTensorProduct(Activated):
         return self._activated(op("bilinear_tensor_product", slots))
 
 
+@scoped("size param_attr bias_attr activation gate_activation origin_mode dtype")
 class GRUUnit(Layer):
     """One step of a GRU, as `fluid.layers.gru_unit`; `size` is three times its width."""
 

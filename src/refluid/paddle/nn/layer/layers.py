@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,9 +11,9 @@ import torch
 from refluid.build import at_once
 from refluid.core.dtypes import FLOATING, as_dtype, to_torch
 from refluid.core.scope import global_scope
-from refluid.eager import ParamBase, VarBase
+from refluid.eager import VarBase
 from refluid.fluid.dygraph.layers import Layer as FluidLayer
-from refluid.ir.variable import Parameter, Variable
+from refluid.ir.variable import Variable
 from refluid.paddle.framework.dtypes import get_default_dtype
 
 
@@ -24,7 +24,6 @@ class Layer(FluidLayer):
     default program.
     """
 
-    _refluid_kinds: ClassVar[tuple[type, ...]] = (ParamBase, Parameter)
     _refluid_parted = "([a-z])([A-Z])"
     _save_dtype: str | None = None
 

@@ -6,52 +6,47 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from refluid.core import names
+from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.functions.math.elementwise import elementwise_add, elementwise_mul
 from refluid.fluid.functions.math.linear import matmul
 from refluid.fluid.functions.math.unary import sigmoid, tanh
 from refluid.fluid.functions.tensor.creation import fill_constant
 from refluid.fluid.functions.tensor.joining import concat, split
-from refluid.fluid.layer_helper import LayerHelper
 from refluid.fluid.param_attr import to_attr
-from refluid.ir.variable import Parameter, Variable
+from refluid.ir.variable import Variable
 
 ActivationLayer = Callable[[Variable], Variable]
 
 
-class _Unit:
-    """Parameters `scope/Class_0.w_0`, .., made when the width of the input is known."""
+class _Unit(Layer):
+    """Parameters `scope/Class_0.w_0`, .., made when the width of the input is known.
 
-    def __init__(self, name_scope: str, param_attr: Any, bias_attr: Any, dtype: Any) -> None:
-        self._full_name = names.generate(f"{name_scope}/{type(self).__name__}")
-        self._helper = LayerHelper(self._full_name, name=self._full_name)
-        self._param_attr, self._bias_attr, self._dtype = param_attr, bias_attr, dtype
-        self._made: list[Parameter] = []
+    Networks derive units of their own from these: the attributes' names are Fluid's.
+    """
 
-    def full_name(self) -> str:
-        """Prefix of the names of the unit's parameters."""
-        return self._full_name
+    def __init__(
+        self,
+        name_scope: str,
+        hidden_size: int,
+        param_attr: Any,
+        bias_attr: Any,
+        gate_activation: ActivationLayer | None,
+        activation: ActivationLayer | None,
+        dtype: Any,
+    ) -> None:
+        super().__init__(f"{name_scope}/{type(self).__name__}", dtype)
+        self._hiden_size = hidden_size
+        self._param_attr, self._bias_attr = param_attr, bias_attr
+        self._gate_activation = gate_activation or sigmoid
+        self._activation = activation or tanh
 
-    def parameters(self) -> list[Parameter]:
-        """The unit's parameters; none before its first call."""
-        return list(self._made)
-
-    def _parameter(self, shape: list[int], suffix: str = "", *, is_bias: bool = False) -> Parameter:
+    def _parameter(self, shape: list[int], suffix: str = "", *, is_bias: bool = False) -> Any:
         """A parameter; one named by the user gets a suffix where there are several of a kind."""
         attr = to_attr(self._bias_attr if is_bias else self._param_attr)
         if suffix and getattr(attr, "name", None) is not None:
             attr = copy.copy(attr)
             attr.name += suffix
-        made: Parameter = self._helper.create_parameter(attr, shape, self._dtype, is_bias)
-        self._made.append(made)
-        return made
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """One time step."""
-        raise NotImplementedError
+        return self.create_parameter(shape, attr, self._dtype, is_bias)
 
 
 class BasicGRUUnit(_Unit):
@@ -70,13 +65,12 @@ class BasicGRUUnit(_Unit):
         activation: ActivationLayer | None = None,
         dtype: Any = "float32",
     ) -> None:
-        super().__init__(name_scope, param_attr, bias_attr, dtype)
-        self._hidden_size = hidden_size
-        self._gate_activation = gate_activation or sigmoid
-        self._activation = activation or tanh
+        super().__init__(
+            name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype
+        )
 
-    def _build(self, width: int) -> None:
-        size = self._hidden_size
+    def _build_once(self, input: Variable, pre_hidden: Variable) -> None:
+        width, size = input.shape[-1], self._hiden_size
         self._gate_weight = self._parameter([width + size, 2 * size], "_gate")
         self._candidate_weight = self._parameter([width + size, size], "_candidate")
         self._gate_bias = self._parameter([2 * size], "_gate", is_bias=True)
@@ -84,8 +78,6 @@ class BasicGRUUnit(_Unit):
 
     def forward(self, input: Variable, pre_hidden: Variable) -> Variable:
         """The next hidden state; input: (batch, width)."""
-        if not self._made:
-            self._build(input.shape[-1])
         gates = matmul(concat([input, pre_hidden], 1), self._gate_weight)
         gates = self._gate_activation(elementwise_add(gates, self._gate_bias))
         reset, update = split(gates, num_or_sections=2, dim=1)
@@ -112,15 +104,14 @@ class BasicLSTMUnit(_Unit):
         forget_bias: float = 1.0,
         dtype: Any = "float32",
     ) -> None:
-        super().__init__(name_scope, param_attr, bias_attr, dtype)
-        self._hidden_size = hidden_size
-        self._gate_activation = gate_activation or sigmoid
-        self._activation = activation or tanh
+        super().__init__(
+            name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype
+        )
         self._forget_bias = fill_constant([1], dtype=dtype, value=forget_bias)
         self._forget_bias.stop_gradient = False
 
-    def _build(self, width: int) -> None:
-        size = self._hidden_size
+    def _build_once(self, input: Variable, pre_hidden: Variable, pre_cell: Variable) -> None:
+        width, size = input.shape[-1], self._hiden_size
         self._weight = self._parameter([width + size, 4 * size])
         self._bias = self._parameter([4 * size], is_bias=True)
 
@@ -128,8 +119,6 @@ class BasicLSTMUnit(_Unit):
         self, input: Variable, pre_hidden: Variable, pre_cell: Variable
     ) -> tuple[Variable, Variable]:
         """The next (hidden state, cell state); input: (batch, width)."""
-        if not self._made:
-            self._build(input.shape[-1])
         gates = elementwise_add(matmul(concat([input, pre_hidden], 1), self._weight), self._bias)
         i, j, f, o = split(gates, num_or_sections=4, dim=-1)
         kept = elementwise_mul(
