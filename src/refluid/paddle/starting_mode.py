@@ -7,7 +7,8 @@ script takes of it tells which of the two it is written for:
     paddle.enable_static             -> they append to programs, whatever comes
     paddle.fluid, paddle.batch, ..   -> either: they append to programs until another name tells
 
-Where operators stand in a program already, functions go on appending to it.
+Where operators stand in a program already, functions go on appending to it. Variables of scripts
+for Paddle 2 have its methods, whatever made them.
 `FLAGS_refluid_dynamic_start=0` has all scripts start with programs.
 """
 
@@ -47,5 +48,6 @@ def taken(name: str) -> None:
     if not isinstance(package, UndecidedPackage) or name in _EITHER or name.startswith("_"):
         return
     sys.modules[_PACKAGE].__class__ = LazyPackage
+    importlib.import_module("refluid.paddle.tensor.methods").provide()
     if name != "enable_static":
         importlib.import_module("refluid.paddle.framework.modes").start_dynamic()

@@ -16,7 +16,6 @@ from refluid.fluid.dygraph.base import disable_dygraph
 from refluid.fluid.dygraph.base import grad as gradients_at_once
 from refluid.ir.defaults import default_main_program
 from refluid.paddle.framework.devices import expected_place
-from refluid.paddle.tensor import methods
 
 
 def enable_static() -> None:
@@ -27,10 +26,8 @@ def enable_static() -> None:
 def disable_static(place: Any = None) -> None:
     """Functions run at once from here on, on `place`, else where `set_device` said.
 
-    Whole numbers become float32 beside a fraction and in quotients, which they don't in Fluid;
-    variables have Paddle 2's methods.
+    Whole numbers become float32 beside a fraction and in quotients, which they don't in Fluid.
     """
-    methods.provide()
     chosen = expected_place() if place is None else place
     require_available(chosen)
     enter(chosen, promotes=True)
