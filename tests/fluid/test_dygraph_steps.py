@@ -79,3 +79,21 @@ def test_what_is_for_programs_alone_says_so(make: Callable[[], Any]) -> None:
 def test_a_network_may_call_its_own_parts_what_it_likes() -> None:
     own = [one for one in dir(dygraph.Layer) if one.startswith("_") and not one.startswith("__")]
     assert [one for one in own if not one.startswith("_refluid")] == ["_build_once"], "Fluid's"
+
+
+@pytest.mark.parametrize("act", [None, "relu", "softmax"])
+def test_a_layers_weight_may_be_computed_of_others(act: str | None) -> None:
+    """As Parakeet divides weights by their norms; the layer then has no parameter of that name."""
+    rows = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+    with dygraph.guard(fluid.CPUPlace()):
+        layer = dygraph.Linear(3, 4, act=act)
+        want = layer(dygraph.to_variable(rows)).numpy()
+        half = layer.create_parameter([3, 4])
+        half.set_value(layer.weight.numpy() / 2)
+        del layer.weight
+        layer.weight = half * 2
+        out = layer(dygraph.to_variable(rows))
+        fluid.layers.reduce_sum(out * out).backward()
+        np.testing.assert_array_equal(out.numpy(), want)
+        assert layer.parameters() == [layer.bias]
+        assert np.abs(half.gradient()).sum() > 0

@@ -38,11 +38,13 @@ class Linear(Activated):
     def forward(self, input: Any) -> Any:
         """(..., input_dim) gives (..., output_dim)."""
         own = self._parameters
-        weight, bias = own["weight"], own.get("bias")
+        weight, bias = own.get("weight"), own.get("bias")
+        if weight is None:  # computed of others, as where it is divided by its norm
+            weight = self.weight
         if self._fused is not None and bias is not None and backend().fuses:
             return op("fused_gemm_epilogue", {"X": input, "Y": weight, "Bias": bias}, self._fused)
         attrs = {"transpose_X": False, "transpose_Y": False, "alpha": 1.0}
-        out = op("matmul", {"X": input, "Y": self.weight}, attrs)
+        out = op("matmul", {"X": input, "Y": weight}, attrs)
         return self._finished(out, self.bias, len(input.shape) - 1)
 
 
