@@ -97,3 +97,12 @@ def test_a_layers_weight_may_be_computed_of_others(act: str | None) -> None:
         np.testing.assert_array_equal(out.numpy(), want)
         assert layer.parameters() == [layer.bias]
         assert np.abs(half.gradient()).sum() > 0
+
+
+def test_layers_made_of_a_convolution_read_what_it_was_made_with() -> None:
+    """As Parakeet's convolution that goes on sample by sample."""
+    with dygraph.guard(fluid.CPUPlace()):
+        layer = dygraph.Conv2D(2, 4, (1, 3), padding=(0, 2), dilation=(1, 2), stride=1, groups=2)
+        assert (layer._num_channels, layer._num_filters, layer._groups) == (2, 4, 2)
+        assert [*layer._filter_size, *layer._stride, *layer._padding] == [1, 3, 1, 1, 0, 2]
+        assert list(layer._dilation) == [1, 2]
