@@ -52,3 +52,30 @@ def test_schedules_give_what_their_layers_give(name: str) -> None:
         exe.run(startup)
         wanted = [float(exe.run(main, fetch_list=[rate])[0]) for _ in range(8)]
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_step_is_a_variable_where_fluid_computes_one(name: str) -> None:
+    """Parakeet writes `optimizer._learning_rate.step().numpy()[0]` to its log."""
+    with dygraph.guard():
+        schedule = SCHEDULES[name][0]()
+        for _ in range(4):
+            rate = schedule.step()
+            if name != "piecewise":
+                assert rate.shape == [1]
+                rate = rate.numpy()[0]
+            assert np.float32(rate) == np.float32(schedule())
+
+
+def test_a_users_step_counts() -> None:
+    class Halved(dygraph.ExponentialDecay):
+        def step(self):
+            return super().step() / 2
+
+    with dygraph.guard():
+        half, whole = Halved(0.1, 3, 0.5), dygraph.ExponentialDecay(0.1, 3, 0.5)
+        parameter = dygraph.Linear(1, 1).weight
+        optimizer = fluid.optimizer.SGD(half, parameter_list=[parameter])
+        assert optimizer.current_step_lr() == pytest.approx(whole.step().item() / 2)
+        for _ in range(4):
+            assert half() == pytest.approx(whole() / 2)

@@ -79,3 +79,30 @@ def test_what_is_for_programs_alone_says_so(make: Callable[[], Any]) -> None:
 def test_a_network_may_call_its_own_parts_what_it_likes() -> None:
     own = [one for one in dir(dygraph.Layer) if one.startswith("_") and not one.startswith("__")]
     assert [one for one in own if not one.startswith("_refluid")] == ["_build_once"], "Fluid's"
+
+
+@pytest.mark.parametrize("act", [None, "relu", "softmax"])
+def test_a_layers_weight_may_be_computed_of_others(act: str | None) -> None:
+    """As Parakeet divides weights by their norms; the layer then has no parameter of that name."""
+    rows = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+    with dygraph.guard(fluid.CPUPlace()):
+        layer = dygraph.Linear(3, 4, act=act)
+        want = layer(dygraph.to_variable(rows)).numpy()
+        half = layer.create_parameter([3, 4])
+        half.set_value(layer.weight.numpy() / 2)
+        del layer.weight
+        layer.weight = half * 2
+        out = layer(dygraph.to_variable(rows))
+        fluid.layers.reduce_sum(out * out).backward()
+        np.testing.assert_array_equal(out.numpy(), want)
+        assert layer.parameters() == [layer.bias]
+        assert np.abs(half.gradient()).sum() > 0
+
+
+def test_layers_made_of_a_convolution_read_what_it_was_made_with() -> None:
+    """As Parakeet's convolution that goes on sample by sample."""
+    with dygraph.guard(fluid.CPUPlace()):
+        layer = dygraph.Conv2D(2, 4, (1, 3), padding=(0, 2), dilation=(1, 2), stride=1, groups=2)
+        assert (layer._num_channels, layer._num_filters, layer._groups) == (2, 4, 2)
+        assert [*layer._filter_size, *layer._stride, *layer._padding] == [1, 3, 1, 1, 0, 2]
+        assert list(layer._dilation) == [1, 2]

@@ -103,3 +103,15 @@ def test_elements_of_a_fetched_array_are_lod_tensors() -> None:
         (found,) = fluid.Executor().run(fetch_list=[array])
     assert [type(one) for one in found] == [fluid.LoDTensor] * 2
     assert [np.array(one).tolist() for one in found] == [[1.5], [2.5]]
+
+
+def test_lists_in_a_list_are_fetched_one_by_one_and_operators_left_out() -> None:
+    """As Paddle 2.6.2 does; PaddleHelix evaluates with a tuple of one list."""
+    net = Net()
+    first, last = net.main.global_block().ops[0], net.main.global_block().ops[-1]
+    listed = [net.loss.name], (net.loss, last), [first, last], net.loss, []
+    values = net.executor.run(net.main.clone(for_test=True), FEED, listed, scope=net.scope)
+    assert len(values) == 3
+    assert values[0] == values[1] == values[2]
+    with pytest.raises(TypeError, match="holds variables or their names, not list"):
+        net.executor.run(net.main, FEED, [[[net.loss]]], scope=net.scope)

@@ -117,6 +117,30 @@ def test_an_inference_model_survives(exe, tmp_path: Path, filename) -> None:
     np.testing.assert_array_equal(got, want)
 
 
+def test_what_was_compiled_is_saved_as_its_program(exe, tmp_path: Path) -> None:
+    """PaddleHelix saves the program that it trains on all devices."""
+    main, startup, targets = small_model()
+    exe.run(startup)
+    compiled = fluid.CompiledProgram(main)
+
+    def files_of(folder: Path, program) -> dict[Path, bytes]:
+        fluid.io.save_params(exe, folder / "params", program)
+        fluid.io.save_vars(exe, folder / "vars", program, vars=["fc_0.w_0"])
+        fluid.io.save_inference_model(folder / "m", ["x"], targets, exe, program)
+        found = [path for path in folder.rglob("*") if path.is_file()]
+        described = "__model__"  # with the line that saved it
+        return {
+            path.relative_to(folder): path.name == described or path.read_bytes() for path in found
+        }
+
+    want = files_of(tmp_path / "plain", main)
+    with pytest.warns(UserWarning, match="not recommended") as notices:
+        assert files_of(tmp_path / "compiled", compiled) == want
+    assert len(notices) == 3
+    with pytest.raises(TypeError, match="type of input main_program is invalid"):
+        fluid.io.load_params(exe, tmp_path / "plain" / "params", compiled)
+
+
 @pytest.mark.parametrize("suffix", ["", ".pdparams", ".pdopt", ".pdmodel"])
 def test_training_resumes_from_a_checkpoint(exe, tmp_path: Path, suffix: str) -> None:
     main, startup, targets = small_model()

@@ -20,6 +20,7 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.core.selected_rows import SelectedRows
+from refluid.eager.apart import apart
 from refluid.eager.running import Declared, Running
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY, GRAD
@@ -135,7 +136,8 @@ class OperatorCall:
         )
         if not takes or not self.gradients:
             with torch.no_grad():
-                return self.forward.run(feeds, cells, levels)
+                results, lods = self.forward.run(feeds, cells, levels)
+                return self._apart(results, feeds), lods
         if self.constant:
             feeds = [
                 detached(one) if name in self.constant else one
@@ -145,12 +147,17 @@ class OperatorCall:
             results, lods = self.forward.run(feeds, cells, levels)
             return [
                 detached(one) if name in self.silent else one
-                for name, one in zip(self.fetches, results, strict=True)
+                for name, one in zip(self.fetches, self._apart(results, feeds), strict=True)
             ], lods
         found: list[Any] = []
         keeps = owners if self.op.attrs.get("is_sparse") else ()
         results = _apply(self, cells, levels, (found, keeps), *feeds)
-        return results, found[0]
+        return self._apart(results, feeds), found[0]
+
+    def _apart(self, results: Sequence[Any], feeds: Sequence[Any]) -> Sequence[Any]:
+        if not self.definition.views:
+            return results
+        return [apart(one, feeds, copies=self.definition.copies) for one in results]
 
     def backward(self, needed: tuple[bool, ...], lods: frozenset[str]) -> Backward:
         """The gradients of those of `feeds` that are needed. lods: what has one."""

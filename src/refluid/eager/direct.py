@@ -12,9 +12,8 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from torch import Tensor
-
 from refluid.core.dtypes import DIFFERENTIABLE
+from refluid.eager.apart import apart
 from refluid.eager.bodies import SUPPLIED, bound, of_ranks
 from refluid.eager.calls import OperatorCall, detached
 from refluid.eager.results import Asked, ResultVariables, Run, SlotValues
@@ -70,7 +69,7 @@ class Direct:
             compute = self._with_gradient(compute, derived)
             compute = _cutting(cut, compute) if cut else compute
         if definition.views:
-            compute = _anew(compute)
+            compute = _anew(compute, definition.copies)
         return ResultVariables(definition, asked, _apart(self.call, asked), watched).of(compute)
 
     def _with_gradient(
@@ -187,18 +186,14 @@ def _after(
     return body if arrange is None else lambda *values: body(*arrange(values))
 
 
-def _anew(body: Callable[..., Any]) -> Callable[..., Any]:
-    """The body, but that what it returns as it was given is a tensor of its own."""
-
-    def apart(value: Any, given: SlotValues) -> Any:
-        same = isinstance(value, Tensor) and any(value is one for one in given)
-        return value.view_as(value) if same else value
+def _anew(body: Callable[..., Any], copies: bool) -> Callable[..., Any]:
+    """The body, but that what it returns is `apart` from what it was given."""
 
     def run(*values: Any) -> Any:
         result = body(*values)
         if isinstance(result, _LISTS):
-            return [apart(one, values) for one in result]
-        return apart(result, values)
+            return [apart(one, values, copies=copies) for one in result]
+        return apart(result, values, copies=copies)
 
     return run
 

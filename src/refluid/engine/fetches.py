@@ -12,6 +12,7 @@ import torch
 from refluid.core.fetched import fetched
 from refluid.core.offsets import as_levels
 from refluid.core.values import LoDTensor, LoDTensorArray, as_lod_tensor, lengths_to_offsets
+from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 from refluid.runtime.batched.together import Together
 from refluid.runtime.plan import Fetched
@@ -61,14 +62,21 @@ def returned(result: Fetched | None, return_numpy: bool) -> Any:
 
 
 def fetch_names(fetch_list: Any) -> tuple[str, ...]:
-    """The names of what is fetched, of variables or names. TypeError for anything else."""
+    """The names of what is fetched, of variables or names, or of lists of them as in Paddle 2.
+
+    Operators are left out: `minimize` returns some, and running the program runs them.
+    TypeError for anything else.
+    """
     if fetch_list is None:
         return ()
     if isinstance(fetch_list, _NAMED):
         fetch_list = [fetch_list]
     names = []
-    for item in fetch_list:
-        if not isinstance(item, _NAMED):
-            raise TypeError(f"fetch_list holds variables or their names, not {type(item).__name__}")
-        names.append(item if isinstance(item, str) else item.name)
+    for entry in fetch_list:
+        for item in entry if isinstance(entry, list | tuple) else (entry,):
+            if isinstance(item, _NAMED):
+                names.append(item if isinstance(item, str) else item.name)
+            elif not isinstance(item, Operator):
+                kind = type(item).__name__
+                raise TypeError(f"fetch_list holds variables or their names, not {kind}")
     return tuple(names)

@@ -24,6 +24,7 @@ class Facts:
 
     - `mutates`: output slot -> input slot that the body overwrites and returns.
     - `views`: output slot -> input (or other output) slot whose memory the output may share.
+    - `copies`: it only copies, as is seen where operators run at once: there nothing is shared.
     - `untouched`: output slots that programs name and the body leaves as they are.
     - `starts_without`: input slots (`"Seed"`) whose persistable variable may have no value yet.
     - `shape_only`: input slots of which the body looks at shape, element type and LoD alone.
@@ -85,6 +86,7 @@ class Facts:
 
     mutates: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
+    copies: bool = False
     untouched: Slots = ()
     starts_without: Slots = ()
     shape_only: Slots = ()

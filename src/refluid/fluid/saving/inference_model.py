@@ -13,9 +13,9 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.files import map_file
 from refluid.core.writing import Write, write_files
 from refluid.fluid.saving.persistence import is_persistable, load_vars, writing
+from refluid.fluid.saving.programs import program_to_save
 from refluid.fluid.saving.served import as_trained_alone
 from refluid.fluid.saving.split_parts import require_whole
-from refluid.ir.defaults import default_main_program
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -77,7 +77,7 @@ def save_inference_model(
     """
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else feeded_var_names or []
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
-    program = default_main_program() if main_program is None else main_program
+    program = program_to_save(main_program)
     if program._servers is not None:
         names = [var.name for var in targets]
         with as_trained_alone(program, parameters_only=True) as trained:

@@ -26,10 +26,10 @@ from refluid.core.folders import file_of, file_to_write
 from refluid.core.scope import Cell, global_scope
 from refluid.core.values import LoDTensor, SelectedRows
 from refluid.core.writing import Write, write_files
+from refluid.fluid.saving.programs import program_of, program_to_save
 from refluid.fluid.saving.served import as_trained_alone
 from refluid.fluid.saving.split_parts import mark, require_own
 from refluid.fluid.saving.storing import Loaded, store
-from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
 
@@ -54,20 +54,10 @@ def is_belong_to_optimizer(var: Variable) -> bool:
     return is_persistable(var) and not is_parameter(var)
 
 
-def _program(program: Any) -> Program:
-    program = default_main_program() if program is None else program
-    if not isinstance(program, Program):
-        raise TypeError(
-            f"The type of input main_program is invalid, expected type is fluid.Program, "
-            f"but received {type(program)}"
-        )
-    return program
-
-
 def _chosen(
     program: Any, variables: Iterable[Variable | str] | None, predicate: Predicate | None
 ) -> list[Variable]:
-    program = _program(program)
+    program = program_of(program)
     if variables is None:
         return [var for var in program.list_vars() if predicate is None or predicate(var)]
     block = program.global_block()
@@ -105,10 +95,11 @@ def save_vars(
     Raises EnforceNotMet for a variable without value, for one whose name leads out of the folder
     and for files that can't be written; all files are then as before.
     """
+    whole = program_to_save(main_program)
     if vars is not None:
-        chosen = _chosen(main_program, vars, predicate)
+        chosen = _chosen(whole, vars, predicate)
         vars = [one.name for one in chosen] if main_program is not None else chosen
-    with as_trained_alone(_program(main_program)) as program:
+    with as_trained_alone(whole) as program:
         found = _chosen(program, vars, predicate)
         mark(Path(dirname), found)
         write_files(writing(Path(dirname), found, filename))

@@ -37,7 +37,14 @@ def assign_gradient(op: Operator) -> list[GradOp]:
     return gradient_through(op, "assign")
 
 
-@operator("assign", outputs="Out", maker=assign_gradient, views={"Out": "X"}, ahead=lambda _: 0.0)
+@operator(
+    "assign",
+    outputs="Out",
+    maker=assign_gradient,
+    views={"Out": "X"},
+    copies=True,
+    ahead=lambda _: 0.0,
+)
 def assign(X: Tensor) -> Tensor:
     """X."""
     return X

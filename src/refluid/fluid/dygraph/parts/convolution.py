@@ -52,10 +52,14 @@ class _Convolution(Activated):
         if num_channels % self._groups:
             raise ValueError("num_channels must be divisible by groups.")
         sizes = several(filter_size, self.rank)
+        # Fluid's names, which layers made of these read.
+        self._num_channels, self._num_filters, self._filter_size = num_channels, num_filters, sizes
+        self._stride, self._padding = several(stride, self.rank), several(padding, self.rank)
+        self._dilation = several(dilation, self.rank)
         options = {
-            "strides": several(stride, self.rank),
-            "paddings": several(padding, self.rank),
-            "dilations": several(dilation, self.rank),
+            "strides": self._stride,
+            "paddings": self._padding,
+            "dilations": self._dilation,
             "groups": self._groups,
             "use_cudnn": use_cudnn,
         }

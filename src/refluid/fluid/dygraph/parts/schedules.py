@@ -27,9 +27,13 @@ class LearningRateDecay:
         self.keys: list[str] = []
 
     def __call__(self) -> float:
-        rate = self.step()
+        rate = self._refluid_rate()
         self.step_num += self.step_size
-        return number_of(rate)
+        return rate
+
+    def _refluid_rate(self) -> float:
+        """The rate of step `step_num`, as a number."""
+        return number_of(self.step())
 
     def create_lr_var(self, lr: float) -> VarBase:
         """The rate as a variable of shape (1,)."""
@@ -64,6 +68,21 @@ class LearningRateDecay:
             self.__dict__[key] = state_dict[key]
 
 
+class _Computed(LearningRateDecay):
+    """Base of those whose `step` is a variable, as Fluid computes it of variables."""
+
+    def step(self) -> Any:
+        """The rate of step `step_num`, a variable of shape (1,)."""
+        return self.create_lr_var(self._computed())
+
+    def _computed(self) -> float:
+        raise NotImplementedError
+
+    def _refluid_rate(self) -> float:
+        plain = type(self).step is _Computed.step  # else a user's class defines it
+        return self._computed() if plain else super()._refluid_rate()
+
+
 class PiecewiseDecay(LearningRateDecay):
     """`values[i]` up to the step `boundaries[i]`, the last one afterwards."""
 
@@ -86,7 +105,7 @@ class PiecewiseDecay(LearningRateDecay):
         return self.values[len(self.values) - 1]
 
 
-class _Periodic(LearningRateDecay):
+class _Periodic(_Computed):
     """A rate that falls with the number of periods."""
 
     def __init__(
@@ -111,28 +130,25 @@ class _Periodic(LearningRateDecay):
 class NaturalExpDecay(_Periodic):
     """learning_rate * e^(-decay_rate * periods)."""
 
-    def step(self) -> Any:
-        """The rate of step `step_num`."""
+    def _computed(self) -> float:
         return number_of(self.learning_rate) * math.exp(-self.decay_rate * self._periods())
 
 
 class ExponentialDecay(_Periodic):
     """learning_rate * decay_rate^periods."""
 
-    def step(self) -> Any:
-        """The rate of step `step_num`."""
+    def _computed(self) -> float:
         return number_of(self.learning_rate) * self.decay_rate ** self._periods()
 
 
 class InverseTimeDecay(_Periodic):
     """learning_rate / (1 + decay_rate * periods)."""
 
-    def step(self) -> Any:
-        """The rate of step `step_num`."""
+    def _computed(self) -> float:
         return number_of(self.learning_rate) / (1 + self.decay_rate * self._periods())
 
 
-class PolynomialDecay(LearningRateDecay):
+class PolynomialDecay(_Computed):
     """From learning_rate to end_learning_rate in decay_steps steps, by a power.
 
     cycle: it starts again after them, and again after twice as many.
@@ -153,8 +169,7 @@ class PolynomialDecay(LearningRateDecay):
         self.learning_rate, self.decay_steps = learning_rate, decay_steps
         self.end_learning_rate, self.power, self.cycle = end_learning_rate, power, cycle
 
-    def step(self) -> Any:
-        """The rate of step `step_num`."""
+    def _computed(self) -> float:
         steps, now = self.decay_steps, self.step_num
         if self.cycle:
             steps *= max(1, math.ceil(now / steps))
@@ -166,7 +181,7 @@ class PolynomialDecay(LearningRateDecay):
         ) * left + self.end_learning_rate
 
 
-class CosineDecay(LearningRateDecay):
+class CosineDecay(_Computed):
     """Half a cosine over `epochs`, one value for each."""
 
     def __init__(
@@ -182,13 +197,12 @@ class CosineDecay(LearningRateDecay):
         self.learning_rate = learning_rate
         self.step_each_epoch, self.epochs = step_each_epoch, epochs
 
-    def step(self) -> Any:
-        """The rate of step `step_num`."""
+    def _computed(self) -> float:
         epoch = math.floor(self.step_num / self.step_each_epoch)
         return number_of(self.learning_rate) * 0.5 * (math.cos(epoch * math.pi / self.epochs) + 1)
 
 
-class NoamDecay(LearningRateDecay):
+class NoamDecay(_Computed):
     """learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)."""
 
     def __init__(
@@ -203,8 +217,7 @@ class NoamDecay(LearningRateDecay):
         super().__init__(begin, step, dtype)
         self.learning_rate, self.d_model, self.warmup_steps = learning_rate, d_model, warmup_steps
 
-    def step(self) -> Any:
-        """The rate of step `step_num`."""
+    def _computed(self) -> float:
         rising = self.warmup_steps**-1.5 * self.step_num
         falling = float("inf") if self.step_num == 0 else self.step_num**-0.5
         return number_of(self.learning_rate) * self.d_model**-0.5 * min(falling, rising)

@@ -1,0 +1,44 @@
+"""Results that would share memory with a parameter, which optimizers overwrite.
+
+Fluid's operators write their results into memory of their own. Bodies give parts and other shapes
+of their input where it lies; that is as good, as long as nobody overwrites the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+_LISTS = (list, tuple)
+
+
+def apart(value: Any, given: Sequence[Any], *, copies: bool = False) -> Any:
+    """`value`: a copy where it lies in a parameter of `given`, by slot, and a tensor of its own.
+
+    copies: a copy also where it is any of `given`.
+    """
+    for slot in given:
+        if slot is None:
+            continue
+        for one in slot if isinstance(slot, _LISTS) else (slot,):
+            if value is one:
+                if not isinstance(value, Tensor):
+                    return value
+                return value.clone() if copies or _is_parameter(one) else value.view_as(value)
+            if isinstance(one, Tensor) and _is_parameter(one) and _lies_in(value, one):
+                return value.clone()
+    return value
+
+
+def _is_parameter(value: Tensor) -> bool:
+    return value.requires_grad and value.is_leaf
+
+
+def _lies_in(value: Any, other: Tensor) -> bool:
+    return isinstance(value, Tensor) and _memory(value) == _memory(other)
+
+
+def _memory(value: Tensor) -> int:
+    return value.untyped_storage().data_ptr()
