@@ -175,7 +175,7 @@ class PolynomialDecay(_Computed):
             steps *= max(1, math.ceil(now / steps))
         else:
             now = min(now, steps)
-        left = (1 - now / steps) ** self.power
+        left = float((1 - now / steps) ** self.power)
         return (
             number_of(self.learning_rate) - self.end_learning_rate
         ) * left + self.end_learning_rate
@@ -218,7 +218,7 @@ class NoamDecay(_Computed):
         self.learning_rate, self.d_model, self.warmup_steps = learning_rate, d_model, warmup_steps
 
     def _computed(self) -> float:
-        rising = self.warmup_steps**-1.5 * self.step_num
+        rising = float(self.warmup_steps**-1.5) * self.step_num
         falling = float("inf") if self.step_num == 0 else self.step_num**-0.5
         return number_of(self.learning_rate) * self.d_model**-0.5 * min(falling, rising)
 
