@@ -138,7 +138,7 @@ class ExponentialDecay(_Periodic):
     """learning_rate * decay_rate^periods."""
 
     def _computed(self) -> float:
-        return number_of(self.learning_rate) * self.decay_rate ** self._periods()
+        return float(number_of(self.learning_rate) * self.decay_rate ** self._periods())
 
 
 class InverseTimeDecay(_Periodic):
@@ -218,9 +218,9 @@ class NoamDecay(_Computed):
         self.learning_rate, self.d_model, self.warmup_steps = learning_rate, d_model, warmup_steps
 
     def _computed(self) -> float:
-        rising = float(self.warmup_steps**-1.5) * self.step_num
+        rising = self.warmup_steps**-1.5 * self.step_num
         falling = float("inf") if self.step_num == 0 else self.step_num**-0.5
-        return number_of(self.learning_rate) * self.d_model**-0.5 * min(falling, rising)
+        return float(number_of(self.learning_rate) * self.d_model**-0.5 * min(falling, rising))
 
 
 class LinearLrWarmup(LearningRateDecay):
