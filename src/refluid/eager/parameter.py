@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from refluid.eager.all_parameters import note
+from refluid.core.all_parameters import note
 from refluid.eager.tensor import VarBase
 
 _lazy = 0  # how many `lazily` this is within

@@ -99,8 +99,17 @@ _HOME = {
     **dict.fromkeys(
         (
             *("BCELoss", "BatchNorm", "BilinearTensorProduct", "Conv2D", "Conv2DTranspose"),
-            *("Conv3D", "Conv3DTranspose", "Dropout", "Embedding", "GRUUnit", "GroupNorm"),
-            *("InstanceNorm", "L1Loss", "LayerNorm", "Linear", "MSELoss", "NCE", "NLLLoss"),
+            *("Conv3D", "Conv3DTranspose", "Dropout", "Embedding", "FC", "GRUUnit"),
+            *(
+                "GroupNorm",
+                "InstanceNorm",
+                "L1Loss",
+                "LayerNorm",
+                "Linear",
+                "MSELoss",
+                "NCE",
+                "NLLLoss",
+            ),
             *("PRelu", "Pool2D", "SpectralNorm", "TreeConv"),
         ),
         "dygraph.nn",

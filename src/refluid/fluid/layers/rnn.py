@@ -1,8 +1,7 @@
 """Recurrent networks: cells and what runs them, decoders, and recurrent layers of one operator."""
 
-from refluid.fluid.dygraph.parts.cells import GRUCell, LSTMCell
 from refluid.fluid.functions.rnn.beam import beam_search, beam_search_decode
-from refluid.fluid.functions.rnn.cells import RNNCell
+from refluid.fluid.functions.rnn.cells import GRUCell, LSTMCell, RNNCell
 from refluid.fluid.functions.rnn.decode_helpers import (
     BasicDecoder,
     DecodeHelper,

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 
 from refluid.build import at_once
-from refluid.eager.all_parameters import with_gradients
 from refluid.fluid.optimizer.accumulators import Accumulators
 from refluid.ir.at_once import only_at_once
 from refluid.ir.program import Program
@@ -92,6 +91,8 @@ class Stepping(Accumulators):
     def _chosen(self, parameter_list: Sequence[Any] | None) -> list[Any]:
         parameters = parameter_list or self._parameter_list
         if parameters is None:
+            from refluid.core.all_parameters import with_gradients  # most are given some
+
             parameters = with_gradients()
         if parameters is None:
             raise AttributeError(

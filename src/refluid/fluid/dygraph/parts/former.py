@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from refluid.eager.all_parameters import note_former_layer
+from refluid.core.all_parameters import note_former_layer
 from refluid.fluid.dygraph.layers import Layer
 
 Given = dict[str, Any]

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from refluid.build import op
-from refluid.eager.all_parameters import note_former_layer
+from refluid.core.all_parameters import note_former_layer
 from refluid.fluid.dygraph.parts.activated import Activated
 
 
