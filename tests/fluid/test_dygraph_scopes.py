@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.eager import all_parameters
+from refluid.core import all_parameters
 from tests.fluid.once import own_programs
 
 D = fluid.dygraph
