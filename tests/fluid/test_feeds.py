@@ -195,3 +195,27 @@ def test_the_declared_type_is_named_where_an_unchecked_feed_fails() -> None:
     exe.run(startup)
     with pytest.raises(EnforceNotMet, match="feed the declared type"):
         exe.run(main, {"x": np.ones((2, 4))}, [out])
+
+
+@pytest.mark.parametrize("kind", ["cross_entropy", "softmax_with_cross_entropy"])
+def test_a_label_declared_without_a_type_is_fed_as_integers(kind: str) -> None:
+    """As in Fluid's guides: nothing looks at types before kernels run."""
+    losses = []
+    for dtype in ("float32", "int64"):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            x, label = fluid.layers.data("x", [4]), fluid.layers.data("label", [1], dtype=dtype)
+            weight = fluid.ParamAttr(initializer=fluid.initializer.Constant(0.1))
+            out = fluid.layers.fc(x, 3, act="softmax", param_attr=weight)
+            loss = fluid.layers.mean(getattr(fluid.layers, kind)(out, label))
+            fluid.optimizer.SGD(0.5).minimize(loss)
+        feed = {"x": np.ones((2, 4), "float32"), "label": np.array([[1], [2]])}
+        with fluid.scope_guard(fluid.Scope()):
+            exe = fluid.Executor()
+            exe.run(startup)
+            found = [exe.run(main, feed, [loss])[0].item() for _ in range(8)]
+            losses.append(found)
+            feed["label"] = np.array([[1], [2]], "float32")
+            with pytest.raises(EnforceNotMet, match=rf"(?s){kind}.*dtype='int64'"):
+                exe.run(main, feed, [loss])
+    assert losses[0] == losses[1] and losses[0][-1] < losses[0][0]

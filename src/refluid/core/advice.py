@@ -49,6 +49,11 @@ _ADVICE = [
         "makes float64 and int64)",
     ),
     (
+        r"Expected dtype int32/int64 for index",
+        "labels and ids are integers: declare the variable with dtype='int64', and feed such "
+        "numbers, or use layers.cast",
+    ),
+    (
         r"out of memory|can't allocate memory|not enough memory",
         "use smaller batches; `refluid run --memory PAGE.html` tells what takes the memory",
     ),

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from refluid.core.advice import fix_line
 from refluid.core.causes import shown_cause
+from refluid.core.dtypes import FLOATING, VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
+from refluid.ops.element_types import INT64
+from refluid.ops.probing import Attributes, Outputs, outputs_of
 from refluid.ops.probing import InputSpec as InputSpec
-from refluid.ops.probing import outputs_of
 
 if TYPE_CHECKING:
     from refluid.ops.definition import OperatorDef
 
+Specs = list[tuple[InputSpec, ...] | None]
 Infer = Callable[["OperatorDef", Operator], None]
 
 
@@ -25,7 +28,7 @@ def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
     if all(slot.name in definition.mutates for slot in definition.outputs):
         infer_in_place(definition, op)
         return
-    inputs: list[tuple[InputSpec, ...] | None] = []
+    inputs: Specs = []
     for slot in definition.inputs:
         variables = [op.block.var_recursive(name) for name in op.input(slot.name)]
         if any(not var.has_description() for var in variables):
@@ -38,13 +41,35 @@ def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
         if name in op.attrs
     )
     try:
-        results = outputs_of(definition, tuple(inputs), attrs)
+        results = _outputs_of(definition, inputs, attrs)
     except Exception as error:
         raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
     for slot, made in zip(definition.outputs, results, strict=True):
         for name, spec in zip(op.output(slot.name), made, strict=False):
             _describe(op.block.var_recursive(name), spec)
     share_lod_level(definition, op)
+
+
+def _outputs_of(definition: OperatorDef, inputs: Specs, attrs: Attributes) -> Outputs:
+    try:
+        return outputs_of(definition, tuple(inputs), attrs)
+    except ValueError:
+        fed = _with_integers(definition, inputs)
+        if fed == inputs:
+            raise
+        return outputs_of(definition, tuple(fed), attrs)
+
+
+def _with_integers(definition: OperatorDef, inputs: Specs) -> Specs:
+    """The inputs with int64 where kernels take nothing else: a label that was declared without a
+    type may be fed as integers, which `fluid.layers.data` lets through."""
+    whole = INT64.get(definition.type, ())
+    return [
+        tuple((shape, VarType.INT64 if kind in FLOATING else kind) for shape, kind in specs)
+        if specs and slot.name in whole
+        else specs
+        for slot, specs in zip(definition.inputs, inputs, strict=True)
+    ]
 
 
 def share_lod_level(definition: OperatorDef, op: Operator) -> None:
