@@ -20,6 +20,8 @@ class Accumulators:
         self.helper: LayerHelper
         self._accumulators: dict[str, dict[str, Variable]] = {}
         self._opti_name_list: list[str] = []
+        # How those were made that had no program yet, by kind and parameter.
+        self._early: dict[tuple[str, str], dict[str, Any]] = {}
 
     def get_opti_var_name_list(self) -> list[str]:
         """Names of all accumulators made so far."""
@@ -47,7 +49,7 @@ class Accumulators:
         """
         kind = self._kind(name)
         existing = self._accumulators.setdefault(kind, {}).get(param.name)
-        if existing is not None and existing.block.program is param.block.program:
+        if existing is not None and _belongs(existing, param):
             raise ValueError(
                 f"Accumulator {kind} already exists for parameter {param.name}: this optimizer "
                 "has been applied to it before. Make another optimizer for another loss"
@@ -64,14 +66,34 @@ class Accumulators:
         with device_guard(device):
             self.helper.set_variable_initializer(var, Constant(float(fill_value)))
         self._accumulators[kind][param.name] = var
+        block: Any = var.block
+        if block is None:
+            how = {"dtype": dtype, "fill_value": fill_value, "shape": shape, "type": type}
+            self._early[kind, param.name] = how | {"device": device}
         return var
 
     def _get_accumulator(self, name: str, param: Parameter) -> Variable:
-        """The accumulator of that kind; ValueError where none was made."""
+        """The accumulator of that kind; ValueError where none was made.
+
+        Where operators run at once, a user's optimizer may make it before there is a program of
+        updates: it is made anew in each.
+        """
         kind = self._kind(name)
         if param.name not in self._accumulators.get(kind, {}):
             raise ValueError(f"Accumulator {kind} does not exist for parameter {param.name}")
-        return self._accumulators[kind][param.name]
+        found, early = self._accumulators[kind][param.name], self._early.get((kind, param.name))
+        if early is not None and not _belongs(found, param):
+            return self._add_accumulator(name, param, **early)
+        return found
 
     def _kind(self, name: str) -> str:
         return name if self._name is None else f"{self._name}_{name}"
+
+
+def _belongs(accumulator: Variable, param: Parameter) -> bool:
+    """Whether both are of one program, or both of none."""
+    own: Any = accumulator.block
+    block: Any = param.block
+    if own is None or block is None:
+        return own is block
+    return bool(own.program is block.program)
