@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 from refluid.build import at_once, op
 from refluid.core.dtypes import VarType
@@ -204,9 +205,10 @@ class GradientClipByGlobalNorm(GradientClipBase):
 
 def _about(param: Parameter, grad: Variable) -> AbstractContextManager[None]:
     """What is appended within it updates that parameter; values at hand are in no program."""
-    if param.block is None:
-        return nullcontext()
-    guard: AbstractContextManager[None] = param.block.program.optimized_guard([param, grad])
+    block: Any = param.block
+    guard: AbstractContextManager[None] = (
+        nullcontext() if block is None else block.program.optimized_guard([param, grad])
+    )
     return guard
 
 
